@@ -1,0 +1,96 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let settings: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .treatAllWarnings(as: .error),
+]
+
+/// Modules an embedder imports, in the order a reading passes through them.
+let library = [
+    "HealthReadings", "GATTClient", "GATTProfiles", "HCICapture", "HealthDevices",
+    "ReadingStore", "VitalClient", "ReadingSync", "GatewayService",
+]
+
+func module(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .testTarget(
+        name: name + "Tests", dependencies: [.byName(name: name)] + dependencies, swiftSettings: settings)
+}
+
+let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+let database: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
+let httpClient: Target.Dependency = .product(name: "AsyncHTTPClient", package: "async-http-client")
+let httpServer: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
+let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
+
+let package = Package(
+    name: "HealthRelay",
+    platforms: [.macOS(.v15)],
+    products: [
+        .executable(name: "healthrelay", targets: ["HealthRelayCLI"]),
+        .library(name: "HealthRelay", targets: library),
+        .library(name: "HealthRelayDecoding", targets: ["HealthReadings", "GATTProfiles", "HCICapture"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-configuration", exact: "1.4.0", traits: ["YAML"]),
+        .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
+        .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-extras", exact: "1.35.2"),
+        .package(url: "https://github.com/groue/GRDB.swift", exact: "7.10.0"),
+        .package(url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1"),
+        .package(url: "https://github.com/swift-server/async-http-client", exact: "1.37.0"),
+        .package(url: "https://github.com/swift-server/swift-service-lifecycle", exact: "2.13.0"),
+    ],
+    targets: [
+        .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+
+        module("HealthReadings", [crypto]),
+        module("GATTClient", ["HealthReadings"]),
+        module("GATTProfiles", ["GATTClient", "HealthReadings"]),
+        module("HCICapture", ["GATTClient", "HealthReadings"]),
+        module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthReadings", logging]),
+        module("ReadingStore", ["HealthReadings", database, logging]),
+        module("VitalClient", ["HealthReadings", "CZlib", httpClient, logging]),
+        module("ReadingSync", ["ReadingStore", "VitalClient", "HealthReadings", lifecycle, logging]),
+        module(
+            "GatewayService",
+            [
+                "HealthReadings", "GATTClient", "GATTProfiles", "HCICapture", "HealthDevices", "ReadingStore",
+                "VitalClient", "ReadingSync", httpServer, lifecycle, logging,
+                .product(name: "Configuration", package: "swift-configuration"),
+            ]),
+        module(
+            "VitalSandbox",
+            [
+                httpServer, database, lifecycle, logging,
+                .product(name: "NIOHTTPCompression", package: "swift-nio-extras"),
+            ]),
+        .executableTarget(
+            name: "HealthRelayCLI",
+            dependencies: [
+                "GatewayService", "VitalSandbox", httpClient, lifecycle, logging,
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: settings),
+
+        tests("HealthReadings"),
+        tests("GATTClient"),
+        tests("GATTProfiles", ["HealthReadings"]),
+        tests("HCICapture", ["GATTClient", "HealthReadings"]),
+        tests("HealthDevices", ["HCICapture", "GATTProfiles", "GATTClient", "HealthReadings"]),
+        tests("ReadingStore", ["HealthReadings"]),
+        tests("VitalClient", ["HealthReadings"]),
+        tests("ReadingSync", ["ReadingStore", "VitalClient", "VitalSandbox", "HealthReadings"]),
+        tests("GatewayService", ["VitalSandbox"]),
+        tests("VitalSandbox", [httpClient]),
+        tests("HealthRelayCLI"),
+    ],
+    swiftLanguageModes: [.v6]
+)
