@@ -1,0 +1,113 @@
+import HealthReadings
+
+/// What a peripheral says of itself before a connection.
+public struct Advertisement: Sendable, Hashable {
+    /// The address it advertises with: the identity address once it is bonded. Nil where a capture does not show it.
+    public var address: DeviceAddress?
+    /// The local name.
+    public var name: String?
+    /// The services it advertises (or, in a capture, is seen to have).
+    public var services: [BluetoothUUID]
+    /// Received signal strength in dBm (-127 … 20); nil where unknown.
+    public var rssi: Int8?
+    /// When it was last seen.
+    public var seenAt: Instant
+
+    /// Makes an advertisement.
+    public init(
+        address: DeviceAddress?, name: String? = nil, services: [BluetoothUUID] = [], rssi: Int8? = nil,
+        seenAt: Instant
+    ) {
+        self.address = address
+        self.name = name
+        self.services = services
+        self.rssi = rssi
+        self.seenAt = seenAt
+    }
+}
+
+/// A characteristic of a connected peripheral.
+public struct Characteristic: Sendable, Hashable {
+    /// What it is.
+    public var uuid: BluetoothUUID
+    /// The service it belongs to; nil where only a handle map names the characteristic.
+    public var service: BluetoothUUID?
+    /// The handle of its value: tells two characteristics with the same UUID apart.
+    public var valueHandle: UInt16
+
+    /// Makes a characteristic.
+    public init(uuid: BluetoothUUID, service: BluetoothUUID?, valueHandle: UInt16) {
+        self.uuid = uuid
+        self.service = service
+        self.valueHandle = valueHandle
+    }
+}
+
+/// A characteristic's value with the moment it was received.
+public struct CharacteristicValue: Sendable, Hashable {
+    /// Which characteristic it is of.
+    public var uuid: BluetoothUUID
+    /// The octets.
+    public var octets: [UInt8]
+    /// When it was received; in a replay, the packet's time.
+    public var receivedAt: Instant
+
+    /// Makes a value.
+    public init(uuid: BluetoothUUID, octets: [UInt8], receivedAt: Instant) {
+        self.uuid = uuid
+        self.octets = octets
+        self.receivedAt = receivedAt
+    }
+}
+
+/// What comes of waiting for notifications and indications.
+public enum ValueBurst: Sendable, Hashable {
+    /// Values that arrived together, in the order they came across all characteristics; never empty.
+    case values([CharacteristicValue])
+    /// Nothing came for the time that was waited, by the central's clock.
+    case silence
+    /// The peripheral has gone; nothing more will come.
+    case disconnected
+}
+
+/// A device in reach of a central: what a reader of meters talks to, live or replayed.
+///
+/// A peripheral is used by one reader at a time. Values are pulled in bursts, so that time-outs follow the central's
+/// clock (a replay's is the capture's packet time) and so that what arrives together can be committed together.
+public protocol Peripheral: Sendable {
+    /// What it advertised.
+    var advertisement: Advertisement { get }
+
+    /// Connects and resolves the services.
+    /// - Returns: the moment of the connection.
+    /// - Throws: ``GATTError``.
+    func connect() async throws -> Instant
+
+    /// The characteristics of the connected peripheral.
+    func characteristics() async throws -> [Characteristic]
+
+    /// Reads a value.
+    /// - Throws: ``GATTError/attribute(_:)`` with the device's own code where it refuses.
+    func read(_ characteristic: Characteristic) async throws -> CharacteristicValue
+
+    /// Writes a value, waiting for the device's response where `expectingResponse`.
+    func write(_ octets: [UInt8], to characteristic: Characteristic, expectingResponse: Bool) async throws
+
+    /// Enables the characteristic's notifications or indications. Some devices begin to send, and to delete, at once.
+    func startNotifying(_ characteristic: Characteristic) async throws
+
+    /// Disables them again.
+    func stopNotifying(_ characteristic: Characteristic) async throws
+
+    /// The next values of all characteristics that notify, at most after `timeout` of silence.
+    func nextValues(within timeout: Duration) async throws -> ValueBurst
+
+    /// Disconnects; does nothing where the peripheral has gone already.
+    func disconnect() async
+}
+
+/// The client's side of a Bluetooth radio, or a capture that stands for one.
+public protocol Central: Sendable {
+    /// Peripherals as they come into reach, again each time they come; finishes where nothing more can come.
+    func peripherals() -> AsyncThrowingStream<any Peripheral, any Error>
+}

@@ -1,0 +1,60 @@
+/// The newest numbered record that is stored of a device's current sequence epoch.
+public struct LastRecord: Sendable, Hashable {
+    /// Its number.
+    public var sequence: UInt16
+    /// Its base time.
+    public var baseTime: WallTime?
+    /// How many records of the epoch are stored.
+    public var count: Int
+
+    /// Makes a last record.
+    public init(sequence: UInt16, baseTime: WallTime?, count: Int) {
+        self.sequence = sequence
+        self.baseTime = baseTime
+        self.count = count
+    }
+}
+
+/// How a contact ended.
+public struct ContactSummary: Sendable, Hashable {
+    /// Whether everything the device offered came.
+    public var isComplete: Bool
+    /// The error that ended it early, in the published snake_case names; nil where it ended well.
+    public var error: String?
+    /// How many records the device said it would send, where it can count.
+    public var announced: Int?
+    /// How many records came.
+    public var received: Int
+    /// Sequence numbers missing between records that came.
+    public var gaps: [ClosedRange<UInt16>]
+
+    /// Makes a summary.
+    public init(
+        isComplete: Bool, error: String? = nil, announced: Int? = nil, received: Int, gaps: [ClosedRange<UInt16>] = []
+    ) {
+        self.isComplete = isComplete
+        self.error = error
+        self.announced = announced
+        self.received = received
+        self.gaps = gaps
+    }
+}
+
+/// What is remembered of devices between contacts: the second seam between reading devices and the store.
+public protocol DeviceMemory: Sendable {
+    /// Begins a contact: remembers the device, what it says of itself, its battery (per cent, 0 … 100) and its clock.
+    ///
+    /// - Throws: where it cannot be remembered; the device must then be left alone.
+    func beginContact(
+        with device: DeviceDescription, at start: Instant, clock: ClockReading?, batteryPercent: UInt8?
+    ) async throws -> Contact
+
+    /// The newest stored record of the contact's sequence epoch; nil where none is.
+    func lastRecord(of contact: Contact) async throws -> LastRecord?
+
+    /// Begins a new sequence epoch: the device has restarted or wrapped its numbers.
+    func beginSequenceEpoch(in contact: Contact) async throws -> Contact
+
+    /// Ends a contact.
+    func endContact(_ contact: Contact, _ summary: ContactSummary) async throws
+}

@@ -1,0 +1,73 @@
+/// What kind of octets a frame holds, so that it can be decoded again years later.
+public struct FrameFormat: RawRepresentable, Sendable, Hashable {
+    /// For a value of a standard GATT characteristic its 16-bit assigned number; other formats count from 0x10000.
+    public let rawValue: UInt32
+
+    /// Makes a format of its stored number.
+    public init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    /// The value of a characteristic with a 16-bit assigned number.
+    public init(characteristic: UInt16) { rawValue = UInt32(characteristic) }
+}
+
+/// Octets from a device, as they came: what is made durable before anything else happens to the device.
+public struct Frame: Sendable, Hashable {
+    /// What the octets are.
+    public var format: FrameFormat
+    /// The octets.
+    public var payload: [UInt8]
+    /// When they were received; in a replay, the packet's time.
+    public var receivedAt: Instant
+    /// The frame's place among the frames of its format in its contact, from 0: part of the identity of records that
+    /// carry no time.
+    public var ordinal: Int
+
+    /// Makes a frame.
+    public init(format: FrameFormat, payload: [UInt8], receivedAt: Instant, ordinal: Int) {
+        self.format = format
+        self.payload = payload
+        self.receivedAt = receivedAt
+        self.ordinal = ordinal
+    }
+}
+
+/// What a frame says, decoded without any state: the same frame gives the same answer for ever.
+public enum DecodedFrame: Sendable, Hashable {
+    /// A record.
+    case record(Record)
+    /// The context of the glucose record with this sequence number, which may come before or after it.
+    case glucoseContext(sequence: UInt16, GlucoseContext)
+    /// A frame that is understood and is neither: nothing follows from it.
+    case nothing
+    /// A frame that is no record: kept as it is, and reported.
+    case malformed(MalformedFrame)
+}
+
+/// Why a frame was refused: what was expected, at which octet, and what was found.
+public struct MalformedFrame: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What was being read: `Glucose Measurement (2A18)`.
+    public var subject: String
+    /// What was expected there.
+    public var expected: String
+    /// The octet, counted from 0, at which the expectation failed.
+    public var octet: Int
+    /// What was found.
+    public var found: String
+
+    /// Makes an error.
+    public init(subject: String, expected: String, octet: Int, found: String) {
+        self.subject = subject
+        self.expected = expected
+        self.octet = octet
+        self.found = found
+    }
+
+    /// One line for people.
+    public var description: String { "\(subject): expected \(expected) at octet \(octet), found \(found)" }
+}
+
+/// Decodes a device's frames. Pure: depends on the frame and the model alone.
+public protocol FrameDecoding: Sendable {
+    /// Decodes one frame of a device of this model (a catalogue id; nil for an unknown one).
+    func decode(_ frame: Frame, model: String?) -> DecodedFrame
+}

@@ -1,0 +1,50 @@
+/// What the person told the meter about a glucose record: the values of Glucose Measurement Context (2A34).
+///
+/// Names are the specification's in snake_case; numbers it reserves appear as `reserved`.
+public struct GlucoseContext: Sendable, Hashable {
+    /// A substance with the amount taken: a carbohydrate or a medication.
+    public struct Intake: Sendable, Hashable {
+        /// What was taken: `breakfast` … `brunch` for carbohydrates, `rapid_acting_insulin` … for medication.
+        public var id: String
+        /// How much: grams for carbohydrates; milligrams or millilitres for medication.
+        public var amount: Quantity
+
+        /// Makes an intake.
+        public init(id: String, amount: Quantity) {
+            self.id = id
+            self.amount = amount
+        }
+    }
+
+    /// Physical exercise before the measurement.
+    public struct Exercise: Sendable, Hashable {
+        /// Seconds, 0 … 65534; nil where the meter says "overrun" (65535).
+        public var seconds: UInt16?
+        /// Intensity in per cent.
+        public var intensityPercent: UInt8
+
+        /// Makes an exercise.
+        public init(seconds: UInt16?, intensityPercent: UInt8) {
+            self.seconds = seconds
+            self.intensityPercent = intensityPercent
+        }
+    }
+
+    /// Carbohydrate intake in grams.
+    public var carbohydrate: Intake?
+    /// `preprandial`, `postprandial`, `fasting`, `casual`, `bedtime`.
+    public var meal: String?
+    /// Who tested: `self`, `health_care_professional`, `lab_test`, `not_available`.
+    public var tester: String?
+    /// `minor_health_issues`, `major_health_issues`, `during_menses`, `under_stress`, `no_health_issues`, `not_available`.
+    public var health: String?
+    /// Exercise.
+    public var exercise: Exercise?
+    /// Medication.
+    public var medication: Intake?
+    /// Glycated haemoglobin in per cent.
+    public var hba1c: Quantity?
+
+    /// Makes an empty context.
+    public init() {}
+}

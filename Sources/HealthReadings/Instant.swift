@@ -1,0 +1,76 @@
+/// A point in time in UTC: microseconds since 1970-01-01T00:00:00Z, leap seconds not counted (POSIX time).
+///
+/// Captures carry microseconds, so readings and frames do too; a device's own clock has whole seconds.
+public struct Instant: Sendable, Hashable, Comparable {
+    /// Microseconds since the POSIX epoch; negative before it.
+    public var microseconds: Int64
+
+    /// Makes an instant from microseconds since the POSIX epoch.
+    public init(microseconds: Int64) { self.microseconds = microseconds }
+
+    /// Makes an instant from whole seconds since the POSIX epoch.
+    public init(seconds: Int64) { microseconds = seconds * 1_000_000 }
+
+    /// Whole seconds since the POSIX epoch, rounded down.
+    public var seconds: Int64 {
+        microseconds >= 0 ? microseconds / 1_000_000 : -((999_999 - microseconds) / 1_000_000)
+    }
+
+    /// The same instant without its fraction of a second (rounded down).
+    public var flooredToSecond: Instant { Instant(seconds: seconds) }
+
+    /// This instant moved by a number of seconds.
+    public func advanced(bySeconds seconds: Int64) -> Instant {
+        Instant(microseconds: microseconds + seconds * 1_000_000)
+    }
+
+    /// This instant moved by a duration, to the microsecond.
+    public func advanced(by duration: Duration) -> Instant {
+        let parts = duration.components
+        return Instant(microseconds: microseconds + parts.seconds * 1_000_000 + parts.attoseconds / 1_000_000_000_000)
+    }
+
+    /// Orders by time.
+    public static func < (lhs: Instant, rhs: Instant) -> Bool { lhs.microseconds < rhs.microseconds }
+}
+
+extension Instant: CustomStringConvertible {
+    /// RFC 3339 in UTC: `2026-11-20T12:30:00Z`, with a fraction only where there is one (`…00.25Z`).
+    public var description: String {
+        let fraction = microseconds - seconds * 1_000_000
+        let clock = WallTime(secondsSinceEpoch: seconds).description
+        guard fraction != 0 else { return clock + "Z" }
+        let digits = String(fraction)
+        var padded = String(repeating: "0", count: 6 - digits.count) + digits
+        while padded.last == "0" { padded.removeLast() }
+        return clock + "." + padded + "Z"
+    }
+
+    /// Reads RFC 3339 (`2026-11-20T13:30:00+01:00`, `…T12:30:00.5Z`); digits beyond microseconds are dropped.
+    ///
+    /// Returns nil for anything else, impossible dates included.
+    public init?(rfc3339 text: some StringProtocol) {
+        let octets = Array(text.utf8)
+        guard octets.count >= 20, let wall = WallTime(String(decoding: octets[0..<19], as: UTF8.self)) else { return nil }
+        var rest = octets[19...]
+        var fraction: Int64 = 0
+        if rest.first == UInt8(ascii: ".") {
+            let digits = rest.dropFirst().prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+            guard !digits.isEmpty else { return nil }
+            for place in 0..<6 {
+                fraction = fraction * 10 + (place < digits.count ? Int64(digits[digits.startIndex + place] - 48) : 0)
+            }
+            rest = rest[digits.endIndex...]
+        }
+        let zone = String(decoding: rest, as: UTF8.self)
+        var offset: Int64 = 0
+        if zone != "Z" && zone != "z" {
+            let parts = zone.dropFirst().split(separator: ":", omittingEmptySubsequences: false)
+            guard let sign = zone.first, sign == "+" || sign == "-", parts.count == 2, parts.allSatisfy({ $0.utf8.count == 2 }),
+                let hours = UInt8(parts[0]), let minutes = UInt8(parts[1]), hours < 24, minutes < 60
+            else { return nil }
+            offset = (Int64(hours) * 60 + Int64(minutes)) * (sign == "+" ? 60 : -60)
+        }
+        self.init(microseconds: (wall.secondsSinceEpoch - offset) * 1_000_000 + fraction)
+    }
+}

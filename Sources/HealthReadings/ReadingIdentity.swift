@@ -1,0 +1,137 @@
+import Crypto
+
+/// The identity of a reading: the first 16 octets of a SHA-256 over what makes the record that record.
+public struct ReadingID: Sendable, Hashable, Comparable {
+    /// The first eight octets, big-endian.
+    public let high: UInt64
+    /// The last eight octets, big-endian.
+    public let low: UInt64
+
+    /// Makes an id of its two halves.
+    public init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
+
+    /// The 16 octets.
+    public var octets: [UInt8] {
+        (0..<16).map { UInt8(truncatingIfNeeded: ($0 < 8 ? high : low) >> (8 * UInt64(7 - $0 % 8))) }
+    }
+
+    /// Orders as the hexadecimal text does.
+    public static func < (lhs: ReadingID, rhs: ReadingID) -> Bool { (lhs.high, lhs.low) < (rhs.high, rhs.low) }
+}
+
+extension ReadingID: CustomStringConvertible {
+    /// 32 hexadecimal digits in lower case.
+    public var description: String {
+        func hex(_ half: UInt64) -> String {
+            let digits = String(half, radix: 16)
+            return String(repeating: "0", count: 16 - digits.count) + digits
+        }
+        return hex(high) + hex(low)
+    }
+
+    /// Reads 32 hexadecimal digits; nil for anything else.
+    public init?(_ text: some StringProtocol) {
+        guard text.utf8.count == 32, text.allSatisfy(\.isHexDigit), let high = UInt64(text.prefix(16), radix: 16),
+            let low = UInt64(text.suffix(16), radix: 16)
+        else { return nil }
+        self.init(high: high, low: low)
+    }
+}
+
+/// What a record is identified by.
+public enum ReadingIdentity: Sendable, Hashable {
+    /// A record with a number: device, sequence epoch, sequence, base time. `clash` counts the records that share all
+    /// of these with another value, from 0.
+    case numbered(sequence: UInt16, epoch: Int, baseTime: WallTime?, clash: Int)
+    /// A record with a time but no number: device, user slot, time, values.
+    case timed(userSlot: UInt8?, baseTime: WallTime, value: RecordValue)
+    /// A record with neither: the contact it came in, its ordinal there, values.
+    case untimed(contactStart: Instant, ordinal: Int, value: RecordValue)
+
+    /// The identity of a record that came as `frame` in a contact begun at `contactStart`.
+    public init(of record: Record, epoch: Int, frame: Frame, contactStart: Instant, clash: Int = 0) {
+        if let sequence = record.sequence {
+            self = .numbered(sequence: sequence, epoch: epoch, baseTime: record.baseTime, clash: clash)
+        } else if let baseTime = record.baseTime {
+            self = .timed(userSlot: record.userSlot, baseTime: baseTime, value: record.value)
+        } else {
+            self = .untimed(contactStart: contactStart, ordinal: frame.ordinal, value: record.value)
+        }
+    }
+
+    /// The id of this record of this device.
+    public func id(device: DeviceAddress?, kind: ReadingKind) -> ReadingID {
+        var key = KeyOctets()
+        key.append(kind == .glucose ? 1 : 2)
+        key.append(device.map { $0.bits << 8 | ($0.kind == .public ? 1 : 2) } ?? 0)
+        switch self {
+        case .numbered(let sequence, let epoch, let baseTime, let clash):
+            key.append(1)
+            key.append(UInt64(sequence))
+            key.append(UInt64(bitPattern: Int64(epoch)))
+            key.append(UInt64(bitPattern: baseTime?.secondsSinceEpoch ?? .min))
+            key.append(UInt64(bitPattern: Int64(clash)))
+        case .timed(let userSlot, let baseTime, let value):
+            key.append(2)
+            key.append(userSlot.map(UInt64.init) ?? .max)
+            key.append(UInt64(bitPattern: baseTime.secondsSinceEpoch))
+            key.append(value)
+        case .untimed(let contactStart, let ordinal, let value):
+            key.append(3)
+            key.append(UInt64(bitPattern: contactStart.microseconds))
+            key.append(UInt64(bitPattern: Int64(ordinal)))
+            key.append(value)
+        }
+        return key.digest()
+    }
+}
+
+/// The octets an identity is hashed over: 64-bit big-endian words, so that no two keys share an encoding.
+private struct KeyOctets {
+    private var octets: [UInt8] = []
+
+    init() { octets.reserveCapacity(160) }
+
+    mutating func append(_ word: UInt64) {
+        for shift in stride(from: 56, through: 0, by: -8) { octets.append(UInt8(truncatingIfNeeded: word >> UInt64(shift))) }
+    }
+
+    mutating func append(_ value: RecordValue) {
+        switch value {
+        case .glucose(let glucose):
+            append(glucose.concentration)
+            append(glucose.sampleType.map { UInt64($0.rawValue) } ?? .max)
+            append(glucose.sampleLocation.map { UInt64($0.rawValue) } ?? .max)
+        case .bloodPressure(let pressure):
+            append(pressure.systolic)
+            append(pressure.diastolic)
+            append(pressure.meanArterial)
+            append(pressure.pulse)
+        }
+    }
+
+    private mutating func append(_ quantity: Quantity?) {
+        guard let quantity else { return append(UInt64.max) }
+        append(UInt64(quantity.unit.rawValue))
+        switch quantity.number {
+        case .value(let value):
+            append(UInt64(bitPattern: value.significand))
+            append(UInt64(bitPattern: Int64(value.exponent)))
+        case .notANumber: append(1 << 32)
+        case .notAtThisResolution: append(2 << 32)
+        case .positiveInfinity: append(3 << 32)
+        case .negativeInfinity: append(4 << 32)
+        case .reserved: append(5 << 32)
+        }
+    }
+
+    func digest() -> ReadingID {
+        SHA256.hash(data: octets).withUnsafeBytes { hash in
+            func half(_ start: Int) -> UInt64 { hash[start..<(start + 8)].reduce(0) { $0 << 8 | UInt64($1) } }
+            return ReadingID(high: half(0), low: half(8))
+        }
+    }
+}

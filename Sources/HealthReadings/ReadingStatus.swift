@@ -1,0 +1,69 @@
+/// What a device says about a record: the status bits of its profile under the specification's names.
+///
+/// Glucose (Sensor Status Annunciation, 2A18) and blood pressure (Measurement Status, 2A35) share this set, so that a
+/// reading has one kind of status. Reserved bits are accepted and not kept here; the frame keeps them.
+public struct ReadingStatus: OptionSet, Sendable, Hashable {
+    /// One bit for each name in ``names``.
+    public let rawValue: UInt32
+
+    /// Makes a status of raw bits.
+    public init(rawValue: UInt32) { self.rawValue = rawValue }
+
+    /// 2A18 bit 0: the battery was low during the measurement.
+    public static let deviceBatteryLow = ReadingStatus(rawValue: 1 << 0)
+    /// 2A18 bit 1: the sensor failed or faulted.
+    public static let sensorMalfunction = ReadingStatus(rawValue: 1 << 1)
+    /// 2A18 bit 2: too little blood or control solution.
+    public static let sampleInsufficient = ReadingStatus(rawValue: 1 << 2)
+    /// 2A18 bit 3: the strip was inserted wrongly.
+    public static let stripInsertionError = ReadingStatus(rawValue: 1 << 3)
+    /// 2A18 bit 4: a strip of the wrong type for the meter.
+    public static let stripTypeIncorrect = ReadingStatus(rawValue: 1 << 4)
+    /// 2A18 bit 5: the result is above what the meter can measure.
+    public static let resultTooHigh = ReadingStatus(rawValue: 1 << 5)
+    /// 2A18 bit 6: the result is below what the meter can measure.
+    public static let resultTooLow = ReadingStatus(rawValue: 1 << 6)
+    /// 2A18 bit 7: too warm for a valid test.
+    public static let temperatureTooHigh = ReadingStatus(rawValue: 1 << 7)
+    /// 2A18 bit 8: too cold for a valid test.
+    public static let temperatureTooLow = ReadingStatus(rawValue: 1 << 8)
+    /// 2A18 bit 9: the strip was pulled too soon.
+    public static let readInterrupted = ReadingStatus(rawValue: 1 << 9)
+    /// 2A18 bit 10: a general fault of the meter.
+    public static let generalFault = ReadingStatus(rawValue: 1 << 10)
+    /// 2A18 bit 11: the meter's clock failed; its time may be wrong.
+    public static let timeFault = ReadingStatus(rawValue: 1 << 11)
+    /// 2A35 bit 0: the body moved.
+    public static let bodyMovement = ReadingStatus(rawValue: 1 << 16)
+    /// 2A35 bit 1: the cuff was too loose.
+    public static let cuffTooLoose = ReadingStatus(rawValue: 1 << 17)
+    /// 2A35 bit 2: an irregular pulse was detected.
+    public static let irregularPulse = ReadingStatus(rawValue: 1 << 18)
+    /// 2A35 bits 3-4 = 1: the pulse rate exceeds the upper limit.
+    public static let pulseRateTooHigh = ReadingStatus(rawValue: 1 << 19)
+    /// 2A35 bits 3-4 = 2: the pulse rate is below the lower limit.
+    public static let pulseRateTooLow = ReadingStatus(rawValue: 1 << 20)
+    /// 2A35 bit 5: improper measurement position.
+    public static let improperPosition = ReadingStatus(rawValue: 1 << 21)
+
+    /// Bits that say the measurement itself failed, so that its number is no value of the patient.
+    public static let measurementFailed: ReadingStatus = [
+        .sensorMalfunction, .sampleInsufficient, .stripInsertionError, .stripTypeIncorrect, .readInterrupted,
+        .generalFault,
+    ]
+
+    private static let all: [(ReadingStatus, String)] = [
+        (.deviceBatteryLow, "device_battery_low"), (.sensorMalfunction, "sensor_malfunction"),
+        (.sampleInsufficient, "sample_insufficient"), (.stripInsertionError, "strip_insertion_error"),
+        (.stripTypeIncorrect, "strip_type_incorrect"), (.resultTooHigh, "result_too_high"),
+        (.resultTooLow, "result_too_low"), (.temperatureTooHigh, "temperature_too_high"),
+        (.temperatureTooLow, "temperature_too_low"), (.readInterrupted, "read_interrupted"),
+        (.generalFault, "general_fault"), (.timeFault, "time_fault"), (.bodyMovement, "body_movement"),
+        (.cuffTooLoose, "cuff_too_loose"), (.irregularPulse, "irregular_pulse"),
+        (.pulseRateTooHigh, "pulse_rate_too_high"), (.pulseRateTooLow, "pulse_rate_too_low"),
+        (.improperPosition, "improper_position"),
+    ]
+
+    /// The names of the set bits in the order of the specification's bits: `irregular_pulse`, …
+    public var names: [String] { Self.all.compactMap { contains($0.0) ? $0.1 : nil } }
+}

@@ -1,0 +1,93 @@
+/// The kinds of readings.
+public enum ReadingKind: String, Sendable, Hashable, CaseIterable {
+    case glucose
+    case bloodPressure = "blood_pressure"
+}
+
+/// A record's values, by kind.
+public enum RecordValue: Sendable, Hashable {
+    /// A glucose concentration.
+    case glucose(GlucoseValue)
+    /// A blood pressure.
+    case bloodPressure(BloodPressureValue)
+
+    /// The kind of reading this is.
+    public var kind: ReadingKind {
+        switch self {
+        case .glucose: .glucose
+        case .bloodPressure: .bloodPressure
+        }
+    }
+}
+
+/// What one frame says by itself: a reading before it is known whose it is, when it was and whether it is new.
+public struct Record: Sendable, Hashable {
+    /// The values.
+    public var value: RecordValue
+    /// The record's number in the device, where it has one.
+    public var sequence: UInt16?
+    /// The record's own time; nil where the device sent none or a part of it is unknown.
+    public var baseTime: WallTime?
+    /// What the user had moved the device's clock by, in minutes (-1439 … 1439 and beyond); nil where none was sent.
+    public var timeOffsetMinutes: Int16?
+    /// Whether the device sent an offset that says "unknown" (7FFF, 8000), so that the user-facing time is unknown.
+    public var timeOffsetIsUnknown: Bool
+    /// What the device says about the record.
+    public var status: ReadingStatus
+    /// The user slot of the device, 0 … 254; nil where unknown or not sent.
+    public var userSlot: UInt8?
+    /// Why the record is, by its own content, never delivered.
+    public var exclusion: Exclusion?
+
+    /// Makes a record.
+    public init(
+        value: RecordValue, sequence: UInt16? = nil, baseTime: WallTime? = nil, timeOffsetMinutes: Int16? = nil,
+        timeOffsetIsUnknown: Bool = false, status: ReadingStatus = [], userSlot: UInt8? = nil,
+        exclusion: Exclusion? = nil
+    ) {
+        self.value = value
+        self.sequence = sequence
+        self.baseTime = baseTime
+        self.timeOffsetMinutes = timeOffsetMinutes
+        self.timeOffsetIsUnknown = timeOffsetIsUnknown
+        self.status = status
+        self.userSlot = userSlot
+        self.exclusion = exclusion
+    }
+
+    /// What the device shows its user: base time + offset; nil where either is unknown.
+    public var deviceTime: WallTime? {
+        guard let baseTime, !timeOffsetIsUnknown else { return nil }
+        return baseTime.advanced(byMinutes: Int(timeOffsetMinutes ?? 0))
+    }
+}
+
+/// Why a reading is never delivered, in the order in which reasons are looked for.
+public enum Exclusion: String, Sendable, Hashable, CaseIterable {
+    case errorRecord = "error_record"
+    case noValue = "no_value"
+    case notANumber = "not_a_number"
+    case controlSolution = "control_solution"
+    case ketone
+    case intermediate
+    case implausible
+    case noTime = "no_time"
+    case implausibleTime = "implausible_time"
+    case otherUser = "other_user"
+    case sensorNotActive = "sensor_not_active"
+    case superseded
+}
+
+/// Why a reading is not delivered now, in the order in which reasons are looked for.
+public enum Hold: String, Sendable, Hashable, CaseIterable {
+    case locked
+    case noConsent = "no_consent"
+    case ignored
+    case olderThanBackfill = "older_than_backfill"
+    case syncDisabled = "sync_disabled"
+    case noSource = "no_source"
+    case sourceRevoked = "source_revoked"
+    case sourcePaused = "source_paused"
+    case sourceError = "source_error"
+    case rejected
+}
