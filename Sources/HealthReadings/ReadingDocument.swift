@@ -1,0 +1,114 @@
+extension Reading {
+    /// The reading as the command line, the local API and the page show it: every key always there, null when absent.
+    public var document: JSONValue {
+        record.document(
+            id: .string(id.description), device: device.document, provider: .string(device.provider), time: time,
+            context: context, excluded: excluded, held: held)
+    }
+}
+
+extension Record {
+    /// The record alone, as `decode` prints it: id, device, provider and time are null.
+    public func document(context: GlucoseContext? = nil) -> JSONValue {
+        document(
+            id: nil, device: nil, provider: nil, time: nil, context: context, excluded: exclusion, held: nil)
+    }
+
+    func document(
+        id: JSONValue, device: JSONValue, provider: JSONValue, time: ResolvedTime?, context: GlucoseContext?,
+        excluded: Exclusion?, held: Hold?
+    ) -> JSONValue {
+        var members: [JSONValue.Member] = [
+            .init("id", id),
+            .init("kind", .string(value.kind.rawValue)),
+            .init("device", device),
+            .init("provider", provider),
+            .init("sequence", .optional(sequence)),
+            .init("base_time", .optional(baseTime?.description)),
+            .init("time_offset_minutes", .optional(timeOffsetMinutes)),
+            .init("device_time", .optional(deviceTime?.description)),
+            .init("time", .optional(time?.instant?.description)),
+            .init("time_basis", .optional(time?.basis.rawValue)),
+            .init("time_uncertainty_minutes", .optional(time?.uncertaintyMinutes)),
+            .init("clock", time?.clock?.document ?? .null),
+        ]
+        switch value {
+        case .glucose(let glucose):
+            members += [
+                .init("glucose", glucose.concentration?.document ?? .null),
+                .init("sample_type", .optional(glucose.sampleType?.name)),
+                .init("sample_location", .optional(glucose.sampleLocation?.name)),
+                .init("context", context?.document ?? .null),
+            ]
+        case .bloodPressure(let pressure):
+            members += [
+                .init(
+                    "blood_pressure",
+                    .object([
+                        "systolic": pressure.systolic.document,
+                        "diastolic": pressure.diastolic.document,
+                        "mean": pressure.meanArterial.document,
+                    ])),
+                .init("pulse", pressure.pulse?.document ?? .null),
+            ]
+        }
+        members += [
+            .init("user", .optional(userSlot)),
+            .init("status", .array(status.names.map(JSONValue.string))),
+            .init("excluded", .optional(excluded?.rawValue)),
+            .init("held", .optional(held?.rawValue)),
+        ]
+        return .object(members)
+    }
+}
+
+extension DeviceDescription {
+    /// `{"address", "model", "serial"}`.
+    public var document: JSONValue {
+        .object(["address": .optional(address?.description), "model": .optional(model), "serial": .optional(serial)])
+    }
+}
+
+extension ClockComparison {
+    /// `{"difference_seconds", "read_at"}`.
+    public var document: JSONValue {
+        .object([
+            "difference_seconds": .integer(differenceSeconds), "read_at": .string(readAt.flooredToSecond.description),
+        ])
+    }
+}
+
+extension Quantity {
+    /// `{"value", "unit"}`; null where there is no number, never a stand-in for one.
+    public var document: JSONValue {
+        guard let number = number.number else { return .null }
+        return .object(["value": .number(number), "unit": .string(unit.symbol)])
+    }
+}
+
+extension GlucoseContext {
+    /// Every key of the context, null where the person told nothing.
+    public var document: JSONValue {
+        .object([
+            "carbohydrate": carbohydrate?.document ?? .null,
+            "meal": .optional(meal),
+            "tester": .optional(tester),
+            "health": .optional(health),
+            "exercise": exercise.map {
+                .object(["seconds": .optional($0.seconds), "intensity_percent": .integer(Int64($0.intensityPercent))])
+            } ?? .null,
+            "medication": medication?.document ?? .null,
+            "hba1c": hba1c?.document ?? .null,
+        ])
+    }
+}
+
+extension GlucoseContext.Intake {
+    /// `{"id", "value", "unit"}`; the value is null where the meter sent none.
+    public var document: JSONValue {
+        .object([
+            "id": .string(id), "value": amount.number.number.map(JSONValue.number) ?? .null,
+            "unit": .string(amount.unit.symbol),
+        ])
+    }
+}
