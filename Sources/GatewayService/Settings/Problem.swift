@@ -1,0 +1,35 @@
+/// Something that went wrong, as a person or a script is told it: a published code, one clear line, what to do next,
+/// and the exit status.
+public struct Problem: Error, Sendable, Hashable {
+    /// Exit statuses, after sysexits.h.
+    public enum ExitStatus: Int32, Sendable, Hashable {
+        case usage = 64
+        case badData = 65
+        case noInput = 66
+        case unavailable = 69
+        case ourFault = 70
+        case cannotCreate = 73
+        case inputOutput = 74
+        case tryAgain = 75
+        case protocolBroken = 76
+        case notPermitted = 77
+        case configuration = 78
+    }
+
+    /// The published snake_case code.
+    public var code: String
+    /// What was expected and what was found.
+    public var message: String
+    /// What to do next; nil where there is nothing to add.
+    public var hint: String?
+    /// The exit status.
+    public var status: ExitStatus
+
+    /// Makes a problem.
+    public init(_ code: String, _ status: ExitStatus, _ message: String, hint: String? = nil) {
+        self.code = code
+        self.status = status
+        self.message = message
+        self.hint = hint
+    }
+}

@@ -1,0 +1,186 @@
+import Foundation
+import HealthReadings
+import Yams
+
+/// The effective settings: flag over environment over file over what stands when nobody says.
+///
+/// A key that no setting has, and a value that is none of what the setting may be, are errors that name the place:
+/// a misspelt `server.base_url` must not send readings somewhere else in silence.
+public struct Settings: Sendable {
+    /// Where a value came from.
+    public enum Origin: Sendable, Hashable {
+        case standard
+        case file(path: String, line: Int)
+        case environment(variable: String)
+        case flag
+    }
+
+    /// A value with its origin; lists and maps are kept as lines of text.
+    struct Value: Sendable {
+        var text: String
+        var lines: [String] = []
+        var pairs: [String: String] = [:]
+        var origin: Origin
+    }
+
+    private var values: [String: Value] = [:]
+    /// The file that was read; nil where there is none.
+    public private(set) var file: String?
+
+    /// Settings of a file (nil: the first of the usual places that exists), the environment and flags by key.
+    /// - Throws: ``Problem`` with status 78, or 66 where the named file cannot be read.
+    public init(
+        file named: String? = nil, environment: [String: String] = ProcessInfo.processInfo.environment,
+        flags: [String: String] = [:]
+    ) throws {
+        let path = named ?? environment["HEALTHRELAY_CONFIG"]
+        if let path = path ?? Self.usualPaths(environment).first(where: FileManager.default.fileExists(atPath:)) {
+            try read(path)
+            file = path
+        }
+        for definition in SettingDefinition.all {
+            if let text = environment[definition.variable], !text.isEmpty {
+                try set(definition, text, .environment(variable: definition.variable))
+            }
+            if let text = flags[definition.key] { try set(definition, text, .flag) }
+        }
+    }
+
+    /// Where settings are looked for when no file is named.
+    public static func usualPaths(_ environment: [String: String]) -> [String] {
+        let home = environment["XDG_CONFIG_HOME"] ?? environment["HOME"].map { $0 + "/.config" }
+        return ["/etc/healthrelay/config.yaml"] + (home.map { [$0 + "/healthrelay/config.yaml"] } ?? [])
+    }
+
+    private mutating func read(_ path: String) throws {
+        let text: String
+        do {
+            text = try String(contentsOfFile: path, encoding: .utf8)
+        } catch {
+            throw Problem(
+                "config_unreadable", .noInput, "cannot read the settings file \(path): \(error.localizedDescription)",
+                hint: "name another with --config, or see `healthrelay config path`")
+        }
+        let root: Node?
+        do {
+            root = try Yams.compose(yaml: text)
+        } catch {
+            throw Problem("config_invalid", .configuration, "\(path) is not YAML: \(error)")
+        }
+        guard let root, root != Node("") else { return }
+        guard let sections = root.mapping else {
+            throw Problem("config_invalid", .configuration, "\(path): expected sections such as `server:`, found \(text.prefix(40))")
+        }
+        for (name, body) in sections { try read(section: name.string ?? "", body, path) }
+    }
+
+    private mutating func read(section: String, _ body: Node, _ path: String) throws {
+        let line = body.mark?.line ?? 0
+        if section == "users" { return try readUsers(body, path) }
+        guard SettingDefinition.all.contains(where: { $0.key.hasPrefix(section + ".") }) else {
+            throw Self.unknown(section, path, line, known: Set(SettingDefinition.all.map { String($0.key.prefix { $0 != "." }) }))
+        }
+        guard let members = body.mapping else {
+            if body.scalar?.string.isEmpty == true || body.null != nil { return }
+            throw Problem("config_invalid", .configuration, "\(path):\(line): expected settings under `\(section)`")
+        }
+        for (name, node) in members {
+            let key = section + "." + (name.string ?? "")
+            let place = Origin.file(path: path, line: name.mark?.line ?? line)
+            guard let definition = SettingDefinition.all.first(where: { $0.key == key }) else {
+                throw Self.unknown(key, path, name.mark?.line ?? line, known: Set(SettingDefinition.all.map(\.key)))
+            }
+            if node.null != nil || node.scalar?.string == "null" { continue }
+            switch (definition.form, node) {
+            case (.list, .sequence(let items)):
+                values[key] = Value(text: "", lines: items.compactMap(\.string), origin: place)
+            case (.map, .mapping(let pairs)):
+                let entries = pairs.compactMap { key, value in key.string.flatMap { k in value.string.map { (k, $0) } } }
+                values[key] = Value(text: "", pairs: Dictionary(entries) { $1 }, origin: place)
+            case (_, .scalar(let scalar)): try set(definition, scalar.string, place)
+            default:
+                throw Problem(
+                    "config_invalid", .configuration,
+                    "\(path):\(name.mark?.line ?? line): \(key): expected \(definition.expectation)")
+            }
+        }
+    }
+
+    private mutating func readUsers(_ body: Node, _ path: String) throws {
+        guard let people = body.sequence, !people.isEmpty else { return }
+        throw Problem(
+            "config_invalid", .configuration,
+            "\(path):\(body.mark?.line ?? 0): `users`: this version serves one person, `user.client_user_id`",
+            hint: "run one gateway with its own --state-dir for each person")
+    }
+
+    private mutating func set(_ definition: SettingDefinition, _ text: String, _ origin: Origin) throws {
+        guard definition.accepts(text) else {
+            let place =
+                switch origin {
+                case .standard: ""
+                case .file(let path, let line): "\(path):\(line): "
+                case .environment(let variable): "\(variable): "
+                case .flag: ""
+                }
+            throw Problem(
+                "config_invalid", .configuration,
+                "\(place)\(definition.key): expected \(definition.expectation), found '\(text)'")
+        }
+        var value = Value(text: text, origin: origin)
+        if case .list = definition.form { value.lines = text.split(separator: ",").map(String.init) }
+        if case .map = definition.form {
+            value.pairs = Dictionary(
+                text.split(separator: ",").compactMap { pair in
+                    let parts = pair.split(separator: "=", maxSplits: 1)
+                    return parts.count == 2 ? (String(parts[0]), String(parts[1])) : nil
+                }) { $1 }
+        }
+        values[definition.key] = value
+    }
+
+    private static func unknown(_ key: String, _ path: String, _ line: Int, known: Set<String>) -> Problem {
+        Problem(
+            "config_invalid", .configuration, "\(path):\(line): there is no setting `\(key)`",
+            hint: "known: " + known.sorted().joined(separator: ", "))
+    }
+
+    /// The text of a setting; nil where nobody set it and it has no standard.
+    public subscript(key: String) -> String? {
+        values[key]?.text ?? SettingDefinition.all.first { $0.key == key }?.standard
+    }
+
+    /// Where a setting's value came from.
+    public func origin(of key: String) -> Origin { values[key]?.origin ?? .standard }
+
+    /// A list's entries.
+    public func list(_ key: String) -> [String] { values[key]?.lines ?? [] }
+
+    /// A map's entries.
+    public func map(_ key: String) -> [String: String] { values[key]?.pairs ?? [:] }
+
+    /// The effective settings as `config show` prints them. Secrets live in files; only their paths appear.
+    public var document: JSONValue {
+        .object(
+            SettingDefinition.all.map { definition in
+                let value: JSONValue =
+                    switch definition.form {
+                    case .list: .array(list(definition.key).map(JSONValue.string))
+                    case .map:
+                        .object(map(definition.key).sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) })
+                    case .whole: .optional(self[definition.key].flatMap(Int.init))
+                    case .flag: .bool(["true", "on", "yes"].contains(self[definition.key] ?? ""))
+                    default: .optional(self[definition.key].map(Self.masked))
+                    }
+                return .init(definition.key, value)
+            })
+    }
+
+    /// A URL's password is a secret too.
+    private static func masked(_ text: String) -> String {
+        guard let url = URLComponents(string: text), url.password != nil else { return text }
+        var shown = url
+        shown.password = "***"
+        return shown.string ?? "***"
+    }
+}
