@@ -1,3 +1,5 @@
+import HealthReadings
+
 /// Something that went wrong, as a person or a script is told it: a published code, one clear line, what to do next,
 /// and the exit status.
 public struct Problem: Error, Sendable, Hashable {
@@ -31,5 +33,14 @@ public struct Problem: Error, Sendable, Hashable {
         self.status = status
         self.message = message
         self.hint = hint
+    }
+}
+
+extension Problem {
+    /// The error line of `--json`: `{"error":{"code","message","hint"}}`.
+    public var document: JSONValue {
+        .object([
+            "error": .object(["code": .string(code), "message": .string(message), "hint": .optional(hint)])
+        ])
     }
 }

@@ -1,0 +1,57 @@
+# The daily commands. `make run` and `make test` install what they need on Debian 12 with Swift 6.2 or later.
+
+SHELL := /bin/bash
+SWIFT ?= swift
+STATE ?= $(shell mktemp -d -t healthrelay.XXXXXX)
+LISTEN ?= 127.0.0.1:8480
+
+BUILD_PACKAGES := libsqlite3-dev zlib1g-dev
+TEST_PACKAGES := tshark python3-venv curl
+
+.PHONY: help run build test test-release fuzz bench format lint fixtures deps test-deps clean
+
+help:
+	@echo "make run      build, start the gateway with its sandbox server and replay the recorded meters"
+	@echo "make test     build and run every test"
+	@echo "make fuzz     fuzz every parser of outside bytes, a minute each (SECONDS_EACH=60)"
+	@echo "make bench    measure speed and memory beside their floors"
+	@echo "make format   format the Swift code;  make lint  check it"
+	@echo "make fixtures record the fixtures again in the Bluetooth lab"
+
+run: deps
+	@echo "Building (the first time takes some minutes) ..."
+	@$(SWIFT) build -q --product healthrelay
+	@exec .build/debug/healthrelay run --state-dir $(STATE) --sandbox --replay Fixtures/*.btsnoop
+
+build: deps
+	@$(SWIFT) build
+
+test: deps test-deps
+	@Tests/run
+
+test-release: deps
+	@$(SWIFT) test -c release --package-path Tests/ReleaseDecoding --scratch-path .build-release
+
+fuzz: deps
+	@Tests/Fuzz/run $(SECONDS_EACH)
+
+bench: deps
+	@Benchmarks/run
+
+format:
+	@$(SWIFT) format format -i -r -p Package.swift Sources Tests Benchmarks
+
+lint:
+	@$(SWIFT) format lint -r -p --strict Package.swift Sources Tests Benchmarks && echo "lint: clean"
+
+fixtures:
+	@Tests/Lab/record-fixtures
+
+deps:
+	@Packaging/install-packages $(BUILD_PACKAGES)
+
+test-deps:
+	@Packaging/install-packages $(TEST_PACKAGES)
+
+clean:
+	@rm -rf .build .build-release .build-bench .build-fuzz .venv

@@ -1,0 +1,73 @@
+import AsyncHTTPClient
+import Foundation
+import NIOCore
+
+/// Asks a running gateway to do what a command wants.
+public struct ControlClient: Sendable {
+    private let path: String
+
+    /// A client of the socket at `path`, or nil where nobody listens there.
+    ///
+    /// - Throws: ``Problem`` with status 77 where a gateway listens and this user may not speak to it.
+    public init?(socket path: String) throws {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        guard descriptor >= 0 else { return nil }
+        defer { close(descriptor) }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let octets = Array(path.utf8)
+        guard octets.count < MemoryLayout.size(ofValue: address.sun_path) else { return nil }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: octets) }
+        let size = socklen_t(MemoryLayout<sockaddr_un>.size)
+        let result = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, size) }
+        }
+        guard result == 0 else {
+            guard errno == EACCES || errno == EPERM else { return nil }
+            throw Problem(
+                "not_permitted", .notPermitted, "a gateway runs, and this user may not open its socket \(path)",
+                hint: "join its group, or run as its user")
+        }
+        self.path = path
+    }
+
+    /// Runs an operation in the gateway, printing through `output`.
+    ///
+    /// - Throws: ``Problem`` as the gateway met it.
+    public func run(_ request: OperationRequest, output: any OperationOutput) async throws {
+        guard let url = Self.url(socket: path) else {
+            throw Problem("control_socket_unusable", .ourFault, "the socket's path \(path) makes no URL")
+        }
+        var message = HTTPClientRequest(url: url)
+        message.method = .POST
+        message.body = .bytes(ByteBuffer(bytes: try JSONEncoder().encode(request)))
+        let response = try await HTTPClient.shared.execute(message, deadline: .distantFuture)
+        guard response.status == .ok else {
+            throw Problem(
+                "gateway_refused", .protocolBroken, "the gateway answered \(response.status)",
+                hint: "is it another version? restart it")
+        }
+        var line: [UInt8] = []
+        for try await buffer in response.body {
+            for octet in buffer.readableBytesView {
+                guard octet == UInt8(ascii: "\n") else {
+                    line.append(octet)
+                    continue
+                }
+                switch try JSONDecoder().decode(ControlMessage.self, from: Data(line)) {
+                case .data(let text): try await output.data(text)
+                case .note(let text): try await output.note(text)
+                case .problem(let code, let message, let hint, let status):
+                    throw Problem(code, .init(rawValue: status) ?? .ourFault, message, hint: hint)
+                case .done: return
+                }
+                line = []
+            }
+        }
+        throw Problem("gateway_gone", .tryAgain, "the gateway stopped before it had answered")
+    }
+
+    private static func url(socket path: String) -> String? {
+        path.addingPercentEncoding(withAllowedCharacters: .alphanumerics).map { "http+unix://\($0)/v1/operations" }
+    }
+}

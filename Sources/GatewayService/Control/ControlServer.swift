@@ -1,0 +1,73 @@
+import Foundation
+import Hummingbird
+import Logging
+import NIOCore
+
+/// The control socket of a running gateway: commands reach the store that `run` owns through it.
+///
+/// HTTP over a Unix socket in the state directory; who may open the socket may do what the owner may.
+enum ControlServer {
+    static func application(path: String, gateway: Gateway, logger: Logger) -> some ApplicationProtocol {
+        // Only the lock's owner gets here, so a socket file that exists belongs to a process that has died.
+        unlink(path)
+        let router = Router()
+        router.post("/v1/operations") { request, context -> Response in
+            let body = try await request.body.collect(upTo: 64 * 1024)
+            let operation = try JSONDecoder().decode(OperationRequest.self, from: Data(buffer: body))
+            return Response(
+                status: .ok, headers: [.contentType: "application/x-ndjson"],
+                body: ResponseBody { writer in
+                    let output = SocketOutput()
+                    try await withThrowingTaskGroup(of: Void.self) { group in
+                        group.addTask {
+                            await output.finish(with: Result { try await gateway.run(operation, output: output) })
+                        }
+                        for await line in output.lines { try await writer.write(ByteBuffer(bytes: line)) }
+                        group.cancelAll()
+                    }
+                    try await writer.finish(nil)
+                })
+        }
+        return Application(
+            router: router,
+            configuration: .init(address: .unixDomainSocket(path: path), serverName: "healthrelay"),
+            onServerRunning: { _ in chmod(path, 0o600) },
+            logger: logger)
+    }
+}
+
+extension Result where Failure == any Error {
+    /// The outcome of asynchronous work.
+    init(_ work: () async throws -> Success) async {
+        do { self = .success(try await work()) } catch { self = .failure(error) }
+    }
+}
+
+/// Lines on their way to the client of the control socket.
+private struct SocketOutput: OperationOutput {
+    let lines: AsyncStream<[UInt8]>
+    private let continuation: AsyncStream<[UInt8]>.Continuation
+
+    init() { (lines, continuation) = AsyncStream.makeStream() }
+
+    func data(_ line: String) { send(.data(line)) }
+    func note(_ line: String) { send(.note(line)) }
+
+    func finish(with result: Result<Void, any Error>) async {
+        switch result {
+        case .success: send(.done)
+        case .failure(let error):
+            let problem = Problem(describing: error) ?? .unexpected(error)
+            send(
+                .problem(
+                    code: problem.code, message: problem.message, hint: problem.hint, status: problem.status.rawValue))
+        }
+        continuation.finish()
+    }
+
+    private func send(_ message: ControlMessage) {
+        guard var line = try? JSONEncoder().encode(message) else { return }
+        line.append(UInt8(ascii: "\n"))
+        continuation.yield(Array(line))
+    }
+}

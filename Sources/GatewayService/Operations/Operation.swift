@@ -1,0 +1,94 @@
+/// What a command asks of the gateway that owns the store: the same value whether it runs in this process or travels
+/// through the control socket.
+public enum Operation: Codable, Sendable, Hashable {
+    /// Readings, newest first.
+    case query(QueryOperation)
+    /// The server's user.
+    case user(UserOperation)
+    /// Connected sources of the current user.
+    case source(SourceOperation)
+    /// Delivery.
+    case sync(SyncOperation)
+    /// The store itself.
+    case store(StoreOperation)
+}
+
+/// The arguments of `query`; instants are still text, because a date means the user's zone, which the store knows.
+public struct QueryOperation: Codable, Sendable, Hashable {
+    /// How readings are printed.
+    public enum Format: String, Codable, Sendable, CaseIterable {
+        case text, json, ndjson, csv
+    }
+
+    /// Kinds, empty for all.
+    public var types: [String] = []
+    /// RFC 3339 or a date, inclusive.
+    public var from: String?
+    /// RFC 3339 or a date, inclusive.
+    public var to: String?
+    /// 1 … 10,000.
+    public var limit = 1000
+    /// How many to skip.
+    public var offset: Int?
+    /// Where the last page ended.
+    public var cursor: String?
+    /// The newest reading of each kind only.
+    public var latest = false
+    /// How readings are printed.
+    public var format = Format.text
+
+    /// All readings.
+    public init() {}
+}
+
+/// The arguments of `user`.
+public enum UserOperation: Codable, Sendable, Hashable {
+    case create(String)
+    case set(String)
+    case show
+    case clear
+}
+
+/// The arguments of `source`.
+public enum SourceOperation: Codable, Sendable, Hashable {
+    case list
+    case connect(String)
+    case revoke(String)
+}
+
+/// The arguments of `sync`.
+public enum SyncOperation: Codable, Sendable, Hashable {
+    case now
+    case watch
+    case status
+    case enable
+    case disable
+}
+
+/// The arguments of `store`.
+public enum StoreOperation: Codable, Sendable, Hashable {
+    case stats
+    case verify
+}
+
+/// An operation with how its result is to be printed.
+public struct OperationRequest: Codable, Sendable, Hashable {
+    /// What to do.
+    public var operation: Operation
+    /// Whether documents are printed as JSON.
+    public var json: Bool
+
+    /// Makes a request.
+    public init(_ operation: Operation, json: Bool) {
+        self.operation = operation
+        self.json = json
+    }
+}
+
+/// Where an operation's result goes: lines of data and lines of notes.
+public protocol OperationOutput: Sendable {
+    /// A line for standard output.
+    func data(_ line: String) async throws
+    /// A line for standard error.
+    func note(_ line: String) async throws
+}

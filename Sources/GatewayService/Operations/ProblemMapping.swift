@@ -1,0 +1,65 @@
+import GATTClient
+import HCICapture
+import HealthDevices
+import HealthReadings
+import ReadingStore
+import VitalClient
+
+extension Problem {
+    /// The problem behind an error of any of the modules; nil for an error of none of them.
+    public init?(describing error: any Error) {
+        switch error {
+        case let problem as Problem: self = problem
+        case let error as StoreError: self.init(error)
+        case let error as VitalError: self.init(error)
+        case let error as InvalidBaseURL:
+            self.init("config_invalid", .configuration, error.description)
+        case let error as MalformedFrame:
+            self.init("malformed_frame", .badData, error.description)
+        case let error as TransferError:
+            self.init(error.code, .tryAgain, error.description, hint: "read the device again")
+        case let error as GATTError:
+            self.init("device_error", .tryAgain, error.description)
+        case is CancellationError:
+            self.init("interrupted", .tryAgain, "interrupted")
+        default: return nil
+        }
+    }
+
+    /// An error nobody expected: a fault of this program.
+    public static func unexpected(_ error: any Error) -> Problem {
+        Problem("unexpected", .ourFault, "something unexpected happened: \(error)", hint: "please report this")
+    }
+
+    private init(_ error: StoreError) {
+        let status: ExitStatus =
+            switch error {
+            case .locked: .tryAgain
+            case .cannotCreate: .cannotCreate
+            case .notPermitted: .notPermitted
+            case .diskFull, .inputOutput: .inputOutput
+            case .corrupt, .foreign, .newerSchema: .badData
+            case .limitOutOfRange, .offsetOutOfRange, .invalidCursor: .usage
+            case .unknownTimeZone: .configuration
+            case .unknown, .internalFault: .ourFault
+            }
+        self.init(error.code, status, error.description, hint: error.hint)
+    }
+
+    private init(_ error: VitalError) {
+        let (status, hint): (ExitStatus, String?) =
+            switch error.kind {
+            case .authenticationFailed: (.notPermitted, "check the key in the file `server.api_key_file` names")
+            case .forbidden: (.notPermitted, "the key is known; ask the server's operator what it may do")
+            case .noConnection: (.unavailable, "check the network and `server.base_url`; readings wait in the store")
+            case .untrustedServer: (.unavailable, "check the server's certificate and this machine's clock")
+            case .timeout, .rateLimitExceeded, .serverError: (.tryAgain, "readings wait in the store")
+            case .sourceNotConnected: (.configuration, "connect it: `healthrelay source connect PROVIDER`")
+            case .notJSON, .redirected: (.protocolBroken, "is `server.base_url` the server's? a proxy or portal may answer")
+            case .notFound, .validationFailed, .conflict, .payloadTooLarge, .refused, .unexpectedAnswer,
+                .answerTooLarge:
+                (.protocolBroken, nil)
+            }
+        self.init(error.code, status, error.description, hint: hint)
+    }
+}

@@ -1,0 +1,73 @@
+import HealthReadings
+
+extension Reading {
+    /// The reading on one line for people: when, what, from where, and what keeps it from being delivered.
+    public var line: String {
+        let when =
+            time.instant?.description ?? record.deviceTime.map { "\($0) (zone unknown)" } ?? "time unknown"
+        let origin = [device.model, device.address?.description].compactMap(\.self).joined(separator: " ")
+        let fate = excluded.map { " [kept, not sent: \($0.words)]" } ?? held.map { " [waits: \($0.words)]" } ?? ""
+        return "\(when)  \(record.words)  \(origin)\(fate)"
+    }
+
+    /// The columns of `query --format csv`.
+    static let csvHeader =
+        "id,kind,time,time_basis,device_time,address,model,serial,provider,sequence,"
+        + "glucose_value,glucose_unit,systolic,diastolic,mean,pressure_unit,pulse,user,status,excluded,held"
+
+    /// The reading as a line of CSV (RFC 4180).
+    var csv: String {
+        var cells: [String?] = [
+            id.description, kind.rawValue, time.instant?.description, time.basis.rawValue,
+            record.deviceTime?.description, device.address?.description, device.model, device.serial, device.provider,
+            record.sequence.map { String($0) },
+        ]
+        switch record.value {
+        case .glucose(let glucose):
+            let number = glucose.concentration?.number.number
+            cells += [number?.description, number == nil ? nil : glucose.concentration?.unit.symbol]
+            cells += [nil, nil, nil, nil, nil]
+        case .bloodPressure(let pressure):
+            cells += [nil, nil]
+            cells += [pressure.systolic, pressure.diastolic, pressure.meanArterial].map { $0.number.number?.description }
+            cells += [pressure.systolic.unit.symbol, pressure.pulse?.number.number?.description]
+        }
+        cells += [
+            record.userSlot.map { String($0) }, record.status.names.joined(separator: " "), excluded?.rawValue,
+            held?.rawValue,
+        ]
+        return cells.map { Self.csvCell($0 ?? "") }.joined(separator: ",")
+    }
+
+    private static func csvCell(_ text: String) -> String {
+        guard text.contains(where: { ",\"\r\n".contains($0) }) else { return text }
+        return "\"" + text.replacing("\"", with: "\"\"") + "\""
+    }
+}
+
+extension Record {
+    /// The values on one line for people: `glucose 95 mg/dL`, `blood pressure 127/79 mmHg, pulse 69`.
+    public var words: String {
+        switch value {
+        case .glucose(let glucose): "glucose \(glucose.concentration?.words ?? "without a value")"
+        case .bloodPressure(let pressure):
+            "blood pressure \(pressure.systolic.digits)/\(pressure.diastolic.digits) \(pressure.systolic.unit.symbol)"
+                + (pressure.pulse.map { ", pulse \($0.digits)" } ?? "")
+        }
+    }
+}
+
+extension Quantity {
+    fileprivate var words: String { number.number == nil ? "not a number" : "\(digits) \(unit.symbol)" }
+    fileprivate var digits: String { number.number?.description ?? "–" }
+}
+
+extension Exclusion {
+    /// The reason in plain words.
+    public var words: String { rawValue.replacing("_", with: " ") }
+}
+
+extension Hold {
+    /// The reason in plain words.
+    public var words: String { rawValue.replacing("_", with: " ") }
+}

@@ -1,0 +1,33 @@
+"use strict";
+const shown = 200;
+const rows = document.getElementById("readings"), none = document.getElementById("none"), state = document.getElementById("state");
+const quantity = q => q ? `${q.text} ${q.unit}` : "–";
+// Numbers are shown with the digits the device sent, which JSON.parse would drop.
+const parse = text => JSON.parse(text.replace(/"value":(-?[0-9.]+)/g, '"text":"$1"'));
+const value = r => r.kind === "glucose" ? quantity(r.glucose)
+  : `${r.blood_pressure.systolic?.text ?? "–"} / ${r.blood_pressure.diastolic?.text ?? "–"} ${r.blood_pressure.systolic?.unit ?? ""}` + (r.pulse ? `, pulse ${r.pulse.text}` : "");
+const outcome = r => r.excluded ? `kept, not sent: ${r.excluded.replaceAll("_", " ")}` : r.held ? `waits: ${r.held.replaceAll("_", " ")}` : "stored";
+function cell(row, text, name) { const td = document.createElement("td"); td.textContent = text; if (name) td.className = name; row.append(td); }
+async function refresh() {
+  const answer = await fetch("/api/v1/readings?limit=" + shown);
+  if (!answer.ok) throw new Error(answer.status);
+  const page = parse(await answer.text());
+  rows.replaceChildren(...page.readings.map(r => {
+    const row = document.createElement("tr");
+    cell(row, r.time ? new Date(r.time).toLocaleString() : (r.device_time ?? "unknown").replace("T", " "), "");
+    cell(row, value(r), "value");
+    cell(row, [r.device.model, r.device.address].filter(Boolean).join(" "), "quiet");
+    cell(row, outcome(r), r.excluded || r.held ? "quiet" : "delivered");
+    return row;
+  }));
+  none.hidden = page.readings.length > 0;
+  state.textContent = page.more ? `The newest ${shown} readings; there are more.` : `${page.readings.length} readings.`;
+}
+let pending = false;
+async function refreshSoon() { if (pending) return; pending = true; setTimeout(() => { pending = false; refresh().catch(lost); }, 150); }
+function lost() { state.textContent = "The gateway does not answer; trying again …"; }
+const events = new EventSource("/api/v1/events");
+events.addEventListener("open", refreshSoon);
+events.addEventListener("readings", refreshSoon);
+events.addEventListener("error", lost);
+refresh().catch(lost);

@@ -1,0 +1,21 @@
+import ArgumentParser
+import HealthDevices
+import HealthReadings
+
+struct Catalog: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "catalog", abstract: "The brands and models the gateway knows.")
+    @OptionGroup var global: GlobalOptions
+
+    func run() async throws {
+        let models = Catalogue().models
+        guard !global.json else {
+            return Terminal.data(JSONValue.object(["models": .array(models.map(\.document))]).text)
+        }
+        for model in models {
+            let kinds = model.kinds.map(\.rawValue).joined(separator: ", ")
+            let tested = model.tested.isEmpty ? "not tried yet" : "tried: " + model.tested.map(\.rawValue).joined(separator: ", ")
+            Terminal.data("\(model.id): \(model.brand) \(model.name) (\(kinds); provider \(model.provider); \(tested))")
+        }
+    }
+}

@@ -1,0 +1,52 @@
+import ArgumentParser
+import Foundation
+import GatewayService
+import HealthReadings
+
+struct Config: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "config", abstract: "The effective settings.", subcommands: [Show.self, Path.self])
+
+    struct Show: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Print the effective settings: flag over environment over file. Secrets are masked.")
+        @OptionGroup var global: GlobalOptions
+
+        func run() async throws {
+            let settings = try global.settings()
+            guard !global.json else { return Terminal.data(settings.document.text) }
+            guard case .object(let members) = settings.document else { return }
+            for member in members {
+                let value = if case .string(let text) = member.value { text } else { member.value.text }
+                let origin =
+                    switch settings.origin(of: member.key) {
+                    case .standard: ""
+                    case .file(let path, let line): "   (\(path):\(line))"
+                    case .environment(let variable): "   (\(variable))"
+                    case .flag: "   (flag)"
+                    }
+                Terminal.data("\(member.key): \(value)\(origin)")
+            }
+        }
+    }
+
+    struct Path: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Print the settings file in use, or where one is looked for.")
+        @OptionGroup var global: GlobalOptions
+
+        func run() async throws {
+            let settings = try global.settings()
+            let usual = Settings.usualPaths(ProcessInfo.processInfo.environment)
+            if global.json {
+                Terminal.data(
+                    JSONValue.object(["path": .optional(settings.file), "searched": .array(usual.map(JSONValue.string))])
+                        .text)
+            } else if let file = settings.file {
+                Terminal.data(file)
+            } else {
+                Terminal.error("no settings file; looked for " + usual.joined(separator: ", then "))
+            }
+        }
+    }
+}

@@ -1,0 +1,36 @@
+import ArgumentParser
+import Foundation
+import GatewayService
+import HealthReadings
+
+/// Ends the program with the right exit status and one clear line.
+enum Failure {
+    static func exit(with error: any Error, arguments: [String]) -> Never {
+        if let stop = error as? ExitCode { Glibc.exit(stop.rawValue) }
+        if let problem = Problem(describing: error) {
+            report(problem, asJSON: arguments.contains("--json"))
+            Glibc.exit(problem.status.rawValue)
+        }
+        let status = Healthrelay.exitCode(for: error)
+        let message = Healthrelay.fullMessage(for: error)
+        if status == .success {
+            Terminal.data(message)
+            Glibc.exit(0)
+        }
+        guard arguments.contains("--json") else {
+            Terminal.error(message)
+            Glibc.exit(Problem.ExitStatus.usage.rawValue)
+        }
+        report(
+            Problem("usage", .usage, Healthrelay.message(for: error), hint: "see `healthrelay --help`"), asJSON: true)
+        Glibc.exit(Problem.ExitStatus.usage.rawValue)
+    }
+
+    static func report(_ problem: Problem, asJSON: Bool) {
+        if asJSON {
+            Terminal.error(problem.document.text)
+        } else {
+            Terminal.error("healthrelay: " + problem.message + (problem.hint.map { "\n  → \($0)" } ?? ""))
+        }
+    }
+}

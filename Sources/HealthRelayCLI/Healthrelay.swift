@@ -1,0 +1,30 @@
+import ArgumentParser
+import Foundation
+import GatewayService
+
+/// `healthrelay`: the gateway on the command line.
+@main
+struct Healthrelay: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "healthrelay",
+        abstract: "A personal health gateway: reads meters, keeps their readings safe, delivers them.",
+        version: Version.current,
+        subcommands: [
+            Run.self, Catalog.self, Decode.self, Replay.self, Query.self, User.self, Source.self, Sync.self,
+            Sandbox.self, Store.self, Config.self,
+        ])
+
+    static func main() async {
+        let arguments = GlobalOptions.hoisted(Array(CommandLine.arguments.dropFirst()))
+        do {
+            var command = try parseAsRoot(arguments)
+            if var asynchronous = command as? any AsyncParsableCommand {
+                try await asynchronous.run()
+            } else {
+                try command.run()
+            }
+        } catch {
+            Failure.exit(with: error, arguments: arguments)
+        }
+    }
+}
