@@ -1,0 +1,84 @@
+import Foundation
+import GATTProfiles
+import HealthDevices
+import HealthReadings
+import Logging
+import ReadingStore
+import ReadingSync
+import VitalClient
+
+/// The gateway put together: the store it owns, and the server it delivers to.
+public final class Gateway: Sendable {
+    /// The effective settings.
+    public let settings: Settings
+    /// What is kept.
+    public let store: ReadingStore
+    /// The models it knows.
+    public let catalogue = Catalogue()
+    /// Delivery; nil where no key for a server is set.
+    public let worker: OutboxWorker?
+    let api: VitalAPI?
+    let logger: Logger
+
+    /// Opens the store and prepares delivery; nothing is sent yet.
+    ///
+    /// - Parameter server: where and with which credentials to deliver, in place of the settings' server.
+    /// - Throws: ``StoreError``, or ``Problem`` for settings that cannot be used.
+    public static func open(
+        _ settings: Settings, state: StateDirectory, server: VitalConnection? = nil,
+        logger: Logger = Logger(label: "healthrelay")
+    ) async throws -> Gateway {
+        let connection = try server ?? VitalConnection(settings)
+        let store = try await ReadingStore.open(
+            directory: state.path, decoder: StandardFrameDecoder(), clientUserID: settings["user.client_user_id"],
+            timeZone: settings["user.time_zone"], logger: logger)
+        return Gateway(settings, store, connection, logger)
+    }
+
+    private init(_ settings: Settings, _ store: ReadingStore, _ connection: VitalConnection?, _ logger: Logger) {
+        self.settings = settings
+        self.store = store
+        self.logger = logger
+        api = connection.map { VitalAPI(server: $0.server, credentials: .apiKey($0.key), logger: logger) }
+        let policy: SourcePolicy = settings["sources.policy"] == "require" ? .require : .create
+        worker = api.map { OutboxWorker(store: store, api: $0, policy: policy, logger: logger) }
+    }
+
+    /// The server's provider slug for a model: the catalogue's, unless `sources.map` names another.
+    public func provider(of model: DeviceModel) -> String { settings.map("sources.map")[model.id] ?? model.provider }
+
+    /// A reader of meters into the store.
+    public func reader(model: String? = nil) -> MeterReader {
+        let map = settings.map("sources.map")
+        return MeterReader(
+            journal: store, memory: store, catalogue: catalogue, provider: { map[$0.id] ?? $0.provider }, model: model,
+            logger: logger)
+    }
+
+    /// Does what a command asks.
+    public func run(_ request: OperationRequest, output: any OperationOutput) async throws {
+        switch request.operation {
+        case .query(let operation): try await run(operation, output: output)
+        case .user(let operation): try await run(operation, json: request.json, output: output)
+        case .source(let operation): try await run(operation, json: request.json, output: output)
+        case .sync(let operation): try await run(operation, json: request.json, output: output)
+        case .store(let operation): try await run(operation, json: request.json, output: output)
+        }
+    }
+
+    /// Delivery, or the problem that there is none.
+    func requireWorker() throws -> OutboxWorker {
+        guard let worker else { throw Self.noServer }
+        return worker
+    }
+
+    /// The server, or the problem that there is none.
+    func requireAPI() throws -> VitalAPI {
+        guard let api else { throw Self.noServer }
+        return api
+    }
+
+    private static let noServer = Problem(
+        "no_server_key", .configuration, "there is no key for the server, so nothing can be delivered; readings are kept",
+        hint: "put the key into a file (mode 0600) and name it: `server.api_key_file`")
+}

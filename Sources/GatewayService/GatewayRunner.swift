@@ -1,0 +1,165 @@
+import Foundation
+import HealthDevices
+import Hummingbird
+import Logging
+import NIOPosix
+import ReadingStore
+import ReadingSync
+import ServiceLifecycle
+
+/// `run`: the gateway as a service. Owns the store, listens on the control socket, shows the page, delivers, and takes
+/// captures as its devices where it is told to.
+public struct GatewayRunner: Service {
+    /// What a person in front of the gateway is told.
+    public enum Announcement: Sendable {
+        /// The page's address.
+        case page(String)
+        /// Nothing is delivered, and why.
+        case notDelivering(String)
+        /// A line of a reading's way.
+        case way(String)
+        /// The captures were read.
+        case replayed(CaptureReplay.Report)
+    }
+
+    private let settings: Settings
+    private let state: StateDirectory
+    private let connection: @Sendable () async throws -> VitalConnection?
+    private let captures: [String]
+    private let logger: Logger
+    private let announce: @Sendable (Announcement) -> Void
+
+    /// - Parameters:
+    ///   - connection: where to deliver in place of the settings' server, once it is known.
+    ///   - captures: capture files to take as devices.
+    public init(
+        settings: Settings, state: StateDirectory, captures: [String] = [], logger: Logger,
+        connection: @escaping @Sendable () async throws -> VitalConnection? = { nil },
+        announce: @escaping @Sendable (Announcement) -> Void
+    ) {
+        self.settings = settings
+        self.state = state
+        self.connection = connection
+        self.captures = captures
+        self.logger = logger
+        self.announce = announce
+    }
+
+    /// Runs until a graceful shutdown.
+    public func run() async throws {
+        let gateway = try await Gateway.open(settings, state: state, server: try await connection(), logger: logger)
+        let listen = try ListenAddress(settings["http.listen"] ?? "")
+        guard listen.isLoopback else {
+            throw Problem(
+                "config_invalid", .configuration,
+                "http.listen: this version shows its page on loopback only, found '\(listen)'",
+                hint: "use 127.0.0.1:\(listen.port) and reach it through SSH or a proxy with TLS")
+        }
+        if gateway.worker == nil { announce(.notDelivering("no key for a server is set; readings are kept")) }
+
+        let narrator = captures.isEmpty ? nil : Narrator { announce(.way($0)) }
+        let page = PageServer.application(listen: listen, store: gateway.store, logger: .quiet(logger)) { address in
+            announce(.page(address))
+        }
+        let control = ControlServer.application(path: state.socket, gateway: gateway, logger: .quiet(logger))
+        var services: [any Service] = [NamedService(page, "the page on \(listen)"), NamedService(control, state.socket)]
+        if let worker = gateway.worker {
+            if let narrator { services.append(EventTeller(events: worker.events(), narrator: narrator)) }
+            services.append(worker)
+            services.append(DeliveryAlarm(store: gateway.store, worker: worker))
+        }
+        if !captures.isEmpty {
+            services.append(
+                ReplayService(gateway: gateway, captures: captures, narrator: narrator, announce: announce))
+        }
+        let group = ServiceGroup(
+            configuration: .init(
+                services: services.map { .init(service: $0, successTerminationBehavior: .ignore) },
+                logger: .quiet(logger)))
+        do {
+            try await group.run()
+        } catch {
+            try? gateway.store.close()
+            throw error
+        }
+        unlink(state.socket)
+        try gateway.store.close()
+    }
+}
+
+/// A server whose failure to listen names what it wanted to listen on.
+private struct NamedService: Service {
+    let service: any Service
+    let place: String
+
+    init(_ service: any Service, _ place: String) {
+        self.service = service
+        self.place = place
+    }
+
+    func run() async throws {
+        do {
+            try await service.run()
+        } catch let error as IOError where error.errnoCode == EADDRINUSE {
+            throw Problem(
+                "port_in_use", .unavailable, "cannot listen for \(place): the address is in use",
+                hint: "stop the other program, or choose another `http.listen`")
+        } catch let error as IOError {
+            throw Problem(
+                "cannot_listen", .unavailable,
+                "cannot listen for \(place): \(String(cString: strerror(error.errnoCode)))")
+        }
+    }
+}
+
+/// Tells the narrator what delivery does.
+private struct EventTeller: Service {
+    let events: AsyncStream<SyncEvent>
+    let narrator: Narrator
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            for await event in events { await narrator.delivery(event) }
+        }
+    }
+}
+
+/// Wakes delivery when readings were stored.
+private struct DeliveryAlarm: Service {
+    let store: ReadingStore
+    let worker: OutboxWorker
+
+    func run() async throws {
+        let committed = store.committedReadings()
+        await cancelWhenGracefulShutdown {
+            for await _ in committed { worker.wake() }
+        }
+    }
+}
+
+/// Reads captures once.
+private struct ReplayService: Service {
+    let gateway: Gateway
+    let captures: [String]
+    let narrator: Narrator?
+    let announce: @Sendable (GatewayRunner.Announcement) -> Void
+
+    func run() async throws {
+        try await cancelWhenGracefulShutdown {
+            let report = try await CaptureReplay(captures).run(with: gateway.reader()) { event in
+                guard case .stored(let outcomes) = event, let narrator else { return }
+                for outcome in outcomes { await narrator.stored(outcome) }
+            }
+            announce(.replayed(report))
+        }
+    }
+}
+
+extension Logger {
+    /// The same logger for a library whose ordinary progress is of interest at debug only.
+    static func quiet(_ logger: Logger) -> Logger {
+        var quiet = logger
+        quiet.logLevel = max(logger.logLevel, logger.logLevel <= .debug ? .debug : .error)
+        return quiet
+    }
+}

@@ -1,0 +1,31 @@
+import HealthReadings
+
+/// Reads instants as commands take them: RFC 3339, or a date in the user's zone.
+enum InstantArgument {
+    /// Which end of a day a bare date means.
+    enum End { case start, end }
+
+    /// The instant.
+    /// - Throws: ``Problem`` with status 64.
+    static func instant(_ text: String, _ flag: String, end: End, zone: ZoneRules) throws(Problem) -> Instant {
+        if let instant = Instant(rfc3339: text) { return instant }
+        guard text.utf8.count == 10, let midnight = WallTime(text + "T00:00:00") else {
+            throw Problem(
+                "usage", .usage, "\(flag): expected an instant such as 2026-11-20T13:30:00Z or a date such as 2026-11-20, found '\(text)'")
+        }
+        switch end {
+        case .start: return zone.first(midnight)
+        // The last microsecond before the next day begins, whatever its length.
+        case .end: return Instant(microseconds: zone.first(midnight.advanced(byMinutes: 24 * 60)).microseconds - 1)
+        }
+    }
+}
+
+extension ZoneRules {
+    /// The first instant at which clocks show this time, or would have.
+    fileprivate func first(_ wall: WallTime) -> Instant {
+        switch moment(wall) {
+        case .once(let instant), .never(let instant), .twice(let instant, _): instant
+        }
+    }
+}

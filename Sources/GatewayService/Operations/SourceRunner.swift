@@ -1,0 +1,34 @@
+import HealthReadings
+import ReadingStore
+
+extension Gateway {
+    func run(_ operation: SourceOperation, json: Bool, output: any OperationOutput) async throws {
+        let worker = try requireWorker()
+        switch operation {
+        case .list: break
+        case .connect(let provider): try await worker.connectSource(provider)
+        case .revoke(let provider): try await worker.revokeSource(provider)
+        }
+        try await worker.checkSources()
+        let user = try await store.currentUser()
+        let sources = try await store.sources(user: user.key)
+        guard !json else {
+            return try await output.data(JSONValue.object(["sources": .array(sources.map(\.document))]).text)
+        }
+        for source in sources {
+            let hold = source.hold.map { "; readings wait: \($0.words)" } ?? ""
+            try await output.data("\(source.provider): \(source.status.rawValue)\(hold)")
+        }
+        if sources.isEmpty { try await output.note("no sources; one is connected when its first reading is delivered") }
+    }
+}
+
+extension ConnectedSource {
+    var document: JSONValue {
+        .object([
+            "provider": .string(provider), "status": .string(status.rawValue),
+            "connected_at": .optional(connectedAt?.flooredToSecond.description),
+            "checked_at": .optional(checkedAt?.flooredToSecond.description), "held": .optional(hold?.rawValue),
+        ])
+    }
+}

@@ -1,0 +1,58 @@
+import GATTClient
+import HCICapture
+import HealthDevices
+import HealthReadings
+
+/// Captures read as if their devices were here: the live path, on the captures' own clock.
+public struct CaptureReplay: Sendable {
+    /// What a replay came to.
+    public struct Report: Sendable {
+        /// Contacts with devices.
+        public var contacts = 0
+        /// Contacts that did not bring everything, with why.
+        public var incomplete: [String] = []
+        /// What could not be told or read.
+        public var warnings: [ReplayWarning] = []
+        /// What ended the replay early; everything before it was read.
+        public var damage: CaptureError?
+    }
+
+    private let central: ReplayCentral
+
+    /// A replay of capture files, in this order.
+    ///
+    /// - Parameters:
+    ///   - handles: what handles mean where a capture holds no discovery.
+    ///   - address: the address of peers whose address a capture does not show.
+    public init(_ paths: [String], handles: HandleMap? = nil, address: DeviceAddress? = nil) {
+        central = ReplayCentral(paths: paths, handles: handles, address: address)
+    }
+
+    /// Reads every device of the captures, one after the other in the order they connected.
+    ///
+    /// - Throws: what the journal throws, and `CancellationError`. Damage of a file is in the report.
+    public func run(
+        with reader: MeterReader, report event: @escaping @Sendable (TransferEvent) async -> Void = { _ in }
+    ) async throws -> Report {
+        var report = Report()
+        do {
+            for try await peripheral in central.peripherals() {
+                try Task.checkCancellation()
+                report.contacts += 1
+                let summary = try await reader.read(peripheral, report: event)
+                if let error = summary.error {
+                    report.incomplete.append(
+                        "\(peripheral.advertisement.name ?? peripheral.advertisement.address?.description ?? "a device"): "
+                            + "\(error.replacing("_", with: " ")) after \(summary.received) records")
+                }
+                for gap in summary.gaps {
+                    report.incomplete.append("numbers \(gap.lowerBound) to \(gap.upperBound) are missing")
+                }
+            }
+        } catch let error as CaptureError {
+            report.damage = error
+        }
+        report.warnings = central.warnings
+        return report
+    }
+}

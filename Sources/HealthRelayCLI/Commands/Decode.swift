@@ -1,0 +1,114 @@
+import ArgumentParser
+import GATTClient
+import GATTProfiles
+import GatewayService
+import HealthDevices
+import HealthReadings
+
+struct Decode: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "decode", abstract: "One characteristic's value as the gateway understands it.",
+        discussion: "Example: healthrelay decode 2a18 '13 05 00 ea 07 0b 14 0c 1e 00 3c 00 5f b0 11'")
+
+    @Argument(help: "2a18, 0x2A18 or a full UUID.")
+    var characteristic: String
+    @Argument(parsing: .remaining, help: "The octets in hexadecimal; spaces, colons and 0x are ignored.")
+    var hex: [String] = []
+    @Option(help: ArgumentHelp("The catalogue id of the device's model.", valueName: "id"))
+    var model: String?
+    @Option(help: ArgumentHelp("The user's zone: adds the time the reading would have.", valueName: "zone"))
+    var timeZone: String?
+    @OptionGroup var global: GlobalOptions
+
+    func run() async throws {
+        guard let uuid = BluetoothUUID(characteristic), let number = uuid.assignedNumber,
+            StandardFrameDecoder.knows(characteristic: number)
+        else {
+            let known = StandardFrameDecoder.knownCharacteristics.map { BluetoothUUID($0).description }
+            throw Problem(
+                "unknown_characteristic", .usage,
+                "expected a characteristic the gateway reads (\(known.joined(separator: ", "))), found '\(characteristic)'")
+        }
+        if let model, Catalogue()[model] == nil { throw Problem.unknownModel(model) }
+        let octets = try Hexadecimal.octets(hex.joined(separator: " "))
+        let decoder = StandardFrameDecoder()
+        let frame = Frame(
+            format: FrameFormat(characteristic: number), payload: octets, receivedAt: Instant(microseconds: 0),
+            ordinal: 0)
+        switch decoder.decode(frame, model: model) {
+        case .malformed(let error): throw error
+        case .record(let record): try print(record)
+        case .nothing, .glucoseContext:
+            guard let value = try decoder.describe(characteristic: number, octets: octets) else {
+                throw Problem("unknown_characteristic", .usage, "the gateway makes nothing of \(uuid)")
+            }
+            if global.json {
+                Terminal.data(JSONValue.object(["characteristic": .string(uuid.description), "value": value]).text)
+            } else {
+                Terminal.data("\(uuid): \(value.text)")
+            }
+        }
+    }
+
+    private func print(_ record: Record) throws {
+        var document = record.document()
+        if let timeZone {
+            guard let zone = ZoneRules.named(timeZone) else { throw Problem.unknownZone(timeZone) }
+            if record.deviceTime != nil, case .object(var members) = document {
+                let time = TimeResolution(zone: zone, clock: nil).resolve(record, receivedAt: Terminal.now) { nil }
+                for (key, value) in [
+                    ("time", JSONValue.optional(time.instant?.description)),
+                    ("time_basis", .string(time.basis.rawValue)),
+                    ("time_uncertainty_minutes", .optional(time.uncertaintyMinutes)),
+                ] {
+                    guard let index = members.firstIndex(where: { $0.key == key }) else { continue }
+                    members[index].value = value
+                }
+                document = .object(members)
+            }
+        }
+        guard !global.json else { return Terminal.data(document.text) }
+        let when = record.deviceTime.map { "\($0) by the device's clock  " } ?? ""
+        let fate = record.exclusion.map { "  [kept, not sent: \($0.words)]" } ?? ""
+        Terminal.data(when + record.words + fate)
+    }
+}
+
+/// Octets written by people.
+enum Hexadecimal {
+    /// The octets; spaces, colons, dashes and `0x` between them are ignored.
+    /// - Throws: ``Problem`` with status 64 that says which character is no digit.
+    static func octets(_ text: String) throws(Problem) -> [UInt8] {
+        var digits: [UInt8] = []
+        var rest = Array(text.lowercased())[...]
+        var position = 1
+        while let character = rest.first {
+            if character == "0", rest.dropFirst().first == "x", digits.count.isMultiple(of: 2) {
+                rest = rest.dropFirst(2)
+                position += 2
+                continue
+            }
+            rest = rest.dropFirst()
+            defer { position += 1 }
+            if character.isWhitespace || character == ":" || character == "-" || character == "," { continue }
+            guard let digit = character.hexDigitValue, character.isASCII else {
+                throw Problem("usage", .usage, "expected hexadecimal digits, found '\(character)' at character \(position)")
+            }
+            digits.append(UInt8(digit))
+        }
+        guard !digits.isEmpty, digits.count.isMultiple(of: 2) else {
+            throw Problem("usage", .usage, "expected two hexadecimal digits for each octet, found \(digits.count) digits")
+        }
+        return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
+    }
+}
+
+extension Problem {
+    static func unknownModel(_ id: String) -> Problem {
+        Problem("unknown_model", .usage, "the catalogue has no model '\(id)'", hint: "see `healthrelay catalog`")
+    }
+
+    static func unknownZone(_ name: String) -> Problem {
+        Problem("unknown_time_zone", .usage, "expected a time zone such as Europe/Berlin, found '\(name)'")
+    }
+}

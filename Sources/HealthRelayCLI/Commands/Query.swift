@@ -1,0 +1,49 @@
+import ArgumentParser
+import GatewayService
+
+struct Query: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "query", abstract: "Readings of the store, newest first.",
+        discussion: "Instants are RFC 3339, or a date in the user's zone; both ends are included.")
+
+    @Option(help: ArgumentHelp("Kinds, with commas between: glucose, blood_pressure.", valueName: "kinds"))
+    var types: String?
+    @Option(help: ArgumentHelp("The earliest time.", valueName: "instant"))
+    var from: String?
+    @Option(help: ArgumentHelp("The latest time; a date means the end of that day.", valueName: "instant"))
+    var to: String?
+    @Option(help: ArgumentHelp("How many at most, 1 to 10000.", valueName: "n"))
+    var limit = 1000
+    @Option(help: ArgumentHelp("How many to skip.", valueName: "n"))
+    var offset: Int?
+    @Option(help: ArgumentHelp("Go on where an earlier page ended.", valueName: "cursor"))
+    var cursor: String?
+    @Flag(help: "Only the newest reading of each kind.")
+    var latest = false
+    @Option(help: ArgumentHelp("json, ndjson or csv; wins over --json.", valueName: "format"))
+    var format: Format?
+    @OptionGroup var global: GlobalOptions
+
+    enum Format: String, ExpressibleByArgument, CaseIterable {
+        case json, ndjson, csv
+    }
+
+    func run() async throws {
+        var operation = QueryOperation()
+        operation.types = types?.split(separator: ",").map(String.init) ?? []
+        operation.from = from
+        operation.to = to
+        operation.limit = limit
+        operation.offset = offset
+        operation.cursor = cursor
+        operation.latest = latest
+        operation.format =
+            switch format {
+            case .json: .json
+            case .ndjson: .ndjson
+            case .csv: .csv
+            case nil: global.json ? .json : .text
+            }
+        try await OperationCommand.run(.query(operation), global)
+    }
+}

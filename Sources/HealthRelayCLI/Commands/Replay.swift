@@ -1,0 +1,109 @@
+import ArgumentParser
+import Foundation
+import GATTProfiles
+import GatewayService
+import HCICapture
+import HealthDevices
+import HealthReadings
+
+struct Replay: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "replay", abstract: "Read captures of meters through the live path into the store.",
+        discussion: "btsnoop, pcap and pcapng. A damaged capture gives its readings, then exit status 65.")
+
+    @Argument(help: "Capture files.", completion: .file())
+    var files: [String]
+    @Option(help: ArgumentHelp("A JSON object of handles and characteristics, for captures without discovery.", valueName: "file"))
+    var handles: String?
+    @Option(help: ArgumentHelp("The catalogue id to read every device as.", valueName: "id"))
+    var model: String?
+    @Option(help: ArgumentHelp("The address of devices whose address the capture does not show.", valueName: "address"))
+    var address: String?
+    @Option(help: ArgumentHelp("The user's zone, for --dry-run; the store has its own.", valueName: "zone"))
+    var timeZone: String?
+    @Flag(help: "Print readings and store nothing.")
+    var dryRun = false
+    @Flag(help: "Print totals only and store nothing.")
+    var count = false
+    @OptionGroup var global: GlobalOptions
+
+    func run() async throws {
+        let settings = try global.settings(timeZone.map { ["user.time_zone": $0] } ?? [:])
+        global.startLogging(settings)
+        if let model, Catalogue()[model] == nil { throw Problem.unknownModel(model) }
+        let peer = try address.map { text in
+            guard let address = DeviceAddress(text) else {
+                throw Problem("usage", .usage, "--address: expected an address such as C0:00:00:00:18:08, found '\(text)'")
+            }
+            return address
+        }
+        let replay = CaptureReplay(files, handles: try handles.map(HandleMap.init(path:)), address: peer)
+        let report =
+            if count {
+                try await tally(replay)
+            } else if dryRun {
+                try await pass(replay, settings)
+            } else {
+                try await store(replay, settings)
+            }
+        for warning in report.warnings { Terminal.error("warning: \(warning)") }
+        for line in report.incomplete { Terminal.error("incomplete: \(line)") }
+        if let damage = report.damage { throw damage }
+    }
+
+    private func tally(_ replay: CaptureReplay) async throws -> CaptureReplay.Report {
+        let journal = TallyJournal(decoder: StandardFrameDecoder())
+        let report = try await replay.run(with: MeterReader(journal: journal, memory: journal, model: model))
+        let totals = journal.totals
+        let document = JSONValue.object([
+            "contacts": .integer(Int64(totals.contacts)), "frames": .integer(Int64(totals.frames)),
+            "readings": .object(
+                ReadingKind.allCases.map { .init($0.rawValue, .integer(Int64(totals.records[$0] ?? 0))) }),
+            "excluded": .integer(Int64(totals.excluded)), "contexts": .integer(Int64(totals.contexts)),
+            "malformed": .integer(Int64(totals.malformed)),
+        ])
+        if global.json {
+            Terminal.data(document.text)
+        } else {
+            let kinds = ReadingKind.allCases.map { "\(totals.records[$0] ?? 0) \($0.rawValue)" }.joined(separator: ", ")
+            Terminal.data(
+                "\(totals.contacts) contacts, \(totals.frames) frames: \(kinds) (\(totals.excluded) excluded), "
+                    + "\(totals.contexts) contexts, \(totals.malformed) malformed")
+        }
+        return report
+    }
+
+    private func pass(_ replay: CaptureReplay, _ settings: Settings) async throws -> CaptureReplay.Report {
+        let name = settings["user.time_zone"] ?? TimeZone.current.identifier
+        guard let zone = ZoneRules.named(name) else { throw Problem.unknownZone(name) }
+        let json = global.json
+        let journal = PassingJournal(decoder: StandardFrameDecoder(), zone: zone) { output in
+            switch output {
+            case .reading(let reading): Terminal.data(json ? reading.document.text : reading.line)
+            case .malformed(let error, _): Terminal.error("malformed: \(error)")
+            }
+        }
+        let map = settings.map("sources.map")
+        let reader = MeterReader(
+            journal: journal, memory: journal, provider: { map[$0.id] ?? $0.provider }, model: model)
+        return try await replay.run(with: reader)
+    }
+
+    private func store(_ replay: CaptureReplay, _ settings: Settings) async throws -> CaptureReplay.Report {
+        let gateway = try await Gateway.open(settings, state: StateDirectory(flag: global.stateDir))
+        let json = global.json
+        return try await replay.run(with: gateway.reader(model: model)) { event in
+            guard case .stored(let outcomes) = event else { return }
+            for outcome in outcomes {
+                if let reading = outcome.changedReading {
+                    Terminal.data(json ? reading.document.text : reading.line)
+                    if reading.time.basis == .reception {
+                        Terminal.error("warning: a reading without any time: if its session was also read live, it is now here twice")
+                    }
+                } else if case .malformed(let error) = outcome {
+                    Terminal.error("malformed: \(error)")
+                }
+            }
+        }
+    }
+}

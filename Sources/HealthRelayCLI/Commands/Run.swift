@@ -1,0 +1,81 @@
+import ArgumentParser
+import Foundation
+import GatewayService
+import Logging
+import ServiceLifecycle
+import VitalClient
+import VitalSandbox
+
+struct Run: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "run", abstract: "The gateway as a service, until it is stopped.")
+
+    @Option(name: .customLong("replay"), parsing: .upToNextOption, help: ArgumentHelp("Captures to take as devices.", valueName: "file"))
+    var captures: [String] = []
+    @Flag(help: "Deliver to a sandbox server in this process.")
+    var sandbox = false
+    @OptionGroup var global: GlobalOptions
+
+    func run() async throws {
+        let state = StateDirectory(flag: global.stateDir)
+        var flags: [String: String] = [:]
+        let named = try global.settings()
+        if sandbox, named["user.client_user_id"] == nil { flags["user.client_user_id"] = "demo" }
+        let settings = try global.settings(flags)
+        global.startLogging(settings)
+        let logger = Logger(label: "healthrelay")
+        let json = global.json
+
+        var services: [any Service] = []
+        var connection: @Sendable () async throws -> VitalConnection? = { nil }
+        if sandbox {
+            let server = try Self.sandbox(in: state, logger)
+            services.append(server)
+            connection = {
+                let address = try await server.address()
+                if !json { Terminal.error("Sandbox server at \(address.baseURL)") }
+                return VitalConnection(
+                    server: try VitalServer(baseURL: address.baseURL), key: Secret(SandboxConfiguration.fixedKey))
+            }
+        }
+        services.append(
+            GatewayRunner(
+                settings: settings, state: state, captures: captures, logger: logger, connection: connection
+            ) { Self.tell($0, json: json) })
+        let group = ServiceGroup(
+            configuration: .init(
+                services: services.map { .init(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint],
+                logger: .silent))
+        do {
+            try await group.run()
+        } catch let error as SandboxError {
+            throw Problem(error)
+        }
+        if !json { Terminal.error("Stopped; everything read is stored.") }
+    }
+
+    private static func sandbox(in state: StateDirectory, _ logger: Logger) throws -> SandboxServer {
+        var quiet = logger
+        quiet.logLevel = .error
+        do {
+            return try SandboxServer(
+                configuration: SandboxConfiguration(port: 0, storage: .directory(state.path + "/sandbox")),
+                logger: quiet)
+        } catch {
+            throw Problem(error)
+        }
+    }
+
+    private static func tell(_ announcement: GatewayRunner.Announcement, json: Bool) {
+        switch announcement {
+        case .page(let address): Terminal.error("Page at \(address)  (stop with Ctrl-C)")
+        case .notDelivering(let why): Terminal.error("Not delivering: \(why)")
+        case .way(let line): if !json { Terminal.data(line) }
+        case .replayed(let report):
+            for warning in report.warnings { Terminal.error("warning: \(warning)") }
+            for line in report.incomplete { Terminal.error("incomplete: \(line)") }
+            if let damage = report.damage { Terminal.error("damaged: \(damage)") }
+            Terminal.error("Read \(report.contacts) contacts from the captures; waiting for more devices.")
+        }
+    }
+}

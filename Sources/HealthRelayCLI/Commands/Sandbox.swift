@@ -1,0 +1,57 @@
+import ArgumentParser
+import Foundation
+import GatewayService
+import Logging
+import ServiceLifecycle
+import VitalSandbox
+
+struct Sandbox: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sandbox", abstract: "A Vital-compatible server on this machine, to try delivery against.")
+    @Option(help: ArgumentHelp("The port on 127.0.0.1; 0 is any free one.", valueName: "n"))
+    var port = 8481
+    @Option(help: ArgumentHelp("Where it keeps its data; without it, it forgets them at the end.", valueName: "dir"))
+    var data: String?
+    @OptionGroup var global: GlobalOptions
+
+    func validate() throws {
+        guard (0...65535).contains(port) else { throw ValidationError("--port: expected 0 to 65535, found \(port)") }
+    }
+
+    func run() async throws {
+        let settings = try global.settings()
+        global.startLogging(settings)
+        let logger = Logger(label: "healthrelay.sandbox")
+        let storage: SandboxConfiguration.Storage = data.map { .directory($0) } ?? .inMemory
+        do {
+            let server = try SandboxServer(
+                configuration: SandboxConfiguration(port: port, storage: storage), logger: logger)
+            let announcement = Task {
+                let address = try await server.address()
+                Terminal.error("sandbox at \(address.baseURL), key \(SandboxConfiguration.fixedKey)")
+            }
+            defer { announcement.cancel() }
+            let group = ServiceGroup(
+                services: [server], gracefulShutdownSignals: [.sigterm, .sigint], logger: Logger.silent)
+            try await group.run()
+        } catch let error as SandboxError {
+            throw Problem(error)
+        }
+    }
+}
+
+extension Problem {
+    init(_ error: SandboxError) {
+        switch error {
+        case .portInUse: self.init("port_in_use", .unavailable, error.description)
+        case .cannotListen: self.init("cannot_listen", .unavailable, error.description)
+        case .cannotOpenStorage, .cannotRecord: self.init("sandbox_cannot_create", .cannotCreate, error.description)
+        case .stopped: self.init("interrupted", .tryAgain, error.description)
+        }
+    }
+}
+
+extension Logger {
+    /// For libraries whose own progress is nobody's news here.
+    static var silent: Logger { Logger(label: "silent") { _ in SwiftLogNoOpLogHandler() } }
+}
