@@ -129,7 +129,7 @@ struct GlucoseTests {
             "read_interrupted", "general_fault", "time_fault",
         ]
         var octets = hex("08 0100 EA070B140C1E00")
-        octets += [UInt8(truncatingIfNeeded: 1 << bit), UInt8(truncatingIfNeeded: 1 << bit >> 8)]
+        octets += [UInt8(truncatingIfNeeded: 1 << bit), UInt8(truncatingIfNeeded: (1 << bit) >> 8)]
         #expect(try record(0x2A18, octets).status.names == (bit < names.count ? [names[bit]] : []))
     }
 

@@ -105,9 +105,9 @@ struct RoundTripTests {
     }
 
     @Test("2A52 requests") func requests() throws {
-        try check { generator in
+        try check { generator -> RecordAccessRequest in
             switch Int.random(in: 0..<3, using: &generator) {
-            case 0: RecordAccessRequest.report(Self.selection(&generator))
+            case 0: .report(Self.selection(&generator))
             case 1: .count(Self.selection(&generator))
             default: .abort
             }
