@@ -1,0 +1,70 @@
+import HealthReadings
+
+/// Outside which values a number is no glucose concentration or blood pressure of a person.
+///
+/// Wider than any device on sale measures, so that only garbage falls out: a value that is merely alarming is a
+/// reading.
+public enum Plausibility {
+    /// Highest glucose concentration in mg/dL. Meters stop at 600 (33.3 mmol/L) and report "high" beyond; laboratories
+    /// have seen more than 1000 in crises.
+    public static let highestGlucoseMilligramsPerDecilitre = ExactDecimal(significand: 1500)
+    /// The same in mmol/L, rounded to a whole number.
+    public static let highestGlucoseMillimolesPerLitre = ExactDecimal(significand: 83)
+    /// Highest pressure in mmHg. IEC 80601-2-30 lets no cuff for adults reach more than 300 mmHg.
+    public static let highestPressureMillimetresOfMercury = ExactDecimal(significand: 400)
+    /// The same in kPa (1 kPa = 7.500617 mmHg), rounded down to the tenths cuffs show.
+    public static let highestPressureKilopascal = ExactDecimal(significand: 533, exponent: -1)
+
+    /// Whether a concentration can be a person's: above 0, at most the highest. False for special values.
+    public static func isPlausible(glucose: Quantity) -> Bool {
+        switch glucose.unit {
+        case .milligramsPerDecilitre: isWithin(glucose, highestGlucoseMilligramsPerDecilitre)
+        case .millimolesPerLitre: isWithin(glucose, highestGlucoseMillimolesPerLitre)
+        default: false
+        }
+    }
+
+    /// Whether a pressure can be a person's: above 0, at most the highest. False for special values.
+    public static func isPlausible(pressure: Quantity) -> Bool {
+        switch pressure.unit {
+        case .millimetresOfMercury: isWithin(pressure, highestPressureMillimetresOfMercury)
+        case .kilopascal: isWithin(pressure, highestPressureKilopascal)
+        default: false
+        }
+    }
+
+    /// Whether both pressures can be a person's, the diastolic not above the systolic. False for special values.
+    public static func isPlausible(systolic: Quantity, diastolic: Quantity) -> Bool {
+        guard isPlausible(pressure: systolic), isPlausible(pressure: diastolic), systolic.unit == diastolic.unit,
+            let high = systolic.number.number, let low = diastolic.number.number
+        else { return false }
+        return !exceeds(low, high)
+    }
+
+    private static func isWithin(_ quantity: Quantity, _ highest: ExactDecimal) -> Bool {
+        guard let number = quantity.number.number else { return false }
+        return number.significand > 0 && !exceeds(number, highest)
+    }
+
+    /// Whether a positive number is greater than another: exact, without a heap.
+    private static func exceeds(_ lhs: ExactDecimal, _ rhs: ExactDecimal) -> Bool {
+        let lead = Int(lhs.exponent) - Int(rhs.exponent)
+        // Once a shifted side no longer fits 64 bits, it is the greater one.
+        if lead >= 0 {
+            guard let left = shifted(lhs.significand, by: lead) else { return true }
+            return left > rhs.significand
+        }
+        guard let right = shifted(rhs.significand, by: -lead) else { return false }
+        return lhs.significand > right
+    }
+
+    private static func shifted(_ significand: Int64, by places: Int) -> Int64? {
+        var result = significand
+        for _ in 0..<places {
+            let (product, overflow) = result.multipliedReportingOverflow(by: 10)
+            if overflow { return nil }
+            result = product
+        }
+        return result
+    }
+}
