@@ -60,7 +60,7 @@ class Collector:
                 if await self.get(HCI0, ADAPTER, "Powered", timeout=2):
                     break
                 self.bus.disconnect()
-            except (OSError, EOFError, DBusError, asyncio.TimeoutError, Exception) as error:
+            except Exception as error:      # whatever a half-open bus throws
                 last = error
             if time.monotonic() > end:
                 raise TimeoutError(f"bluetoothd did not come up: {last!r}")
@@ -147,7 +147,14 @@ class Collector:
                 if each.startswith(path + "/") and CHARACTERISTIC in interfaces}
 
     async def read(self, path):
-        return bytes(await self.call(path, CHARACTERISTIC, "ReadValue", "a{sv}", [{}]))
+        """ServicesResolved can come before BlueZ is ready to read; it then says 0x0e without asking the device."""
+        for attempt in range(10):
+            try:
+                return bytes(await self.call(path, CHARACTERISTIC, "ReadValue", "a{sv}", [{}]))
+            except DBusError as error:
+                if "0x0e" not in error.text or attempt == 9:
+                    raise
+                await asyncio.sleep(0.3)
 
     async def start_notify(self, path):
         await self.call(path, CHARACTERISTIC, "StartNotify")

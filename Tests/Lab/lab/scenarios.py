@@ -24,7 +24,7 @@ def generic(records, **more):
 
 
 def omron(records, **more):
-    return Meter(name="BLESmart_0000021A28FFB21B52", address="C0:00:00:00:18:10", service=0x1810, records=records,
+    return Meter(name="BLESmart_0000021A28FF", address="C0:00:00:00:18:10", service=0x1810, records=records,
                  manufacturer="OMRON HEALTHCARE", model="HEM-7322T", serial="20190407001", battery=100,
                  feature=b"\x35\x00", **more)
 
