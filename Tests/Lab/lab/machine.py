@@ -37,7 +37,7 @@ class Machine:
 
     async def start(self):
         guest = CACHE / "guest"
-        clock = self.starts_at.strftime("%Y-%m-%dT%H:%M:%S") if self.starts_at else "utc"
+        clock = self.starts_at.strftime("%Y-%m-%dT%H:%M:%S") if self.starts_at else "utc"      # qemu's word for now
         forward = ",".join(f"hostfwd=tcp:127.0.0.1:{outside}-10.0.2.15:{inside}"
                            for outside, inside in ((self.bus_port, 5555), (self.capture_port, 5556)))
         accelerator = os.environ.get("HEALTHRELAY_LAB_ACCEL", "tcg,thread=multi")
