@@ -1,0 +1,161 @@
+"""What a scenario is made of: meters and their records in human values, and the frames these become."""
+import struct
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from . import wire
+
+
+@dataclass
+class Context:
+    """A 2A34 of a record. Amounts as (name, digits, unit): ("breakfast", "0.045", "kg")."""
+    carbohydrate: tuple = None
+    meal: str = None
+    tester: str = None
+    health: str = None
+    exercise: tuple = None          # (seconds, percent)
+    medication: tuple = None
+    hba1c: str = None
+    extended: int = None            # an extended flags octet
+
+    def frame(self, sequence):
+        flags, body = 0, b""
+        if self.extended is not None:
+            flags |= 0x80
+            body += bytes([self.extended])
+        if self.carbohydrate:
+            flags |= 0x01
+            body += bytes([wire.CARBOHYDRATES.index(self.carbohydrate[0])]) + wire.sfloat(self.carbohydrate[1])
+        if self.meal:
+            flags |= 0x02
+            body += bytes([wire.MEALS.index(self.meal)])
+        if self.tester or self.health:
+            flags |= 0x04
+            body += bytes([wire.TESTERS[self.tester] | wire.HEALTHS[self.health] << 4])
+        if self.exercise:
+            flags |= 0x08
+            body += struct.pack("<HB", *self.exercise)
+        if self.medication:
+            flags |= 0x10 | (0x20 if self.medication[2] == "L" else 0)
+            body += bytes([wire.MEDICATIONS.index(self.medication[0])]) + wire.sfloat(self.medication[1])
+        if self.hba1c:
+            flags |= 0x40
+            body += wire.sfloat(self.hba1c)
+        return struct.pack("<BH", flags, sequence) + body
+
+
+@dataclass
+class Glucose:
+    """A 2A18. `value` None: a record without concentration. `offset` None: without offset; "unknown": 7FFF."""
+    sequence: int
+    base: datetime                  # None: the clock was never set
+    value: str = None
+    unit: str = "mg/dL"
+    offset: object = None
+    type: str = "capillary_whole_blood"
+    location: str = "finger"
+    status: tuple = None            # None: no status field
+    context: Context = None
+    context_first: bool = False     # 2A34 is sent before 2A18
+    context_missing: bool = False   # bit 4 is set and nothing comes
+    type_number: int = None         # a reserved type
+    status_reserved: int = 0
+    flags_reserved: int = 0
+    extra: bytes = b""
+    cut_to: int = None              # only so many octets are sent: a malformed frame
+
+    def frame(self):
+        flags = self.flags_reserved
+        body = struct.pack("<H", self.sequence) + wire.date_time(self.base)
+        if self.offset is not None:
+            flags |= 0x01
+            body += struct.pack("<h", 0x7FFF if self.offset == "unknown" else self.offset)
+        if self.value is not None:
+            molar = self.unit == "mmol/L"
+            flags |= 0x02 | (0x04 if molar else 0)
+            number = self.type_number if self.type_number is not None else wire.SAMPLE_TYPES.index(self.type)
+            body += wire.sfloat(self.value, -3 if molar else -5)
+            body += bytes([number | wire.SAMPLE_LOCATIONS[self.location] << 4])
+        if self.status is not None or self.status_reserved:
+            flags |= 0x08
+            bits = sum(1 << wire.GLUCOSE_STATUS.index(name) for name in self.status or ())
+            body += struct.pack("<H", bits | self.status_reserved)
+        if self.context or self.context_missing:
+            flags |= 0x10
+        return (bytes([flags]) + body + self.extra)[:self.cut_to]
+
+    def frames(self):
+        """(characteristic, octets) in the order in which the meter sends them."""
+        sent = [(0x2A18, self.frame())]
+        if self.context:
+            sent.insert(0 if self.context_first else 1, (0x2A34, self.context.frame(self.sequence)))
+        return sent
+
+
+@dataclass
+class Pressure:
+    """A 2A35, or with `intermediate` a 2A36 (only `systolic` has a value there)."""
+    systolic: str
+    diastolic: str = "NaN"
+    mean: str = "NaN"
+    unit: str = "mmHg"
+    at: datetime = None
+    pulse: str = None
+    user: int = None
+    status: tuple = None
+    status_reserved: int = 0
+    intermediate: bool = False
+
+    def frame(self):
+        flags, body = 0, b"".join(map(wire.sfloat, (self.systolic, self.diastolic, self.mean)))
+        if self.unit == "kPa":
+            flags |= 0x01
+        if self.at:
+            flags |= 0x02
+            body += wire.date_time(self.at)
+        if self.pulse:
+            flags |= 0x04
+            body += wire.sfloat(self.pulse)
+        if self.user is not None:
+            flags |= 0x08
+            body += bytes([self.user])
+        if self.status is not None or self.status_reserved:
+            flags |= 0x10
+            body += struct.pack("<H", sum(wire.CUFF_STATUS[name] for name in self.status or ()) | self.status_reserved)
+        return bytes([flags]) + body
+
+    def frames(self):
+        return [(0x2A36 if self.intermediate else 0x2A35, self.frame())]
+
+
+@dataclass
+class Meter:
+    """A device: what it is called, how it pairs, what it answers, what it holds."""
+    name: str
+    address: str                    # its identity address, random static
+    service: int                    # 0x1808 or 0x1810
+    records: list
+    passkey: bool = False           # shows six digits; else Just Works
+    manufacturer: str = None
+    model: str = None
+    serial: str = None
+    battery: int = None
+    clock: int = None               # seconds that its readable clock (2A2B) is ahead; None: no clock to read
+    feature: bytes = b"\x00\x00"    # 2A51 or 2A49
+    mtu: int = 23
+    private: bool = False           # advertises and connects by a resolvable private address
+    drop_after: int = None          # drops the link after so many measurements
+    pace: float = 0.01              # seconds between frames
+
+
+@dataclass
+class Scenario:
+    name: str
+    starts_at: datetime             # UTC, when the guest is switched on
+    meters: list
+    datalink: int = 2001            # or 1002: H4, tapped at the host's side of the HCI transport
+    request: bytes = b"\x01\x01"    # what the collector asks of the RACP
+    reconnect: bool = False         # the capture holds only the second, bonded connection, and a handle map is written
+    together: bool = False          # all meters are connected at the same time
+    notes: str = ""
+    zone: str = field(default="Europe/Berlin")

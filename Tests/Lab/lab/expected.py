@@ -1,0 +1,208 @@
+"""The readings that a capture must give, from the scenario's human values and the times of its packets.
+
+The rules are the specification's and the project's: nothing here looks at a value's octets. A packet is found by the
+octets the meter says it sent, only to learn its place and its time.
+"""
+import json
+import struct
+from datetime import timedelta, timezone
+from decimal import Decimal
+from zoneinfo import ZoneInfo
+
+from .definitions import Glucose
+from . import wire
+
+# What the name in the advertisement says about the model: (prefix, service) → model, provider.
+MODELS = [("meter+", "accuchek_guide", "accuchek_ble"), ("BLESmart_", "omron_blesmart", "omron_ble"),
+          ("Contour", "contour_next", "contour_ble"), ("BM", "beurer_bm", "beurer_ble")]
+GENERIC = {0x1808: ("generic_glucose", "manual"), 0x1810: ("generic_blood_pressure", "manual")}
+
+# A result that its own status calls invalid is no reading; too high or low, temperature, battery and clock are remarks.
+INVALID = {"sensor_malfunction", "sample_insufficient", "strip_insertion_error", "strip_type_incorrect",
+           "read_interrupted", "general_fault"}
+# No meter's range reaches below or above: mg/dL, mmol/L, mmHg, kPa.
+PLAUSIBLE = {"mg/dL": (1, 2000), "mmol/L": (Decimal("0.1"), 111)}
+
+
+def model_of(meter):
+    for prefix, model, provider in MODELS:
+        if meter.name.startswith(prefix):
+            return model, provider
+    return GENERIC[meter.service]
+
+
+def locate(records, sent):
+    """The capture's record index for each value that was sent, in the order of sending per meter; a value that is not
+    in the capture is an error, for the meter saw it go. Matches the first ACL fragment."""
+    found, position = [], {}
+    for each in sent:
+        pdu = bytes([each.opcode]) + (b"" if each.opcode == 0x0B else struct.pack("<H", each.handle)) + each.value
+        start = (struct.pack("<HH", len(pdu), 4) + pdu)[:27]
+        index = position.get(id(each.meter), 0)
+        while index < len(records) and not (records[index].kind == 5 and records[index].body[4:] == start):
+            index += 1
+        found.append(index if index < len(records) else None)
+        if found[-1] is not None:
+            position[id(each.meter)] = index + 1
+    return found
+
+
+def number(text):
+    return None if text is None or text in wire.SPECIALS else Decimal(text)
+
+
+def rfc3339(moment):
+    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def wall_clock(moment):
+    return moment.isoformat(timespec="seconds") if moment else None
+
+
+def context_of(context):
+    if context is None:
+        return None
+    amount = lambda it: {"id": it[0], "value": number(it[1]), "unit": it[2]} if it else None
+    return {"carbohydrate": amount(context.carbohydrate), "meal": context.meal, "tester": context.tester,
+            "health": context.health,
+            "exercise": {"seconds": context.exercise[0], "intensity_percent": context.exercise[1]}
+            if context.exercise else None,
+            "medication": amount(context.medication), "hba1c": number(context.hba1c)}
+
+
+def glucose_excluded(record, sample_type):
+    value = number(record.value)
+    if INVALID & set(record.status or ()):
+        return "error_record"
+    if record.value is None:
+        return "no_value"
+    if value is None:
+        return "not_a_number"
+    if "control_solution" in (sample_type, record.location):
+        return "control_solution"
+    low, high = PLAUSIBLE[record.unit]
+    if not low <= value <= high:
+        return "implausible"
+    if record.base is None or record.offset == "unknown":
+        return "no_time"
+    return None
+
+
+def glucose(record, meter):
+    has_value = record.value is not None
+    offset = record.offset if isinstance(record.offset, int) else None
+    known = record.base is not None and record.offset != "unknown"
+    sample_type = ("reserved" if record.type_number is not None else record.type) if has_value else None
+    return {"sequence": record.sequence, "base_time": wall_clock(record.base), "time_offset_minutes": offset,
+            "device_time": record.base + timedelta(minutes=offset or 0) if known else None,
+            "glucose": {"value": number(record.value), "unit": record.unit} if has_value else None,
+            "sample_type": sample_type, "sample_location": record.location if has_value else None,
+            "context": context_of(record.context), "status": sorted(record.status or (), key=wire.GLUCOSE_STATUS.index),
+            "user": None, "excluded": glucose_excluded(record, sample_type)}
+
+
+def pressure(record, meter):
+    measured = lambda text: {"value": number(text), "unit": record.unit} if number(text) is not None else None
+    value = {"sequence": None, "base_time": wall_clock(record.at), "time_offset_minutes": None, "device_time": record.at}
+    if record.intermediate:
+        value["cuff_pressure"] = measured(record.systolic)
+    else:
+        value["blood_pressure"] = {"systolic": measured(record.systolic), "diastolic": measured(record.diastolic),
+                                   "mean": measured(record.mean)}
+    pulse = number(record.pulse)
+    value |= {"pulse": {"value": pulse, "unit": "bpm"} if pulse is not None else None,
+              "user": None if record.user == 255 else record.user,
+              "status": sorted(record.status or (), key=list(wire.CUFF_STATUS).index),
+              "excluded": "intermediate" if record.intermediate else None}
+    return value
+
+
+def times(value, clock, received, zone):
+    """Puts device_time, time, its basis and the clock into a reading."""
+    device_time = value["device_time"]
+    value["device_time"] = wall_clock(device_time)
+    value |= {"time": None, "time_basis": "unknown", "time_uncertainty_minutes": None, "clock": None}
+    if device_time is not None:
+        moment = device_time.replace(tzinfo=ZoneInfo(zone))
+        value["time_basis"] = "assumed_zone"
+        if clock:
+            value["time_basis"], value["clock"] = "corrected", clock
+            difference = clock["difference_seconds"]
+            if abs(difference) >= 120:
+                moment -= timedelta(minutes=round(difference / 60))
+        value["time"] = rfc3339(moment)
+    elif received is not None:
+        value["time_basis"], value["time"] = "reception", rfc3339(received)
+    return value
+
+
+KEYS = ["kind", "device", "provider", "sequence", "base_time", "time_offset_minutes", "device_time", "time", "time_basis",
+        "time_uncertainty_minutes", "clock", "glucose", "blood_pressure", "cuff_pressure", "pulse", "sample_type",
+        "sample_location", "context", "status", "user", "excluded", "held"]
+
+
+def document(scenario, records, sent, clocks):
+    """The expected document. `clocks`: what each Current Time read said, as (Sent, naive local datetime)."""
+    sent = [each for each in sent if each.opcode != 0x0B or each.characteristic in (0x2A2B, 0x2A25)]
+    places = dict(zip(map(id, sent), locate(records, sent)))
+    clock_of, serial_of = {}, set()
+    for each in sent:
+        place = places[id(each)]
+        if place is None:
+            continue
+        if each.characteristic == 0x2A25:
+            serial_of.add(each.meter.name)
+        if each.characteristic == 0x2A2B and each.meter.name not in clock_of:
+            read_at = records[place].time.replace(microsecond=0)
+            shown = clocks[each.value]
+            difference = shown - read_at.astimezone(ZoneInfo(scenario.zone)).replace(tzinfo=None)
+            clock_of[each.meter.name] = {"difference_seconds": int(difference.total_seconds()), "read_at": rfc3339(read_at)}
+
+    first, seen, malformed, intermediate = [], set(), [], []
+    ordered = sorted((each for each in sent if each.record is not None and places[id(each)] is not None),
+                     key=lambda each: places[id(each)])
+    frames = sum(each.record is not None for each in sent)
+    assert len(ordered) == frames, f"{frames - len(ordered)} frames of {frames} are not in the capture"
+    for each in ordered:
+        record, meter = each.record, each.meter
+        if getattr(record, "cut_to", None):
+            malformed.append({"characteristic": f"{each.characteristic:04x}", "hex": each.value.hex()})
+            continue
+        if id(record) in seen:
+            continue
+        seen.add(id(record))
+        kind = "glucose" if isinstance(record, Glucose) else "blood_pressure"
+        value = glucose(record, meter) if kind == "glucose" else pressure(record, meter)
+        received = records[places[id(each)]].time if kind == "blood_pressure" else None
+        times(value, clock_of.get(meter.name), received, scenario.zone)
+        model, provider = model_of(meter)
+        value |= {"kind": kind, "provider": provider, "held": None,
+                  "device": {"address": meter.address, "model": model,
+                             "serial": meter.serial if meter.name in serial_of else None}}
+        value = {key: value[key] for key in KEYS if key in value}
+        (intermediate if value["excluded"] == "intermediate" else first).append(value)
+    result = {"capture": scenario.name + ".btsnoop", "time_zone": scenario.zone, "readings": first, "malformed": malformed}
+    if intermediate:
+        result["intermediate"] = intermediate
+    return result
+
+
+def dump(value, indent=""):
+    """JSON whose numbers keep their digits; one reading a line."""
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)}: {dump(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(dump, value)) + "]"
+    return json.dumps(value)
+
+
+def dump_document(document):
+    lines = []
+    for key, value in document.items():
+        if isinstance(value, list) and value:
+            lines.append(f"{json.dumps(key)}: [\n  " + ",\n  ".join(map(dump, value)) + "\n ]")
+        else:
+            lines.append(f"{json.dumps(key)}: {dump(value)}")
+    return "{\n " + ",\n ".join(lines) + "\n}\n"

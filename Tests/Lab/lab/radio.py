@@ -1,0 +1,108 @@
+"""The air of the lab: bumble's software link, with what a real Linux kernel needs of it put right.
+
+Each class mends one thing of bumble 0.0.236 and says which.
+"""
+import asyncio
+import time
+
+from bumble import hci
+from bumble.controller import Controller
+from bumble.core import PhysicalTransport
+from bumble.device import Device
+from bumble.link import LocalLink
+from bumble.transport import open_transport
+
+# A link layer without Data Length Extension carries 27 octets a packet; real controllers hand
+# longer L2CAP PDUs to their host in pieces of that size.
+LINK_PAYLOAD = 27
+
+
+class Link(LocalLink):
+    """bumble names the sender by its random address; hci0 connects with its public one."""
+
+    def send_acl_data(self, sender_controller, destination_address, transport, data):
+        if transport != PhysicalTransport.LE:
+            return super().send_acl_data(sender_controller, destination_address, transport, data)
+        connection = sender_controller.le_connections.get(destination_address)
+        source = connection.self_address if connection else sender_controller.random_address
+        receiver = self.find_le_controller(destination_address)
+        if receiver:
+            asyncio.get_running_loop().call_soon(receiver.on_link_acl_data, source, transport, data)
+
+
+class KernelController(Controller):
+    """The controller behind the guest's hci0. `tap(direction, packet)` sees each H4 packet, "in" to the kernel or "out" of it."""
+
+    # Linux waits for the Enhanced Connection Complete where these are offered; bumble sends the plain one.
+    le_features = Controller.le_features & ~(hci.LeFeatureMask.LL_PRIVACY
+                                             | hci.LeFeatureMask.LE_EXTENDED_ADVERTISING
+                                             | hci.LeFeatureMask.LE_PERIODIC_ADVERTISING)
+    tap = None
+
+    def on_packet(self, packet):
+        if self.tap:
+            self.tap("out", packet)
+        super().on_packet(packet)
+
+    def on_link_acl_data(self, sender_address, transport, data):
+        """bumble hands whole PDUs up ("TODO: should fragment")."""
+        connection = self.le_connections.get(sender_address) if transport == PhysicalTransport.LE else None
+        if connection is None:
+            return super().on_link_acl_data(sender_address, transport, data)
+        for start in range(0, len(data), LINK_PAYLOAD):
+            piece = data[start:start + LINK_PAYLOAD]
+            self.send_hci_packet(hci.HCI_AclDataPacket(connection.handle, 1 if start else 2, 0, len(piece), piece))
+
+    def on_hci_le_create_connection_cancel_command(self, command):
+        """bumble answers the cancel but never ends the pending connection with an event."""
+        pending = self.pending_le_connection
+        if pending is None:
+            return hci.HCI_StatusReturnParameters(hci.HCI_ErrorCode.COMMAND_DISALLOWED_ERROR)
+        self.pending_le_connection = None
+        asyncio.get_running_loop().call_soon(self.send_hci_packet, hci.HCI_LE_Connection_Complete_Event(
+            status=hci.HCI_ErrorCode.UNKNOWN_CONNECTION_IDENTIFIER_ERROR, connection_handle=0, role=hci.Role.CENTRAL,
+            peer_address_type=pending.peer_address.address_type, peer_address=pending.peer_address,
+            connection_interval=0, peripheral_latency=0, supervision_timeout=0, central_clock_accuracy=0))
+        return hci.HCI_StatusReturnParameters(hci.HCI_ErrorCode.SUCCESS)
+
+
+class MeterDevice(Device):
+    """As a legacy responder bumble stores its key as ltk_central and answers with the peer's; a reconnect then fails."""
+
+    async def get_long_term_key(self, connection_handle, rand, ediv):
+        connection = self.lookup_connection(connection_handle)
+        if (self.keystore is not None and connection and connection.role == hci.Role.PERIPHERAL
+                and self.smp_manager.get_long_term_key(connection, rand, ediv) is None):
+            keys = await self.keystore.get(str(connection.peer_address))
+            if keys and not keys.ltk and keys.ltk_central:
+                return keys.ltk_central.value
+        return await super().get_long_term_key(connection_handle, rand, ediv)
+
+
+class TappedSink:
+    def __init__(self, sink, controller):
+        self.sink, self.controller = sink, controller
+
+    def on_packet(self, packet):
+        self.controller.tap("in", packet)
+        self.sink.on_packet(packet)
+
+
+class Air:
+    """The link, the guest's controller on it, and every HCI packet of the guest with our monotonic time."""
+
+    ADAPTER = "AA:BB:CC:00:00:01"
+
+    def __init__(self):
+        self.link = Link()
+        self.packets = []
+
+    async def attach(self, hci_path):
+        self.transport = await open_transport(f"unix:{hci_path}")
+        self.controller = KernelController("hci0", host_source=self.transport.source, host_sink=self.transport.sink,
+                                           link=self.link, public_address=self.ADAPTER)
+        self.controller.tap = lambda direction, packet: self.packets.append((time.monotonic(), direction, bytes(packet)))
+        self.controller.host = TappedSink(self.transport.sink, self.controller)
+
+    async def close(self):
+        await self.transport.close()

@@ -1,0 +1,137 @@
+"""What is recorded: each scenario, in human values. The capture and the expected readings both come from here."""
+from datetime import datetime, timezone
+
+from .definitions import Context, Glucose, Meter, Pressure, Scenario
+
+
+def utc(text):
+    return datetime.fromisoformat(text).replace(tzinfo=timezone.utc)
+
+
+def at(text):
+    return datetime.fromisoformat(text)
+
+
+def accuchek(records, **more):
+    return Meter(name="meter+00001808", address="C0:00:00:00:18:08", service=0x1808, records=records, passkey=True,
+                 manufacturer="Roche", model="932", serial="00001808", battery=87, feature=b"\x7b\x04",
+                 **({"clock": 0} | more))
+
+
+def generic(records, **more):
+    return Meter(name="TestGlucose", address="C0:00:00:00:18:0A", service=0x1808, records=records,
+                 manufacturer="Example", model="GM-1", serial="GM1-0042", battery=55, feature=b"\x7b\x04", **more)
+
+
+def omron(records, **more):
+    return Meter(name="BLESmart_0000021A28FF", address="C0:00:00:00:18:10", service=0x1810, records=records,
+                 manufacturer="OMRON HEALTHCARE", model="HEM-7322T", serial="20190407001", battery=100,
+                 feature=b"\x35\x00", **more)
+
+
+# A week of a person with an Accu-Chek: bases one hour behind where the owner never set summer time back, a journey.
+FIRST = [
+    Glucose(101, at("2026-11-14T06:31:12"), "95", offset=60, status=(), context=Context(meal="fasting")),
+    Glucose(102, at("2026-11-14T11:02:40"), "143", offset=60, context=Context(meal="postprandial", carbohydrate=("lunch", "0.045", "kg"))),
+    Glucose(103, at("2026-11-14T17:55:03"), "88", offset=60, context=Context(meal="preprandial"), context_first=True),
+    Glucose(104, at("2026-11-14T21:40:59"), "121", offset=60, context=Context(meal="bedtime", medication=("long_acting_insulin", "0.014", "L"))),
+    Glucose(105, at("2026-11-15T06:28:00"), "5.5", "mmol/L", offset=60, context=Context(meal="fasting", tester="self", health="no_health_issues")),
+    Glucose(106, at("2026-11-15T12:10:30"), "7.25", "mmol/L", offset=60),
+    Glucose(107, at("2026-11-15T18:45:10"), "10.0", "mmol/L", offset=60, context=Context(exercise=(1800, 65)), context_first=True),
+    Glucose(108, at("2026-11-16T07:30:00"), "102", offset=0, context=Context(meal="fasting")),
+    Glucose(109, at("2026-11-16T12:30:00"), "156", offset=0, context_missing=True),
+    Glucose(110, at("2026-11-16T15:12:21"), "61", offset=0, status=(), context=Context(carbohydrate=("snack", "0.020", "kg"), meal="casual", health="minor_health_issues", tester="self")),
+    Glucose(111, at("2026-11-16T19:03:44"), "134", offset=0),
+    Glucose(112, at("2026-11-17T07:15:09"), "98.5", offset=-30, type="capillary_plasma"),
+    Glucose(113, at("2026-11-17T13:00:00"), "177", offset=-120, location="alternate_site", context=Context(medication=("rapid_acting_insulin", "0.006", "L"), carbohydrate=("lunch", "0.060", "kg"))),
+    Glucose(114, at("2026-11-17T20:20:20"), "110", offset=-120, location="earlobe"),
+    Glucose(115, at("2026-11-18T06:59:59"), "93", offset=0, context=Context(hba1c="6.1", tester="health_care_professional", health="not_available")),
+    Glucose(116, at("2026-11-18T12:00:00"), "149", type="venous_plasma", location="not_available", context=Context(tester="lab_test", health="not_available", extended=0x00)),
+    Glucose(117, at("2026-11-18T18:30:30"), "84", context=Context(medication=("intermediate_acting_insulin", "0.00002", "kg"))),
+    Glucose(118, at("2026-11-18T23:30:00"), "127", offset=60, context_missing=True),
+    Glucose(119, at("2026-11-19T07:05:00"), "301", offset=0, status=("result_too_high",), context=Context(meal="fasting", health="under_stress", tester="self")),
+    Glucose(120, at("2026-11-19T12:45:15"), "166", offset=0, status=("device_battery_low",), context=Context(extended=0x01, carbohydrate=("lunch", "0.0555", "kg"), meal="postprandial", tester="self", health="during_menses", exercise=(2700, 100), medication=("premixed_insulin", "0.0105", "L"), hba1c="5.9")),
+    Glucose(121, at("2026-11-19T19:10:00"), "118", offset=0, context=Context(carbohydrate=("dinner", "0.07", "kg")), context_first=True),
+    Glucose(122, at("2026-11-20T06:40:00"), "97", offset=0, context=Context(meal="fasting")),
+]
+# What was measured since, with the clock 37 minutes ahead.
+SECOND = [
+    Glucose(123, at("2026-11-20T13:42:00"), "139", offset=0, context=Context(meal="postprandial")),
+    Glucose(124, at("2026-11-20T19:37:10"), "105", offset=0),
+    Glucose(125, at("2026-11-20T23:12:30"), "6.1", "mmol/L", offset=0, context=Context(meal="bedtime"), context_first=True),
+    Glucose(126, at("2026-11-21T07:37:00"), "92", offset=0, status=(), context=Context(meal="fasting")),
+    Glucose(127, at("2026-11-21T09:07:45"), "151", offset=0, context=Context(carbohydrate=("breakfast", "0.05", "kg"))),
+    Glucose(128, at("2026-11-21T10:55:00"), "112", offset=0),
+]
+
+ODDITIES = [
+    Glucose(7, at("2026-11-20T07:00:00"), "99"),
+    Glucose(8, at("2026-11-20T07:05:00"), "118", type="control_solution", location="not_available"),
+    Glucose(9, at("2026-11-20T07:10:00"), "120", location="control_solution", offset=0),
+    Glucose(10, at("2026-11-20T07:15:00"), None),
+    Glucose(11, at("2026-11-20T07:20:00"), "NaN"),
+    Glucose(12, at("2026-11-20T07:25:00"), "NRes", "mmol/L", offset=0),
+    Glucose(13, at("2026-11-20T07:30:00"), "+INF", status=("result_too_high",)),
+    Glucose(14, at("2026-11-20T07:35:00"), "-INF", status=("result_too_low",)),
+    Glucose(15, at("2026-11-20T07:40:00"), "2.047", "mmol/L"),          # mantissa 07FF: a number, for its exponent is not 0
+    Glucose(16, at("2026-11-20T07:45:00"), "2.047E+7"),                 # F7FF: 204.7 kg/L, a number, and no glucose
+    Glucose(17, at("2026-11-20T08:00:00"), "101", cut_to=8),
+    Glucose(18, at("2026-11-20T08:05:00"), "102", offset=0, status=("temperature_too_low", "device_battery_low")),
+    Glucose(19, at("2026-11-20T08:10:00"), "103", status=("sensor_malfunction",)),
+    Glucose(20, at("2026-11-20T08:15:00"), None, status=("sample_insufficient", "strip_insertion_error")),
+    Glucose(21, at("2026-11-20T08:20:00"), "104", status=("strip_type_incorrect", "read_interrupted", "general_fault")),
+    Glucose(22, at("2026-11-20T08:25:00"), "105", status=("temperature_too_high", "time_fault")),
+    Glucose(23, at("2026-11-20T08:30:00"), "106", type_number=13),
+    Glucose(24, at("2026-11-20T08:35:00"), "107", status=("result_too_low",), status_reserved=0xF000),
+    Glucose(25, at("2026-11-20T08:40:00"), "108", flags_reserved=0xE0),
+    Glucose(26, at("2026-11-20T08:45:00"), "109", offset=0, extra=b"\xa5\x5a\x01"),
+    Glucose(27, None, "110", offset=0),
+    Glucose(28, at("2026-11-20T08:55:00"), "111", offset="unknown"),
+    Glucose(29, None, None, offset="unknown"),
+    Glucose(30, at("2026-11-20T09:05:00"), "112", type="interstitial_fluid", location="alternate_site"),
+]
+
+CUT = [Glucose(number, at(f"2026-11-20T{6 + number // 2:02}:{number % 2 * 30:02}:00"), str(90 + 3 * number), offset=0)
+       for number in range(1, 21)]
+
+BONDED = [Glucose(40 + number, at(f"2026-11-20T{8 + number:02}:15:00"), f"{5 + number}.{number}", "mmol/L", offset=0,
+                  context=Context(meal="casual") if number % 2 else None) for number in range(6)]
+
+LONG = [Glucose(500 + number, at(f"2026-11-20T{9 + number // 6:02}:{number % 6 * 10:02}:00"), str(80 + number), offset=0,
+                extra=bytes(range(24)), context=Context(meal="casual", carbohydrate=("drink", "0.012", "kg")))
+        for number in range(12)]
+
+SCENARIOS = [
+    Scenario("glucose-first-delivery", utc("2026-11-20T11:40:00"), [accuchek(FIRST)]),
+    Scenario("glucose-second-delivery", utc("2026-11-21T09:30:00"), [accuchek(FIRST + SECOND, clock=37 * 60)]),
+    Scenario("glucose-cut", utc("2026-11-20T19:00:00"), [accuchek(CUT, drop_after=9)], datalink=1002),
+    Scenario("glucose-empty", utc("2026-11-20T12:00:00"), [accuchek([])]),
+    Scenario("glucose-oddities", utc("2026-11-20T12:30:00"), [generic(ODDITIES)]),
+    Scenario("cuff-three", utc("2026-11-21T07:30:00"), [omron([
+        Pressure("127.0", "79.0", "95.0", at=at("2026-11-20T07:00:00"), pulse="69.0", user=1, status=()),
+        Pressure("120", "80", "93", at=at("2026-11-20T19:30:00"), pulse="72", user=2, status=("body_movement", "cuff_too_loose")),
+        Pressure("131.5", "84", "NaN", at=at("2026-11-21T07:00:00"), pulse="58.5", user=1, status=("irregular_pulse",)),
+    ])]),
+    Scenario("cuff-no-time", utc("2026-11-20T16:00:00"), [Meter(
+        name="BM54", address="C0:00:00:00:18:11", service=0x1810, feature=b"\x00\x00", pace=1.3, records=[
+            Pressure("118", "76", "90"), Pressure("204.7", "101.5")])]),
+    Scenario("cuff-kpa", utc("2026-11-20T17:00:00"), [Meter(
+        name="TestCuff", address="C0:00:00:00:18:12", service=0x1810, manufacturer="Example", model="BP-2",
+        serial="BP2-7", clock=-180, feature=b"\x3f\x00", pace=0.25, records=[
+            Pressure("8.0", unit="kPa", intermediate=True), Pressure("14.2", unit="kPa", intermediate=True),
+            Pressure("19.9", unit="kPa", intermediate=True),
+            Pressure("16.9", "10.5", "12.7", unit="kPa", at=at("2026-11-20T17:56:30"), pulse="66", user=255,
+                     status=("pulse_rate_too_low", "improper_position"), status_reserved=0x8000)])], datalink=1002),
+    Scenario("glucose-bonded-no-discovery", utc("2026-11-20T13:30:00"), [accuchek(BONDED)], reconnect=True,
+             request=b"\x01\x03\x01\x2a\x00"),
+    Scenario("two-meters", utc("2026-11-20T10:30:00"), [
+        Meter(name="Contour7800H1234", address="C0:00:00:00:18:0B", service=0x1808, records=LONG, passkey=True,
+              manufacturer="Ascensia", model="Contour next ONE", serial="7800H1234", battery=60, mtu=185,
+              feature=b"\x00\x04", pace=0.08),
+        omron([Pressure(str(120 + number), str(75 + number), str(90 + number), at=at(f"2026-11-20T08:{number:02}:00"),
+                        pulse=str(60 + number), user=1, status=()) for number in range(6)], pace=0.15),
+    ], together=True),
+    Scenario("cuff-private-address", utc("2026-11-20T18:00:00"), [omron([
+        Pressure("125", "81", "96", at=at("2026-11-20T18:55:00"), pulse="64", user=1, status=("pulse_rate_too_high",))],
+        private=True)]),
+]
