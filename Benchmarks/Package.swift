@@ -1,0 +1,19 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let decoding: Target.Dependency = .product(name: "HealthRelayDecoding", package: "HealthRelay")
+
+let package = Package(
+    name: "Benchmarks",
+    platforms: [.macOS(.v15)],
+    dependencies: [
+        .package(name: "HealthRelay", path: "..")
+    ],
+    targets: [
+        // Capture: the file, the floor, and HCICapture (see Capture/run.sh).
+        .executableTarget(name: "capture-generator", path: "Capture/Generator"),
+        .executableTarget(name: "capture-walk", path: "Capture/Walk"),
+        .executableTarget(name: "capture-count", dependencies: [decoding], path: "Capture/Count"),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,124 @@
+import GATTClient
+import HealthReadings
+import Synchronization
+
+/// Captures as a central: each connection is a peripheral that says what its device said then.
+///
+/// - Connections are offered in the order of the files, and in a file in the order they began. The next is offered once
+///   the last is disconnected (one that was never connected to is not waited for).
+/// - Reads answer with the first value recorded for the characteristic in that connection, else with the ATT error
+///   "read not permitted" (0x02). Other writes than to a record access control point (RACP, 2A52) are accepted.
+/// - Enabling a characteristic releases its values. Those of 2A18 and 2A34 beside a RACP wait for a report request: any
+///   report request plays them up to the next recorded answer to one, whatever its filter; only a request for the first
+///   or the last record (operators 5 and 6) must be the one the capture holds next. A count or an abort is answered as
+///   the capture holds it. What the capture does not hold is answered "op code not supported" (`06 00 op 02`), and is
+///   the only thing that is not from the capture.
+/// - The packet time is the only clock: silence is the capture's silence, and a device is gone when its connection ended.
+/// - Values a visit did not consume are offered again, as another visit of the same peripheral, until a visit consumes
+///   nothing. The later visit's connection time is that of the last value consumed before it.
+///
+/// The same captures give the same bytes out, whatever the chunking and the host. Memory does not grow with the number
+/// of values.
+public final class ReplayCentral: Central {
+    /// The connections that are offered, in this order.
+    public let connections: [CaptureConnection]
+    /// The damage of the captures, the first first. The stream of peripherals ends with it, after all peripherals.
+    public let failures: [CaptureError]
+
+    private let plans: [ReplayPlan]
+    private let found: [ReplayWarning]
+    private let unread = Mutex<[Int: [ReplayWarning]]>([:])
+    private let readSize: Int
+
+    /// Reads the captures once, in the order given, and keeps their connections.
+    ///
+    /// - Parameters:
+    ///   - paths: the captures.
+    ///   - handleMap: names handles that no discovery in the captures names.
+    ///   - address: stands for the address of peers whose address the captures do not show.
+    ///   - readSize: how many octets are read at a time.
+    /// - Throws: ``CaptureError`` where a file cannot be opened or is no capture. Damage further on is no error here: see
+    ///   ``failures``.
+    public init(
+        paths: [String], handleMap: HandleMap? = nil, address: DeviceAddress? = nil,
+        readSize: Int = CaptureReader.defaultReadSize
+    ) throws(CaptureError) {
+        var files: [CaptureFile] = []
+        for path in paths { files.append(try CaptureFile(path: path)) }
+        var indexes: [CaptureIndex] = []
+        for file in files { indexes.append(try CaptureIndex(file, readSize: readSize)) }
+        (plans, found) = ReplayPlan.make(indexes, handleMap: handleMap, address: address)
+        connections = plans.map(\.entry.summary)
+        failures = indexes.compactMap(\.failure)
+        self.readSize = readSize
+        fileWarnings = zip(paths, indexes).flatMap { path, index in
+            (index.recordsDropped > 0 ? [.recordsDropped(path: path, count: index.recordsDropped)] : [])
+                + (index.packetsWithoutTime > 0
+                    ? [.packetsWithoutTime(path: path, count: index.packetsWithoutTime)] : [])
+        }
+    }
+
+    private let fileWarnings: [ReplayWarning]
+
+    /// How many values the offered connections hold: notifications and indications, control points included.
+    public var attValues: Int { connections.reduce(0) { $0 + $1.attValues } }
+
+    /// What could not be done: at once what the captures lack, and after the stream has ended what was left unread.
+    public var warnings: [ReplayWarning] {
+        fileWarnings + found + unread.withLock { $0.sorted { $0.key < $1.key }.flatMap(\.value) }
+    }
+
+    /// The captures' peripherals. Each call replays from the beginning.
+    ///
+    /// Finishes by throwing the first of ``failures`` where there is one.
+    public func peripherals() -> AsyncThrowingStream<any Peripheral, any Error> {
+        let sequence = ReplaySequence(plans, failure: failures.first, readSize: readSize) { number, warnings in
+            self.unread.withLock { $0[number] = warnings }
+        }
+        return AsyncThrowingStream { try await sequence.next() }
+    }
+}
+
+/// Offers the connections of a replay one after another.
+private actor ReplaySequence {
+    private let plans: [ReplayPlan]
+    private let readSize: Int
+    private let report: @Sendable (Int, [ReplayWarning]) -> Void
+    private var failure: CaptureError?
+    private var number = 0
+    private var gate: VisitGate?
+
+    init(
+        _ plans: [ReplayPlan], failure: CaptureError?, readSize: Int,
+        report: @escaping @Sendable (Int, [ReplayWarning]) -> Void
+    ) {
+        (self.plans, self.failure, self.readSize, self.report) = (plans, failure, readSize, report)
+    }
+
+    func next() async throws -> (any Peripheral)? {
+        if let gate {
+            self.gate = nil
+            let remainder = await gate.remainder()
+            guard !Task.isCancelled else { return nil }
+            if var visit = remainder {
+                if visit.beginNextVisit() { return offer(visit) }
+                report(number - 1, visit.unread)
+            } else {
+                report(number - 1, plans[number - 1].unread())
+            }
+        }
+        guard number < plans.count else {
+            defer { failure = nil }
+            if let failure { throw failure }
+            return nil
+        }
+        number += 1
+        return offer(try ReplayVisit(plans[number - 1], readSize: readSize))
+    }
+
+    private func offer(_ visit: ReplayVisit) -> any Peripheral {
+        let gate = VisitGate()
+        self.gate = gate
+        return ReplayPeripheral(visit, gate: gate)
+    }
+}

@@ -1,0 +1,124 @@
+import GATTClient
+import HealthReadings
+
+/// A connection as it will be offered: its entry with the handle map and the address that hold for it.
+struct ReplayPlan: Sendable {
+    let entry: ConnectionEntry
+    let characteristics: [Characteristic]
+    let advertisement: Advertisement
+    let routes: [Route]
+
+    /// A characteristic in replay.
+    struct Route: Sendable {
+        var handle: UInt16
+        var uuid: BluetoothUUID
+        /// The control point whose report procedure releases the values; -1 where enabling alone does.
+        var gate: Int
+        /// How many values the capture holds.
+        var total: Int
+        var isControlPoint: Bool { uuid == .recordAccessControlPoint }
+    }
+
+    init(_ entry: ConnectionEntry, table: AttributeTable, address: DeviceAddress?) {
+        self.entry = entry
+        characteristics = table.characteristics
+        advertisement = Advertisement(
+            address: entry.address ?? address, name: entry.name, services: Self.services(table, characteristics),
+            seenAt: entry.start)
+        routes = Self.routes(characteristics, entry)
+    }
+
+    var connection: ReplayConnection {
+        ReplayConnection(path: entry.file.path, handle: entry.handle, start: entry.start)
+    }
+
+    /// The values left where so many were consumed of each route (none, by default).
+    func unread(consumed: [Int] = []) -> [ReplayWarning] {
+        routes.indices.compactMap { place in
+            let left = routes[place].total - (place < consumed.count ? consumed[place] : 0)
+            guard !routes[place].isControlPoint, left > 0 else { return nil }
+            return .valuesLeftUnread(connection, characteristic: routes[place].uuid, values: left)
+        }
+    }
+
+    private static func routes(_ characteristics: [Characteristic], _ entry: ConnectionEntry) -> [Route] {
+        let counts = Dictionary(entry.counts.map { ($0.handle, $0.count) }, uniquingKeysWith: +)
+        let controlPoints = characteristics.filter { $0.uuid == .recordAccessControlPoint }
+        return characteristics.map { characteristic in
+            let isRecord = characteristic.uuid == .glucoseMeasurement || characteristic.uuid == .glucoseContext
+            let controlPoint = controlPoints.first {
+                $0.service == characteristic.service || $0.service == nil || characteristic.service == nil
+            }
+            return Route(
+                handle: characteristic.valueHandle, uuid: characteristic.uuid,
+                gate: isRecord ? controlPoint.map { Int($0.valueHandle) } ?? -1 : -1,
+                total: counts[characteristic.valueHandle] ?? 0)
+        }
+    }
+
+    /// The services that were discovered; where only a handle map names characteristics, those the specifications put
+    /// them in.
+    private static func services(_ table: AttributeTable, _ characteristics: [Characteristic]) -> [BluetoothUUID] {
+        let home: [BluetoothUUID: BluetoothUUID] = [
+            0x2A18: 0x1808, 0x2A34: 0x1808, 0x2A51: 0x1808, 0x2A35: 0x1810, 0x2A36: 0x1810, 0x2A49: 0x1810,
+            0x2A19: 0x180F, 0x2A2B: 0x1805, 0x2A24: 0x180A, 0x2A25: 0x180A, 0x2A29: 0x180A, 0x2A37: 0x180D,
+            0x2A1C: 0x1809, 0x2A5E: 0x1822, 0x2A5F: 0x1822, 0x2A9D: 0x181D,
+        ]
+        var services: [BluetoothUUID] = []
+        for uuid in table.services.map(\.uuid) + characteristics.compactMap({ $0.service ?? home[$0.uuid] })
+        where !services.contains(uuid) {
+            services.append(uuid)
+        }
+        return services
+    }
+
+    /// Plans the replay of captures: which connections are offered, with which handle map, and what is wrong with the
+    /// others.
+    static func make(
+        _ indexes: [CaptureIndex], handleMap: HandleMap?, address: DeviceAddress?
+    ) -> (plans: [ReplayPlan], warnings: [ReplayWarning]) {
+        var plans: [ReplayPlan] = []
+        var warnings: [ReplayWarning] = []
+        let donors = indexes.map { Donors($0.entries) }
+        let allDonors = Donors(indexes.flatMap(\.entries))
+        for (index, fileDonors) in zip(indexes, donors) {
+            for entry in index.entries {
+                var table = entry.conversation.table
+                if table.isEmpty { table = fileDonors.table(for: entry) ?? allDonors.table(for: entry) ?? table }
+                if let handleMap { table.fill(with: handleMap.uuids) }
+                table.fill(with: entry.conversation.namedByRead)
+                let plan = ReplayPlan(entry, table: table, address: address)
+                if entry.lostPDUs > 0 { warnings.append(.packetsLost(plan.connection, count: entry.lostPDUs)) }
+                guard !table.isEmpty else {
+                    if entry.attValues > 0 { warnings.append(.noHandleMap(plan.connection, values: entry.attValues)) }
+                    continue
+                }
+                if plan.advertisement.address == nil { warnings.append(.addressUnknown(plan.connection)) }
+                for count in entry.counts where !plan.routes.contains(where: { $0.handle == count.handle }) {
+                    warnings.append(.unknownHandle(plan.connection, handle: count.handle, values: count.count))
+                }
+                plans.append(plan)
+            }
+        }
+        return (plans, warnings)
+    }
+}
+
+/// The connections with discovery, by device: a bonded host keeps the table and does not ask again.
+private struct Donors {
+    private let byAddress: [DeviceAddress: [ConnectionEntry]]
+
+    init(_ entries: [ConnectionEntry]) {
+        var found: [DeviceAddress: [ConnectionEntry]] = [:]
+        for entry in entries where !entry.conversation.table.isEmpty {
+            if let address = entry.address { found[address, default: []].append(entry) }
+        }
+        byAddress = found
+    }
+
+    /// The table of the nearest connection before to the same device, else of the first after.
+    func table(for entry: ConnectionEntry) -> AttributeTable? {
+        guard let address = entry.address, let others = byAddress[address] else { return nil }
+        return (others.last { $0.start <= entry.start } ?? others.first)?.conversation.table
+    }
+}
