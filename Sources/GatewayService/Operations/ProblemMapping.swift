@@ -16,6 +16,9 @@ extension Problem {
             self.init("config_invalid", .configuration, error.description)
         case let error as MalformedFrame:
             self.init("malformed_frame", .badData, error.description)
+        case let error as CaptureError: self.init(error)
+        case let error as HandleMapError:
+            self.init("handle_map_invalid", .badData, error.description)
         case let error as TransferError:
             self.init(error.code, .tryAgain, error.description, hint: "read the device again")
         case let error as GATTError:
@@ -29,6 +32,17 @@ extension Problem {
     /// An error nobody expected: a fault of this program.
     public static func unexpected(_ error: any Error) -> Problem {
         Problem("unexpected", .ourFault, "something unexpected happened: \(error)", hint: "please report this")
+    }
+
+    private init(_ error: CaptureError) {
+        switch error {
+        case .cannotOpen: self.init("capture_unreadable", .noInput, error.description)
+        case .cannotRead, .cannotWrite: self.init("capture_io", .inputOutput, error.description)
+        case .damaged:
+            self.init("capture_damaged", .badData, error.description, hint: "everything before that octet was read")
+        case .unsupported:
+            self.init("capture_unsupported", .badData, error.description, hint: "btsnoop, pcap and pcapng of Bluetooth HCI can be read")
+        }
     }
 
     private init(_ error: StoreError) {

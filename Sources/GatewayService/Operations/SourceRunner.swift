@@ -4,14 +4,14 @@ import ReadingStore
 extension Gateway {
     func run(_ operation: SourceOperation, json: Bool, output: any OperationOutput) async throws {
         let worker = try requireWorker()
+        let user = try await store.currentUser()
         switch operation {
         case .list: break
-        case .connect(let provider): try await worker.connectSource(provider)
-        case .revoke(let provider): try await worker.revokeSource(provider)
+        case .connect(let provider): try await worker.sources.connect(provider, for: user)
+        case .revoke(let provider): try await worker.sources.revoke(provider, of: user)
         }
-        try await worker.checkSources()
-        let user = try await store.currentUser()
-        let sources = try await store.sources(user: user.key)
+        worker.wake()
+        let sources = try await worker.sources.sources(of: user)
         guard !json else {
             return try await output.data(JSONValue.object(["sources": .array(sources.map(\.document))]).text)
         }

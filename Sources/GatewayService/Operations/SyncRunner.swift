@@ -11,11 +11,13 @@ extension Gateway {
             try await status(json: json, output)
         case .status: try await status(json: json, output)
         case .now:
-            try await requireWorker().syncOnce()
+            let report = try await requireWorker().syncOnce()
             try await status(json: json, output)
+            if let failure = report.failure { throw Problem(failure) }
         case .watch:
             for await event in try requireWorker().events() {
-                try await output.data(json ? event.document.text : event.line)
+                guard let line = json ? event.document?.text : event.line else { continue }
+                try await output.data(line)
             }
         }
     }
@@ -25,7 +27,7 @@ extension Gateway {
         let refused = try await store.refused()
         let delivered = try await store.deliveredCount()
         let last = try await store.lastDelivery()
-        let next = worker?.nextAttempt
+        let next = await worker?.status.nextAttempt
         guard !json else {
             return try await output.data(
                 JSONValue.object([
@@ -55,5 +57,69 @@ extension Gateway {
         if waiting.isEmpty { try await output.data("nothing waits") }
         for reading in refused { try await output.data("refused: \(reading.id): the server said: \(reading.serverSaid)") }
         try await output.data("delivered: \(delivered)" + (last.map { ", last at \($0.flooredToSecond)" } ?? ""))
+    }
+}
+
+extension Problem {
+    /// What ended a delivery early.
+    init(_ failure: SyncFailure) {
+        let status: ExitStatus =
+            switch failure.code {
+            case "authentication_failed", "forbidden": .notPermitted
+            case "no_connection", "untrusted_server": .unavailable
+            case "not_json", "redirected", "unexpected_answer", "answer_too_large": .protocolBroken
+            case "disk_full", "store_io": .inputOutput
+            default: .tryAgain
+            }
+        self.init(
+            failure.code, status, failure.message,
+            hint: failure.isRetryable ? "readings wait in the store" : "check the key in `server.api_key_file`")
+    }
+}
+
+extension SyncEvent {
+    /// The event for scripts; nil for steps of single readings.
+    var document: JSONValue? {
+        switch self {
+        case .syncing(let target): Self.document("syncing", target)
+        case .successSyncing(let target, let delivered):
+            Self.document("successSyncing", target, [.init("delivered", .integer(Int64(delivered)))])
+        case .failedSyncing(let target, let failure):
+            Self.document("failedSyncing", target, [.init("error", .string(failure.code))])
+        case .nothingToSync(let kind):
+            .object(["event": "nothingToSync", "kind": .string(kind.rawValue)])
+        case .held(let target, let hold, let count, _):
+            Self.document(
+                "held", target, [.init("held", .string(hold.rawValue)), .init("count", .integer(Int64(count)))])
+        case .paused(let failure): .object(["event": "paused", "error": .string(failure.code)])
+        case .readings: nil
+        case .syncingCompleted: .object(["event": "syncingCompleted"])
+        }
+    }
+
+    private static func document(
+        _ event: String, _ target: SyncTarget, _ more: [JSONValue.Member] = []
+    ) -> JSONValue {
+        .object(
+            [
+                .init("event", .string(event)), .init("kind", .string(target.resource.rawValue)),
+                .init("provider", .string(target.provider)),
+            ] + more)
+    }
+
+    /// The event for people; nil for steps of single readings.
+    var line: String? {
+        switch self {
+        case .syncing(let target): "delivering \(target.resource.rawValue) for \(target.provider)"
+        case .successSyncing(let target, let delivered):
+            "delivered \(delivered) \(target.resource.rawValue) for \(target.provider)"
+        case .failedSyncing(let target, let failure):
+            "could not deliver \(target.resource.rawValue) for \(target.provider): \(failure.message)"
+        case .nothingToSync(let kind): "no \(kind.rawValue) waits"
+        case .held(let target, let hold, let count, _): "\(count) for \(target.provider) wait: \(hold.words)"
+        case .paused(let failure): "delivery waits for a person: \(failure.message)"
+        case .readings: nil
+        case .syncingCompleted: "done"
+        }
     }
 }

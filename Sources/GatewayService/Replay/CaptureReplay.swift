@@ -24,8 +24,9 @@ public struct CaptureReplay: Sendable {
     /// - Parameters:
     ///   - handles: what handles mean where a capture holds no discovery.
     ///   - address: the address of peers whose address a capture does not show.
-    public init(_ paths: [String], handles: HandleMap? = nil, address: DeviceAddress? = nil) {
-        central = ReplayCentral(paths: paths, handles: handles, address: address)
+    /// - Throws: ``CaptureError`` where a file cannot be opened or is no capture.
+    public init(_ paths: [String], handles: HandleMap? = nil, address: DeviceAddress? = nil) throws {
+        central = try ReplayCentral(paths: paths, handleMap: handles, address: address)
     }
 
     /// Reads every device of the captures, one after the other in the order they connected.

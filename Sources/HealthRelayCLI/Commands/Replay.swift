@@ -37,7 +37,7 @@ struct Replay: AsyncParsableCommand {
             }
             return address
         }
-        let replay = CaptureReplay(files, handles: try handles.map(HandleMap.init(path:)), address: peer)
+        let replay = try CaptureReplay(files, handles: try handles.map(Self.handleMap), address: peer)
         let report =
             if count {
                 try await tally(replay)
@@ -49,6 +49,13 @@ struct Replay: AsyncParsableCommand {
         for warning in report.warnings { Terminal.error("warning: \(warning)") }
         for line in report.incomplete { Terminal.error("incomplete: \(line)") }
         if let damage = report.damage { throw damage }
+    }
+
+    private static func handleMap(_ path: String) throws -> HandleMap {
+        guard let octets = FileManager.default.contents(atPath: path) else {
+            throw Problem("handle_map_unreadable", .noInput, "cannot read the handle map \(path)")
+        }
+        return try HandleMap(json: Array(octets))
     }
 
     private func tally(_ replay: CaptureReplay) async throws -> CaptureReplay.Report {

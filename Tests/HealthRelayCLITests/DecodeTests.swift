@@ -1,0 +1,68 @@
+import Testing
+
+/// `decode` follows the published documents to the letter.
+@Suite struct DecodeTests {
+    @Test("a glucose measurement is a reading without id, device, provider and time")
+    func glucose() throws {
+        let result = try Tool.run(["decode", "2a18", "13 05 00 ea 07 0b 14 0c 1e 00 3c 00 5f b0 11", "--json"])
+        #expect(result.status == 0, "\(result.errors)")
+        #expect(
+            result.output == """
+                {"id":null,"kind":"glucose","device":null,"provider":null,"sequence":5,"base_time":"2026-11-20T12:30:00",\
+                "time_offset_minutes":60,"device_time":"2026-11-20T13:30:00","time":null,"time_basis":null,\
+                "time_uncertainty_minutes":null,"clock":null,"glucose":{"value":95,"unit":"mg/dL"},\
+                "sample_type":"capillary_whole_blood","sample_location":"finger","context":null,"user":null,"status":[],\
+                "excluded":null,"held":null}
+
+                """)
+    }
+
+    @Test("a blood-pressure measurement keeps the digits the device sent")
+    func bloodPressure() throws {
+        let result = try Tool.run([
+            "decode", "0x2A35", "1E f6 f4 16 f3 ff 07 ea 07 0b 15 07 00 00 b2 f2 01 04 00", "--json",
+        ])
+        #expect(result.status == 0, "\(result.errors)")
+        let document = try Document(result.output)
+        #expect(document["blood_pressure"]?.text == #"{"diastolic":{"unit":"mmHg","value":79.0},"mean":null,"systolic":{"unit":"mmHg","value":127.0}}"#)
+        #expect(document["pulse"]?.text == #"{"unit":"bpm","value":69.0}"#)
+        #expect(document["user"]?.text == "1")
+        #expect(document["status"]?.text == #"["irregular_pulse"]"#)
+        #expect(document["base_time"]?.plain == "2026-11-21T07:00:00")
+        #expect(document["time_offset_minutes"]?.text == "null")
+    }
+
+    @Test("cuff pressure is never a reading of the patient")
+    func cuffPressure() throws {
+        let result = try Tool.run(["decode", "2a36", "00 78 00 ff 07 ff 07", "--json"])
+        #expect(result.status == 0)
+        let excluded = try Document(result.output)["excluded"]?.plain
+        #expect(excluded == "not_a_number" || excluded == "intermediate")
+    }
+
+    @Test("another characteristic is {characteristic, value}, and hex may be written as people write it")
+    func other() throws {
+        for hex in ["64", "0x64", " 6 4 "] {
+            let result = try Tool.run(["decode", "00002a19-0000-1000-8000-00805f9b34fb", hex, "--json"])
+            #expect(result.status == 0, "\(result.errors)")
+            #expect(try Document(result.output)["characteristic"]?.plain == "2a19")
+        }
+    }
+
+    @Test("a frame that is no record: 65, and the error says what was expected, where, and what was found")
+    func short() throws {
+        let result = try Tool.run(["decode", "2a18", "130500", "--json"])
+        #expect(result.status == 65)
+        let error = try Document(result.errors)["error"]
+        #expect(error?["code"]?.plain == "malformed_frame")
+        #expect(error?["message"]?.plain.contains("octet") == true)
+        #expect(error?["message"]?.plain.contains("expected") == true)
+    }
+
+    @Test("decoded but excluded is exit 0", arguments: ["13 05 00 ea 07 0b 14 0c 1e 00 3c 00 5f b0 1a", "13 05 00 ea 07 0b 14 0c 1e 00 3c 00 ff 07 11"])
+    func excluded(_ hex: String) throws {
+        let result = try Tool.run(["decode", "2a18", hex, "--json"])
+        #expect(result.status == 0)
+        #expect(try Document(result.output)["excluded"]?.text != "null")
+    }
+}

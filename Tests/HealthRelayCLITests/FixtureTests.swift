@@ -1,0 +1,30 @@
+import Foundation
+import Testing
+
+/// Every recorded capture gives the readings written from the specification beside it.
+@Suite struct FixtureTests {
+    @Test("a replayed capture gives the expected readings", arguments: Tool.captures)
+    func expected(_ name: String) throws {
+        var arguments = [
+            "replay", Tool.fixture(name + ".btsnoop"), "--dry-run", "--json", "--time-zone", "Europe/Berlin",
+        ]
+        let handles = Tool.fixture(name + ".handles.json")
+        if FileManager.default.fileExists(atPath: handles) { arguments += ["--handles", handles] }
+        let result = try Tool.run(arguments)
+        #expect(result.status == 0, "\(result.errors)")
+        let expected = try Document(contentsOf: Tool.fixture(name + ".expected.json"))
+        // Readings of one device come in order; two devices that were connected at once are told one after the other.
+        let came = try result.lines.map { try Document($0).without("id") }
+        #expect(Self.byDevice(came) == Self.byDevice(expected.elements("readings")))
+        #expect(
+            result.errors.split(separator: "\n").filter { $0.hasPrefix("malformed") }.count
+                == expected.elements("malformed").count)
+    }
+
+    private static func byDevice(_ readings: [Document]) -> [String: [String]] {
+        Dictionary(grouping: readings, by: { $0["device"]?.text ?? "" }).mapValues { $0.map(\.text) }
+    }
+
+    @Test("there are captures to replay")
+    func captures() { #expect(Tool.captures.count >= 8) }
+}

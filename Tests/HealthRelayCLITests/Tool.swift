@@ -1,0 +1,107 @@
+import Foundation
+import Testing
+
+/// The built `healthrelay`, run as a user runs it.
+struct Tool {
+    struct Result {
+        var status: Int32
+        var signal: Int32?
+        var output: String
+        var errors: String
+
+        var lines: [String] { output.split(separator: "\n").map(String.init) }
+    }
+
+    /// The repository.
+    static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent()
+
+    /// The product beside the test bundle.
+    static let executable = URL(fileURLWithPath: CommandLine.arguments[0]).standardizedFileURL
+        .deletingLastPathComponent().appendingPathComponent("healthrelay")
+
+    static func fixture(_ name: String) -> String { root.appendingPathComponent("Fixtures/\(name)").path }
+
+    /// The recorded captures, by name.
+    static let captures: [String] = {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: root.appendingPathComponent("Fixtures").path)) ?? []
+        return names.filter { $0.hasSuffix(".btsnoop") }.map { String($0.dropLast(".btsnoop".count)) }.sorted()
+    }()
+
+    /// A process of the tool that goes on.
+    final class Running {
+        let process = Process()
+        let output: URL
+        let errors: URL
+
+        init(_ arguments: [String], environment: [String: String], in directory: URL) throws {
+            let number = UUID().uuidString.prefix(8)
+            output = directory.appendingPathComponent("out-\(number)")
+            errors = directory.appendingPathComponent("err-\(number)")
+            for file in [output, errors] { FileManager.default.createFile(atPath: file.path, contents: nil) }
+            process.executableURL = Tool.executable
+            process.arguments = arguments
+            process.environment = Tool.environment.merging(environment) { $1 }
+            process.standardInput = FileHandle.nullDevice
+            process.standardOutput = try FileHandle(forWritingTo: output)
+            process.standardError = try FileHandle(forWritingTo: errors)
+            try process.run()
+        }
+
+        var errorText: String { (try? String(contentsOf: errors, encoding: .utf8)) ?? "" }
+        var outputText: String { (try? String(contentsOf: output, encoding: .utf8)) ?? "" }
+
+        func kill(_ signal: Int32) { Foundation.kill(process.processIdentifier, signal) }
+
+        func finish() -> Result {
+            process.waitUntilExit()
+            let isSignal = process.terminationReason == .uncaughtSignal
+            return Result(
+                status: process.terminationStatus, signal: isSignal ? process.terminationStatus : nil,
+                output: outputText, errors: errorText)
+        }
+
+        /// Waits until a condition holds; false where it does not within the time.
+        func wait(_ seconds: Double = 60, until condition: (Running) -> Bool) async -> Bool {
+            let end = Date().addingTimeInterval(seconds)
+            while Date() < end {
+                if condition(self) { return true }
+                if !process.isRunning { return condition(self) }
+                try? await Task.sleep(for: .milliseconds(20))
+            }
+            return false
+        }
+
+        deinit { if process.isRunning { Foundation.kill(process.processIdentifier, SIGKILL) } }
+    }
+
+    /// Nothing of the person's own settings reaches a test.
+    static let environment: [String: String] = {
+        var environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("HEALTHRELAY_") && !$0.key.hasPrefix("XDG_") }
+        environment["HOME"] = "/nonexistent"
+        environment["TZ"] = "UTC"
+        environment["SWIFT_BACKTRACE"] = "enable=no"
+        return environment
+    }()
+
+    static func run(_ arguments: [String], environment: [String: String] = [:]) throws -> Result {
+        let directory = try temporaryDirectory()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        return try Running(arguments, environment: environment, in: directory).finish()
+    }
+
+    static func temporaryDirectory() throws -> URL {
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("healthrelay-cli-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        return directory
+    }
+}
+
+/// A state directory that goes with the test.
+final class Scratch {
+    let url: URL
+    var state: String { url.appendingPathComponent("state").path }
+
+    init() throws { url = try Tool.temporaryDirectory() }
+    deinit { try? FileManager.default.removeItem(at: url) }
+}
