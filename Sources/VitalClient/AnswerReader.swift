@@ -162,3 +162,16 @@ struct Refusal: Decodable, Sendable {
         }
     }
 }
+
+/// Reads octets as the server's answer, good and bad, and drops the outcome: the entry for fuzzing.
+///
+/// The first octet picks the status.
+package func readVitalAnswer(_ octets: [UInt8]) {
+    let answer = VitalAnswer(
+        route: "GET /", status: 100 + 2 * Int(octets.first ?? 0), contentType: "application/json",
+        retryAfter: String(decoding: octets.prefix(40), as: UTF8.self), body: octets)
+    let reader = AnswerReader(secret: Secret("fuzz-secret"))
+    _ = reader.error(of: answer)
+    _ = try? reader.user(of: answer)
+    _ = try? reader.sources(of: answer)
+}

@@ -1,12 +1,12 @@
 import HealthReadings
 
 /// A connected source: the right of a provider's data to be posted for a user.
-public struct ConnectedSource: Sendable, Hashable {
+public struct VitalSource: Sendable, Hashable {
     /// How the connection is.
     public enum Status: Sendable, Hashable {
         /// Data is taken.
         case connected
-        /// The provider reports an error; see ``ConnectedSource/errorDetails``.
+        /// The provider reports an error; see ``VitalSource/errorDetails``.
         case error
         /// Paused at the server.
         case paused
@@ -57,7 +57,7 @@ extension VitalAPI {
     /// The user's connected sources (`GET /v2/user/providers/{user_id}`).
     ///
     /// - Throws: ``VitalError/Kind/notFound`` where the server has no such user.
-    public func connectedSources(of userID: String) async throws -> [ConnectedSource] {
+    public func connectedSources(of userID: String) async throws -> [VitalSource] {
         try await call(
             VitalRequest(
                 method: .GET,
@@ -119,8 +119,8 @@ private struct ProvidersAnswer: Decodable, Sendable {
         var created_on: String?
         var error_details: Details?
 
-        var source: ConnectedSource {
-            ConnectedSource(
+        var source: VitalSource {
+            VitalSource(
                 provider: slug, status: .init(status), connectedAt: created_on.flatMap { Instant(rfc3339: $0) },
                 errorDetails: error_details.map {
                     .init(
@@ -131,4 +131,10 @@ private struct ProvidersAnswer: Decodable, Sendable {
     }
 
     var providers: [Provider]
+}
+
+extension AnswerReader {
+    func sources(of answer: VitalAnswer) throws -> [VitalSource] {
+        try decode(ProvidersAnswer.self, from: answer).providers.map(\.source)
+    }
 }

@@ -95,3 +95,9 @@ private struct UserAnswer: Decodable, Sendable {
             connectedProviders: (connected_sources ?? []).compactMap(\.provider?.slug), isNew: isNew)
     }
 }
+
+extension AnswerReader {
+    func user(of answer: VitalAnswer) throws -> VitalUser {
+        try decode(UserAnswer.self, from: answer).user(isNew: false)
+    }
+}
