@@ -25,6 +25,7 @@ struct AnswerReader: Sendable {
             Self.kind(of: answer.status), route: answer.route, status: answer.status,
             serverSaid: refusal?.words.flatMap(oneLine), serverErrorType: refusal?.errorType.flatMap(oneLine),
             retryAfter: answer.retryAfter.flatMap(Self.delay))
+        error.isAboutEnvelope = refusal?.isAboutEnvelope ?? false
         if error.serverErrorType == "SOURCE_NOT_CONNECTED" { error.kind = .sourceNotConnected }
         guard refusal == nil, error.serverSaid == nil, !answer.body.isEmpty else { return error }
         error.serverSaid = found(answer)
@@ -110,6 +111,7 @@ struct Refusal: Decodable, Sendable {
     var words: String?
     var errorType: String?
     var userID: String?
+    var isAboutEnvelope = false
 
     private enum Key: String, CodingKey { case detail }
 
@@ -151,6 +153,8 @@ struct Refusal: Decodable, Sendable {
         if let text = try? container.decode(String.self, forKey: .detail) {
             words = text
         } else if let items = try? container.decode([Item].self, forKey: .detail) {
+            let places = items.compactMap { $0.loc?.map(\.description) }
+            isAboutEnvelope = !places.isEmpty && places.allSatisfy { $0.count > 1 && !$0.contains("data") }
             words = items.prefix(5).map { item in
                 let place = item.loc.map { $0.map(\.description).joined(separator: ".") } ?? ""
                 return (place.isEmpty ? "" : place + ": ") + (item.msg ?? "no message")

@@ -54,6 +54,8 @@ public struct VitalError: Error, Sendable, Hashable {
     public var serverErrorType: String?
     /// How long the server asks to wait (`Retry-After`); at most a day.
     public var retryAfter: Duration?
+    /// Whether every place a 422 names lies outside the samples: taking samples away then mends nothing.
+    public var isAboutEnvelope = false
 
     /// Makes an error.
     public init(
