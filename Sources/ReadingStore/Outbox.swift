@@ -1,0 +1,198 @@
+import GRDB
+import HealthReadings
+
+/// Names one thing to deliver: a reading, and which revision of it.
+///
+/// An acknowledgement of an older revision leaves the newer one waiting.
+public struct OutboxID: Sendable, Hashable {
+    /// The store's number of the reading.
+    public let reading: Int64
+    /// How often what would be sent has changed, from 0.
+    public let revision: Int64
+}
+
+/// A reading that waits to be delivered, at the timestamp that was chosen for it once and for ever.
+public struct OutboxItem: Sendable, Hashable {
+    /// What to acknowledge or refuse it with.
+    public var id: OutboxID
+    /// The reading; its ``Reading/held`` is not computed here.
+    public var reading: Reading
+    /// The server's key for the sample, whole seconds: the reading's time, or later where that second was taken.
+    public var timestamp: Instant
+    /// The reading's own time where ``timestamp`` differs from it: belongs into the sample's metadata.
+    public var originalTime: Instant?
+    /// How often it was offered to the server and not acknowledged.
+    public var attempts: Int
+}
+
+/// What waits for one user, kind and provider.
+public struct OutboxGroup: Sendable, Hashable {
+    /// The user.
+    public var user: UserKey
+    /// The kind of readings, which is the server's resource.
+    public var resource: ReadingKind
+    /// The provider's slug.
+    public var provider: String
+    /// How many wait.
+    public var count: Int
+    /// The oldest timestamp among them.
+    public var oldest: Instant
+    /// Why they wait beyond the next delivery; nil where nothing holds them.
+    public var held: Hold?
+}
+
+/// A reading that the server refused and that waits for a person.
+public struct RefusedReading: Sendable, Hashable {
+    /// The reading.
+    public var id: ReadingID
+    /// The server's words.
+    public var serverSaid: String
+}
+
+extension ReadingStore {
+    /// What waits, grouped as it is delivered; groups that hold nothing do not appear.
+    public func groupsWaiting() async throws -> [OutboxGroup] {
+        try await read { db in
+            let holds = try HoldRules(db)
+            return try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT user, resource, provider, count(*), min(timestamp) FROM outbox WHERE state = 0
+                    GROUP BY user, resource, provider ORDER BY user, resource, provider
+                    """
+            ).map { row in
+                let (user, provider): (Int64, String) = (row[0], row[2])
+                return OutboxGroup(
+                    user: UserKey(rawValue: user), resource: try ReadingKind(code: row[1]), provider: provider,
+                    count: row[3], oldest: Instant(seconds: row[4]),
+                    held: holds.hold(user: user, provider: provider, state: .waiting))
+            }
+        }
+    }
+
+    /// The oldest waiting items of one group, by timestamp.
+    ///
+    /// - Parameter limit: 1 … 10,000.
+    /// - Throws: ``StoreError/limitOutOfRange(_:)``, or an error of the database.
+    public func outboxBatch(
+        user: UserKey, resource: ReadingKind, provider: String, limit: Int
+    ) async throws -> [OutboxItem] {
+        guard ReadingQuery.limits.contains(limit) else { throw StoreError.limitOutOfRange(limit) }
+        return try await read { db in
+            let select = try PreparedStatement(
+                db,
+                """
+                SELECT \(ReadingRow.columns), o.revision, o.timestamp, o.attempts
+                FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
+                LEFT JOIN reading_context AS c ON c.reading = r.key
+                WHERE o.state = 0 AND o.user = ?1 AND o.resource = ?2 AND o.provider = ?3
+                ORDER BY o.timestamp LIMIT ?4
+                """)
+            select.bind(1, user.rawValue)
+            select.bind(2, resource.code)
+            select.bind(3, provider)
+            select.bind(4, Int64(limit))
+            defer { select.reset() }
+            let devices = DeviceCache(db)
+            var items: [OutboxItem] = []
+            while try select.next() {
+                let reading = try ReadingRow.reading(select, devices: devices)
+                let timestamp = Instant(seconds: select.int(ReadingRow.count + 1))
+                items.append(
+                    OutboxItem(
+                        id: OutboxID(
+                            reading: ReadingRow.key(select), revision: select.int(ReadingRow.count)),
+                        reading: reading, timestamp: timestamp,
+                        originalTime: reading.time.instant.flatMap { $0 == timestamp ? nil : $0 },
+                        attempts: Int(select.int(ReadingRow.count + 2))))
+            }
+            return items
+        }
+    }
+
+    /// Notes that the server has taken these: they wait no longer. A revision that came meanwhile still waits.
+    public func acknowledge(_ ids: [OutboxID], at instant: Instant) async throws {
+        guard !ids.isEmpty else { return }
+        try await write("acknowledge", before: "acknowledge.before-commit", after: "acknowledge.after-commit") { db in
+            let update = try PreparedStatement(
+                db, "UPDATE outbox SET state = 1, delivered_at = ?2 WHERE reading = ?1 AND revision = ?3 AND state = 0")
+            for id in ids {
+                update.bind(1, id.reading)
+                update.bind(2, instant.microseconds)
+                update.bind(3, id.revision)
+                try update.run()
+            }
+        }
+    }
+
+    /// Notes that an attempt to deliver these failed for now; they go on waiting.
+    public func noteAttempt(_ ids: [OutboxID], serverSaid words: String?) async throws {
+        try await write("attempt", before: "attempt.before-commit", after: "attempt.after-commit") { db in
+            for id in ids {
+                try db.execute(
+                    sql: """
+                        UPDATE outbox SET attempts = attempts + 1, server_said = coalesce(?, server_said)
+                        WHERE reading = ? AND revision = ? AND state = 0
+                        """, arguments: [words, id.reading, id.revision])
+            }
+        }
+    }
+
+    /// Sets one item aside with the server's words: it blocks nothing and is shown as `rejected`.
+    public func reject(_ id: OutboxID, serverSaid words: String) async throws {
+        try await write("reject", before: "reject.before-commit", after: "reject.after-commit") { db in
+            try db.execute(
+                sql: """
+                    UPDATE outbox SET state = 2, attempts = attempts + 1, server_said = ?
+                    WHERE reading = ? AND revision = ? AND state = 0
+                    """, arguments: [words, id.reading, id.revision])
+        }
+    }
+
+    /// The readings the server refused, newest first.
+    ///
+    /// - Parameter limit: 1 … 10,000.
+    public func refused(limit: Int = 1000) async throws -> [RefusedReading] {
+        guard ReadingQuery.limits.contains(limit) else { throw StoreError.limitOutOfRange(limit) }
+        return try await read { db in
+            try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT r.id, o.server_said FROM outbox AS o JOIN reading AS r ON r.key = o.reading
+                    WHERE o.state = 2 ORDER BY o.timestamp DESC LIMIT ?
+                    """, arguments: [limit]
+            ).map { row in
+                RefusedReading(id: try ReadingID(blob: row[0]), serverSaid: row[1] ?? "")
+            }
+        }
+    }
+
+    /// Has the server's copy of a reading sent again, at the same timestamp: what would be sent has changed.
+    public func requeue(_ id: ReadingID) async throws {
+        try await write("requeue", before: "requeue.before-commit", after: "requeue.after-commit") { db in
+            try db.execute(
+                sql: """
+                    UPDATE outbox SET state = 0, revision = revision + 1, attempts = 0, server_said = NULL
+                    WHERE reading = (SELECT key FROM reading WHERE id = ?)
+                    """, arguments: [id.data])
+        }
+    }
+
+    /// Whether delivery is switched on; where it is not, everything that waits is held as `sync_disabled`.
+    public func isSyncEnabled() async throws -> Bool {
+        try await read { db in try Self.isSyncEnabled(db) }
+    }
+
+    /// Switches delivery on or off; kept over restarts.
+    public func setSyncEnabled(_ isEnabled: Bool) async throws {
+        try await write("setting", before: "setting.before-commit", after: "setting.after-commit") { db in
+            try db.execute(
+                sql: "INSERT OR REPLACE INTO setting (name, value) VALUES ('sync.enabled', ?)",
+                arguments: [isEnabled ? "1" : "0"])
+        }
+    }
+
+    static func isSyncEnabled(_ db: Database) throws -> Bool {
+        try String.fetchOne(db, sql: "SELECT value FROM setting WHERE name = 'sync.enabled'") != "0"
+    }
+}

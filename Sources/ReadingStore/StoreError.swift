@@ -1,0 +1,108 @@
+import GRDB
+import HealthReadings
+
+/// Why the store could not do what was asked. Nothing is overwritten when one of these is thrown.
+public enum StoreError: Error, Sendable, Hashable {
+    /// Another process owns the store; its id, where the lock file names one.
+    case locked(pid: Int32?)
+    /// The directory or a file in it cannot be created.
+    case cannotCreate(path: String, reason: String)
+    /// The directory or a file in it may not be read or written by this user, or lies on a read-only file system.
+    case notPermitted(path: String)
+    /// The disk (or the quota) is full: what was being written is not stored.
+    case diskFull
+    /// Reading or writing failed below the database.
+    case inputOutput(detail: String)
+    /// The database file is damaged; it was left as it is.
+    case corrupt(detail: String)
+    /// The file is a database, or something else, that this program did not make; it was left as it is.
+    case foreign(path: String)
+    /// The database was written by a newer version of this program.
+    case newerSchema
+    /// A limit outside 1 … 10,000.
+    case limitOutOfRange(Int)
+    /// A negative offset.
+    case offsetOutOfRange(Int)
+    /// A cursor that this program did not give.
+    case invalidCursor(String)
+    /// A name that is no time zone of the tz database.
+    case unknownTimeZone(String)
+    /// A contact or user that the store does not know.
+    case unknown(String)
+    /// The database refused a statement: a fault of this program.
+    case internalFault(detail: String)
+
+    /// The error's published name in snake_case.
+    public var code: String {
+        switch self {
+        case .locked: "store_locked"
+        case .cannotCreate: "store_cannot_create"
+        case .notPermitted: "store_not_permitted"
+        case .diskFull: "disk_full"
+        case .inputOutput: "store_io"
+        case .corrupt: "store_corrupt"
+        case .foreign: "store_foreign"
+        case .newerSchema: "store_newer"
+        case .limitOutOfRange: "limit_out_of_range"
+        case .offsetOutOfRange: "offset_out_of_range"
+        case .invalidCursor: "invalid_cursor"
+        case .unknownTimeZone: "unknown_time_zone"
+        case .unknown: "store_unknown"
+        case .internalFault: "store_internal"
+        }
+    }
+
+    /// What to do next, for people.
+    public var hint: String {
+        switch self {
+        case .locked: "Stop the other process, or use its control socket."
+        case .cannotCreate, .notPermitted: "Give this user the directory, or choose another with --state-dir."
+        case .diskFull: "Free space; what a device still holds is read at the next contact."
+        case .inputOutput: "Look at the disk (dmesg); the store was not changed."
+        case .corrupt: "Keep the file; restore a backup, or copy it aside and let `store verify` say what is readable."
+        case .foreign: "Choose another directory with --state-dir."
+        case .newerSchema: "Use the newer version of healthrelay that wrote this store."
+        case .limitOutOfRange: "Choose a limit from 1 to 10000."
+        case .offsetOutOfRange: "Choose an offset of 0 or more."
+        case .invalidCursor: "Pass a cursor as a query returned it."
+        case .unknownTimeZone: "Use a name such as Europe/Berlin."
+        case .unknown, .internalFault: "Please report this."
+        }
+    }
+
+    /// The store's error for whatever the database threw; the store's own errors stay what they are.
+    static func mapping(_ error: any Error) -> any Error {
+        guard let error = error as? DatabaseError else { return error }
+        let detail = error.message ?? error.resultCode.description
+        return switch error.resultCode {
+        case .SQLITE_FULL: StoreError.diskFull
+        case .SQLITE_CORRUPT: StoreError.corrupt(detail: detail)
+        case .SQLITE_NOTADB: StoreError.foreign(path: StoreFiles.databaseName)
+        case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH: StoreError.notPermitted(path: StoreFiles.databaseName)
+        case .SQLITE_IOERR, .SQLITE_CANTOPEN, .SQLITE_PROTOCOL: StoreError.inputOutput(detail: detail)
+        default: StoreError.internalFault(detail: detail)
+        }
+    }
+}
+
+extension StoreError: CustomStringConvertible {
+    /// One line for people.
+    public var description: String {
+        switch self {
+        case .locked(let pid): "the store is in use" + (pid.map { " by process \($0)" } ?? "")
+        case .cannotCreate(let path, let reason): "cannot create \(path): \(reason)"
+        case .notPermitted(let path): "no permission to write \(path)"
+        case .diskFull: "the disk is full: the last frames are not stored"
+        case .inputOutput(let detail): "the store cannot be read or written: \(detail)"
+        case .corrupt(let detail): "the store is damaged: \(detail)"
+        case .foreign(let path): "\(path) is not a HealthRelay store"
+        case .newerSchema: "the store was written by a newer version"
+        case .limitOutOfRange(let limit): "limit \(limit) is not between 1 and 10000"
+        case .offsetOutOfRange(let offset): "offset \(offset) is negative"
+        case .invalidCursor: "the cursor is not one that a query returned"
+        case .unknownTimeZone(let name): "\(name) is no time zone of the tz database"
+        case .unknown(let what): "the store does not know \(what)"
+        case .internalFault(let detail): "the store refused a statement: \(detail)"
+        }
+    }
+}
