@@ -70,8 +70,8 @@ let package = Package(
         module(
             "VitalSandbox",
             [
-                httpServer, database, lifecycle, logging,
-                .product(name: "NIOHTTPCompression", package: "swift-nio-extras"),
+                "CZlib", httpServer, database, lifecycle, logging,
+                .product(name: "NIOCore", package: "swift-nio"),
             ]),
         .executableTarget(
             name: "HealthRelayCLI",

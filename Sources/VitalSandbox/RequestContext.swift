@@ -1,0 +1,34 @@
+import Foundation
+import Hummingbird
+import Logging
+
+/// What a request carries beside itself.
+struct SandboxContext: RequestContext {
+    var coreContext: CoreRequestContextStorage
+    /// Answered as `x-request-id` and kept in the log of posts.
+    let requestID: String
+
+    init(source: Source) {
+        coreContext = .init(source: source)
+        requestID = UUID().uuidString.lowercased()
+    }
+
+    /// A path parameter that must be a UUID.
+    func uuid(_ name: String) throws -> String {
+        let text = parameters.get(name) ?? ""
+        guard let uuid = UUID(uuidString: text) else {
+            throw APIError.invalid(
+                .name("path"), .name(name), message: "Input should be a valid UUID", type: "uuid_parsing")
+        }
+        return uuid.uuidString.lowercased()
+    }
+
+    /// A path parameter from a closed list.
+    func choice(_ name: String, among choices: [String]) throws -> String {
+        let text = parameters.get(name) ?? ""
+        var reader = FieldReader()
+        _ = reader.choice(.string(text), among: choices, at: [.name("path"), .name(name)])
+        try reader.finish()
+        return text
+    }
+}

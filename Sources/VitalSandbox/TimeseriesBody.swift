@@ -1,0 +1,164 @@
+/// A validated time-series post.
+struct TimeseriesBody: Sendable {
+    /// One sample, as it will be kept.
+    struct Item: Sendable {
+        /// The source type, part of the key.
+        var type: String
+        /// When, part of the key.
+        var at: Timestamp
+        var unit: String
+        /// The characters of the numbers sent.
+        var value: String?
+        var systolic: String?
+        var diastolic: String?
+        var pulse: String?
+        /// Seconds east of UTC in the post's zone at that time.
+        var offset: Int
+        /// The whole item as sent.
+        var text: String
+    }
+
+    var stage: String
+    var provider: String
+    var start: Timestamp?
+    var end: Timestamp?
+    var zone: IANAZone
+    var isFinalChunk: Bool
+    var items: [Item]
+    var unknownFields: [String]
+
+    private typealias Step = FieldReader.Step
+
+    /// Reads and checks a body whole; every finding is in the error.
+    init(_ body: JSONValue, resource: TimeseriesResource, maximumItems: Int) throws(APIError) {
+        var reader = FieldReader()
+        let at: [Step] = [.name("body")]
+        let known: Set = ["stage", "provider", "start_date", "end_date", "time_zone", "is_final_chunk", "data"]
+        guard let object = reader.object(body, at: at, known: known) else { throw .invalid(reader.problems) }
+
+        let stage = reader.choice(
+            reader.required("stage", of: object, at: at), among: Vocabulary.stages, at: at + [.name("stage")])
+        let provider = reader.choice(
+            reader.required("provider", of: object, at: at), among: Vocabulary.providerSlugs,
+            at: at + [.name("provider")])
+        let historical = stage == "historical"
+        start = reader.instant(
+            historical
+                ? reader.required("start_date", of: object, at: at) : reader.optional("start_date", of: object),
+            at: at + [.name("start_date")])
+        end = reader.instant(
+            historical ? reader.required("end_date", of: object, at: at) : reader.optional("end_date", of: object),
+            at: at + [.name("end_date")])
+        if let start, let end, end < start {
+            reader.note(at + [.name("end_date")], "Value error, ends before it starts", "value_error")
+        }
+        let zone = reader.zone(reader.required("time_zone", of: object, at: at), at: at + [.name("time_zone")])
+        let isFinalChunk = reader.bool(
+            reader.required("is_final_chunk", of: object, at: at), at: at + [.name("is_final_chunk")])
+        items = Self.items(
+            reader.required("data", of: object, at: at), resource: resource, zone: zone, maximum: maximumItems,
+            reader: &reader)
+
+        guard let stage, let provider, let zone, let isFinalChunk, reader.problems.isEmpty else {
+            throw .invalid(reader.problems)
+        }
+        self.stage = stage
+        self.provider = provider
+        self.zone = zone
+        self.isFinalChunk = isFinalChunk
+        unknownFields = reader.unknownFields
+    }
+
+    private static func items(
+        _ data: JSONValue?, resource: TimeseriesResource, zone: IANAZone?, maximum: Int, reader: inout FieldReader
+    ) -> [Item] {
+        let at: [Step] = [.name("body"), .name("data")]
+        guard let data else { return [] }
+        guard case .array(let elements) = data else {
+            reader.note(at, "Input should be a valid list", "list_type")
+            return []
+        }
+        guard elements.count <= maximum else {
+            let message = "List should have at most \(maximum) items after validation, not \(elements.count)"
+            reader.note(at, message, "too_long")
+            return []
+        }
+        return elements.enumerated().compactMap { index, element in
+            let place = at + [.index(index)]
+            switch resource {
+            case .glucose: return glucose(element, at: place, zone: zone, reader: &reader)
+            case .bloodPressure: return pressure(element, at: place, zone: zone, reader: &reader)
+            }
+        }
+    }
+
+    private struct Measured {
+        var value: String
+        var start: Timestamp
+        var type: String
+    }
+
+    private static let quantityFields: Set = [
+        "id", "value", "unit", "start_date", "end_date", "type", "source_bundle", "product_type", "metadata",
+    ]
+
+    private static func quantity(
+        _ value: JSONValue?, unit: String, at: [Step], reader: inout FieldReader
+    ) -> Measured? {
+        guard let value, let object = reader.object(value, at: at, known: quantityFields) else { return nil }
+        for name in ["id", "source_bundle", "product_type"] {
+            _ = reader.string(reader.optional(name, of: object), at: at + [.name(name)])
+        }
+        let number = reader.number(reader.required("value", of: object, at: at), at: at + [.name("value")])
+        _ = reader.choice(reader.required("unit", of: object, at: at), among: [unit], at: at + [.name("unit")])
+        let start = reader.instant(
+            reader.required("start_date", of: object, at: at), at: at + [.name("start_date")])
+        let end = reader.instant(reader.required("end_date", of: object, at: at), at: at + [.name("end_date")])
+        if let start, let end, end < start {
+            reader.note(at + [.name("end_date")], "Value error, ends before it starts", "value_error")
+        }
+        let type = reader.choice(
+            reader.required("type", of: object, at: at), among: Vocabulary.sourceTypes, at: at + [.name("type")])
+        _ = reader.strings(reader.optional("metadata", of: object), at: at + [.name("metadata")])
+        guard let number, let start, let type else { return nil }
+        return Measured(value: number, start: start, type: type)
+    }
+
+    private static func glucose(
+        _ element: JSONValue, at: [Step], zone: IANAZone?, reader: inout FieldReader
+    ) -> Item? {
+        guard let measured = quantity(element, unit: "mmol/L", at: at, reader: &reader) else { return nil }
+        return Item(
+            type: measured.type, at: measured.start, unit: "mmol/L", value: measured.value,
+            offset: zone?.offset(at: measured.start) ?? 0, text: element.text)
+    }
+
+    private static func pressure(
+        _ element: JSONValue, at: [Step], zone: IANAZone?, reader: inout FieldReader
+    ) -> Item? {
+        guard let object = reader.object(element, at: at, known: ["systolic", "diastolic", "pulse"]) else { return nil }
+        let systolic = quantity(
+            reader.required("systolic", of: object, at: at), unit: "mmHg", at: at + [.name("systolic")],
+            reader: &reader)
+        let diastolic = quantity(
+            reader.required("diastolic", of: object, at: at), unit: "mmHg", at: at + [.name("diastolic")],
+            reader: &reader)
+        let pulse = quantity(
+            reader.optional("pulse", of: object), unit: "bpm", at: at + [.name("pulse")], reader: &reader)
+        guard let systolic, let diastolic else { return nil }
+        // One measurement has one time and one source; keeping the systolic's would lose the others' silently.
+        for (name, part) in [("diastolic", diastolic), ("pulse", pulse ?? systolic)] {
+            if part.start != systolic.start {
+                reader.note(
+                    at + [.name(name), .name("start_date")], "Value error, not that of systolic", "value_error")
+            }
+            if part.type != systolic.type {
+                reader.note(at + [.name(name), .name("type")], "Value error, not that of systolic", "value_error")
+            }
+        }
+        return Item(
+            type: systolic.type, at: systolic.start, unit: "mmHg", systolic: systolic.value,
+            diastolic: diastolic.value, pulse: pulse?.value, offset: zone?.offset(at: systolic.start) ?? 0,
+            text: element.text)
+    }
+}
