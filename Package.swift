@@ -28,6 +28,7 @@ let database: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
 let httpClient: Target.Dependency = .product(name: "AsyncHTTPClient", package: "async-http-client")
 let httpServer: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
+let nio: [Target.Dependency] = ["NIOCore", "NIOPosix", "NIOHTTP1"].map { .product(name: $0, package: "swift-nio") }
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 
 let package = Package(
@@ -83,14 +84,18 @@ let package = Package(
             ],
             swiftSettings: settings),
 
+        .target(
+            name: "ScriptedServer", dependencies: nio, path: "Tests/ScriptedServer", swiftSettings: settings),
         tests("HealthReadings"),
         tests("GATTClient"),
         tests("GATTProfiles", ["HealthReadings"]),
         tests("HCICapture", ["GATTClient", "HealthReadings"]),
         tests("HealthDevices", ["HCICapture", "GATTProfiles", "GATTClient", "HealthReadings"]),
         tests("ReadingStore", ["HealthReadings"]),
-        tests("VitalClient", ["HealthReadings"]),
-        tests("ReadingSync", ["ReadingStore", "VitalClient", "VitalSandbox", "HealthReadings"]),
+        tests("VitalClient", ["HealthReadings", "ScriptedServer", logging]),
+        tests(
+            "ReadingSync",
+            ["ReadingStore", "VitalClient", "VitalSandbox", "HealthReadings", "ScriptedServer", lifecycle, logging]),
         tests("GatewayService", ["VitalSandbox"]),
         tests("VitalSandbox", [httpClient]),
         tests("HealthRelayCLI"),

@@ -1,0 +1,153 @@
+import HealthReadings
+import Logging
+import ReadingStore
+import ServiceLifecycle
+import VitalClient
+
+/// Delivers what waits in the outbox, for as long as it takes.
+///
+/// At least once, with stable ids and timestamps, so once in effect: a reading leaves the outbox only when the server's
+/// 2xx is durable here. One pass goes over all that waits, group by group (person, kind, provider), oldest first, so
+/// that the readings of a device arrive in order.
+///
+/// | the server answers | what is done |
+/// |---|---|
+/// | 2xx | acknowledged |
+/// | 401, 403 | delivery is paused and says so; tried again after the longest wait, or on ``syncOnce()`` |
+/// | 408, 429, 5xx, nothing, something that is no JSON | tried again after a growing wait, `Retry-After` heeded |
+/// | 413 | halves from now on |
+/// | 400, 422 | halves until the refused reading stands alone; it is set aside with the server's words |
+/// | any other 4xx, or that the source is missing | the source is checked once more, then its readings are held |
+///
+/// ```swift
+/// let worker = OutboxWorker(store: store, api: api, policy: .create)
+/// let group = ServiceGroup(services: [worker], gracefulShutdownSignals: [.sigterm], logger: logger)
+/// worker.wake()   // whenever a reading was stored
+/// ```
+public actor OutboxWorker: Service {
+    /// How delivery goes about it.
+    public struct Options: Sendable {
+        /// Whether passes are made by themselves; false: only by ``OutboxWorker/syncOnce()``.
+        public var isAutomatic = true
+        /// Readings in one post at most, 1 … 10,000.
+        public var batchLimit = 500
+        /// The longest time between two passes while nothing happens.
+        public var interval: Duration = .seconds(300)
+        /// How failures are waited out.
+        public var backoff = Backoff()
+
+        /// 500 readings a post, a pass every five minutes, waits from 2 s to 15 min.
+        public init() {}
+    }
+
+    let store: ReadingStore
+    let api: VitalAPI
+    let conversion: SampleConversion
+    let clock: SyncClock
+    let options: Options
+    let logger: Logger
+    let hub = EventHub()
+    private let signal = WakeSignal()
+
+    /// People and their sources: also what `source list|connect|revoke` goes by.
+    public nonisolated let sources: SourceKeeper
+
+    /// Batches that were too large teach what fits, until the process ends.
+    var batchLimits: [ReadingKind: Int] = [:]
+    private var state = SyncStatus()
+    private var present: Task<SyncReport, Never>?
+
+    /// Makes a worker; nothing is sent before ``run()`` or ``syncOnce()``.
+    public init(
+        store: ReadingStore, api: VitalAPI, policy: SourcePolicy, options: Options = Options(),
+        conversion: SampleConversion = SampleConversion(), sources: SourceKeeper? = nil, clock: SyncClock = .system,
+        logger: Logger = Logger(label: "healthrelay.sync")
+    ) {
+        self.store = store
+        self.api = api
+        self.conversion = conversion
+        self.clock = clock
+        self.options = options
+        self.logger = logger
+        self.sources = sources ?? SourceKeeper(store: store, api: api, policy: policy, clock: clock)
+    }
+
+    /// The events from now on; any number of listeners. A listener that falls behind loses the oldest.
+    public nonisolated func events() -> AsyncStream<SyncEvent> { hub.events() }
+
+    /// Says that something new waits: a pass begins at once, or after the wait of a failure.
+    public nonisolated func wake() { signal.signal(.soft) }
+
+    /// How delivery stands.
+    public var status: SyncStatus { state }
+
+    /// Makes one pass now, whatever is being waited for, and says what it came to.
+    ///
+    /// Ends early where the task is cancelled; what was posted by then is acknowledged.
+    public func syncOnce() async -> SyncReport {
+        let report = await pass()
+        if report.failure == nil { signal.signal(.firm) }
+        return report
+    }
+
+    /// Delivers until a graceful shutdown or the task's cancellation.
+    public func run() async throws {
+        await cancelWhenGracefulShutdown { await self.loop() }
+        hub.finish()
+    }
+
+    private func loop() async {
+        guard options.isAutomatic else {
+            try? await gracefulShutdown()
+            return
+        }
+        while !Task.isCancelled {
+            let report = await pass()
+            guard !Task.isCancelled else { return }
+            if report.failure != nil, let due = state.nextAttempt {
+                let wait = Duration.microseconds(max(0, due.microseconds - clock.now().microseconds))
+                await signal.wait(atMost: min(wait, waitAfterFailure), endedBy: .firm, sleep: clock.sleep)
+            } else {
+                await signal.wait(atMost: options.interval, endedBy: .soft, sleep: clock.sleep)
+            }
+        }
+    }
+
+    private var waitAfterFailure: Duration = .zero
+
+    /// One pass at a time: a second caller waits for the first and then makes its own.
+    private func pass() async -> SyncReport {
+        while let present { _ = await present.value }
+        let task = Task { await self.deliverAll() }
+        present = task
+        let report = await withTaskCancellationHandler {
+            await task.value
+        } onCancel: {
+            task.cancel()
+        }
+        present = nil
+        conclude(report)
+        return report
+    }
+
+    private func conclude(_ report: SyncReport) {
+        if report.delivered > 0 { state.lastSuccess = clock.now() }
+        guard let failure = report.failure, failure.code != "cancelled" else {
+            if report.failure == nil {
+                state.failures = 0
+                state.nextAttempt = nil
+                state.failure = nil
+            }
+            return
+        }
+        state.failures = report.delivered > 0 ? 1 : state.failures + 1
+        state.failure = failure
+        waitAfterFailure =
+            failure.isRetryable
+            ? options.backoff.delay(failures: state.failures, retryAfter: failure.retryAfter) : options.backoff.longest
+        state.nextAttempt = clock.now().advanced(by: waitAfterFailure)
+        logger.warning(
+            "delivery failed", metadata: ["code": "\(failure.code)", "next_attempt_in": "\(waitAfterFailure)"])
+        if !failure.isRetryable { hub.emit(.paused(failure)) }
+    }
+}

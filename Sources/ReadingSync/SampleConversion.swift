@@ -1,0 +1,178 @@
+import HealthReadings
+import ReadingStore
+import VitalClient
+
+/// The factors between the units devices measure in and the units the server takes.
+public enum ConversionFactor {
+    /// mg/dL = mmol/L × 18.0156: a tenth of the molar mass of glucose, 180.156 g/mol.
+    public static let milligramsPerDecilitreInOneMillimolePerLitre = ExactDecimal(significand: 180_156, exponent: -4)
+    /// mmHg = kPa × 7.500617: 1 mmHg is 133.322387 Pa.
+    public static let millimetresOfMercuryInOneKilopascal = ExactDecimal(significand: 7_500_617, exponent: -6)
+    /// Decimal places of a concentration in mmol/L.
+    public static let concentrationPlaces: Int16 = 4
+    /// Decimal places of a pressure in mmHg and of a pulse in beats per minute.
+    public static let pressurePlaces: Int16 = 2
+}
+
+/// Why a reading cannot be a sample.
+public struct ConversionError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What is missing or does not fit, without the value.
+    public var reason: String
+
+    /// One line for people.
+    public var description: String { "not sent: \(reason)" }
+}
+
+/// What is known of a model beyond what it says of itself.
+public struct ModelName: Sendable, Hashable {
+    /// The brand's name: `A&D`.
+    public var brand: String
+    /// The model's name: `UA-651BLE`.
+    public var model: String
+
+    /// Makes a name.
+    public init(brand: String, model: String) {
+        self.brand = brand
+        self.model = model
+    }
+}
+
+/// A reading in the server's shape.
+public enum Sample: Sendable, Hashable {
+    /// A glucose concentration in mmol/L.
+    case glucose(QuantitySample)
+    /// A blood pressure in mmHg with its pulse in beats per minute.
+    case bloodPressure(BloodPressureSample)
+}
+
+/// Makes samples of readings: the one place where a measured value changes its unit.
+///
+/// Exact decimal arithmetic, rounded half to even at 4 places (mmol/L) or 2 (mmHg, bpm). A value that is in the
+/// server's unit already keeps its digits, up to those places. Every quantity carries what was measured in its
+/// metadata:
+///
+/// | key | where | content |
+/// |---|---|---|
+/// | `measured_value`, `measured_unit` | every quantity | the device's own digits and unit |
+/// | `measured_mean` | systolic | mean arterial pressure, in `measured_unit`, where the cuff sent one |
+/// | `brand`, `model` | every quantity where the provider is `manual` | which device it was |
+/// | `original_time` | every quantity that was moved by a second | the reading's own time, RFC 3339 |
+public struct SampleConversion: Sendable {
+    private let name: @Sendable (_ model: String) -> ModelName?
+
+    /// - Parameter name: the brand and name of a model of the catalogue; nil for an unknown one.
+    public init(name: @escaping @Sendable (_ model: String) -> ModelName? = { _ in nil }) { self.name = name }
+
+    /// The sample of an item of the outbox.
+    public func sample(of item: OutboxItem, provider: String) throws(ConversionError) -> Sample {
+        try sample(of: item.reading, provider: provider, at: item.timestamp, originalTime: item.originalTime)
+    }
+
+    /// The sample of a reading.
+    ///
+    /// - Parameters:
+    ///   - provider: the slug it is delivered under.
+    ///   - timestamp: the server's key, whole seconds.
+    ///   - originalTime: the reading's own time where `timestamp` is another second.
+    public func sample(
+        of reading: Reading, provider: String, at timestamp: Instant, originalTime: Instant? = nil
+    ) throws(ConversionError) -> Sample {
+        guard reading.excluded == nil else { throw ConversionError(reason: "the reading is excluded") }
+        var common: [String: String] = [:]
+        if let originalTime, originalTime.flooredToSecond != timestamp.flooredToSecond {
+            common["original_time"] = originalTime.description
+        }
+        if provider == "manual" { common.merge(names(of: reading.device)) { own, _ in own } }
+        let sender = Sender(id: reading.id.description, time: timestamp.flooredToSecond, common: common)
+        switch reading.record.value {
+        case .glucose(let glucose): return .glucose(try sender.concentration(glucose))
+        case .bloodPressure(let pressure): return .bloodPressure(try sender.pressures(pressure))
+        }
+    }
+
+    private func names(of device: DeviceDescription) -> [String: String] {
+        let known = device.model.flatMap(name)
+        var names: [String: String] = [:]
+        names["brand"] = known?.brand
+        names["model"] = known?.model ?? device.model ?? device.name
+        return names
+    }
+
+    /// What all quantities of one sample share.
+    private struct Sender {
+        var id: String
+        var time: Instant
+        var common: [String: String]
+
+        func concentration(_ glucose: GlucoseValue) throws(ConversionError) -> QuantitySample {
+            guard let measured = glucose.concentration else { throw ConversionError(reason: "it has no concentration") }
+            let number = try Self.number(measured, "concentration")
+            let places = ConversionFactor.concentrationPlaces
+            let converted: ExactDecimal? =
+                switch measured.unit {
+                case .millimolesPerLitre: number.rounded(toPlaces: places)
+                case .milligramsPerDecilitre:
+                    number.divided(
+                        by: ConversionFactor.milligramsPerDecilitreInOneMillimolePerLitre, places: places)
+                default: throw ConversionError(reason: "a concentration in \(measured.unit.symbol)")
+                }
+            return try quantity(
+                measured, number, converted, .millimolesPerLitre,
+                glucose.sampleType == .interstitialFluid ? .manualScan : .fingerprick)
+        }
+
+        func pressures(_ value: BloodPressureValue) throws(ConversionError) -> BloodPressureSample {
+            var systolic = try pressure(value.systolic, "systolic pressure")
+            if let mean = value.meanArterial.number.number, value.meanArterial.unit == value.systolic.unit {
+                systolic.metadata["measured_mean"] = mean.description
+            }
+            return BloodPressureSample(
+                systolic: systolic, diastolic: try pressure(value.diastolic, "diastolic pressure"),
+                pulse: try pulse(value.pulse))
+        }
+
+        private func pressure(_ measured: Quantity, _ what: String) throws(ConversionError) -> QuantitySample {
+            let number = try Self.number(measured, what)
+            let places = ConversionFactor.pressurePlaces
+            let converted: ExactDecimal? =
+                switch measured.unit {
+                case .millimetresOfMercury: number.rounded(toPlaces: places)
+                case .kilopascal:
+                    number.multiplied(by: ConversionFactor.millimetresOfMercuryInOneKilopascal, places: places)
+                default: throw ConversionError(reason: "a \(what) in \(measured.unit.symbol)")
+                }
+            return try quantity(measured, number, converted, .millimetresOfMercury, .cuff)
+        }
+
+        /// A pulse that is no number leaves the pressures what they are.
+        private func pulse(_ measured: Quantity?) throws(ConversionError) -> QuantitySample? {
+            guard let measured, let number = measured.number.number, measured.unit == .beatsPerMinute else { return nil }
+            let converted = number.rounded(toPlaces: ConversionFactor.pressurePlaces)
+            return try quantity(measured, number, converted, .beatsPerMinute, .cuff)
+        }
+
+        private func quantity(
+            _ measured: Quantity, _ number: ExactDecimal, _ converted: ExactDecimal?, _ unit: SampleUnit,
+            _ source: SampleSource
+        ) throws(ConversionError) -> QuantitySample {
+            guard let converted else { throw ConversionError(reason: "its value does not fit the server's unit") }
+            var metadata = common
+            metadata["measured_value"] = number.description
+            metadata["measured_unit"] = measured.unit.symbol
+            return QuantitySample(
+                id: id, value: converted, unit: unit, at: time, source: source, metadata: metadata)
+        }
+
+        private static func number(_ quantity: Quantity, _ what: String) throws(ConversionError) -> ExactDecimal {
+            guard let number = quantity.number.number else { throw ConversionError(reason: "its \(what) is no number") }
+            return number
+        }
+    }
+}
+
+extension ExactDecimal {
+    /// The same number; rounded half to even only where it has more decimal places.
+    func rounded(toPlaces places: Int16) -> ExactDecimal? {
+        exponent >= -places ? self : multiplied(by: ExactDecimal(significand: 1), places: places)
+    }
+}

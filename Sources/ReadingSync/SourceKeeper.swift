@@ -1,0 +1,236 @@
+import HealthReadings
+import Logging
+import ReadingStore
+import VitalClient
+
+/// What becomes of a provider that is no connected source.
+public enum SourcePolicy: String, Sendable, Hashable, CaseIterable {
+    /// It is connected, once for each person and provider.
+    case create
+    /// Its readings wait until the owner connects it.
+    case require
+}
+
+/// Knows people and their connected sources at the server, and decides whether a source's readings may be posted.
+///
+/// - A source that is connected may be posted to; one that is paused or in error holds its readings.
+/// - A source that existed and is gone was revoked by its owner: it stays so until the owner connects it again, here or
+///   at the server. It is never connected unasked.
+/// - A source that never existed is connected under ``SourcePolicy/create``. A request whose answer was lost is
+///   repeated until one answer says that the source exists; from then on it counts as having existed.
+///
+/// The server's list is asked for again when it is older than a lifetime, after a refusal, and after ``forget()``.
+public actor SourceKeeper {
+    /// Whether the readings of a source may be posted.
+    public struct Decision: Sendable, Hashable {
+        /// Why they wait; nil: they may be posted.
+        public var hold: Hold?
+        /// More about why, perhaps in the server's words.
+        public var reason: String?
+
+        static let deliver = Decision(hold: nil, reason: nil)
+    }
+
+    private struct Known {
+        var listed: [String: VitalSource]
+        var checkedAt: Duration
+        var decisions: [String: Decision] = [:]
+    }
+
+    private let store: ReadingStore
+    private let api: VitalAPI
+    private let policy: SourcePolicy
+    private let lifetime: Duration
+    private let clock: SyncClock
+    private var known: [UserKey: Known] = [:]
+
+    /// - Parameter lifetime: how long a list of sources is believed.
+    public init(
+        store: ReadingStore, api: VitalAPI, policy: SourcePolicy, lifetime: Duration = .seconds(300),
+        clock: SyncClock = .system
+    ) {
+        self.store = store
+        self.api = api
+        self.policy = policy
+        self.lifetime = lifetime
+        self.clock = clock
+    }
+
+    /// Forgets what the server said: the next decision asks again.
+    public func forget() { known = [:] }
+
+    /// The server's id of a person, who is created there, or adopted, where it is not known yet.
+    public func serverUserID(of user: StoreUser) async throws -> String {
+        if let id = try await store.user(user.clientUserID)?.serverUserID { return id }
+        return try await createUser(user)
+    }
+
+    private func createUser(_ user: StoreUser) async throws -> String {
+        let created = try await api.createUser(clientUserID: user.clientUserID, fallbackTimeZone: user.timeZone)
+        CrashPoint.reach("user.after-create")
+        try await store.setServerUserID(created.userID, of: user.key)
+        return created.userID
+    }
+
+    /// Whether readings of a provider may be posted now.
+    ///
+    /// - Parameter fresh: asks the server, whatever is remembered.
+    public func decide(_ provider: String, for user: StoreUser, fresh: Bool = false) async throws -> Decision {
+        if !fresh, let entry = known[user.key], clock.uptime() - entry.checkedAt < lifetime {
+            if let decision = entry.decisions[provider] { return decision }
+        } else {
+            try await list(user)
+        }
+        let decision = try await newDecision(provider, for: user)
+        known[user.key]?.decisions[provider] = decision
+        return decision
+    }
+
+    /// Remembers that the server refuses posts of a source it lists as connected: they wait for the list's lifetime.
+    func noteRefusal(of provider: String, for user: StoreUser, reason: String?) async throws -> Decision {
+        let decision = Decision(hold: .sourceError, reason: reason)
+        var source = try await stored(provider, user)
+        source.status = .error
+        source.checkedAt = clock.now()
+        try await store.setSource(source, user: user.key)
+        known[user.key]?.decisions[provider] = decision
+        return decision
+    }
+
+    /// The sources known of a person after asking the server.
+    public func sources(of user: StoreUser) async throws -> [ConnectedSource] {
+        try await list(user)
+        let providers = Set(known[user.key].map { Array($0.listed.keys) } ?? [])
+            .union(try await store.sources(user: user.key).map(\.provider))
+        for provider in providers {
+            guard try await stored(provider, user).status != .absent || isListed(provider, user) else { continue }
+            known[user.key]?.decisions[provider] = try await newDecision(provider, for: user)
+        }
+        return try await store.sources(user: user.key)
+    }
+
+    /// Connects a source because its owner says so, also one that was revoked.
+    public func connect(_ provider: String, for user: StoreUser) async throws {
+        let userID = try await serverUserID(of: user)
+        _ = try await store.markCreatedOnce(user: user.key, provider: provider)
+        try await api.connectManualSource(provider, for: userID)
+        // The owner's word ends a revocation; what the server lists from now on counts.
+        var source = try await stored(provider, user)
+        source.status = .absent
+        source.checkedAt = clock.now()
+        try await store.setSource(source, user: user.key)
+        try await list(user)
+        guard let listed = known[user.key]?.listed[provider] else { return }
+        known[user.key]?.decisions[provider] = try await note(listed, source, user)
+    }
+
+    /// Disconnects a source because its owner says so: nothing is posted from this moment on, and the readings stay.
+    ///
+    /// Where the server cannot be told now, that is thrown; delivery is stopped all the same.
+    public func revoke(_ provider: String, of user: StoreUser) async throws {
+        var source = try await stored(provider, user)
+        source.status = .revoked
+        source.checkedAt = clock.now()
+        try await store.setSource(source, user: user.key)
+        let decision = Decision(hold: .sourceRevoked, reason: nil)
+        known[user.key]?.decisions[provider] = decision
+        try await api.deleteSource(provider, of: try await serverUserID(of: user))
+        known[user.key]?.listed[provider] = nil
+    }
+
+    // MARK: Asking and deciding
+
+    private func isListed(_ provider: String, _ user: StoreUser) -> Bool { known[user.key]?.listed[provider] != nil }
+
+    private func stored(_ provider: String, _ user: StoreUser) async throws -> ConnectedSource {
+        try await store.source(user: user.key, provider: provider) ?? ConnectedSource(provider: provider, status: .absent)
+    }
+
+    private func list(_ user: StoreUser) async throws {
+        let userID = try await serverUserID(of: user)
+        let sources: [VitalSource]
+        do {
+            sources = try await api.connectedSources(of: userID)
+        } catch let error as VitalError where error.kind == .notFound {
+            // The server has lost the user, or is another server. Its sources went with it and stay revoked.
+            sources = try await api.connectedSources(of: try await createUser(user))
+        }
+        known[user.key] = Known(
+            listed: Dictionary(sources.map { ($0.provider, $0) }) { $0.status == .connected ? $0 : $1 },
+            checkedAt: clock.uptime())
+    }
+
+    private func newDecision(_ provider: String, for user: StoreUser) async throws -> Decision {
+        let source = try await stored(provider, user)
+        if let listed = known[user.key]?.listed[provider] {
+            guard source.status != .revoked || Self.isNewer(listed, than: source) else {
+                return Decision(hold: .sourceRevoked, reason: "revoked here, and not yet gone at the server")
+            }
+            return try await note(listed, source, user)
+        }
+        if source.connectedAt != nil || source.status != .absent { return try await noteGone(source, user) }
+        guard policy == .create else {
+            try await noteAbsent(source, user)
+            return Decision(hold: .noSource, reason: nil)
+        }
+        return try await create(source, user)
+    }
+
+    /// Whether the server's connection was made after the one that was revoked.
+    private static func isNewer(_ listed: VitalSource, than source: ConnectedSource) -> Bool {
+        guard let listed = listed.connectedAt, let revoked = source.connectedAt else { return false }
+        return listed > revoked
+    }
+
+    private func create(_ source: ConnectedSource, _ user: StoreUser) async throws -> Decision {
+        // The mark comes first; where it was set before, an earlier answer was lost: the list does not have it.
+        _ = try await store.markCreatedOnce(user: user.key, provider: source.provider)
+        CrashPoint.reach("source.before-create")
+        do {
+            try await api.connectManualSource(source.provider, for: try await serverUserID(of: user))
+        } catch let error as VitalError where !error.isRetryable && !error.concernsCredentials {
+            try await noteAbsent(source, user)
+            return Decision(hold: .noSource, reason: error.serverSaid ?? error.summary)
+        }
+        CrashPoint.reach("source.after-create")
+        try await list(user)
+        guard let listed = known[user.key]?.listed[source.provider] else {
+            try await noteAbsent(source, user)
+            return Decision(hold: .noSource, reason: "the server does not list the source it has just connected")
+        }
+        return try await note(listed, source, user)
+    }
+
+    private func note(_ listed: VitalSource, _ source: ConnectedSource, _ user: StoreUser) async throws -> Decision {
+        var (source, decision) = (source, Decision.deliver)
+        switch listed.status {
+        case .connected: source.status = .connected
+        case .paused:
+            source.status = .paused
+            decision = Decision(hold: .sourcePaused, reason: nil)
+        case .error, .unknown:
+            source.status = .error
+            let reason = listed.errorDetails.map { "\($0.type): \($0.message)" } ?? listed.status.name
+            decision = Decision(hold: .sourceError, reason: reason)
+        }
+        source.connectedAt = listed.connectedAt ?? source.connectedAt ?? clock.now()
+        source.checkedAt = clock.now()
+        try await store.setSource(source, user: user.key)
+        return decision
+    }
+
+    private func noteGone(_ source: ConnectedSource, _ user: StoreUser) async throws -> Decision {
+        var source = source
+        source.status = .revoked
+        source.checkedAt = clock.now()
+        try await store.setSource(source, user: user.key)
+        return Decision(hold: .sourceRevoked, reason: nil)
+    }
+
+    private func noteAbsent(_ source: ConnectedSource, _ user: StoreUser) async throws {
+        var source = source
+        source.status = .absent
+        source.checkedAt = clock.now()
+        try await store.setSource(source, user: user.key)
+    }
+}

@@ -1,0 +1,52 @@
+import HealthReadings
+import ReadingStore
+
+/// The times delivery goes by: one that can be read, one that never jumps, and waiting.
+public struct SyncClock: Sendable {
+    /// The gateway's clock, for what is written down.
+    public var now: @Sendable () -> Instant
+    /// Time since some moment; never set, so that a clock that is put right neither hurries nor delays anything.
+    public var uptime: @Sendable () -> Duration
+    /// Waits; ends early by throwing where the task is cancelled.
+    public var sleep: @Sendable (Duration) async throws -> Void
+
+    /// Goes by any clock of Swift's.
+    public init<C: Clock<Duration>>(_ clock: C, now: @escaping @Sendable () -> Instant) {
+        let start = clock.now
+        self.now = now
+        uptime = { start.duration(to: clock.now) }
+        sleep = { try await clock.sleep(until: clock.now.advanced(by: $0), tolerance: nil) }
+    }
+
+    /// The system's clocks; time goes on while the machine sleeps.
+    public static let system = SyncClock(ContinuousClock(), now: { .systemClock })
+}
+
+/// How long to wait after failures: exponential, with jitter so that many gateways do not come back together.
+public struct Backoff: Sendable {
+    /// The wait after the first failure.
+    public var first: Duration
+    /// The longest wait; also after a key was refused.
+    public var longest: Duration
+    /// A number from 0 to 1.
+    public var jitter: @Sendable () -> Double
+
+    /// 2 s, doubled at each failure, 15 min at most; half of it fixed, half of it random.
+    public init(
+        first: Duration = .seconds(2), longest: Duration = .seconds(900),
+        jitter: @escaping @Sendable () -> Double = { .random(in: 0...1) }
+    ) {
+        self.first = first
+        self.longest = longest
+        self.jitter = jitter
+    }
+
+    /// The wait after this many failures in a row, and no less than the server asks for.
+    public func delay(failures: Int, retryAfter: Duration? = nil) -> Duration {
+        let step = min(longest, first * (1 << min(max(failures - 1, 0), 30)))
+        let delay = step / 2 + step / 2 * min(max(jitter(), 0), 1)
+        guard let retryAfter, retryAfter > delay else { return delay }
+        // Later than asked by up to a tenth of a step, never earlier.
+        return retryAfter + step / 10 * min(max(jitter(), 0), 1)
+    }
+}

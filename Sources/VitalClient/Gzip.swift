@@ -1,0 +1,30 @@
+import CZlib
+
+/// Compresses request bodies (RFC 1952) with the system's zlib.
+enum Gzip {
+    /// The octets as a gzip member; the same octets give the same member, whenever it is made.
+    ///
+    /// Returns nil where zlib has no memory; the body is then sent as it is.
+    static func compress(_ octets: [UInt8]) -> [UInt8]? {
+        var stream = z_stream()
+        // 15 bits of window, and 16 says gzip rather than zlib framing (zlib.h, deflateInit2).
+        let begun = deflateInit2_(
+            &stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY, ZLIB_VERSION,
+            Int32(MemoryLayout<z_stream>.size))
+        guard begun == Z_OK, let size = UInt32(exactly: octets.count) else { return nil }
+        defer { deflateEnd(&stream) }
+        var input = octets
+        let bound = Int(deflateBound(&stream, UInt(octets.count)))
+        let member = [UInt8](unsafeUninitializedCapacity: bound) { output, count in
+            let finished = input.withUnsafeMutableBufferPointer { source in
+                stream.next_in = source.baseAddress
+                stream.avail_in = size
+                stream.next_out = output.baseAddress
+                stream.avail_out = UInt32(truncatingIfNeeded: output.count)
+                return deflate(&stream, Z_FINISH) == Z_STREAM_END
+            }
+            count = finished ? output.count - Int(stream.avail_out) : 0
+        }
+        return member.isEmpty ? nil : member
+    }
+}

@@ -1,0 +1,58 @@
+import Foundation
+import Synchronization
+
+/// Sees every request body before it is compressed, so that a tool which is neither client nor server can check it.
+///
+/// Bodies hold readings. A recorder is for tests and for a developer's own data.
+public protocol RequestRecorder: Sendable {
+    /// A body is about to be sent.
+    ///
+    /// - Parameters:
+    ///   - body: the JSON before compression.
+    ///   - route: with placeholders: `POST /v2/timeseries/{user_id}/glucose`.
+    func record(_ body: [UInt8], of route: String)
+}
+
+/// Writes every request body into a folder, one file each, readable by the owner only.
+///
+/// A file is named after its number and route: `00001-4711-post-v2-timeseries-user_id-glucose.json`, 4711 being the
+/// process.
+public final class DirectoryRequestRecorder: RequestRecorder {
+    /// The environment variable that names a folder in debug builds.
+    public static let environmentVariable = "HEALTHRELAY_RECORD_BODIES"
+
+    private let folder: String
+    private let count = Mutex(0)
+
+    /// Records into a folder, which is made where it is missing.
+    public init(folder: String) throws {
+        self.folder = folder
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    }
+
+    /// The recorder that the environment asks for; always nil in a release build.
+    public static func fromEnvironment() -> DirectoryRequestRecorder? {
+        #if DEBUG
+            guard let folder = ProcessInfo.processInfo.environment[environmentVariable], !folder.isEmpty else {
+                return nil
+            }
+            return try? DirectoryRequestRecorder(folder: folder)
+        #else
+            return nil
+        #endif
+    }
+
+    /// Writes one file; what cannot be written is left out.
+    public func record(_ body: [UInt8], of route: String) {
+        let number = count.withLock { count in
+            count += 1
+            return count
+        }
+        let name = route.lowercased().split { !$0.isLetter && !$0.isNumber && $0 != "_" }.joined(separator: "-")
+        let digits = String(number)
+        let prefix = String(repeating: "0", count: max(0, 5 - digits.count)) + digits
+        let path = "\(folder)/\(prefix)-\(ProcessInfo.processInfo.processIdentifier)-\(name).json"
+        _ = FileManager.default.createFile(
+            atPath: path, contents: Data(body), attributes: [.posixPermissions: NSNumber(value: 0o600)])
+    }
+}

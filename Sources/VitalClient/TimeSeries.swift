@@ -1,0 +1,177 @@
+import HealthReadings
+
+/// Why data is posted.
+public enum PostStage: String, Sendable, Hashable {
+    /// New data: the server passes it on at once.
+    case daily
+    /// A backfill.
+    case historical
+}
+
+/// How a sample was taken, in the server's names.
+public enum SampleSource: String, Sendable, Hashable, CaseIterable {
+    case unknown, phone, watch, app, ring
+    case chestStrap = "chest_strap"
+    case multipleSources = "multiple_sources"
+    case automatic
+    case manualScan = "manual_scan"
+    case cuff, fingerprick, scale
+    case insulinPump = "insulin_pump"
+    case lab
+    case exerciseMachine = "exercise_machine"
+    case earphone
+}
+
+/// Units of samples, as the server writes them.
+public enum SampleUnit: String, Sendable, Hashable {
+    case millimolesPerLitre = "mmol/L"
+    case millimetresOfMercury = "mmHg"
+    case beatsPerMinute = "bpm"
+}
+
+/// One value of a time series.
+public struct QuantitySample: Sendable, Hashable {
+    /// The sender's id of the sample.
+    public var id: String?
+    /// The value; its digits are sent as they are.
+    public var value: ExactDecimal
+    /// The unit of the value.
+    public var unit: SampleUnit
+    /// When it begins; sent in whole seconds, rounded down. With resource, provider and source the server's key.
+    public var startDate: Instant
+    /// When it ends.
+    public var endDate: Instant
+    /// How it was taken.
+    public var source: SampleSource?
+    /// The application that wrote it.
+    public var sourceBundle: String?
+    /// The device's product type.
+    public var productType: String?
+    /// Anything else; keys are sent as they are, in the order of their text. Left out where empty.
+    public var metadata: [String: String]
+
+    /// Makes a sample of one instant.
+    public init(
+        id: String? = nil, value: ExactDecimal, unit: SampleUnit, at time: Instant, source: SampleSource? = nil,
+        metadata: [String: String] = [:]
+    ) {
+        self.id = id
+        self.value = value
+        self.unit = unit
+        startDate = time
+        endDate = time
+        self.source = source
+        self.metadata = metadata
+    }
+
+    var json: JSONValue {
+        var members: [JSONValue.Member] = []
+        if let id { members.append(.init("id", .string(id))) }
+        members.append(.init("value", .number(value)))
+        members.append(.init("unit", .string(unit.rawValue)))
+        members.append(.init("start_date", .string(startDate.flooredToSecond.description)))
+        members.append(.init("end_date", .string(endDate.flooredToSecond.description)))
+        if let source { members.append(.init("type", .string(source.rawValue))) }
+        if let sourceBundle { members.append(.init("source_bundle", .string(sourceBundle))) }
+        if let productType { members.append(.init("product_type", .string(productType))) }
+        if !metadata.isEmpty {
+            let pairs = metadata.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, .string($0.value)) }
+            members.append(.init("metadata", .object(pairs)))
+        }
+        return .object(members)
+    }
+}
+
+/// One blood pressure of a time series.
+public struct BloodPressureSample: Sendable, Hashable {
+    /// Systolic pressure.
+    public var systolic: QuantitySample
+    /// Diastolic pressure.
+    public var diastolic: QuantitySample
+    /// Pulse rate.
+    public var pulse: QuantitySample?
+
+    /// Makes a sample.
+    public init(systolic: QuantitySample, diastolic: QuantitySample, pulse: QuantitySample? = nil) {
+        self.systolic = systolic
+        self.diastolic = diastolic
+        self.pulse = pulse
+    }
+
+    var json: JSONValue {
+        var members: [JSONValue.Member] = [.init("systolic", systolic.json), .init("diastolic", diastolic.json)]
+        if let pulse { members.append(.init("pulse", pulse.json)) }
+        return .object(members)
+    }
+}
+
+/// The samples of one post, all of one resource.
+public enum TimeSeriesData: Sendable, Hashable {
+    /// Glucose concentrations.
+    case glucose([QuantitySample])
+    /// Blood pressures.
+    case bloodPressure([BloodPressureSample])
+
+    /// The resource's name in the path.
+    public var resource: String {
+        switch self {
+        case .glucose: "glucose"
+        case .bloodPressure: "blood_pressure"
+        }
+    }
+
+    var json: JSONValue {
+        switch self {
+        case .glucose(let samples): .array(samples.map(\.json))
+        case .bloodPressure(let samples): .array(samples.map(\.json))
+        }
+    }
+}
+
+/// One post to a time series.
+public struct TimeSeriesPost: Sendable, Hashable {
+    /// The slug of the connected source the data is from.
+    public var provider: String
+    /// The IANA id of the user's time zone.
+    public var timeZone: String
+    /// Why it is posted.
+    public var stage: PostStage
+    /// Whether nothing of the same stage follows.
+    public var isFinalChunk: Bool
+    /// The samples.
+    public var data: TimeSeriesData
+
+    /// Makes a post.
+    public init(
+        provider: String, timeZone: String, stage: PostStage = .daily, isFinalChunk: Bool = true, data: TimeSeriesData
+    ) {
+        self.provider = provider
+        self.timeZone = timeZone
+        self.stage = stage
+        self.isFinalChunk = isFinalChunk
+        self.data = data
+    }
+
+    var json: JSONValue {
+        .object([
+            "stage": .string(stage.rawValue), "provider": .string(provider), "time_zone": .string(timeZone),
+            "is_final_chunk": .bool(isFinalChunk), "data": data.json,
+        ])
+    }
+}
+
+extension VitalAPI {
+    /// Posts samples (`POST /v2/timeseries/{user_id}/{resource}`, gzip).
+    ///
+    /// Returns when the server has answered 2xx with JSON or with nothing: the samples are then its own. Posting the
+    /// same samples again changes nothing there, since resource, provider, source and time are its key.
+    public func post(_ post: TimeSeriesPost, for userID: String) async throws {
+        try await call(
+            VitalRequest(
+                method: .POST,
+                path: [
+                    .fixed("v2"), .fixed("timeseries"), .value(userID, name: "user_id"), .fixed(post.data.resource),
+                ],
+                body: post.json, isCompressed: true))
+    }
+}

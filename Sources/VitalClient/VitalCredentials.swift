@@ -1,0 +1,60 @@
+/// A key or token: it can be sent, and nothing else. Its description, its mirror and its dump never show it.
+public struct Secret: Sendable, Hashable {
+    /// The secret itself; only ever put into a request's header.
+    let value: String
+
+    /// Keeps a secret; white space around it (a file's last line feed) is dropped.
+    public init(_ text: some StringProtocol) {
+        value = text.split(whereSeparator: \.isWhitespace).joined()
+    }
+
+    /// Whether there is nothing to send.
+    public var isEmpty: Bool { value.isEmpty }
+
+    /// The text with every occurrence of the secret masked: a server may echo what it was sent.
+    func masked(in text: String) -> String {
+        value.count < 4
+            ? text : text.split(separator: value, omittingEmptySubsequences: false).joined(separator: "****")
+    }
+}
+
+extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// Always `****`.
+    public var description: String { "****" }
+    /// Always `****`.
+    public var debugDescription: String { "****" }
+    /// Shows no children.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// How requests prove who sends them.
+public enum VitalCredentials: Sendable, Hashable {
+    /// A team's API key, sent as `x-vital-api-key`.
+    case apiKey(Secret)
+
+    var header: (name: String, value: String) {
+        switch self {
+        case .apiKey(let key): ("x-vital-api-key", key.value)
+        }
+    }
+
+    var secret: Secret {
+        switch self {
+        case .apiKey(let key): key
+        }
+    }
+
+    /// The environment and region that the key's prefix (`sk_eu_…`) names; nil where it names none.
+    ///
+    /// A key of another region is answered with 401, so a caller can say so before sending it.
+    public var intendedFor: (environment: VitalEnvironment, region: VitalRegion)? {
+        guard case .apiKey(let key) = self else { return nil }
+        let parts = key.value.split(separator: "_", maxSplits: 2)
+        guard parts.count == 3, let region = VitalRegion(rawValue: String(parts[1])) else { return nil }
+        switch parts[0] {
+        case "pk": return (.production, region)
+        case "sk": return (.sandbox, region)
+        default: return nil
+        }
+    }
+}

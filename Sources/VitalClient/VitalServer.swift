@@ -1,0 +1,87 @@
+import Foundation
+
+/// The region a team's data lives in: part of the host's name.
+public enum VitalRegion: String, Sendable, Hashable, CaseIterable {
+    /// The United States.
+    case us
+    /// The European Union.
+    case eu
+}
+
+/// Which of the service's installations is meant.
+public enum VitalEnvironment: String, Sendable, Hashable, CaseIterable {
+    /// The live service.
+    case production
+    /// The service's own test installation.
+    case sandbox
+    /// A server on this machine: `http://localhost:8000`.
+    case local
+}
+
+/// Where the server is: the base of every request's URL.
+///
+/// Hosts are those of the public documentation (docs.junction.com, "Environments").
+public struct VitalServer: Sendable, Hashable {
+    /// The base URL without a trailing slash: `https://api.sandbox.eu.junction.com`.
+    public let baseURL: String
+    /// The host's name, for messages.
+    public let host: String
+    /// Whether requests travel without TLS to another machine, so that the key could be read on the way.
+    public let isExposed: Bool
+
+    /// One of the service's own installations.
+    public init(environment: VitalEnvironment, region: VitalRegion) {
+        switch environment {
+        case .production: self.init(trustedHost: "api.\(region.rawValue).junction.com")
+        case .sandbox: self.init(trustedHost: "api.sandbox.\(region.rawValue).junction.com")
+        case .local: self.init(baseURL: "http://localhost:8000", host: "localhost", isExposed: false)
+        }
+    }
+
+    /// Any compatible server.
+    ///
+    /// - Parameter text: an `http` or `https` URL, with a path or without.
+    /// - Throws: ``InvalidBaseURL`` for another scheme, a missing host, a name and password, a query or a fragment.
+    public init(baseURL text: String) throws(InvalidBaseURL) {
+        guard let parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased() else {
+            throw InvalidBaseURL(reason: "it is no URL; a URL begins with https:// or http://")
+        }
+        guard scheme == "https" || scheme == "http" else {
+            throw InvalidBaseURL(reason: "its scheme is \"\(scheme)\", and https or http was expected")
+        }
+        guard let host = parts.host, !host.isEmpty else { throw InvalidBaseURL(reason: "it names no host") }
+        guard parts.user == nil, parts.password == nil else {
+            throw InvalidBaseURL(reason: "it carries a name or password; the key belongs into server.api_key_file")
+        }
+        guard parts.query == nil, parts.fragment == nil else {
+            throw InvalidBaseURL(reason: "it has a query or a fragment, and only a path may follow the host")
+        }
+        var base = text
+        while base.hasSuffix("/") { base.removeLast() }
+        self.init(baseURL: base, host: host, isExposed: scheme == "http" && !Self.isLoopback(host))
+    }
+
+    private init(trustedHost: String) {
+        self.init(baseURL: "https://" + trustedHost, host: trustedHost, isExposed: false)
+    }
+
+    private init(baseURL: String, host: String, isExposed: Bool) {
+        self.baseURL = baseURL
+        self.host = host
+        self.isExposed = isExposed
+    }
+
+    private static func isLoopback(_ host: String) -> Bool {
+        host == "localhost" || host.hasSuffix(".localhost") || host.hasPrefix("127.") || host == "::1"
+            || host == "[::1]"
+    }
+}
+
+/// Why a text is no base URL of a server.
+public struct InvalidBaseURL: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What is wrong with it, without repeating it: it may hold a password.
+    public var reason: String
+
+    /// One line for people.
+    public var description: String { "server.base_url cannot be used: \(reason)" }
+}

@@ -1,0 +1,103 @@
+import Foundation
+import HealthReadings
+
+/// A user as the server knows it.
+public struct VitalUser: Sendable, Hashable {
+    /// The server's id, part of every other call's path.
+    public var userID: String
+    /// Our id of the user.
+    public var clientUserID: String
+    /// Slugs of the providers that are connected sources of this user.
+    public var connectedProviders: [String]
+    /// Whether this call made the user; false where it existed and was adopted or found.
+    public var isNew: Bool
+
+    /// Makes a user.
+    public init(userID: String, clientUserID: String, connectedProviders: [String] = [], isNew: Bool = false) {
+        self.userID = userID
+        self.clientUserID = clientUserID
+        self.connectedProviders = connectedProviders
+        self.isNew = isNew
+    }
+}
+
+extension VitalAPI {
+    /// Creates a user, or adopts the one that has this id already (`POST /v2/user`).
+    ///
+    /// - Parameters:
+    ///   - clientUserID: our id of the user, unique in the team.
+    ///   - fallbackTimeZone: the IANA id of the zone that the server assumes where a source names none.
+    public func createUser(clientUserID: String, fallbackTimeZone: String? = nil) async throws -> VitalUser {
+        var members: [JSONValue.Member] = [.init("client_user_id", .string(clientUserID))]
+        if let fallbackTimeZone { members.append(.init("fallback_time_zone", .string(fallbackTimeZone))) }
+        let request = VitalRequest(method: .POST, path: [.fixed("v2"), .fixed("user")], body: .object(members))
+        let outcome = try await call(request, adopting: clientUserID)
+        // A duplicate that does not say whose it is can still be looked up by our id.
+        if let outcome { return outcome }
+        return try await resolveUser(clientUserID: clientUserID)
+    }
+
+    /// The user that has this id of ours (`GET /v2/user/resolve/{client_user_id}`).
+    ///
+    /// - Throws: ``VitalError/Kind/notFound`` where there is none.
+    public func resolveUser(clientUserID: String) async throws -> VitalUser {
+        try await call(
+            VitalRequest(
+                method: .GET,
+                path: [.fixed("v2"), .fixed("user"), .fixed("resolve"), .value(clientUserID, name: "client_user_id")]),
+            answers: UserAnswer.self
+        ).user(isNew: false)
+    }
+
+    /// The user with this id of the server (`GET /v2/user/{user_id}`).
+    ///
+    /// - Throws: ``VitalError/Kind/notFound`` where there is none.
+    public func user(_ userID: String) async throws -> VitalUser {
+        try await call(
+            VitalRequest(method: .GET, path: [.fixed("v2"), .fixed("user"), .value(userID, name: "user_id")]),
+            answers: UserAnswer.self
+        ).user(isNew: false)
+    }
+
+    /// Creates a user; a duplicate's 400 names the user that exists. Nil where it is a duplicate without a name.
+    private func call(_ request: VitalRequest, adopting clientUserID: String) async throws -> VitalUser? {
+        let answer = try await send(request)
+        let reader = AnswerReader(secret: credentials.secret)
+        if (200..<300).contains(answer.status) {
+            return try reader.decode(UserAnswer.self, from: answer).user(isNew: true)
+        }
+        let error = reader.error(of: answer)
+        guard answer.status == 400 || answer.status == 409,
+            let refusal = try? JSONDecoder().decode(Refusal.self, from: Data(answer.body))
+        else { throw error }
+        if let userID = refusal.userID, !userID.isEmpty {
+            return VitalUser(userID: userID, clientUserID: clientUserID)
+        }
+        guard answer.status == 409 || refusal.words?.contains("already exists") == true else { throw error }
+        return nil
+    }
+}
+
+/// A user as the server writes it; what is not needed is not read.
+private struct UserAnswer: Decodable, Sendable {
+    struct Source: Decodable, Sendable {
+        struct Provider: Decodable, Sendable { var slug: String? }
+        var provider: Provider?
+    }
+
+    var user_id: String
+    var client_user_id: String
+    var connected_sources: [Source]?
+
+    func user(isNew: Bool) -> VitalUser {
+        VitalUser(
+            userID: user_id, clientUserID: client_user_id,
+            connectedProviders: (connected_sources ?? []).compactMap(\.provider?.slug), isNew: isNew)
+    }
+}
+
+extension AnswerReader {
+    func user(of answer: VitalAnswer) throws -> VitalUser {
+        try decode(UserAnswer.self, from: answer).user(isNew: false)
+    }
+}

@@ -1,0 +1,100 @@
+import Foundation
+import HealthReadings
+import ScriptedServer
+import Testing
+
+@testable import VitalClient
+
+@Suite("Request bodies")
+struct BodyTests {
+    @Test("a glucose post is, octet for octet, what the API's description says")
+    func glucoseGolden() {
+        #expect(
+            glucosePost().json.text == """
+                {"stage":"daily","provider":"accuchek_ble","time_zone":"Europe/Berlin","is_final_chunk":true,"data":[\
+                {"id":"9f1c0c8e00000000000000000000000a","value":5.2732,"unit":"mmol/L",\
+                "start_date":"2023-11-14T22:13:20Z","end_date":"2023-11-14T22:13:20Z","type":"fingerprick",\
+                "metadata":{"measured_unit":"mg/dL","measured_value":"95","someKey":"kept"}}]}
+                """)
+    }
+
+    @Test("a pressure post leaves out what is not there and writes dates without a fraction")
+    func pressureGolden() {
+        let time = Instant(microseconds: 1_700_000_000_999_999)
+        let sample = BloodPressureSample(
+            systolic: .init(value: .init(significand: 1270, exponent: -1), unit: .millimetresOfMercury, at: time),
+            diastolic: .init(value: .init(significand: 79), unit: .millimetresOfMercury, at: time, source: .cuff),
+            pulse: .init(value: .init(significand: 690, exponent: -1), unit: .beatsPerMinute, at: time))
+        let post = TimeSeriesPost(
+            provider: "omron_ble", timeZone: "UTC", stage: .historical, isFinalChunk: false,
+            data: .bloodPressure([sample]))
+        let dates = #""start_date":"2023-11-14T22:13:20Z","end_date":"2023-11-14T22:13:20Z""#
+        #expect(
+            post.json.text == """
+                {"stage":"historical","provider":"omron_ble","time_zone":"UTC","is_final_chunk":false,"data":[\
+                {"systolic":{"value":127.0,"unit":"mmHg",\(dates)},\
+                "diastolic":{"value":79,"unit":"mmHg",\(dates),"type":"cuff"},\
+                "pulse":{"value":69.0,"unit":"bpm",\(dates)}}]}
+                """)
+    }
+
+    @Test("time series are gzipped, and gzip(1) gets the same octets back that the recorder saw")
+    func gzipped() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "bodies-\(UUID().uuidString)").path
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let recorder = try DirectoryRequestRecorder(folder: folder)
+        let request = try await ScriptedServer.with({ _ in .ok }) { server in
+            try await client(of: server, recorder: recorder).post(glucosePost(), for: "u-1")
+            return try #require(server.requests.first)
+        }
+        #expect(request.method == "POST")
+        #expect(request.path == "/v2/timeseries/u-1/glucose")
+        #expect(request.headers["content-encoding"] == "gzip")
+        #expect(request.headers["content-type"] == "application/json")
+        #expect(request.headers["x-vital-api-key"] == testKey)
+
+        let packed = folder + "/body.gz"
+        try Data(request.body).write(to: URL(fileURLWithPath: packed))
+        let unpacked = try output(of: "/usr/bin/env", ["gzip", "-dc", packed])
+        #expect(String(decoding: unpacked, as: UTF8.self) == glucosePost().json.text)
+
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".json") }
+        let name = try #require(names.first)
+        #expect(names.count == 1)
+        #expect(name.hasPrefix("00001-") && name.hasSuffix("-post-v2-timeseries-user_id-glucose.json"))
+        #expect(FileManager.default.contents(atPath: folder + "/" + name) == unpacked)
+        let mode = try FileManager.default.attributesOfItem(atPath: folder + "/" + name)[.posixPermissions] as? NSNumber
+        #expect(mode?.intValue == 0o600)
+    }
+
+    @Test("gzip: any length, compressible or not, comes back; the same octets give the same member")
+    func gzipProperty() throws {
+        let seed = UInt64.random(in: .min ... .max)
+        print("seed \(seed)")
+        var generator = SeededGenerator(seed: seed)
+        for size in [0, 1, 2, 255, 65_535, 200_000] {
+            let octets = (0..<size).map { _ in
+                UInt8.random(in: 0...(size.isMultiple(of: 2) ? 255 : 3), using: &generator)
+            }
+            let member = try #require(Gzip.compress(octets))
+            #expect(member == Gzip.compress(octets))
+            let path = FileManager.default.temporaryDirectory.appending(path: "\(UUID().uuidString).gz").path
+            defer { try? FileManager.default.removeItem(atPath: path) }
+            try Data(member).write(to: URL(fileURLWithPath: path))
+            #expect(try output(of: "/usr/bin/env", ["gzip", "-dc", path]) == Data(octets))
+        }
+    }
+
+    private func output(of tool: String, _ arguments: [String]) throws -> Data {
+        let process = Process()
+        let pipe = Pipe()
+        process.executableURL = URL(fileURLWithPath: tool)
+        process.arguments = arguments
+        process.standardOutput = pipe
+        try process.run()
+        let data = try pipe.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 0)
+        return data
+    }
+}

@@ -1,0 +1,129 @@
+import HealthReadings
+import ScriptedServer
+import Testing
+
+@testable import VitalClient
+
+@Suite("Users and sources")
+struct CallTests {
+    private static let user = """
+        {"user_id":"u-1","team_id":"t","client_user_id":"white bear/1","created_on":"2026-01-01T00:00:00+00:00",
+        "connected_sources":[{"provider":{"name":"A","slug":"accuchek_ble","logo":""},"created_on":"x"}],"new":{"a":[1]}}
+        """
+
+    @Test("a user is created with what the server needs and nothing else")
+    func createUser() async throws {
+        try await ScriptedServer.with({ _ in .json(200, Self.user) }) { server in
+            let user = try await client(of: server).createUser(clientUserID: "white bear/1", fallbackTimeZone: "UTC")
+            #expect(user.userID == "u-1" && user.isNew && user.connectedProviders == ["accuchek_ble"])
+            let request = try #require(server.requests.first)
+            #expect(request.method == "POST" && request.path == "/v2/user")
+            let body = #"{"client_user_id":"white bear/1","fallback_time_zone":"UTC"}"#
+            #expect(String(decoding: request.body, as: UTF8.self) == body)
+            #expect(request.headers["content-encoding"] == nil)
+        }
+    }
+
+    @Test("a duplicate's 400 names the user that exists: it is adopted")
+    func adoptUser() async throws {
+        let refusal = """
+            {"detail":{"error_type":"INVALID_REQUEST","error_message":"Client user id already exists.",
+            "user_id":"u-7","created_on":"2026-01-01T00:00:00+00:00"}}
+            """
+        try await ScriptedServer.with({ _ in .json(400, refusal) }) { server in
+            let user = try await client(of: server).createUser(clientUserID: "bear")
+            #expect(user == VitalUser(userID: "u-7", clientUserID: "bear"))
+        }
+    }
+
+    @Test("a duplicate's 400 without an id is looked up by ours, percent-encoded")
+    func adoptUserByResolving() async throws {
+        let refusal = #"{"detail":{"error_message":"Client user id already exists."}}"#
+        try await ScriptedServer.with({ $0.method == "GET" ? .json(200, Self.user) : .json(400, refusal) }) { server in
+            let user = try await client(of: server).createUser(clientUserID: "white bear/1")
+            #expect(user.userID == "u-1" && !user.isNew)
+            #expect(server.requests.last?.path == "/v2/user/resolve/white%20bear%2F1")
+        }
+    }
+
+    @Test("another 400 is no user")
+    func refusedUser() async throws {
+        let refusal = #"{"detail":[{"loc":["body","client_user_id"],"msg":"too long","type":"value_error"}]}"#
+        try await ScriptedServer.with({ _ in .json(422, refusal) }) { server in
+            let error = await failure { _ = try await client(of: server).createUser(clientUserID: "bear") }
+            #expect(error?.kind == .validationFailed && error?.serverSaid == "body.client_user_id: too long")
+            #expect(error?.code == "validation_failed" && error?.isRetryable == false)
+        }
+    }
+
+    @Test("an id made of dots stays in its place in the path")
+    func dots() async throws {
+        try await ScriptedServer.with({ _ in .json(404, #"{"detail":"User not found"}"#) }) { server in
+            let error = await failure { _ = try await client(of: server).user("..") }
+            #expect(error?.kind == .notFound && error?.route == "GET /v2/user/{user_id}")
+            #expect(server.requests.first?.path == "/v2/user/%2E%2E")
+        }
+    }
+
+    @Test("sources come with their status: connected, error with details, paused, and one nobody has heard of")
+    func sources() async throws {
+        let answer = """
+            {"providers":[{"name":"A","slug":"accuchek_ble","logo":"","created_on":"2026-01-02T03:04:05+00:00","status":"connected"},
+            {"name":"O","slug":"omron_ble","logo":null,"status":"error","error_details":{"error_type":"TOKEN_REFRESH_FAILED",
+            "error_message":"gone","errored_at":"2026-01-02T03:04:05Z"}},
+            {"name":"B","slug":"beurer_ble","status":"paused"},{"slug":"manual","status":"dormant"},{"slug":"contour_ble"}]}
+            """
+        try await ScriptedServer.with({ _ in .json(200, answer) }) { server in
+            let sources = try await client(of: server).connectedSources(of: "u-1")
+            #expect(sources.map(\.status) == [.connected, .error, .paused, .unknown("dormant"), .connected])
+            #expect(sources[0].connectedAt == Instant(rfc3339: "2026-01-02T03:04:05Z"))
+            #expect(sources[1].errorDetails?.type == "TOKEN_REFRESH_FAILED")
+            #expect(server.requests.first?.path == "/v2/user/providers/u-1")
+        }
+    }
+
+    @Test("connecting a source: 200 is new, 409 is success as well")
+    func connect() async throws {
+        try await ScriptedServer.with({ request in
+            request.path.hasSuffix("omron_ble")
+                ? .json(409, #"{"detail":"Provider already connected"}"#) : .json(200, #"{"success":true}"#)
+        }) { server in
+            let api = try client(of: server)
+            #expect(try await api.connectManualSource("accuchek_ble", for: "u-1"))
+            #expect(try await !api.connectManualSource("omron_ble", for: "u-1"))
+            #expect(server.requests.map(\.path).first == "/v2/link/provider/manual/accuchek_ble")
+            #expect(server.requests.first.map { String(decoding: $0.body, as: UTF8.self) } == #"{"user_id":"u-1"}"#)
+        }
+    }
+
+    @Test("deleting a source: what is not there need not be deleted")
+    func delete() async throws {
+        try await ScriptedServer.with({ request in
+            request.path.hasSuffix("omron_ble") ? .json(404, "{}") : .json(200, #"{"success":true}"#)
+        }) { server in
+            let api = try client(of: server)
+            #expect(try await api.deleteSource("accuchek_ble", of: "u-1"))
+            #expect(try await !api.deleteSource("omron_ble", of: "u-1"))
+            #expect(server.requests.map(\.method) == ["DELETE", "DELETE"])
+        }
+    }
+
+    @Test("servers: every environment and region, and which texts are no base URL")
+    func servers() throws {
+        #expect(VitalServer(environment: .production, region: .us).baseURL == "https://api.us.junction.com")
+        #expect(VitalServer(environment: .production, region: .eu).baseURL == "https://api.eu.junction.com")
+        #expect(VitalServer(environment: .sandbox, region: .us).baseURL == "https://api.sandbox.us.junction.com")
+        #expect(VitalServer(environment: .sandbox, region: .eu).baseURL == "https://api.sandbox.eu.junction.com")
+        #expect(VitalServer(environment: .local, region: .eu).baseURL == "http://localhost:8000")
+        #expect(try VitalServer(baseURL: "http://127.0.0.1:1/v/").baseURL == "http://127.0.0.1:1/v")
+        #expect(try VitalServer(baseURL: "http://10.0.0.9:80").isExposed)
+        #expect(try !VitalServer(baseURL: "http://[::1]:80").isExposed)
+        #expect(try !VitalServer(baseURL: "https://example.org").isExposed)
+        for text in [
+            "", "example.org", "ftp://a", "https://", "https://u:secretword@h", "https://h/?a=1", "https://h#f",
+        ] {
+            let error = #expect(throws: InvalidBaseURL.self) { try VitalServer(baseURL: text) }
+            #expect(error?.description.contains("secretword") == false)
+        }
+    }
+}

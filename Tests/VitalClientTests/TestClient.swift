@@ -1,0 +1,83 @@
+import HealthReadings
+import Logging
+import ScriptedServer
+import Synchronization
+
+@testable import VitalClient
+
+let testKey = "sk_eu_3f9d4c1b7e6a58201c"
+
+/// A client of a scripted server.
+func client(
+    of server: ScriptedServer, limits: VitalAPI.Limits = .init(call: .seconds(5)),
+    recorder: (any RequestRecorder)? = nil, log: LogBook = LogBook()
+) throws -> VitalAPI {
+    var logger = Logger(label: "test") { _ in log.handler }
+    logger.logLevel = .trace
+    return VitalAPI(
+        server: try VitalServer(baseURL: server.baseURL), credentials: .apiKey(Secret(testKey)), limits: limits,
+        recorder: recorder, logger: logger)
+}
+
+/// The error a call throws; nil where it throws none.
+func failure(of call: () async throws -> Void) async -> VitalError? {
+    do {
+        try await call()
+        return nil
+    } catch {
+        return error as? VitalError
+    }
+}
+
+/// Every line logged, with its metadata.
+final class LogBook: Sendable {
+    private let book = Mutex<[String]>([])
+    var lines: [String] { book.withLock { $0 } }
+    var handler: Handler { Handler(book: self) }
+
+    struct Handler: LogHandler {
+        let book: LogBook
+        var logLevel = Logger.Level.trace
+        var metadata: Logger.Metadata = [:]
+
+        init(book: LogBook) { self.book = book }
+
+        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+            get { metadata[key] }
+            set { metadata[key] = newValue }
+        }
+
+        func log(event: LogEvent) {
+            book.book.withLock { $0.append("\(event.message) \(metadata) \(event.metadata ?? [:])") }
+        }
+    }
+}
+
+let noon = Instant(seconds: 1_700_000_000)
+
+/// One post of one glucose sample.
+func glucosePost(_ value: String = "5.2732", provider: String = "accuchek_ble") -> TimeSeriesPost {
+    TimeSeriesPost(
+        provider: provider, timeZone: "Europe/Berlin",
+        data: .glucose([
+            QuantitySample(
+                id: "9f1c0c8e00000000000000000000000a", value: ExactDecimal(value) ?? ExactDecimal(significand: 0),
+                unit: .millimolesPerLitre, at: noon, source: .fingerprick,
+                metadata: ["measured_value": "95", "measured_unit": "mg/dL", "someKey": "kept"])
+        ]))
+}
+
+/// A generator whose numbers a seed decides (SplitMix64), so that a failure can be repeated.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}
