@@ -59,7 +59,8 @@ public struct ExactDecimal: Sendable, Hashable {
         var (numerator, denominator) = (Int128(significand), Int128(divisor.significand))
         for _ in 0..<abs(Int(shift)) {
             let (scaled, overflow) = (shift > 0 ? numerator : denominator).multipliedReportingOverflow(by: 10)
-            guard !overflow else { return nil }
+            // A numerator this large makes a quotient beyond 64 bits, a denominator this large one that rounds to 0.
+            guard !overflow else { return shift > 0 ? nil : ExactDecimal(significand: 0, exponent: -places) }
             if shift > 0 { numerator = scaled } else { denominator = scaled }
         }
         guard let digits = Int64(exactly: Self.quotient(numerator, denominator)) else { return nil }

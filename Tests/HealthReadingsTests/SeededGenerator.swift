@@ -1,0 +1,37 @@
+import Testing
+
+/// SplitMix64: the same seed gives the same run on every machine.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ mixed >> 31
+    }
+
+    /// A whole number of any magnitude: each number of bits is as likely as another.
+    mutating func integer() -> Int64 {
+        let value = Int64(bitPattern: next())
+        return value >> Int64.random(in: 0...63, using: &self)
+    }
+}
+
+/// Runs a property with a seed of its own each time; a failure shows seed, round and what was compared.
+func forAll<Value: Equatable>(
+    _ times: Int = 5000, _ property: (inout SeededGenerator) throws -> (Value, Value, about: String)
+) rethrows {
+    let seed = UInt64.random(in: .min ... .max)
+    var generator = SeededGenerator(seed: seed)
+    for round in 0..<times {
+        let (found, expected, about) = try property(&generator)
+        if found != expected {
+            Issue.record("\(about): found \(found), expected \(expected); seed \(seed), round \(round)")
+            return
+        }
+    }
+}
