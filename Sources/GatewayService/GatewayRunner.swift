@@ -2,7 +2,7 @@ import Foundation
 import HealthDevices
 import Hummingbird
 import Logging
-import NIOPosix
+import NIOCore
 import ReadingStore
 import ReadingSync
 import ServiceLifecycle

@@ -36,17 +36,22 @@ public final class ReadingStore: Sendable {
     /// - Parameters:
     ///   - directory: made with mode 0700 where it is missing; files in it have mode 0600.
     ///   - decoder: decodes frames; pure.
-    ///   - clientUserID: whose readings they are where a device is assigned to nobody.
-    ///   - timeZone: the user's zone, an IANA id; a change of it begins now and moves nothing that is stored.
+    ///   - clientUserID: whose readings they are where a device is assigned to nobody; nil: the user of last time, or
+    ///     for a new store one without a name, who gets the first name that is set.
+    ///   - timeZone: the user's zone, an IANA id; a change of it begins now and moves nothing that is stored. Nil: the
+    ///     zone of last time, or for a new store the system's, taken once and written down.
     ///   - now: the gateway's clock.
     /// - Throws: ``StoreError``: ``StoreError/locked(pid:)`` where another owner has it; nothing is overwritten.
     public static func open(
-        directory: String, decoder: any FrameDecoding, clientUserID: String, timeZone: String,
+        directory: String, decoder: any FrameDecoding, clientUserID: String? = nil, timeZone: String? = nil,
         logger: Logger = Logger(label: "healthrelay.store"),
         now: @escaping @Sendable () -> Instant = { .systemClock }
     ) async throws -> ReadingStore {
         let store = try ReadingStore(directory: directory, decoder: decoder, logger: logger, now: now)
-        try await store.setCurrentUser(clientUserID, timeZone: timeZone)
+        let last = try await store.lastUser()
+        try await store.setCurrentUser(
+            clientUserID ?? last?.clientUserID ?? "",
+            timeZone: timeZone ?? last?.timeZone ?? TimeZone.current.identifier)
         return store
     }
 

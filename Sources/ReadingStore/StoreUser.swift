@@ -13,7 +13,7 @@ public struct UserKey: RawRepresentable, Sendable, Hashable {
 public struct StoreUser: Sendable, Hashable {
     /// The store's number of the user.
     public var key: UserKey
-    /// The client's id of the user: `white_bear`.
+    /// The client's id of the user: `white_bear`; empty as long as nobody has named them.
     public var clientUserID: String
     /// The server's id (a UUID); nil until the user was created or adopted there.
     public var serverUserID: String?
@@ -24,11 +24,14 @@ public struct StoreUser: Sendable, Hashable {
 extension ReadingStore {
     /// The user readings belong to whose device is assigned to nobody.
     public func currentUser() async throws -> StoreUser {
+        guard let user = try await lastUser() else { throw StoreError.unknown("a current user") }
+        return user
+    }
+
+    /// The current user; nil for a store that is new.
+    func lastUser() async throws -> StoreUser? {
         try await read { db in
-            guard let user = try Self.user(db, where: "key = (SELECT value FROM setting WHERE name = 'user.current')") else {
-                throw StoreError.unknown("a current user")
-            }
-            return user
+            try Self.user(db, where: "key = (SELECT value FROM setting WHERE name = 'user.current')")
         }
     }
 
@@ -86,7 +89,12 @@ extension ReadingStore {
         _ db: Database, _ clientUserID: String, timeZone: String, now: Instant
     ) throws -> StoreUser {
         guard ZoneRules.named(timeZone) != nil else { throw StoreError.unknownTimeZone(timeZone) }
-        let known = try user(db, where: "client_user_id = ?", [clientUserID])
+        var known = try user(db, where: "client_user_id = ?", [clientUserID])
+        if known == nil, let unnamed = try user(db, where: "client_user_id = ''") {
+            try db.execute(
+                sql: "UPDATE user SET client_user_id = ? WHERE key = ?", arguments: [clientUserID, unnamed.key.rawValue])
+            known = unnamed
+        }
         if known == nil {
             try db.execute(
                 sql: "INSERT INTO user (client_user_id, created_at) VALUES (?, ?)",

@@ -5,26 +5,57 @@ extension Gateway {
     func run(_ operation: StoreOperation, json: Bool, output: any OperationOutput) async throws {
         switch operation {
         case .stats:
-            let stats = try await store.stats()
-            if json {
-                try await output.data(stats.document.text)
-            } else {
-                for line in stats.lines { try await output.data(line) }
-            }
-        case .verify:
-            let report = try await store.verify()
-            if json {
-                try await output.data(report.document.text)
-            } else {
-                for finding in report.findings { try await output.data(finding.description) }
-                try await output.data(
-                    "\(report.frames) frames and \(report.readings) readings checked, \(report.findings.count) findings")
-            }
-            if !report.findings.isEmpty {
-                throw Problem(
-                    "store_damaged", .badData, "the store has \(report.findings.count) findings",
-                    hint: "keep the files; what devices still hold can be read again")
-            }
+            let statistics = try await store.statistics()
+            guard !json else { return try await output.data(statistics.document.text) }
+            for line in statistics.lines { try await output.data(line) }
+        case .verify: try await verify(json: json, output)
         }
+    }
+
+    private func verify(json: Bool, _ output: any OperationOutput) async throws {
+        let findings = try await store.verify { _, _ in }
+        if json {
+            try await output.data(
+                JSONValue.object([
+                    "ok": .bool(findings.isEmpty),
+                    "findings": .array(
+                        findings.map {
+                            .object(["problem": .string($0.problem.rawValue), "subject": .string($0.subject)])
+                        }),
+                ]).text)
+        } else {
+            for finding in findings { try await output.data("\(finding.problem.rawValue.replacing("_", with: " ")): \(finding.subject)") }
+            if findings.isEmpty { try await output.data("every frame and reading is sound") }
+        }
+        guard !findings.isEmpty else { return }
+        throw Problem(
+            "store_damaged", .badData, "the store has \(findings.count) findings",
+            hint: "keep the files; what devices still hold can be read again")
+    }
+}
+
+extension StoreStatistics {
+    fileprivate var document: JSONValue {
+        .object([
+            "readings": .object(
+                ReadingKind.allCases.map { .init($0.rawValue, .integer(Int64(readings[$0] ?? 0))) }),
+            "excluded": .integer(Int64(excluded)), "frames": .integer(Int64(frames)),
+            "malformed_frames": .integer(Int64(malformedFrames)), "waiting_contexts": .integer(Int64(waitingContexts)),
+            "contacts": .integer(Int64(contacts)), "devices": .integer(Int64(devices)),
+            "waiting": .integer(Int64(waiting)), "delivered": .integer(Int64(delivered)),
+            "refused": .integer(Int64(refused)), "last_delivery": .optional(lastDelivery?.flooredToSecond.description),
+            "octets_on_disk": .integer(octetsOnDisk),
+        ])
+    }
+
+    fileprivate var lines: [String] {
+        let kinds = ReadingKind.allCases.map { "\(readings[$0] ?? 0) \($0.rawValue)" }.joined(separator: ", ")
+        return [
+            "readings: \(kinds) (\(excluded) of them never delivered)",
+            "frames: \(frames), \(malformedFrames) of them malformed; \(waitingContexts) contexts wait for their record",
+            "devices: \(devices), contacts: \(contacts)",
+            "delivered: \(delivered), waiting: \(waiting), refused: \(refused)",
+            "on disk: \(octetsOnDisk / 1024) KiB",
+        ]
     }
 }

@@ -25,8 +25,8 @@ extension Gateway {
     private func status(json: Bool, _ output: any OperationOutput) async throws {
         let waiting = try await store.groupsWaiting()
         let refused = try await store.refused()
-        let delivered = try await store.deliveredCount()
-        let last = try await store.lastDelivery()
+        let statistics = try await store.statistics()
+        let (delivered, last) = (statistics.delivered, statistics.lastDelivery)
         let next = await worker?.status.nextAttempt
         guard !json else {
             return try await output.data(
