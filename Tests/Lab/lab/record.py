@@ -27,7 +27,7 @@ def say(*words):
     print("lab:", *words, file=sys.stderr, flush=True)
 
 
-class Session:
+class Recording:
     """One boot of the guest with a scenario's meters on the air."""
 
     def __init__(self, scenario):
@@ -36,14 +36,18 @@ class Session:
 
     async def __aenter__(self):
         self.machine, self.air = Machine(self.scenario.starts_at), Air()
-        await self.machine.start()
-        await self.air.attach(self.machine.hci_path)
-        self.emulations = {meter.name: Emulation(meter, self.air, self.shown_time, self.sent)
-                           for meter in self.scenario.meters}
-        for emulation in self.emulations.values():
-            await emulation.start()
-        self.collector = Collector(self.machine.bus_address, lambda: self.shown)
-        await self.collector.open()
+        try:
+            await self.machine.start()
+            await self.air.attach(self.machine.hci_path)
+            self.emulations = {meter.name: Emulation(meter, self.air, self.shown_time, self.sent)
+                               for meter in self.scenario.meters}
+            for emulation in self.emulations.values():
+                await emulation.start()
+            self.collector = Collector(self.machine.bus_address, lambda: self.shown)
+            await self.collector.open()
+        except BaseException:
+            await self.machine.stop()
+            raise
         return self
 
     async def __aexit__(self, *error):
@@ -211,17 +215,17 @@ def prove_keyless(content, records, keys):
 
 async def record(scenario):
     begun = time.monotonic()
-    async with Session(scenario) as session:
-        await session.run()
-        raw = await session.capture()
-        bonds = await session.bonds()
+    async with Recording(scenario) as recording:
+        await recording.run()
+        raw = await recording.capture()
+        bonds = await recording.bonds()
         found = btsnoop.secrets_in(raw)
         records = btsnoop.without_keys(raw)
         content = btsnoop.build(scenario.datalink, records)
         assert bonds and (scenario.reconnect or found), "nothing was paired"
         prove_keyless(content, records, bonds | {each for each in found if len(each) >= 8})
-        document = expected.document(scenario, records, session.sent, session.clocks)
-        handles = session.handles() if scenario.reconnect else None
+        document = expected.document(scenario, records, recording.sent, recording.clocks)
+        handles = recording.handles() if scenario.reconnect else None
     FIXTURES.mkdir(exist_ok=True)
     (FIXTURES / f"{scenario.name}.btsnoop").write_bytes(content)
     (FIXTURES / f"{scenario.name}.expected.json").write_text(expected.dump_document(document))
@@ -235,6 +239,7 @@ def main():
     logging.basicConfig(level=os.environ.get("HEALTHRELAY_LAB_LOG", "ERROR"))      # of bumble
     parser = argparse.ArgumentParser(prog="record-fixtures", description=__doc__)
     parser.add_argument("scenario", nargs="*", help="which; all without one")
+    logging.getLogger("asyncio").setLevel("CRITICAL")      # half-open connections to the bus, while the guest boots
     wanted = parser.parse_args().scenario
     unknown = set(wanted) - {each.name for each in SCENARIOS}
     if unknown:

@@ -5,23 +5,23 @@ import os
 import sys
 from datetime import datetime, timezone
 
-from .record import Session
+from .record import Recording
 from .scenarios import SCENARIOS
 
 
 async def run(scenario, command):
     if os.getuid() != 0:
         print("lab: libdbus offers the guest's bus your own user id, and that bus knows root only", file=sys.stderr)
-    async with Session(scenario) as session:
+    async with Recording(scenario) as recording:
         # The meters' clocks need the guest's time; without a recording, the second it was switched on is near enough.
-        session.offset = datetime.now(timezone.utc).timestamp() - asyncio.get_running_loop().time()
-        passkey = session.machine.folder / "passkey"
-        environment = os.environ | {"DBUS_SYSTEM_BUS_ADDRESS": session.machine.bus_address,
+        recording.offset = datetime.now(timezone.utc).timestamp() - asyncio.get_running_loop().time()
+        passkey = recording.machine.folder / "passkey"
+        environment = os.environ | {"DBUS_SYSTEM_BUS_ADDRESS": recording.machine.bus_address,
                                     "HEALTHRELAY_LAB_PASSKEY_FILE": str(passkey)}
         process = await asyncio.create_subprocess_exec(*command, env=environment)
         ended = asyncio.ensure_future(process.wait())
         while not ended.done():
-            shown = [each.shown_passkey for each in session.emulations.values() if each.shown_passkey is not None]
+            shown = [each.shown_passkey for each in recording.emulations.values() if each.shown_passkey is not None]
             if shown:
                 passkey.write_text(f"{shown[-1]:06d}")
             await asyncio.wait([ended], timeout=0.1)
