@@ -13,6 +13,15 @@ struct SandboxContext: RequestContext {
         requestID = UUID().uuidString.lowercased()
     }
 
+    /// A path parameter of any characters; the router leaves it percent-encoded (RFC 3986, section 2.1).
+    func text(_ name: String) throws -> String {
+        guard let text = parameters.get(name)?.removingPercentEncoding else {
+            throw APIError.invalid(
+                .name("path"), .name(name), message: "Input should be percent-encoded UTF-8", type: "string_unicode")
+        }
+        return text
+    }
+
     /// A path parameter that must be a UUID.
     func uuid(_ name: String) throws -> String {
         let text = parameters.get(name) ?? ""
