@@ -1,6 +1,7 @@
 import Foundation
 import Hummingbird
 import Logging
+import NIOCore
 
 /// What a request carries beside itself.
 struct SandboxContext: RequestContext {
@@ -8,8 +9,12 @@ struct SandboxContext: RequestContext {
     /// Answered as `x-request-id` and kept in the log of posts.
     let requestID: String
 
-    init(source: Source) {
+    /// The connection, for faults that close it.
+    let channel: any Channel
+
+    init(source: ApplicationRequestContextSource) {
         coreContext = .init(source: source)
+        channel = source.channel
         requestID = UUID().uuidString.lowercased()
     }
 

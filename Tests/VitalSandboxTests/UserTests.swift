@@ -60,7 +60,12 @@ struct UserTests {
             let id = try await probe.user("weißer Bär/1+2%")
             let answer = try await probe.send("GET", "/v2/user/resolve/wei%C3%9Fer%20B%C3%A4r%2F1+2%25")
             #expect(answer.json["user_id"] as? String == id)
-            #expect(try await probe.send("GET", "/v2/user/resolve/%FF").findings.count == 1)
+            // AsyncHTTPClient does not send such a path as it stands.
+            let text = try await rawExchange(
+                probe.address.port,
+                "GET /v2/user/resolve/%FF HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx-vital-api-key: sk_us_sandbox\r\n\r\n"
+            )
+            #expect(text.hasPrefix("HTTP/1.1 422"), "\(text)")
         }
     }
 
