@@ -1,0 +1,21 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let settings: [SwiftSetting] = [.enableUpcomingFeature("ExistentialAny"), .treatAllWarnings(as: .error)]
+let decoding: Target.Dependency = .product(name: "HealthRelayDecoding", package: "HealthRelay")
+
+let package = Package(
+    name: "Benchmarks",
+    platforms: [.macOS(.v15)],
+    dependencies: [
+        .package(name: "HealthRelay", path: "..")
+    ],
+    targets: [
+        // Decoding of single records beside a plain C decoder.
+        .target(name: "CDecode", path: "Decode/CDecode", cSettings: [.unsafeFlags(["-O2"])]),
+        .executableTarget(
+            name: "DecodeBenchmark", dependencies: ["CDecode", decoding], path: "Decode/DecodeBenchmark",
+            swiftSettings: settings),
+    ],
+    swiftLanguageModes: [.v6]
+)
