@@ -1,6 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
+let settings: [SwiftSetting] = [.enableUpcomingFeature("ExistentialAny"), .treatAllWarnings(as: .error)]
 let decoding: Target.Dependency = .product(name: "HealthRelayDecoding", package: "HealthRelay")
 
 let package = Package(
@@ -14,6 +15,11 @@ let package = Package(
         .executableTarget(name: "capture-generator", path: "Capture/Generator"),
         .executableTarget(name: "capture-walk", path: "Capture/Walk"),
         .executableTarget(name: "capture-count", dependencies: [decoding], path: "Capture/Count"),
+        // Decoding of single records beside a plain C decoder.
+        .target(name: "CDecode", path: "Decode/CDecode", cSettings: [.unsafeFlags(["-O2"])]),
+        .executableTarget(
+            name: "DecodeBenchmark", dependencies: ["CDecode", decoding], path: "Decode/DecodeBenchmark",
+            swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

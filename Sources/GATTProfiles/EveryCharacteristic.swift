@@ -1,8 +1,7 @@
 import HealthReadings
 
 extension StandardFrameDecoder {
-    /// Reads octets as a value of each known characteristic in turn and feeds them to a running transfer; returns the
-    /// characteristics that accept them.
+    /// Reads octets as a value of each known characteristic in turn; returns the characteristics that accept them.
     ///
     /// For finding out what an unnamed capture holds, and for tests: no octets of any length may trap.
     public func characteristics(accepting octets: [UInt8]) -> [UInt16] {

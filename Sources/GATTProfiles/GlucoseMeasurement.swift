@@ -46,6 +46,7 @@ public struct GlucoseMeasurement: CharacteristicCoding {
         }
 
         /// The concentration in mg/dL or mmol/L: the decimal point is moved, no digit changes.
+        @inline(__always)
         public var quantity: Quantity {
             switch unit {
             case .kilogramsPerLitre: Quantity(value.number.scaled(byPowerOfTen: 5), .milligramsPerDecilitre)

@@ -24,7 +24,7 @@ public struct MedFloat16: RawRepresentable, Sendable, Hashable {
     public static let reserved = MedFloat16(rawValue: 0x0801)
 
     /// The number with the precision it was sent with, or why there is none.
-    @inlinable
+    @inlinable @inline(__always)
     public var number: MeasuredNumber {
         switch rawValue {
         case 0x07FF: return .notANumber

@@ -24,7 +24,7 @@ public struct MedFloat32: RawRepresentable, Sendable, Hashable {
     public static let reserved = MedFloat32(rawValue: 0x0080_0001)
 
     /// The number with the precision it was sent with, or why there is none.
-    @inlinable
+    @inlinable @inline(__always)
     public var number: MeasuredNumber {
         switch rawValue {
         case 0x007F_FFFF: return .notANumber

@@ -37,6 +37,7 @@ public struct StandardFrameDecoder: FrameDecoding {
 
 extension GlucoseMeasurement {
     /// The record this is, with the reason why it is never delivered, where its own content gives one.
+    @inline(__always)
     public var record: Record {
         // Bits 0 … 11 of Sensor Status Annunciation are those of ReadingStatus; the others are reserved.
         let status = ReadingStatus(rawValue: UInt32(sensorStatus ?? 0) & 0x0FFF)
@@ -52,6 +53,7 @@ extension GlucoseMeasurement {
             status: status, exclusion: exclusion(quantity, status))
     }
 
+    @inline(__always)
     private func exclusion(_ quantity: Quantity?, _ status: ReadingStatus) -> Exclusion? {
         if !status.isDisjoint(with: .measurementFailed) { return .errorRecord }
         guard let concentration, let quantity else { return .noValue }
@@ -67,6 +69,7 @@ extension BloodPressureMeasurement {
     /// The record this is, with the reason why it is never delivered, where its own content gives one.
     ///
     /// A mean or pulse that is no number leaves the reading as it is.
+    @inline(__always)
     public var record: Record {
         let value = BloodPressureValue(
             systolic: pressure(systolic), diastolic: pressure(diastolic), meanArterial: pressure(meanArterialPressure),
@@ -90,8 +93,10 @@ extension BloodPressureMeasurement {
         return status
     }
 
+    @inline(__always)
     private func pressure(_ value: MedFloat16) -> Quantity { Quantity(value.number, unit.measurementUnit) }
 
+    @inline(__always)
     private func exclusion(systolic: Quantity, diastolic: Quantity) -> Exclusion? {
         if systolic.number.number == nil || diastolic.number.number == nil { return .notANumber }
         return Plausibility.isPlausible(systolic: systolic, diastolic: diastolic) ? nil : .implausible

@@ -1,0 +1,21 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// The decoding tests once more, optimised: an optimiser's mistake in a decoder is a wrong reading. A package of its own
+// builds the decoders alone in release, without the HTTP stack.
+let package = Package(
+    name: "ReleaseDecoding",
+    platforms: [.macOS(.v15)],
+    dependencies: [
+        .package(name: "HealthRelay", path: "../..")
+    ],
+    targets: [
+        .testTarget(
+            name: "HealthReadingsTests",
+            dependencies: [.product(name: "HealthRelayDecoding", package: "HealthRelay")]),
+        .testTarget(
+            name: "GATTProfilesTests",
+            dependencies: [.product(name: "HealthRelayDecoding", package: "HealthRelay")]),
+    ],
+    swiftLanguageModes: [.v6]
+)
