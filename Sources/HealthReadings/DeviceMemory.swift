@@ -6,18 +6,26 @@ public struct LastRecord: Sendable, Hashable {
     public var baseTime: WallTime?
     /// How many records of the epoch are stored.
     public var count: Int
+    /// Whether the device's latest contact before this one ended, and ended complete.
+    ///
+    /// Only then is everything older than this record stored as well: a transfer that was cut may have brought the
+    /// newest records first, and a contact without an end (a crash) counts as cut. Where it is false the device is read
+    /// from its first record. False unless it is known.
+    public var followsCompleteTransfer: Bool
 
     /// Makes a last record.
-    public init(sequence: UInt16, baseTime: WallTime?, count: Int) {
+    public init(sequence: UInt16, baseTime: WallTime?, count: Int, followsCompleteTransfer: Bool = false) {
         self.sequence = sequence
         self.baseTime = baseTime
         self.count = count
+        self.followsCompleteTransfer = followsCompleteTransfer
     }
 }
 
 /// How a contact ended.
 public struct ContactSummary: Sendable, Hashable {
-    /// Whether everything the device offered came.
+    /// Whether everything the device offered came. Without an error it is false where fewer records came than the
+    /// device announced, or numbers are missing that no announcement explains: the next contact reads all again.
     public var isComplete: Bool
     /// The error that ended it early, in the published snake_case names; nil where it ended well.
     public var error: String?
@@ -53,6 +61,9 @@ public protocol DeviceMemory: Sendable {
     func lastRecord(of contact: Contact) async throws -> LastRecord?
 
     /// Begins a new sequence epoch: the device has restarted or wrapped its numbers.
+    ///
+    /// The device is then read from its first record, and may still hold records of the epochs before: one that comes
+    /// again with the octets it is stored with there is repeated, not new.
     func beginSequenceEpoch(in contact: Contact) async throws -> Contact
 
     /// Ends a contact.
