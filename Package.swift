@@ -82,7 +82,7 @@ let package = Package(
             swiftSettings: settings),
 
         .target(
-            name: "ScriptedServer", dependencies: nio, path: "Tests/ScriptedServer", swiftSettings: settings),
+            name: "ScriptedServer", dependencies: nio + ["CZlib"], path: "Tests/ScriptedServer", swiftSettings: settings),
         tests("HealthReadings"),
         tests("GATTClient"),
         tests("GATTProfiles", ["HealthReadings"]),
@@ -92,7 +92,9 @@ let package = Package(
         tests("VitalClient", ["HealthReadings", "ScriptedServer", logging]),
         tests(
             "ReadingSync",
-            ["ReadingStore", "VitalClient", "VitalSandbox", "HealthReadings", "ScriptedServer", lifecycle, logging]),
+            [
+                "ReadingStore", "VitalClient", "VitalSandbox", "HealthReadings", "ScriptedServer", httpClient, lifecycle, logging,
+            ]),
         tests("GatewayService", ["VitalSandbox"]),
         tests("VitalSandbox", [httpClient]),
         tests("HealthRelayCLI"),

@@ -116,11 +116,14 @@ extension OutboxWorker {
         var prepared: [Prepared] = []
         prepared.reserveCapacity(items.count)
         for item in items {
-            do {
-                prepared.append(Prepared(item: item, sample: try conversion.sample(of: item, provider: target.provider)))
-            } catch let error as ConversionError {
+            let sample: Sample
+            do throws(ConversionError) {
+                sample = try conversion.sample(of: item, provider: target.provider)
+            } catch {
                 try await setAside(item, error.description, into: &tally)
+                continue
             }
+            prepared.append(Prepared(item: item, sample: sample))
         }
         return prepared
     }

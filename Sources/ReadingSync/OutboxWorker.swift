@@ -96,11 +96,24 @@ public actor OutboxWorker: Service {
         hub.finish()
     }
 
+    /// Every commit of readings ends the wait between passes.
+    private nonisolated func listen() async {
+        for await _ in store.committedReadings() { wake() }
+    }
+
     private func loop() async {
         guard options.isAutomatic else {
             try? await gracefulShutdown()
             return
         }
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { await self.listen() }
+            await passes()
+            group.cancelAll()
+        }
+    }
+
+    private func passes() async {
         while !Task.isCancelled {
             let report = await pass()
             guard !Task.isCancelled else { return }
