@@ -82,7 +82,8 @@ let package = Package(
             swiftSettings: settings),
 
         .target(
-            name: "ScriptedServer", dependencies: nio + ["CZlib"], path: "Tests/ScriptedServer", swiftSettings: settings),
+            name: "ScriptedServer", dependencies: nio + ["CZlib"], path: "Tests/ScriptedServer", swiftSettings: settings
+        ),
         tests("HealthReadings"),
         tests("GATTClient"),
         tests("GATTProfiles", ["HealthReadings"]),
@@ -93,7 +94,8 @@ let package = Package(
         tests(
             "ReadingSync",
             [
-                "ReadingStore", "VitalClient", "VitalSandbox", "HealthReadings", "ScriptedServer", httpClient, lifecycle, logging,
+                "ReadingStore", "VitalClient", "VitalSandbox", "HealthReadings", "ScriptedServer", httpClient,
+                lifecycle, logging,
             ]),
         tests("GatewayService", ["VitalSandbox"]),
         tests("VitalSandbox", [httpClient]),

@@ -17,22 +17,29 @@ struct ConversionTests {
     }
 
     private func glucose(_ value: ExactDecimal, _ unit: MeasurementUnit) throws -> QuantitySample {
-        let reading = Self.reading(.glucose(GlucoseValue(concentration: Quantity(value, unit), sampleType: .capillaryWholeBlood)))
-        guard case .glucose(let sample) = try SampleConversion().sample(of: reading, provider: "accuchek_ble", at: Self.time)
+        let reading = Self.reading(
+            .glucose(GlucoseValue(concentration: Quantity(value, unit), sampleType: .capillaryWholeBlood)))
+        guard
+            case .glucose(let sample) = try SampleConversion().sample(
+                of: reading, provider: "accuchek_ble", at: Self.time)
         else { throw ConversionError(reason: "not glucose") }
         return sample
     }
 
     private func pressure(_ value: BloodPressureValue) throws -> BloodPressureSample {
         let reading = Self.reading(.bloodPressure(value))
-        guard case .bloodPressure(let sample) = try SampleConversion().sample(of: reading, provider: "omron_ble", at: Self.time)
+        guard
+            case .bloodPressure(let sample) = try SampleConversion().sample(
+                of: reading, provider: "omron_ble", at: Self.time)
         else { throw ConversionError(reason: "no pressure") }
         return sample
     }
 
     private static let time = Instant(seconds: 1_700_000_000)
 
-    private static func reading(_ value: RecordValue, device: DeviceDescription? = nil, excluded: Exclusion? = nil) -> Reading {
+    private static func reading(_ value: RecordValue, device: DeviceDescription? = nil, excluded: Exclusion? = nil)
+        -> Reading
+    {
         Reading(
             id: ReadingID(high: 0x9f1c_0c8e, low: 10), record: Record(value: value),
             device: device ?? DeviceDescription(address: nil), time: ResolvedTime(instant: time, basis: .corrected),
@@ -44,7 +51,9 @@ struct ConversionTests {
         for value in 0...1000 {
             let measured = ExactDecimal(significand: Int64(value))
             let sample = try glucose(measured, .milligramsPerDecilitre)
-            #expect(Decimal(string: sample.value.description) == Self.model(measured, times: "18.0156", dividing: true, places: 4))
+            #expect(
+                Decimal(string: sample.value.description)
+                    == Self.model(measured, times: "18.0156", dividing: true, places: 4))
             #expect(sample.unit == .millimolesPerLitre)
         }
     }
@@ -56,9 +65,11 @@ struct ConversionTests {
         var generator = SeededGenerator(seed: seed)
         for _ in 0..<2000 {
             let measured = ExactDecimal(
-                significand: Int64.random(in: -99_999...99_999, using: &generator), exponent: .random(in: -6...2, using: &generator))
+                significand: Int64.random(in: -99_999...99_999, using: &generator),
+                exponent: .random(in: -6...2, using: &generator))
             let molar = try glucose(measured, .milligramsPerDecilitre).value
-            #expect(Decimal(string: molar.description) == Self.model(measured, times: "18.0156", dividing: true, places: 4))
+            #expect(
+                Decimal(string: molar.description) == Self.model(measured, times: "18.0156", dividing: true, places: 4))
             let kept = try glucose(measured, .millimolesPerLitre).value
             #expect(Decimal(string: kept.description) == Self.model(measured, times: "1", dividing: false, places: 4))
             let value = BloodPressureValue(
@@ -74,12 +85,19 @@ struct ConversionTests {
         }
     }
 
-    @Test("known values: 95 mg/dL is 5.2732 mmol/L, 5.5 mmol/L stays 5.5, 16.9 kPa is 126.76 mmHg, 127.0 keeps its digits")
+    @Test(
+        "known values: 95 mg/dL is 5.2732 mmol/L, 5.5 mmol/L stays 5.5, 16.9 kPa is 126.76 mmHg, 127.0 keeps its digits"
+    )
     func knownValues() throws {
         #expect(try glucose(ExactDecimal(significand: 95), .milligramsPerDecilitre).value.description == "5.2732")
-        #expect(try glucose(ExactDecimal(significand: 55, exponent: -1), .millimolesPerLitre).value.description == "5.5")
-        #expect(try glucose(ExactDecimal(significand: 123_455, exponent: -5), .millimolesPerLitre).value.description == "1.2346")
-        #expect(try glucose(ExactDecimal(significand: 123_465, exponent: -5), .millimolesPerLitre).value.description == "1.2346")
+        #expect(
+            try glucose(ExactDecimal(significand: 55, exponent: -1), .millimolesPerLitre).value.description == "5.5")
+        #expect(
+            try glucose(ExactDecimal(significand: 123_455, exponent: -5), .millimolesPerLitre).value.description
+                == "1.2346")
+        #expect(
+            try glucose(ExactDecimal(significand: 123_465, exponent: -5), .millimolesPerLitre).value.description
+                == "1.2346")
         let value = BloodPressureValue(
             systolic: Quantity(ExactDecimal(significand: 169, exponent: -1), .kilopascal),
             diastolic: Quantity(ExactDecimal(significand: 105, exponent: -1), .kilopascal),
@@ -89,7 +107,8 @@ struct ConversionTests {
         #expect(sample.systolic.value.description == "126.76")
         #expect(sample.diastolic.value.description == "78.76")
         #expect(sample.pulse?.value.description == "69.0")
-        #expect(sample.systolic.metadata == ["measured_value": "16.9", "measured_unit": "kPa", "measured_mean": "12.6"])
+        #expect(
+            sample.systolic.metadata == ["measured_value": "16.9", "measured_unit": "kPa", "measured_mean": "12.6"])
         #expect(sample.diastolic.metadata == ["measured_value": "10.5", "measured_unit": "kPa"])
         #expect(sample.pulse?.metadata == ["measured_value": "69.0", "measured_unit": "bpm"])
         #expect(sample.systolic.source == .cuff && sample.pulse?.source == .cuff)
@@ -107,15 +126,20 @@ struct ConversionTests {
                 GlucoseValue(
                     concentration: Quantity(ExactDecimal(significand: 95), .milligramsPerDecilitre),
                     sampleType: .interstitialFluid)))
-        guard case .glucose(let scanned) = try SampleConversion().sample(of: fluid, provider: "freestyle_libre_ble", at: Self.time)
+        guard
+            case .glucose(let scanned) = try SampleConversion().sample(
+                of: fluid, provider: "freestyle_libre_ble", at: Self.time)
         else { return }
         #expect(scanned.source == .manualScan)
     }
 
     @Test("a manual provider's samples name brand and model; a moved second keeps the original time")
     func metadata() throws {
-        let value = RecordValue.glucose(GlucoseValue(concentration: Quantity(ExactDecimal(significand: 95), .milligramsPerDecilitre)))
-        func metadata(_ device: DeviceDescription, _ provider: String, original: Instant? = nil) throws -> [String: String] {
+        let value = RecordValue.glucose(
+            GlucoseValue(concentration: Quantity(ExactDecimal(significand: 95), .milligramsPerDecilitre)))
+        func metadata(_ device: DeviceDescription, _ provider: String, original: Instant? = nil) throws -> [String:
+            String]
+        {
             let conversion = SampleConversion { $0 == "and_ua651" ? ModelName(brand: "A&D", model: "UA-651BLE") : nil }
             guard
                 case .glucose(let sample) = try conversion.sample(

@@ -13,10 +13,13 @@ struct TestDecoder: FrameDecoding {
     static func frame(_ kind: ReadingKind, number: Int, seconds: Int64, value: Int64, ordinal: Int) -> Frame {
         var payload: [UInt8] = [kind == .glucose ? 1 : 2]
         for word in [Int64(number), seconds, value] {
-            for shift in stride(from: 56, through: 0, by: -8) { payload.append(UInt8(truncatingIfNeeded: word >> Int64(shift))) }
+            for shift in stride(from: 56, through: 0, by: -8) {
+                payload.append(UInt8(truncatingIfNeeded: word >> Int64(shift)))
+            }
         }
         return Frame(
-            format: FrameFormat(rawValue: 0x1_0000), payload: payload, receivedAt: Instant(seconds: seconds + 60), ordinal: ordinal)
+            format: FrameFormat(rawValue: 0x1_0000), payload: payload, receivedAt: Instant(seconds: seconds + 60),
+            ordinal: ordinal)
     }
 
     func decode(_ frame: Frame, model: String?) -> DecodedFrame {
@@ -63,7 +66,8 @@ struct Fixture: Sendable {
 
     /// Stores readings of one device, one a minute, numbered from `first`.
     func read(
-        _ count: Int, from first: Int = 1, kind: ReadingKind = .glucose, device: UInt64 = 1, provider: String = "accuchek_ble",
+        _ count: Int, from first: Int = 1, kind: ReadingKind = .glucose, device: UInt64 = 1,
+        provider: String = "accuchek_ble",
         value: (Int) -> Int64 = { Int64(80 + $0 % 100) }
     ) async throws {
         let description = DeviceDescription(
@@ -72,7 +76,8 @@ struct Fixture: Sendable {
             with: description, at: Instant(seconds: Self.start + 90_000_000), clock: nil, batteryPercent: nil)
         let frames = (0..<count).map { index in
             TestDecoder.frame(
-                kind, number: first + index, seconds: Self.start + Int64(first + index) * 60, value: value(first + index),
+                kind, number: first + index, seconds: Self.start + Int64(first + index) * 60,
+                value: value(first + index),
                 ordinal: index)
         }
         _ = try await store.append(frames, of: contact)
@@ -156,7 +161,8 @@ final class ManualClock: Sendable {
                 if isCancelled { continuation.resume(throwing: CancellationError()) }
             }
         } onCancel: {
-            state.withLock { $0.sleepers.removeValue(forKey: number) }?.continuation.resume(throwing: CancellationError())
+            state.withLock { $0.sleepers.removeValue(forKey: number) }?.continuation.resume(
+                throwing: CancellationError())
         }
     }
 }
@@ -197,7 +203,8 @@ final class VitalScript: Sendable {
             func pop(_ list: inout [ScriptedAnswer]) -> ScriptedAnswer? { list.isEmpty ? nil : list.removeFirst() }
             switch (request.method, path.count > 1 ? path[1] : "", path.count > 2 ? path[2] : "") {
             case ("POST", "user", _):
-                return pop(&state.nextUser) ?? .json(200, #"{"user_id":"\#(state.userID)","client_user_id":"white_bear"}"#)
+                return pop(&state.nextUser)
+                    ?? .json(200, #"{"user_id":"\#(state.userID)","client_user_id":"white_bear"}"#)
             case ("GET", "user", "providers"):
                 state.lists += 1
                 if let answer = pop(&state.nextList) { return answer }
@@ -222,7 +229,8 @@ final class VitalScript: Sendable {
                 if let answer = pop(&state.next) { return answer }
                 let provider = text.firstMatch(of: /"provider":"([a-z_]+)"/).map { String($0.1) } ?? ""
                 guard path.count > 2, path[2] == state.userID, state.sources[provider] == "connected" else {
-                    let detail = #"{"error_type":"SOURCE_NOT_CONNECTED","error_message":"\#(provider) is not connected"}"#
+                    let detail =
+                        #"{"error_type":"SOURCE_NOT_CONNECTED","error_message":"\#(provider) is not connected"}"#
                     return .json(400, #"{"detail":\#(detail)}"#)
                 }
                 if let answer = state.judge?(text) { return answer }

@@ -79,7 +79,8 @@ struct SourceTests {
         }
     }
 
-    @Test("revoked here: held at once and for good, even where the server could not be told; connected again on request")
+    @Test(
+        "revoked here: held at once and for good, even where the server could not be told; connected again on request")
     func revoke() async throws {
         let script = VitalScript()
         try await with(script) { keeper, fixture in

@@ -153,7 +153,8 @@ struct WorkerTests {
         }
     }
 
-    @Test("400 and 422 bisect until the refused reading stands alone: set aside with the server's words, the rest arrive",
+    @Test(
+        "400 and 422 bisect until the refused reading stands alone: set aside with the server's words, the rest arrive",
         arguments: [400, 422])
     func bisects(status: Int) async throws {
         let script = VitalScript()
@@ -210,7 +211,8 @@ struct WorkerTests {
         }
     }
 
-    @Test("a source that is listed and refused all the same is held after one more try", arguments: [402, 403, 404, 410])
+    @Test(
+        "a source that is listed and refused all the same is held after one more try", arguments: [402, 403, 404, 410])
     func contradiction(status: Int) async throws {
         let (script, clock) = (VitalScript(), ManualClock())
         script.change { $0.judge = { _ in .json(status, #"{"detail":"not for you"}"#) } }

@@ -8,7 +8,9 @@ extension ReceivedRequest {
 
     private static func inflated(_ member: [UInt8]) -> [UInt8] {
         var stream = z_stream()
-        guard inflateInit2_(&stream, 15 + 16, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK else { return [] }
+        guard inflateInit2_(&stream, 15 + 16, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK else {
+            return []
+        }
         defer { inflateEnd(&stream) }
         var (input, output) = (member, [UInt8]())
         input.withUnsafeMutableBufferPointer { source in
