@@ -24,6 +24,8 @@ func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let database: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
+/// SQLite's own interface, for statements that are bound and stepped directly.
+let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
 let httpClient: Target.Dependency = .product(name: "AsyncHTTPClient", package: "async-http-client")
 let httpServer: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
 let nio: [Target.Dependency] = ["NIOCore", "NIOPosix", "NIOHTTP1"].map { .product(name: $0, package: "swift-nio") }
@@ -35,6 +37,7 @@ let package = Package(
     products: [
         .executable(name: "healthrelay", targets: ["HealthRelayCLI"]),
         .library(name: "HealthRelay", targets: library),
+        .library(name: "HealthRelayStore", targets: ["HealthReadings", "ReadingStore"]),
         .library(name: "HealthRelayDecoding", targets: ["HealthReadings", "GATTProfiles", "HCICapture"]),
     ],
     dependencies: [
@@ -57,7 +60,7 @@ let package = Package(
         module("GATTProfiles", ["GATTClient", "HealthReadings"]),
         module("HCICapture", ["GATTClient", "HealthReadings"]),
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthReadings", logging]),
-        module("ReadingStore", ["HealthReadings", database, logging]),
+        module("ReadingStore", ["HealthReadings", database, sqlite, logging]),
         module("VitalClient", ["HealthReadings", "CZlib", httpClient, logging]),
         module("ReadingSync", ["ReadingStore", "VitalClient", "HealthReadings", lifecycle, logging]),
         module(

@@ -8,7 +8,6 @@ import Synchronization
 /// In a release build a point is nothing at all.
 public enum CrashPoint {
     /// Says that the point of this name is reached.
-    @inlinable
     public static func reach(_ name: StaticString) {
         #if DEBUG
         CrashPlan.shared?.reach("\(name)")
@@ -18,9 +17,7 @@ public enum CrashPoint {
 
 #if DEBUG
 /// The one point at which this process is to die.
-@usableFromInline
-final class CrashPlan: Sendable {
-    @usableFromInline
+private final class CrashPlan: Sendable {
     static let shared: CrashPlan? = ProcessInfo.processInfo.environment["HEALTHRELAY_CRASH_AT"].flatMap(CrashPlan.init)
 
     private let point: String
@@ -33,7 +30,6 @@ final class CrashPlan: Sendable {
         left = Mutex(parts.count == 2 ? Int(parts[1]) ?? 1 : 1)
     }
 
-    @usableFromInline
     func reach(_ name: String) {
         guard name == point else { return }
         let isDue = left.withLock { count in

@@ -68,7 +68,7 @@ extension ReadingStore {
     /// Notes what is known of a source; ``ConnectedSource/wasCreatedOnce`` never goes back to false, and
     /// ``ConnectedSource/connectedAt`` stays where the new value has none.
     public func setSource(_ source: ConnectedSource, user: UserKey) async throws {
-        try await write("source", before: "source.before-commit", after: "source.after-commit") { db in
+        try await write(.source) { db in
             try db.execute(
                 sql: """
                     INSERT INTO source (user, provider, status, created_once, connected_at, checked_at)
@@ -88,7 +88,7 @@ extension ReadingStore {
     ///
     /// - Returns: whether this is the first time. False means: do not create it.
     public func markCreatedOnce(user: UserKey, provider: String) async throws -> Bool {
-        try await write("source", before: "source.before-commit", after: "source.after-commit") { db in
+        try await write(.source) { db in
             try db.execute(
                 sql: """
                     INSERT INTO source (user, provider, status, created_once) VALUES (?, ?, 'absent', 1)

@@ -113,7 +113,7 @@ extension ReadingStore {
     /// Notes that the server has taken these: they wait no longer. A revision that came meanwhile still waits.
     public func acknowledge(_ ids: [OutboxID], at instant: Instant) async throws {
         guard !ids.isEmpty else { return }
-        try await write("acknowledge", before: "acknowledge.before-commit", after: "acknowledge.after-commit") { db in
+        try await write(.acknowledge) { db in
             let update = try PreparedStatement(
                 db, "UPDATE outbox SET state = 1, delivered_at = ?2 WHERE reading = ?1 AND revision = ?3 AND state = 0")
             for id in ids {
@@ -127,7 +127,7 @@ extension ReadingStore {
 
     /// Notes that an attempt to deliver these failed for now; they go on waiting.
     public func noteAttempt(_ ids: [OutboxID], serverSaid words: String?) async throws {
-        try await write("attempt", before: "attempt.before-commit", after: "attempt.after-commit") { db in
+        try await write(.attempt) { db in
             for id in ids {
                 try db.execute(
                     sql: """
@@ -140,7 +140,7 @@ extension ReadingStore {
 
     /// Sets one item aside with the server's words: it blocks nothing and is shown as `rejected`.
     public func reject(_ id: OutboxID, serverSaid words: String) async throws {
-        try await write("reject", before: "reject.before-commit", after: "reject.after-commit") { db in
+        try await write(.reject) { db in
             try db.execute(
                 sql: """
                     UPDATE outbox SET state = 2, attempts = attempts + 1, server_said = ?
@@ -169,7 +169,7 @@ extension ReadingStore {
 
     /// Has the server's copy of a reading sent again, at the same timestamp: what would be sent has changed.
     public func requeue(_ id: ReadingID) async throws {
-        try await write("requeue", before: "requeue.before-commit", after: "requeue.after-commit") { db in
+        try await write(.requeue) { db in
             try db.execute(
                 sql: """
                     UPDATE outbox SET state = 0, revision = revision + 1, attempts = 0, server_said = NULL
@@ -185,7 +185,7 @@ extension ReadingStore {
 
     /// Switches delivery on or off; kept over restarts.
     public func setSyncEnabled(_ isEnabled: Bool) async throws {
-        try await write("setting", before: "setting.before-commit", after: "setting.after-commit") { db in
+        try await write(.setting) { db in
             try db.execute(
                 sql: "INSERT OR REPLACE INTO setting (name, value) VALUES ('sync.enabled', ?)",
                 arguments: [isEnabled ? "1" : "0"])

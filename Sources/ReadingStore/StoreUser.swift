@@ -53,14 +53,14 @@ extension ReadingStore {
     @discardableResult
     public func setCurrentUser(_ clientUserID: String, timeZone: String) async throws -> StoreUser {
         let now = now()
-        return try await write("user", before: "user.before-commit", after: "user.after-commit") { db in
+        return try await write(.user) { db in
             try Self.adoptUser(db, clientUserID, timeZone: timeZone, now: now)
         }
     }
 
     /// Notes the server's id of a user; nil forgets it.
     public func setServerUserID(_ serverUserID: String?, of user: UserKey) async throws {
-        try await write("user", before: "user.before-commit", after: "user.after-commit") { db in
+        try await write(.user) { db in
             try db.execute(
                 sql: "UPDATE user SET server_user_id = ? WHERE key = ?", arguments: [serverUserID, user.rawValue])
             guard db.changesCount == 1 else { throw StoreError.unknown("user \(user.rawValue)") }
@@ -85,7 +85,7 @@ extension ReadingStore {
     static func adoptUser(
         _ db: Database, _ clientUserID: String, timeZone: String, now: Instant
     ) throws -> StoreUser {
-        guard ZoneRules(timeZone) != nil else { throw StoreError.unknownTimeZone(timeZone) }
+        guard ZoneRules.named(timeZone) != nil else { throw StoreError.unknownTimeZone(timeZone) }
         let known = try user(db, where: "client_user_id = ?", [clientUserID])
         if known == nil {
             try db.execute(

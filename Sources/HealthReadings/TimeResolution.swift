@@ -1,0 +1,97 @@
+/// Finds when a record was made: once, when it is first stored.
+///
+/// A device's clock is local, often wrong and without zone. Where it can be read, the record's time is shifted by the
+/// difference it showed; else it is taken to be right in the user's zone. No instant is invented.
+public struct TimeResolution: Sendable {
+    /// A record cannot be made after it was received. One day covers a device one zone change ahead of its user (at
+    /// most 26 hours lie between two places, and few people cross them all) and a gateway whose clock is a little slow.
+    public static let latestAfterReception: Int64 = 24 * 3600
+
+    /// 2010-01-01T00:00:00Z. The Glucose and Blood Pressure services were adopted in 2011, so no device with them has
+    /// measured before; what says so has a clock that was never set (2000 and 2008 are what reset clocks begin with).
+    public static let earliest = Instant(seconds: 1_262_304_000)
+
+    /// A repeated or missing hour leaves the time this uncertain.
+    public static let changeOfClocksMinutes = 60
+
+    /// The largest difference that a change to or from daylight saving time explains.
+    private static let largestChangeOfClocks: Int64 = 2 * 3600
+
+    private let zone: ZoneRules
+    private let clock: ClockComparison?
+
+    /// Resolves times of one contact.
+    ///
+    /// - Parameters:
+    ///   - zone: the user's zone at the contact.
+    ///   - clock: the comparison of the device's clock epoch; nil where the clock cannot be read.
+    public init(zone: ZoneRules, clock: ClockComparison?) {
+        self.zone = zone
+        self.clock = clock
+    }
+
+    /// When a record was made.
+    ///
+    /// - Parameters:
+    ///   - receivedAt: when its frame was received.
+    ///   - precedingInstant: the instant of the nearest record with a lower number in the same epoch; asked only where
+    ///     the device's time was shown twice, to tell which.
+    public func resolve(
+        _ record: Record, receivedAt: Instant, precedingInstant: () throws -> Instant?
+    ) rethrows -> ResolvedTime {
+        guard let deviceTime = record.deviceTime else {
+            guard record.value.kind == .bloodPressure, record.baseTime == nil else {
+                return ResolvedTime(instant: nil, basis: .unknown)
+            }
+            return ResolvedTime(instant: receivedAt.flooredToSecond, basis: .reception)
+        }
+        let basis: TimeBasis = clock == nil ? .assumedZone : .corrected
+        if let instant = unchangedClock(deviceTime) {
+            return ResolvedTime(instant: instant, basis: basis, clock: clock)
+        }
+        let correction = clock?.correctionSeconds ?? 0
+        let wall = WallTime(secondsSinceEpoch: deviceTime.secondsSinceEpoch - correction)
+        switch zone.moment(wall) {
+        case .once(let instant):
+            return ResolvedTime(instant: instant, basis: basis, clock: clock)
+        case .never(let instant):
+            return ResolvedTime(
+                instant: instant, basis: basis, uncertaintyMinutes: Self.changeOfClocksMinutes, clock: clock)
+        case .twice(let earlier, let later):
+            let isLater = try precedingInstant().map { $0 > earlier } ?? false
+            return ResolvedTime(
+                instant: isLater ? later : earlier, basis: basis, uncertaintyMinutes: Self.changeOfClocksMinutes,
+                clock: clock)
+        }
+    }
+
+    /// Why a record is excluded by its time alone.
+    public static func exclusion(of time: ResolvedTime, receivedAt: Instant) -> Exclusion? {
+        guard let instant = time.instant else { return .noTime }
+        let isPlausible = instant >= earliest && instant <= receivedAt.advanced(bySeconds: latestAfterReception)
+        return isPlausible ? nil : .implausibleTime
+    }
+
+    /// The instant of a record made before a change of clocks that the device has not followed.
+    ///
+    /// Its clock then differs from the user's by exactly the change, and that difference is no error of the record's
+    /// time: it was made when the device's clock and the user's agreed.
+    private func unchangedClock(_ deviceTime: WallTime) -> Instant? {
+        guard let clock, clock.correctionSeconds != 0, abs(clock.correctionSeconds) <= Self.largestChangeOfClocks else {
+            return nil
+        }
+        let fixedOffset = zone.offsetSeconds(at: clock.readAt) + clock.correctionSeconds
+        let instant = Instant(seconds: deviceTime.secondsSinceEpoch - fixedOffset)
+        return zone.offsetSeconds(at: instant) == fixedOffset ? instant : nil
+    }
+}
+
+extension ClockComparison {
+    /// Compares a device's clock with what a clock in the user's zone showed when it was read.
+    public init(_ reading: ClockReading, zone: ZoneRules) {
+        self.init(
+            differenceSeconds: reading.deviceTime.secondsSinceEpoch
+                - zone.wallTime(at: reading.readAt).secondsSinceEpoch,
+            readAt: reading.readAt)
+    }
+}

@@ -1,0 +1,128 @@
+import HealthReadings
+
+/// GRDB has a type of this name; here a record is what a device sent.
+typealias Record = HealthReadings.Record
+
+/// The numbers that stand for names in the database. A number once given is never given again.
+extension ReadingKind {
+    var code: Int64 {
+        switch self {
+        case .glucose: 1
+        case .bloodPressure: 2
+        }
+    }
+
+    init(code: Int64) throws {
+        switch code {
+        case 1: self = .glucose
+        case 2: self = .bloodPressure
+        default: throw StoreError.corrupt(detail: "a reading's kind is \(code)")
+        }
+    }
+
+    /// The server's sample type: 1 fingerprick, 2 cuff.
+    var sampleTypeCode: Int64 {
+        switch self {
+        case .glucose: 1
+        case .bloodPressure: 2
+        }
+    }
+}
+
+extension TimeBasis {
+    var code: Int64 {
+        switch self {
+        case .corrected: 1
+        case .assumedZone: 2
+        case .reception: 3
+        case .sensorStart: 4
+        case .unknown: 5
+        }
+    }
+
+    init(code: Int64) throws {
+        switch code {
+        case 1: self = .corrected
+        case 2: self = .assumedZone
+        case 3: self = .reception
+        case 4: self = .sensorStart
+        case 5: self = .unknown
+        default: throw StoreError.corrupt(detail: "a reading's time basis is \(code)")
+        }
+    }
+}
+
+extension Exclusion {
+    var code: Int64 {
+        switch self {
+        case .errorRecord: 1
+        case .noValue: 2
+        case .notANumber: 3
+        case .controlSolution: 4
+        case .ketone: 5
+        case .intermediate: 6
+        case .implausible: 7
+        case .noTime: 8
+        case .implausibleTime: 9
+        case .otherUser: 10
+        case .sensorNotActive: 11
+        case .superseded: 12
+        }
+    }
+
+    private static let byCode = Dictionary(uniqueKeysWithValues: allCases.map { ($0.code, $0) })
+
+    init(code: Int64) throws {
+        guard let exclusion = Self.byCode[code] else {
+            throw StoreError.corrupt(detail: "a reading's exclusion is \(code)")
+        }
+        self = exclusion
+    }
+}
+
+/// What a stored frame turned out to be.
+enum FrameState: Int64 {
+    case pending = 0
+    case record, context, nothing, malformed
+}
+
+/// What a frame is to a reading.
+enum FrameRole: Int64 {
+    case record = 1
+    case context
+}
+
+/// Where an outbox row stands.
+enum OutboxState: Int64 {
+    case waiting = 0
+    case delivered, refused, withdrawn
+}
+
+extension MeasuredNumber {
+    /// The digits and exponent columns; a special value has no digits and its number for an exponent.
+    var columns: (digits: Int64?, exponent: Int64) {
+        switch self {
+        case .value(let value): (value.significand, Int64(value.exponent))
+        case .notANumber: (nil, 1)
+        case .notAtThisResolution: (nil, 2)
+        case .positiveInfinity: (nil, 3)
+        case .negativeInfinity: (nil, 4)
+        case .reserved: (nil, 5)
+        }
+    }
+
+    init(digits: Int64?, exponent: Int64) throws {
+        if let digits {
+            self = .value(ExactDecimal(significand: digits, exponent: Int16(truncatingIfNeeded: exponent)))
+            return
+        }
+        switch exponent {
+        case 1: self = .notANumber
+        case 2: self = .notAtThisResolution
+        case 3: self = .positiveInfinity
+        case 4: self = .negativeInfinity
+        case 5: self = .reserved
+        default: throw StoreError.corrupt(detail: "a quantity without digits has the reason \(exponent)")
+        }
+    }
+}

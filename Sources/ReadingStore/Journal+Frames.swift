@@ -1,0 +1,247 @@
+import GRDB
+import HealthReadings
+
+/// Frames, and the contexts that some of them are.
+extension Journal {
+    // MARK: Contexts
+
+    /// Stores the context of a record, with the record where that has come: the one of this contact first, else the
+    /// newest with its number in the epoch.
+    func add(_ context: GlucoseContext, of sequence: UInt16, _ frame: Frame) throws -> FrameOutcome {
+        guard let key = try contact.records[sequence] ?? newestReading(sequence) else {
+            return try wait(frame, for: sequence)
+        }
+        if try isKept(frame, by: key, .context) { return .repeated(try load(key).id) }
+        try attach(try keep(frame, .context), to: key, .context)
+        try set(context, of: key)
+        return .revised(try load(key))
+    }
+
+    private func newestReading(_ sequence: UInt16) throws -> Int64? {
+        let select = try PreparedStatement(
+            db,
+            """
+            SELECT key FROM reading WHERE device = ? AND sequence_epoch = ? AND sequence = ? AND kind = 1
+            ORDER BY key DESC LIMIT 1
+            """)
+        select.bind(1, contact.device)
+        select.bind(2, Int64(epoch))
+        select.bind(3, Int64(sequence))
+        return try select.firstInt()
+    }
+
+    private func wait(_ frame: Frame, for sequence: UInt16) throws -> FrameOutcome {
+        let select = try PreparedStatement(
+            db,
+            """
+            SELECT f.key FROM waiting_context AS w JOIN frame AS f ON f.key = w.frame
+            WHERE w.device = ? AND w.sequence_epoch = ? AND w.sequence = ? AND f.payload = ? AND f.key IS NOT ?
+            """)
+        select.bind(1, contact.device)
+        select.bind(2, Int64(epoch))
+        select.bind(3, Int64(sequence))
+        select.bind(4, octets: frame.payload)
+        select.bind(5, storedFrame)
+        if let same = try select.firstInt() {
+            try countRepeat(same)
+            let update = try PreparedStatement(db, "UPDATE waiting_context SET contact = ? WHERE frame = ?")
+            update.bind(1, contact.contact)
+            update.bind(2, same)
+            try update.run()
+            return .waiting
+        }
+        let insert = try PreparedStatement(
+            db,
+            """
+            INSERT OR IGNORE INTO waiting_context (frame, device, sequence_epoch, sequence, contact)
+            VALUES (?, ?, ?, ?, ?)
+            """)
+        insert.bind(1, try keep(frame, .context))
+        insert.bind(2, contact.device)
+        insert.bind(3, Int64(epoch))
+        insert.bind(4, Int64(sequence))
+        insert.bind(5, contact.contact)
+        try insert.run()
+        return .waiting
+    }
+
+    /// Joins the contexts that waited for a record: those of this contact, else whichever there are.
+    ///
+    /// - Returns: whether the reading's context is another now.
+    func joinWaiting(_ record: Record, _ key: Int64) throws -> Bool {
+        guard let sequence = record.sequence, record.value.kind == .glucose else { return false }
+        let find = statements.findWaiting
+        find.bind(1, contact.device)
+        find.bind(2, Int64(epoch))
+        find.bind(3, Int64(sequence))
+        var waiting: [(frame: Int64, isOurs: Bool)] = []
+        while try find.next() { waiting.append((find.int(0), find.int(1) == contact.contact)) }
+        guard !waiting.isEmpty else { return false }
+        let ours = waiting.filter(\.isOurs)
+        var isJoined = false
+        for (frame, _) in ours.isEmpty ? waiting : ours {
+            try run("DELETE FROM waiting_context WHERE frame = ?", frame)
+            let stored = try storedFrame(frame)
+            if try isKept(stored, by: key, .context) {
+                try run("DELETE FROM frame WHERE key = ?", frame)
+            } else {
+                try attach(frame, to: key, .context)
+                isJoined = true
+            }
+        }
+        if isJoined { try setNewestContext(of: key) }
+        return isJoined
+    }
+
+    /// Gives a clashing record the contexts that came in this contact and were taken for those of the other.
+    mutating func moveContexts(of record: Record, from other: ReadingID, to key: Int64) throws {
+        guard record.value.kind == .glucose, let (previous, _) = try reading(other) else { return }
+        let move = try PreparedStatement(
+            db,
+            """
+            UPDATE reading_frame SET reading = ?1 WHERE reading = ?2 AND role = 2
+                AND frame IN (SELECT f.key FROM reading_frame AS b JOIN frame AS f ON f.key = b.frame
+                    WHERE b.reading = ?2 AND f.contact = ?3)
+            """)
+        move.bind(1, key)
+        move.bind(2, previous)
+        move.bind(3, contact.contact)
+        guard try move.run() > 0 else { return }
+        try setNewestContext(of: previous)
+        try setNewestContext(of: key)
+    }
+
+    /// Reads the newest context frame of a reading again; without one the reading has no context.
+    private func setNewestContext(of key: Int64) throws {
+        let select = try PreparedStatement(
+            db, "SELECT max(frame) FROM reading_frame WHERE reading = ? AND role = 2")
+        select.bind(1, key)
+        guard let newest = try select.firstInt(),
+            case .glucoseContext(_, let context) = decoder.decode(
+                try storedFrame(newest), model: contact.description.model)
+        else { return try run("DELETE FROM reading_context WHERE reading = ?", key) }
+        try set(context, of: key)
+    }
+
+    private func set(_ context: GlucoseContext, of key: Int64) throws {
+        let insert = try PreparedStatement(
+            db, "INSERT OR REPLACE INTO reading_context VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+        var parameters = Parameters(of: insert)
+        parameters.put(key)
+        parameters.put(text: context.carbohydrate?.id)
+        parameters.put(context.carbohydrate?.amount)
+        parameters.put(text: context.meal)
+        parameters.put(text: context.tester)
+        parameters.put(text: context.health)
+        parameters.put(context.exercise.map { Int64($0.intensityPercent) })
+        parameters.put(context.exercise?.seconds.map(Int64.init))
+        parameters.put(text: context.medication?.id)
+        parameters.put(context.medication?.amount)
+        parameters.put(context.hba1c)
+        try insert.run()
+    }
+
+    // MARK: Frames
+
+    /// The row of a frame, made unless it is being read again.
+    func keep(_ frame: Frame, _ state: FrameState) throws -> Int64 {
+        if let storedFrame {
+            let update = try PreparedStatement(db, "UPDATE frame SET state = ? WHERE key = ?")
+            update.bind(1, state.rawValue)
+            update.bind(2, storedFrame)
+            try update.run()
+            return storedFrame
+        }
+        var parameters = Parameters(of: statements.insertFrame)
+        parameters.put(contact.device)
+        parameters.put(contact.contact)
+        parameters.put(Int64(frame.format.rawValue))
+        parameters.put(Int64(frame.ordinal))
+        parameters.put(frame.receivedAt.microseconds)
+        parameters.put(state.rawValue)
+        parameters.put(octets: frame.payload)
+        try statements.insertFrame.run()
+        return db.lastInsertedRowID
+    }
+
+    func attach(_ frame: Int64, to reading: Int64, _ role: FrameRole) throws {
+        statements.attach.bind(1, reading)
+        statements.attach.bind(2, frame)
+        statements.attach.bind(3, role.rawValue)
+        try statements.attach.run()
+    }
+
+    /// Whether a reading has a frame of these octets already; it is then counted, and not stored a second time.
+    func isKept(_ frame: Frame, by reading: Int64, _ role: FrameRole) throws -> Bool {
+        let find = statements.findSameFrame
+        find.bind(1, reading)
+        find.bind(2, role.rawValue)
+        find.bind(3, Int64(frame.format.rawValue))
+        find.bind(4, octets: frame.payload)
+        guard let same = try find.firstInt() else { return false }
+        guard storedFrame == nil else { return same == storedFrame }
+        try countRepeat(same)
+        return true
+    }
+
+    /// Keeps a frame that belongs to no reading, once for its device.
+    func keepApart(_ frame: Frame, _ state: FrameState) throws {
+        if storedFrame == nil {
+            let select = try PreparedStatement(
+                db,
+                """
+                SELECT key FROM frame INDEXED BY frame_apart
+                WHERE device = ? AND format = ? AND payload = ? AND state IN (0, 3, 4) LIMIT 1
+                """)
+            select.bind(1, contact.device)
+            select.bind(2, Int64(frame.format.rawValue))
+            select.bind(3, octets: frame.payload)
+            if let same = try select.firstInt() { return try countRepeat(same) }
+        }
+        _ = try keep(frame, state)
+    }
+
+    private func countRepeat(_ frame: Int64) throws {
+        statements.countRepeat.bind(1, frame)
+        try statements.countRepeat.run()
+    }
+
+    private func storedFrame(_ key: Int64) throws -> Frame {
+        let select = try PreparedStatement(
+            db, "SELECT format, payload, received_at, ordinal FROM frame WHERE key = ?")
+        select.bind(1, key)
+        guard try select.next() else { throw StoreError.corrupt(detail: "frame \(key) is missing") }
+        defer { select.reset() }
+        return Frame(
+            format: FrameFormat(rawValue: UInt32(truncatingIfNeeded: select.int(0))), payload: select.octets(1),
+            receivedAt: Instant(microseconds: select.int(2)), ordinal: Int(select.int(3)))
+    }
+
+    private func run(_ sql: String, _ key: Int64) throws {
+        let statement = try PreparedStatement(db, sql)
+        statement.bind(1, key)
+        try statement.run()
+    }
+
+    // MARK: Readings
+
+    func reading(_ id: ReadingID) throws -> (key: Int64, reading: Reading)? {
+        let find = statements.findReading
+        find.bind(1, id)
+        guard try find.next() else { return nil }
+        defer { find.reset() }
+        return (ReadingRow.key(find), try ReadingRow.reading(find, devices: DeviceCache(db)))
+    }
+
+    func load(_ key: Int64) throws -> Reading {
+        let load = statements.loadReading
+        load.bind(1, key)
+        guard try load.next() else { throw StoreError.corrupt(detail: "reading \(key) is missing") }
+        defer { load.reset() }
+        var reading = try ReadingRow.reading(load, devices: DeviceCache(db))
+        if reading.excluded == nil {
+            reading.held = holds.hold(user: contact.user, provider: contact.description.provider, state: .waiting)
+        }
+        return reading
+    }
+}

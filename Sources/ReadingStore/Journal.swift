@@ -1,0 +1,226 @@
+import GRDB
+import HealthReadings
+
+/// Turns the frames of one contact into rows, within one transaction.
+struct Journal {
+    private(set) var contact: ContactState
+    let db: Database
+    let epoch: Int
+    let decoder: any FrameDecoding
+    let statements: JournalStatements
+    let holds: HoldRules
+    /// The row of the frame that is being read again; nil for one that has just come.
+    var storedFrame: Int64?
+
+    init(_ db: Database, contact: ContactState, epoch: Int, decoder: any FrameDecoding) throws {
+        self.db = db
+        self.contact = contact
+        self.epoch = epoch
+        self.decoder = decoder
+        statements = try JournalStatements(db)
+        holds = try HoldRules(db)
+    }
+
+    /// Stores one frame with all that follows from it.
+    mutating func add(_ frame: Frame, _ decoded: DecodedFrame) throws -> FrameOutcome {
+        switch decoded {
+        case .record(let record): return try add(record, frame)
+        case .glucoseContext(let sequence, let context): return try add(context, of: sequence, frame)
+        case .nothing:
+            try keepApart(frame, .nothing)
+            return .nothing
+        case .malformed(let error):
+            try keepApart(frame, .malformed)
+            return .malformed(error)
+        }
+    }
+
+    // MARK: Records
+
+    private enum Match {
+        case none(ReadingID, clash: Int, with: ReadingID?)
+        case existing(Int64, Reading)
+    }
+
+    private mutating func add(_ record: Record, _ frame: Frame) throws -> FrameOutcome {
+        switch try find(record, frame) {
+        case .existing(let key, let reading):
+            note(record, key)
+            return try repeated(key, reading, record, frame)
+        case .none(let id, let clash, let other):
+            let (key, made) = try insert(record, frame, id: id, clash: clash)
+            var reading = made
+            // A context that came before its record was taken for the other's, unless the other came here too.
+            let isMisjoined = record.sequence.map { contact.records[$0] == nil } ?? false
+            note(record, key)
+            if let other, isMisjoined { try moveContexts(of: record, from: other, to: key) }
+            if try joinWaiting(record, key) || other != nil { reading.context = try load(key).context }
+            return other.map { .clash(reading, with: $0) } ?? .new(reading)
+        }
+    }
+
+    private mutating func note(_ record: Record, _ key: Int64) {
+        if let sequence = record.sequence { contact.records[sequence] = key }
+    }
+
+    private func find(_ record: Record, _ frame: Frame) throws -> Match {
+        var (clash, other): (Int, ReadingID?) = (0, nil)
+        while true {
+            let id = identity(of: record, frame, epoch: epoch, clash: clash)
+                .id(device: contact.identity, kind: record.value.kind)
+            if let found = try reading(id) {
+                if found.reading.record.value == record.value { return .existing(found.key, found.reading) }
+                other = other ?? id
+            } else {
+                if clash == 0, let found = try elsewhere(record, frame) { return found }
+                return .none(id, clash: clash, with: other)
+            }
+            clash += 1
+        }
+    }
+
+    /// The same record under an id it got before two addresses were known to be one device, or before a sequence epoch
+    /// was begun that it did not belong to: reading an old memory or an old capture again brings nothing.
+    private func elsewhere(_ record: Record, _ frame: Frame) throws -> Match? {
+        for alias in contact.aliases where alias.deviceEpoch == epoch {
+            let id = identity(of: record, frame, epoch: alias.ownEpoch, clash: 0)
+                .id(device: alias.address, kind: record.value.kind)
+            if let found = try reading(id), found.reading.record.value == record.value {
+                return .existing(found.key, found.reading)
+            }
+        }
+        // Without a trustworthy time two measurements could agree in number and value by chance.
+        guard epoch > 0, record.sequence != nil, record.baseTime != nil else { return nil }
+        for earlier in (0..<epoch).reversed() {
+            let id = identity(of: record, frame, epoch: earlier, clash: 0)
+                .id(device: contact.identity, kind: record.value.kind)
+            if let found = try reading(id), found.reading.record == record, found.reading.excluded != .implausibleTime {
+                return .existing(found.key, found.reading)
+            }
+        }
+        return nil
+    }
+
+    private func identity(of record: Record, _ frame: Frame, epoch: Int, clash: Int) -> ReadingIdentity {
+        ReadingIdentity(of: record, epoch: epoch, frame: frame, contactStart: contact.startedAt, clash: clash)
+    }
+
+    private mutating func insert(
+        _ record: Record, _ frame: Frame, id: ReadingID, clash: Int
+    ) throws -> (key: Int64, reading: Reading) {
+        let time = try contact.times.resolve(record, receivedAt: frame.receivedAt) { try precedingInstant(of: record) }
+        let timeExclusion = TimeResolution.exclusion(of: time, receivedAt: frame.receivedAt)
+        var parameters = Parameters(of: statements.insertReading)
+        parameters.put(id)
+        parameters.put(record.value.kind.code)
+        parameters.put(contact.device)
+        parameters.put(contact.user)
+        parameters.put(Int64(epoch))
+        parameters.put(Int64(clash))
+        parameters.put(record.sequence.map(Int64.init))
+        parameters.put(record.baseTime?.secondsSinceEpoch)
+        parameters.put(record.timeOffsetMinutes.map(Int64.init))
+        parameters.put(record.timeOffsetIsUnknown ? 1 : 0)
+        parameters.put(record.value)
+        parameters.put(Int64(record.status.rawValue))
+        parameters.put(record.userSlot.map(Int64.init))
+        parameters.put(record.exclusion?.code)
+        parameters.put(timeExclusion?.code)
+        parameters.put(time.instant?.seconds)
+        parameters.put(time.basis.code)
+        parameters.put(time.uncertaintyMinutes.map(Int64.init))
+        parameters.put(time.clock?.differenceSeconds)
+        parameters.put(time.clock?.readAt.microseconds)
+        parameters.put(frame.receivedAt.microseconds)
+        try statements.insertReading.run()
+        let key = db.lastInsertedRowID
+        try attach(try keep(frame, .record), to: key, .record)
+        var reading = Reading(
+            id: id, record: record, device: contact.description, time: time,
+            excluded: record.exclusion ?? timeExclusion, receivedAt: frame.receivedAt)
+        if reading.excluded == nil {
+            try enqueue(key, reading)
+            reading.held = holds.hold(user: contact.user, provider: contact.description.provider, state: .waiting)
+        }
+        return (key, reading)
+    }
+
+    /// A record that is stored already: its frame is kept if it is another, and what the device says anew is noted.
+    private mutating func repeated(
+        _ key: Int64, _ reading: Reading, _ record: Record, _ frame: Frame
+    ) throws -> FrameOutcome {
+        if try isKept(frame, by: key, .record) {
+            return try joinWaiting(record, key) ? .revised(load(key)) : .repeated(reading.id)
+        }
+        try attach(try keep(frame, .record), to: key, .record)
+        var isRevised = try joinWaiting(record, key)
+        if reading.record != record {
+            try revise(key, from: reading, to: record)
+            isRevised = true
+        }
+        return isRevised ? .revised(try load(key)) : .repeated(reading.id)
+    }
+
+    private func precedingInstant(of record: Record) throws -> Instant? {
+        guard let sequence = record.sequence else { return nil }
+        let select = try PreparedStatement(
+            db,
+            """
+            SELECT time FROM reading WHERE device = ? AND sequence_epoch = ? AND sequence < ? AND time IS NOT NULL
+            ORDER BY sequence DESC LIMIT 1
+            """)
+        select.bind(1, contact.device)
+        select.bind(2, Int64(epoch))
+        select.bind(3, Int64(sequence))
+        return try select.firstInt().map(Instant.init(seconds:))
+    }
+
+    // MARK: The outbox
+
+    /// Queues a reading at its time, or at the first free second behind it: chosen once, kept for ever.
+    mutating func enqueue(_ key: Int64, _ reading: Reading) throws {
+        guard let wanted = reading.time.instant?.seconds else { return }
+        var timestamp = contact.nextFreeTimestamp[wanted] ?? wanted
+        let insert = statements.insertOutbox
+        insert.bind(1, key)
+        insert.bind(2, contact.user)
+        insert.bind(3, reading.kind.code)
+        insert.bind(4, contact.description.provider)
+        insert.bind(5, reading.kind.sampleTypeCode)
+        insert.bind(6, timestamp)
+        guard try insert.run() == 0 else { return }
+        repeat {
+            timestamp += 1
+            insert.bind(6, timestamp)
+        } while try insert.run() == 0
+        contact.nextFreeTimestamp[wanted] = timestamp + 1
+    }
+
+    /// Notes what a device says anew of a record. Its time stays: it is the server's key.
+    private mutating func revise(_ key: Int64, from reading: Reading, to record: Record) throws {
+        let update = try PreparedStatement(
+            db,
+            """
+            UPDATE reading SET time_offset_minutes = ?, time_offset_unknown = ?, status = ?, user_slot = ?,
+                record_exclusion = ? WHERE key = ?
+            """)
+        update.bind(1, record.timeOffsetMinutes.map(Int64.init))
+        update.bind(2, record.timeOffsetIsUnknown ? 1 : 0 as Int64)
+        update.bind(3, Int64(record.status.rawValue))
+        update.bind(4, record.userSlot.map(Int64.init))
+        update.bind(5, record.exclusion?.code)
+        update.bind(6, key)
+        try update.run()
+        let revised = try load(key)
+        guard revised.excluded != reading.excluded || revised.record.status != reading.record.status else { return }
+        let state: OutboxState = revised.excluded == nil ? .waiting : .withdrawn
+        let requeue = try PreparedStatement(
+            db,
+            """
+            UPDATE outbox SET state = ?, revision = revision + 1, attempts = 0, server_said = NULL WHERE reading = ?
+            """)
+        requeue.bind(1, state.rawValue)
+        requeue.bind(2, key)
+        if try requeue.run() == 0, revised.excluded == nil { try enqueue(key, revised) }
+    }
+}

@@ -1,0 +1,49 @@
+import GRDB
+
+/// The statements of the hot path, looked up once for a transaction.
+struct JournalStatements {
+    let findReading: PreparedStatement
+    let loadReading: PreparedStatement
+    let findSameFrame: PreparedStatement
+    let countRepeat: PreparedStatement
+    let insertFrame: PreparedStatement
+    let insertReading: PreparedStatement
+    let attach: PreparedStatement
+    let insertOutbox: PreparedStatement
+    let findWaiting: PreparedStatement
+
+    static let findReadingSQL = """
+        SELECT \(ReadingRow.columns) FROM reading AS r LEFT JOIN reading_context AS c ON c.reading = r.key WHERE r.id = ?
+        """
+    static let loadReadingSQL = """
+        SELECT \(ReadingRow.columns) FROM reading AS r LEFT JOIN reading_context AS c ON c.reading = r.key WHERE r.key = ?
+        """
+    static let insertFrameSQL = """
+        INSERT INTO frame (device, contact, format, ordinal, received_at, state, payload) VALUES (?, ?, ?, ?, ?, ?, ?)
+        """
+    static let attachSQL = "INSERT OR IGNORE INTO reading_frame (reading, frame, role) VALUES (?, ?, ?)"
+    static let insertOutboxSQL = """
+        INSERT INTO outbox (reading, user, resource, provider, type, timestamp) VALUES (?, ?, ?, ?, ?, ?)
+        ON CONFLICT (user, resource, provider, type, timestamp) DO NOTHING
+        """
+    static let findWaitingSQL = """
+        SELECT frame, contact FROM waiting_context WHERE device = ? AND sequence_epoch = ? AND sequence = ? ORDER BY frame
+        """
+
+    init(_ db: Database) throws {
+        findReading = try PreparedStatement(db, Self.findReadingSQL)
+        loadReading = try PreparedStatement(db, Self.loadReadingSQL)
+        findSameFrame = try PreparedStatement(
+            db,
+            """
+            SELECT f.key FROM reading_frame AS b JOIN frame AS f ON f.key = b.frame
+            WHERE b.reading = ? AND b.role = ? AND f.format = ? AND f.payload = ? LIMIT 1
+            """)
+        countRepeat = try PreparedStatement(db, "UPDATE frame SET repeats = repeats + 1 WHERE key = ?")
+        insertFrame = try PreparedStatement(db, Self.insertFrameSQL)
+        insertReading = try PreparedStatement(db, ReadingRow.insert)
+        attach = try PreparedStatement(db, Self.attachSQL)
+        insertOutbox = try PreparedStatement(db, Self.insertOutboxSQL)
+        findWaiting = try PreparedStatement(db, Self.findWaitingSQL)
+    }
+}

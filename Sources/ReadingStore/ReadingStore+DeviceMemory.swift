@@ -1,0 +1,123 @@
+import GRDB
+import HealthReadings
+
+extension ReadingStore: DeviceMemory {
+    /// Begins a contact: remembers the device, its battery and its clock. Durable when it returns.
+    ///
+    /// - Throws: ``StoreError`` where it cannot be remembered: the device must then be left alone.
+    public func beginContact(
+        with device: DeviceDescription, at start: Instant, clock: ClockReading?, batteryPercent: UInt8?
+    ) async throws -> Contact {
+        try await write(.contact) { db in
+            let key = try DeviceRegister(db: db).note(device, at: start, batteryPercent: batteryPercent)
+            guard let current = try Self.user(db, forDevice: key),
+                let zoneName = try Self.zone(db, of: current, at: start), let zone = ZoneRules.named(zoneName)
+            else { throw StoreError.unknown("a user with a time zone") }
+            if let clock {
+                try ClockEpochs.note(db, device: key, ClockComparison(clock, zone: zone))
+            }
+            try db.execute(
+                sql: """
+                    INSERT INTO contact (device, user, started_at, zone, sequence_epoch, clock_device_time, clock_read_at)
+                    SELECT ?1, ?2, ?3, ?4, sequence_epoch, ?5, ?6 FROM device WHERE key = ?1
+                    """,
+                arguments: [
+                    key, current, start.microseconds, zoneName, clock?.deviceTime.secondsSinceEpoch,
+                    clock?.readAt.microseconds,
+                ])
+            let number = db.lastInsertedRowID
+            let state = try ContactState(db, contact: number)
+            let epoch = try Int.fetchOne(db, sql: "SELECT sequence_epoch FROM device WHERE key = ?", arguments: [key])
+            let contact = Contact(
+                id: number, device: state.description, startedAt: start, sequenceEpoch: epoch ?? 0, clock: clock)
+            return contact
+        } committed: { [self] _ in
+            // Two devices may just have become one: what is remembered of contacts is made again when it is needed.
+            contacts.withLock { $0 = [:] }
+        }
+    }
+
+    /// The newest stored record of the contact's sequence epoch; nil where none is.
+    public func lastRecord(of contact: Contact) async throws -> LastRecord? {
+        try await read { db in
+            guard let device = try Int64.fetchOne(db, sql: "SELECT device FROM contact WHERE key = ?", arguments: [contact.id])
+            else { throw StoreError.unknown("contact \(contact.id)") }
+            return try Self.lastRecord(db, device: device, epoch: contact.sequenceEpoch)
+        }
+    }
+
+    static func lastRecord(_ db: Database, device: Int64, epoch: Int) throws -> LastRecord? {
+        guard
+            let row = try Row.fetchOne(
+                db,
+                sql: """
+                    SELECT sequence, base_time FROM reading INDEXED BY reading_sequence
+                    WHERE device = ? AND sequence_epoch = ? AND sequence IS NOT NULL
+                    ORDER BY sequence DESC, key DESC LIMIT 1
+                    """, arguments: [device, epoch])
+        else { return nil }
+        let count = try Int.fetchOne(
+            db,
+            sql: """
+                SELECT count(DISTINCT sequence) FROM reading INDEXED BY reading_sequence
+                WHERE device = ? AND sequence_epoch = ? AND sequence IS NOT NULL
+                """, arguments: [device, epoch])
+        return LastRecord(
+            sequence: UInt16(truncatingIfNeeded: row[0] as Int64),
+            baseTime: (row[1] as Int64?).map(WallTime.init(secondsSinceEpoch:)), count: count ?? 0)
+    }
+
+    /// Begins a new sequence epoch: the device has restarted or wrapped its numbers.
+    public func beginSequenceEpoch(in contact: Contact) async throws -> Contact {
+        let epoch = try await write(.contact) { db in
+            try db.execute(
+                sql: """
+                    UPDATE device SET sequence_epoch = max(sequence_epoch, ?) + 1
+                    WHERE key = (SELECT device FROM contact WHERE key = ?)
+                    """, arguments: [contact.sequenceEpoch, contact.id])
+            guard db.changesCount == 1 else { throw StoreError.unknown("contact \(contact.id)") }
+            try db.execute(
+                sql: """
+                    UPDATE contact SET sequence_epoch = (SELECT sequence_epoch FROM device WHERE key = contact.device)
+                    WHERE key = ?
+                    """, arguments: [contact.id])
+            return try Int.fetchOne(db, sql: "SELECT sequence_epoch FROM contact WHERE key = ?", arguments: [contact.id])
+        } committed: { [self] _ in
+            contacts.withLock { $0[contact.id]?.records = [:] }
+        }
+        var renewed = contact
+        renewed.sequenceEpoch = epoch ?? contact.sequenceEpoch + 1
+        return renewed
+    }
+
+    /// Ends a contact and notes how it went.
+    public func endContact(_ contact: Contact, _ summary: ContactSummary) async throws {
+        let now = now()
+        let gaps = summary.gaps.map { "\($0.lowerBound)-\($0.upperBound)" }.joined(separator: ",")
+        try await write(.contact) { db in
+            try db.execute(
+                sql: """
+                    UPDATE contact SET ended_at = ?, is_complete = ?, error = ?, announced = ?, received = ?, gaps = ?
+                    WHERE key = ?
+                    """,
+                arguments: [
+                    now.microseconds, summary.isComplete, summary.error, summary.announced, summary.received,
+                    gaps.isEmpty ? nil : gaps, contact.id,
+                ])
+            guard db.changesCount == 1 else { throw StoreError.unknown("contact \(contact.id)") }
+        } committed: { [self] in
+            contacts.withLock { $0[contact.id] = nil }
+        }
+    }
+
+    /// Whose readings a device's are: the user it is assigned to, else the current one.
+    private static func user(_ db: Database, forDevice key: Int64) throws -> Int64? {
+        try Int64.fetchOne(
+            db,
+            sql: """
+                SELECT coalesce(
+                    (SELECT user FROM device WHERE key = ?),
+                    (SELECT CAST(value AS INTEGER) FROM setting WHERE name = 'user.current'))
+                """, arguments: [key])
+    }
+}

@@ -1,0 +1,28 @@
+import GRDB
+import HealthReadings
+
+extension ReadingStore: FrameJournal {
+    /// Appends frames of one contact, with the readings they make and what of them waits for the server, in one commit.
+    ///
+    /// Returns when it is durable. Cancelling the caller's task does not undo it.
+    /// - Throws: ``StoreError``: nothing of these frames is then stored, and the device must keep them.
+    public func append(_ frames: [Frame], of contact: Contact) async throws -> [FrameOutcome] {
+        guard !frames.isEmpty else { return [] }
+        let decoded = frames.map { decoder.decode($0, model: contact.device.model) }
+        let (outcomes, _) = try await write(.journal) { [self] db in
+            // Taken out while it changes: a transaction that fails leaves nothing behind, and it is made again.
+            let known = contacts.withLock { $0.removeValue(forKey: contact.id) }
+            var journal = try Journal(
+                db, contact: try known ?? ContactState(db, contact: contact.id), epoch: contact.sequenceEpoch,
+                decoder: decoder)
+            var outcomes: [FrameOutcome] = []
+            outcomes.reserveCapacity(frames.count)
+            for (frame, decoded) in zip(frames, decoded) { outcomes.append(try journal.add(frame, decoded)) }
+            return (outcomes, journal.contact)
+        } committed: { [self] _, state in
+            contacts.withLock { $0[contact.id] = state }
+        }
+        publish(outcomes)
+        return outcomes
+    }
+}

@@ -1,0 +1,163 @@
+import Foundation
+import GRDB
+import HealthReadings
+import Logging
+import Synchronization
+
+/// Everything that is kept: frames as they came, readings, devices, users, sources and what waits for the server.
+///
+/// One process owns a store. Writes go through one connection, one transaction after the other, each durable when its
+/// call returns (WAL, synchronous=FULL: the log is synchronised at each commit, and written once); reads run beside them
+/// on connections of their own and see the last commit.
+///
+/// ```swift
+/// let store = try await ReadingStore.open(
+///     directory: "/var/lib/healthrelay", decoder: decoder, clientUserID: "white_bear", timeZone: "Europe/Berlin")
+/// let contact = try await store.beginContact(with: device, at: now, clock: nil, batteryPercent: nil)
+/// let outcomes = try await store.append(frames, of: contact)   // durable when it returns
+/// let page = try await store.query(ReadingQuery(limit: 100))
+/// ```
+public final class ReadingStore: Sendable {
+    /// The state directory.
+    public let directory: String
+
+    let decoder: any FrameDecoding
+    let logger: Logger
+    let now: @Sendable () -> Instant
+    /// Contacts that go on, by their number.
+    let contacts = Mutex<[Int64: ContactState]>([:])
+    let subscribers = Mutex<Subscribers>(Subscribers())
+
+    private let lock: StoreLock
+    let pool: DatabasePool
+
+    /// Opens the store of a state directory, making both where they are missing.
+    ///
+    /// - Parameters:
+    ///   - directory: made with mode 0700 where it is missing; files in it have mode 0600.
+    ///   - decoder: decodes frames; pure.
+    ///   - clientUserID: whose readings they are where a device is assigned to nobody.
+    ///   - timeZone: the user's zone, an IANA id; a change of it begins now and moves nothing that is stored.
+    ///   - now: the gateway's clock.
+    /// - Throws: ``StoreError``: ``StoreError/locked(pid:)`` where another owner has it; nothing is overwritten.
+    public static func open(
+        directory: String, decoder: any FrameDecoding, clientUserID: String, timeZone: String,
+        logger: Logger = Logger(label: "healthrelay.store"),
+        now: @escaping @Sendable () -> Instant = { .systemClock }
+    ) async throws -> ReadingStore {
+        let store = try ReadingStore(directory: directory, decoder: decoder, logger: logger, now: now)
+        try await store.setCurrentUser(clientUserID, timeZone: timeZone)
+        return store
+    }
+
+    private init(
+        directory: String, decoder: any FrameDecoding, logger: Logger, now: @escaping @Sendable () -> Instant
+    ) throws {
+        self.directory = directory
+        self.decoder = decoder
+        self.logger = logger
+        self.now = now
+        try StoreFiles.prepareDirectory(directory)
+        lock = try StoreLock(path: directory + "/" + StoreFiles.lockName)
+        let path = directory + "/" + StoreFiles.databaseName
+        try StoreFiles.prepareDatabase(path)
+        do {
+            pool = try Self.openPool(path)
+            try Self.prepare(pool, path: path)
+        } catch {
+            throw StoreError.mapping(error)
+        }
+    }
+
+    private static func openPool(_ path: String) throws -> DatabasePool {
+        var configuration = Configuration()
+        configuration.label = "healthrelay.store"
+        configuration.busyMode = .timeout(5)
+        configuration.maximumReaderCount = 4
+        configuration.persistentReadOnlyConnections = true
+        return try DatabasePool(path: path, configuration: configuration)
+    }
+
+    private static func prepare(_ pool: DatabasePool, path: String) throws {
+        try pool.writeWithoutTransaction { db in
+            // GRDB sets NORMAL in WAL mode, under which a power cut can take the last commits.
+            try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY")
+            let applicationID = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
+            let isEmpty = try !db.tableExists("grdb_migrations") && Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") == 0
+            guard isEmpty || applicationID == Schema.applicationID else { throw StoreError.foreign(path: path) }
+            if isEmpty { try db.execute(sql: "PRAGMA application_id = \(Schema.applicationID)") }
+            guard try !Schema.migrator.hasBeenSuperseded(db) else { throw StoreError.newerSchema }
+        }
+        CrashPoint.reach("migrate.before-commit")
+        try Schema.migrator.migrate(pool)
+        CrashPoint.reach("migrate.after-commit")
+    }
+
+    /// Waits for what is being written and closes the files; the lock goes when the last reference does.
+    public func close() throws {
+        for subscriber in subscribers.withLock({ $0.removeAll() }) { subscriber.finish() }
+        do { try pool.close() } catch { throw StoreError.mapping(error) }
+    }
+
+    // MARK: Transactions
+
+    /// Commits what `body` does in one transaction and returns when it is durable.
+    ///
+    /// Cancelling the task that waits does not undo it: a frame that came is kept, whoever has stopped waiting.
+    ///
+    /// - Parameter committed: runs after the commit and before the next transaction.
+    func write<T: Sendable>(
+        _ point: CommitPoint, _ body: @escaping @Sendable (Database) throws -> T,
+        committed: @escaping @Sendable (T) -> Void = { _ in }
+    ) async throws -> T {
+        try await withCheckedThrowingContinuation { continuation in
+            pool.asyncWriteWithoutTransaction { db in
+                let result = Result<T, any Error> {
+                    var value: T?
+                    try db.inTransaction(.immediate) {
+                        value = try body(db)
+                        CrashPoint.reach(point.before)
+                        return .commit
+                    }
+                    CrashPoint.reach(point.after)
+                    guard let value else { throw StoreError.internalFault(detail: "a transaction gave nothing") }
+                    committed(value)
+                    return value
+                }
+                continuation.resume(with: result.mapError(StoreError.mapping))
+            }
+        }
+    }
+
+    /// Reads from the last commit.
+    func read<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
+        do { return try await pool.read(body) } catch { throw StoreError.mapping(error) }
+    }
+}
+
+/// The crash points around one kind of commit.
+struct CommitPoint: Sendable {
+    let before: StaticString
+    let after: StaticString
+
+    static let journal = CommitPoint(before: "journal.before-commit", after: "journal.after-commit")
+    static let contact = CommitPoint(before: "contact.before-commit", after: "contact.after-commit")
+    static let user = CommitPoint(before: "user.before-commit", after: "user.after-commit")
+    static let source = CommitPoint(before: "source.before-commit", after: "source.after-commit")
+    static let setting = CommitPoint(before: "setting.before-commit", after: "setting.after-commit")
+    static let device = CommitPoint(before: "device.before-commit", after: "device.after-commit")
+    static let acknowledge = CommitPoint(before: "acknowledge.before-commit", after: "acknowledge.after-commit")
+    static let attempt = CommitPoint(before: "attempt.before-commit", after: "attempt.after-commit")
+    static let reject = CommitPoint(before: "reject.before-commit", after: "reject.after-commit")
+    static let requeue = CommitPoint(before: "requeue.before-commit", after: "requeue.after-commit")
+    static let redecode = CommitPoint(before: "redecode.before-commit", after: "redecode.after-commit")
+}
+
+extension Instant {
+    /// The system's clock.
+    public static var systemClock: Instant {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Instant(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
+    }
+}

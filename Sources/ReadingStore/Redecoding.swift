@@ -1,0 +1,67 @@
+import Foundation
+import GRDB
+import HealthReadings
+
+/// What reading stored frames again has brought.
+public struct RedecodingResult: Sendable, Hashable {
+    /// Frames looked at.
+    public var frames = 0
+    /// Readings that came of them.
+    public var newReadings = 0
+    /// Readings whose content changed.
+    public var revisedReadings = 0
+    /// Frames that still are no record.
+    public var stillMalformed = 0
+}
+
+extension ReadingStore {
+    /// Reads stored frames that have made no reading again: those still to be decoded, and those an older decoder could
+    /// not read. Frames whose reading exists are not touched.
+    public func redecode() async throws -> RedecodingResult {
+        var (result, last): (RedecodingResult, Int64) = (RedecodingResult(), 0)
+        while true {
+            let after = last
+            let batch = try await write(.redecode) { [self] db in try Self.redecode(db, after: after, decoder: decoder) }
+            guard let newest = batch.last else { return result }
+            last = newest
+            publish(batch.outcomes)
+            result.frames += batch.outcomes.count
+            for outcome in batch.outcomes {
+                switch outcome {
+                case .new, .clash: result.newReadings += 1
+                case .revised: result.revisedReadings += 1
+                case .malformed: result.stillMalformed += 1
+                case .repeated, .waiting, .nothing: break
+                }
+            }
+        }
+    }
+
+    private static func redecode(
+        _ db: Database, after: Int64, decoder: any FrameDecoding
+    ) throws -> (last: Int64?, outcomes: [FrameOutcome]) {
+        let rows = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT f.key, f.format, f.payload, f.received_at, f.ordinal, f.contact, c.sequence_epoch
+                FROM frame AS f JOIN contact AS c ON c.key = f.contact
+                WHERE f.state IN (0, 3, 4) AND f.key > ? ORDER BY f.key LIMIT 1000
+                """, arguments: [after])
+        var contacts: [Int64: Journal] = [:]
+        var outcomes: [FrameOutcome] = []
+        for row in rows {
+            let number: Int64 = row[5]
+            var journal = try contacts[number]
+                ?? Journal(db, contact: ContactState(db, contact: number), epoch: row[6], decoder: decoder)
+            let frame = Frame(
+                format: FrameFormat(rawValue: UInt32(truncatingIfNeeded: row[1] as Int64)),
+                payload: [UInt8]((row[2] as Data?) ?? Data()), receivedAt: Instant(microseconds: row[3]),
+                ordinal: row[4])
+            journal.storedFrame = row[0]
+            outcomes.append(
+                try journal.add(frame, decoder.decode(frame, model: journal.contact.description.model)))
+            contacts[number] = journal
+        }
+        return (rows.last.map { $0[0] }, outcomes)
+    }
+}

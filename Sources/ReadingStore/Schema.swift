@@ -1,0 +1,125 @@
+import GRDB
+
+/// The tables, as migrations: one that was released is never edited, only followed by another.
+///
+/// Kinds, bases and the like are small numbers (see `Codes.swift`); instants are microseconds or, for readings' own
+/// times, whole seconds; a device's wall clock is seconds since 1970-01-01T00:00:00 on the same wall.
+enum Schema {
+    /// `HRLY`: says in the file's header whose it is.
+    static let applicationID: Int32 = 0x4852_4C59
+
+    static let migrator: DatabaseMigrator = {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("1 frames, readings, outbox") { db in try db.execute(sql: first) }
+        return migrator
+    }()
+
+    private static let first = """
+        CREATE TABLE setting (name TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+        CREATE TABLE user (
+            key INTEGER PRIMARY KEY, client_user_id TEXT NOT NULL UNIQUE, server_user_id TEXT,
+            created_at INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE user_zone (
+            user INTEGER NOT NULL REFERENCES user ON DELETE CASCADE, begins_at INTEGER NOT NULL, zone TEXT NOT NULL,
+            PRIMARY KEY (user, begins_at)
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE source (
+            user INTEGER NOT NULL REFERENCES user ON DELETE CASCADE, provider TEXT NOT NULL,
+            status TEXT NOT NULL CHECK (status IN ('connected', 'paused', 'error', 'revoked', 'absent')),
+            created_once INTEGER NOT NULL DEFAULT 0, connected_at INTEGER, checked_at INTEGER,
+            PRIMARY KEY (user, provider)
+        ) STRICT, WITHOUT ROWID;
+
+        -- A device's identity is the address its readings' ids were hashed with; others of its addresses are beside it.
+        CREATE TABLE device (
+            key INTEGER PRIMARY KEY, address INTEGER, address_kind INTEGER, serial TEXT, model TEXT, name TEXT,
+            provider TEXT NOT NULL, battery_percent INTEGER, last_seen INTEGER,
+            sequence_epoch INTEGER NOT NULL DEFAULT 0, is_paired INTEGER NOT NULL DEFAULT 0,
+            is_proven INTEGER NOT NULL DEFAULT 0, user INTEGER REFERENCES user
+        ) STRICT;
+        CREATE INDEX device_serial ON device (serial, model) WHERE serial IS NOT NULL;
+        -- own_epoch, device_epoch: an address whose readings were stored as another device's before the two were known
+        -- to be one; its numbers' epoch then, and the epoch of the device it joined.
+        CREATE TABLE device_address (
+            address INTEGER NOT NULL, address_kind INTEGER NOT NULL, device INTEGER NOT NULL REFERENCES device,
+            own_epoch INTEGER, device_epoch INTEGER, last_seen INTEGER,
+            PRIMARY KEY (address, address_kind)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX device_address_device ON device_address (device);
+        CREATE TABLE clock_epoch (
+            key INTEGER PRIMARY KEY, device INTEGER NOT NULL REFERENCES device, correction_minutes INTEGER NOT NULL,
+            started_at INTEGER NOT NULL, first_difference INTEGER NOT NULL, difference INTEGER NOT NULL,
+            read_at INTEGER NOT NULL
+        ) STRICT;
+        CREATE INDEX clock_epoch_device ON clock_epoch (device, read_at);
+        CREATE TABLE contact (
+            key INTEGER PRIMARY KEY, device INTEGER NOT NULL REFERENCES device, user INTEGER NOT NULL REFERENCES user,
+            started_at INTEGER NOT NULL, zone TEXT NOT NULL, sequence_epoch INTEGER NOT NULL,
+            clock_device_time INTEGER, clock_read_at INTEGER, ended_at INTEGER, is_complete INTEGER, error TEXT,
+            announced INTEGER, received INTEGER, gaps TEXT
+        ) STRICT;
+        CREATE INDEX contact_device ON contact (device, started_at);
+
+        -- What came, as it came. boot_id and boot_time (CLOCK_BOOTTIME, microseconds) stand for a reception whose
+        -- clock was not trusted. state: 0 to be decoded, 1 record, 2 context, 3 says nothing, 4 malformed.
+        CREATE TABLE frame (
+            key INTEGER PRIMARY KEY, device INTEGER NOT NULL REFERENCES device,
+            contact INTEGER NOT NULL REFERENCES contact, format INTEGER NOT NULL, ordinal INTEGER NOT NULL,
+            received_at INTEGER NOT NULL, boot_id BLOB, boot_time INTEGER, state INTEGER NOT NULL,
+            repeats INTEGER NOT NULL DEFAULT 0, payload BLOB NOT NULL
+        ) STRICT;
+        CREATE INDEX frame_apart ON frame (device, format, payload) WHERE state IN (0, 3, 4);
+
+        -- A quantity is digits × 10^exponent and a unit; without digits the exponent says why there is no number;
+        -- without a unit there is no quantity. a: glucose or systolic, b: diastolic, c: mean arterial, p: pulse.
+        CREATE TABLE reading (
+            key INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE CHECK (length(id) = 16), kind INTEGER NOT NULL,
+            device INTEGER NOT NULL REFERENCES device, user INTEGER NOT NULL REFERENCES user,
+            sequence_epoch INTEGER NOT NULL, clash INTEGER NOT NULL, sequence INTEGER, base_time INTEGER,
+            time_offset_minutes INTEGER, time_offset_unknown INTEGER NOT NULL,
+            a_digits INTEGER, a_exponent INTEGER, a_unit INTEGER, b_digits INTEGER, b_exponent INTEGER, b_unit INTEGER,
+            c_digits INTEGER, c_exponent INTEGER, c_unit INTEGER, p_digits INTEGER, p_exponent INTEGER, p_unit INTEGER,
+            sample_type INTEGER, sample_location INTEGER, status INTEGER NOT NULL, user_slot INTEGER,
+            record_exclusion INTEGER, time_exclusion INTEGER,
+            time INTEGER, time_basis INTEGER NOT NULL, time_uncertainty_minutes INTEGER,
+            clock_difference INTEGER, clock_read_at INTEGER, received_at INTEGER NOT NULL
+        ) STRICT;
+        CREATE INDEX reading_time ON reading (time, id);
+        CREATE INDEX reading_kind_time ON reading (kind, time, id);
+        CREATE INDEX reading_sequence ON reading (device, sequence_epoch, sequence) WHERE sequence IS NOT NULL;
+
+        -- role: 1 record, 2 context.
+        CREATE TABLE reading_frame (
+            reading INTEGER NOT NULL REFERENCES reading, frame INTEGER NOT NULL REFERENCES frame, role INTEGER NOT NULL,
+            PRIMARY KEY (reading, frame)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX reading_frame_frame ON reading_frame (frame);
+
+        CREATE TABLE reading_context (
+            reading INTEGER PRIMARY KEY REFERENCES reading,
+            carbohydrate TEXT, carbohydrate_digits INTEGER, carbohydrate_exponent INTEGER, carbohydrate_unit INTEGER,
+            meal TEXT, tester TEXT, health TEXT,
+            exercise_intensity INTEGER, exercise_seconds INTEGER,
+            medication TEXT, medication_digits INTEGER, medication_exponent INTEGER, medication_unit INTEGER,
+            hba1c_digits INTEGER, hba1c_exponent INTEGER, hba1c_unit INTEGER
+        ) STRICT;
+        CREATE TABLE waiting_context (
+            frame INTEGER PRIMARY KEY REFERENCES frame, device INTEGER NOT NULL, sequence_epoch INTEGER NOT NULL,
+            sequence INTEGER NOT NULL, contact INTEGER NOT NULL
+        ) STRICT;
+        CREATE INDEX waiting_context_sequence ON waiting_context (device, sequence_epoch, sequence);
+
+        -- state: 0 waiting, 1 delivered, 2 refused by the server, 3 withdrawn (excluded after it was queued).
+        CREATE TABLE outbox (
+            reading INTEGER PRIMARY KEY REFERENCES reading, user INTEGER NOT NULL REFERENCES user,
+            resource INTEGER NOT NULL, provider TEXT NOT NULL, type INTEGER NOT NULL, timestamp INTEGER NOT NULL,
+            state INTEGER NOT NULL DEFAULT 0, revision INTEGER NOT NULL DEFAULT 0,
+            attempts INTEGER NOT NULL DEFAULT 0, delivered_at INTEGER, server_said TEXT
+        ) STRICT;
+        CREATE UNIQUE INDEX outbox_timestamp ON outbox (user, resource, provider, type, timestamp);
+        CREATE INDEX outbox_waiting ON outbox (user, resource, provider, timestamp) WHERE state = 0;
+        CREATE INDEX outbox_refused ON outbox (timestamp) WHERE state = 2;
+        """
+}

@@ -1,0 +1,76 @@
+import Foundation
+import HealthReadings
+
+/// The files of a store, made so that only their owner reads them.
+enum StoreFiles {
+    static let databaseName = "readings.sqlite"
+    static let lockName = "store.lock"
+
+    /// Makes the directory (0700) where it is missing. One that exists keeps its mode: it may be somebody's own.
+    static func prepareDirectory(_ path: String) throws {
+        var status = stat()
+        if stat(path, &status) == 0 {
+            guard status.st_mode & S_IFMT == S_IFDIR else {
+                throw StoreError.cannotCreate(path: path, reason: "it is no directory")
+            }
+            return
+        }
+        do {
+            try FileManager.default.createDirectory(
+                atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        } catch {
+            throw failure(path)
+        }
+        guard chmod(path, 0o700) == 0 else { throw failure(path) }
+    }
+
+    /// Makes the database file (0600) where it is missing, and looks at one that exists before SQLite may touch it.
+    ///
+    /// SQLite gives its journal files the mode of the database.
+    static func prepareDatabase(_ path: String) throws {
+        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw failure(path) }
+        defer { close(descriptor) }
+        var header = [UInt8](repeating: 0, count: 16)
+        let count = read(descriptor, &header, header.count)
+        guard count >= 0 else { throw failure(path) }
+        guard count == 0 || header == Array("SQLite format 3\0".utf8) else { throw StoreError.foreign(path: path) }
+    }
+
+    /// The error for what a system call on a path just said.
+    static func failure(_ path: String) -> StoreError {
+        switch errno {
+        case EACCES, EPERM, EROFS: .notPermitted(path: path)
+        case ENOSPC, EDQUOT: .diskFull
+        case EIO: .inputOutput(detail: String(cString: strerror(errno)))
+        default: .cannotCreate(path: path, reason: String(cString: strerror(errno)))
+        }
+    }
+}
+
+/// Ownership of a store: an exclusive `flock` on a file that names the owner, released by the kernel at any death.
+final class StoreLock: Sendable {
+    private let descriptor: Int32
+
+    /// - Throws: ``StoreError/locked(pid:)`` where another open store, of this process or another, holds it.
+    init(path: String) throws {
+        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw StoreFiles.failure(path) }
+        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            defer { close(descriptor) }
+            guard errno == EWOULDBLOCK else { throw StoreFiles.failure(path) }
+            var text = [UInt8](repeating: 0, count: 16)
+            let count = pread(descriptor, &text, text.count, 0)
+            throw StoreError.locked(
+                pid: Int32(String(decoding: text.prefix(max(0, count)), as: UTF8.self).prefix { $0.isNumber }))
+        }
+        let text = Array("\(getpid())\n".utf8)
+        guard ftruncate(descriptor, 0) == 0, pwrite(descriptor, text, text.count, 0) == text.count else {
+            defer { close(descriptor) }
+            throw StoreFiles.failure(path)
+        }
+        self.descriptor = descriptor
+    }
+
+    deinit { close(descriptor) }
+}

@@ -1,0 +1,66 @@
+import Foundation
+import GRDB
+import HealthReadings
+
+/// What the store holds.
+public struct StoreStatistics: Sendable, Hashable {
+    /// Readings, by kind; a kind without any is missing.
+    public var readings: [ReadingKind: Int]
+    /// Readings that are never delivered.
+    public var excluded: Int
+    /// Frames stored.
+    public var frames: Int
+    /// Frames that were no record and are kept as they came.
+    public var malformedFrames: Int
+    /// Frames still to be decoded.
+    public var pendingFrames: Int
+    /// Contexts whose record has not come.
+    public var waitingContexts: Int
+    /// Contacts.
+    public var contacts: Int
+    /// Devices.
+    public var devices: Int
+    /// Readings that wait for the server.
+    public var waiting: Int
+    /// Readings the server has taken.
+    public var delivered: Int
+    /// Readings the server refused.
+    public var refused: Int
+    /// When the server last took a reading.
+    public var lastDelivery: Instant?
+    /// Octets on disk, the write-ahead log included.
+    public var octetsOnDisk: Int64
+}
+
+extension ReadingStore {
+    /// Counts what the store holds.
+    public func statistics() async throws -> StoreStatistics {
+        let size = octetsOnDisk()
+        return try await read { db in
+            func count(_ sql: String) throws -> Int { try Int.fetchOne(db, sql: "SELECT count(*) FROM " + sql) ?? 0 }
+            var readings: [ReadingKind: Int] = [:]
+            for row in try Row.fetchAll(db, sql: "SELECT kind, count(*) FROM reading GROUP BY kind") {
+                readings[try ReadingKind(code: row[0])] = row[1]
+            }
+            return StoreStatistics(
+                readings: readings,
+                excluded: try count("reading WHERE record_exclusion IS NOT NULL OR time_exclusion IS NOT NULL"),
+                frames: try count("frame"), malformedFrames: try count("frame WHERE state = 4"),
+                pendingFrames: try count("frame WHERE state = 0"), waitingContexts: try count("waiting_context"),
+                contacts: try count("contact"), devices: try count("device"),
+                waiting: try count("outbox WHERE state = 0"), delivered: try count("outbox WHERE state = 1"),
+                refused: try count("outbox WHERE state = 2"),
+                lastDelivery: try Int64.fetchOne(db, sql: "SELECT max(delivered_at) FROM outbox")
+                    .map(Instant.init(microseconds:)),
+                octetsOnDisk: size)
+        }
+    }
+
+    private func octetsOnDisk() -> Int64 {
+        ["", "-wal", "-shm"].reduce(0) { sum, suffix in
+            var status = stat()
+            let isThere = stat(directory + "/" + StoreFiles.databaseName + suffix, &status) == 0
+            return sum + (isThere ? Int64(status.st_size) : 0)
+        }
+    }
+}

@@ -1,0 +1,94 @@
+import GRDB
+import HealthReadings
+
+/// A device as the store knows it.
+public struct StoredDevice: Sendable, Hashable {
+    /// What it says of itself.
+    public var description: DeviceDescription
+    /// All its addresses, the one seen last first.
+    public var addresses: [DeviceAddress]
+    /// Whether a bond exists.
+    public var isPaired: Bool
+    /// Whether a bonded reconnect and an encrypted operation have succeeded.
+    public var isProven: Bool
+    /// When a contact with it last began.
+    public var lastSeen: Instant?
+    /// Battery, 0 … 100 per cent, as last read.
+    public var batteryPercent: UInt8?
+    /// The newest comparison of its clock with ours.
+    public var clock: ClockComparison?
+    /// How fast its clock gains (positive) or loses, in parts per million; nil before a day of comparisons.
+    public var driftPartsPerMillion: Double?
+    /// The newest record of its current sequence epoch.
+    public var lastRecord: LastRecord?
+    /// The current sequence epoch, from 0.
+    public var sequenceEpoch: Int
+    /// How many readings are stored of it.
+    public var readings: Int
+    /// The client's id of the user it is assigned to; nil for the current user.
+    public var user: String?
+}
+
+extension ReadingStore {
+    /// The devices known, in the order they were first seen.
+    public func devices() async throws -> [StoredDevice] {
+        try await read { db in
+            let cache = DeviceCache(db)
+            return try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT d.key, d.is_paired, d.is_proven, d.last_seen, d.battery_percent, d.sequence_epoch,
+                        (SELECT count(*) FROM reading WHERE device = d.key), u.client_user_id
+                    FROM device AS d LEFT JOIN user AS u ON u.key = d.user ORDER BY d.key
+                    """
+            ).map { row in
+                let key: Int64 = row[0]
+                let (clock, drift) = try Self.clock(db, device: key)
+                return StoredDevice(
+                    description: try cache.description(key), addresses: try Self.addresses(db, device: key),
+                    isPaired: row[1], isProven: row[2], lastSeen: (row[3] as Int64?).map(Instant.init(microseconds:)),
+                    batteryPercent: (row[4] as Int64?).map { UInt8(truncatingIfNeeded: $0) }, clock: clock,
+                    driftPartsPerMillion: drift,
+                    lastRecord: try Self.lastRecord(db, device: key, epoch: row[5]), sequenceEpoch: row[5],
+                    readings: row[6], user: row[7])
+            }
+        }
+    }
+
+    /// Notes whether a device is bonded, and whether the bond has proven itself.
+    ///
+    /// A device the store has not met is made known, so that pairing may come before the first contact.
+    public func setPairing(of device: DeviceDescription, isPaired: Bool, isProven: Bool) async throws {
+        let now = now()
+        try await write(.device) { db in
+            let key = try DeviceRegister(db: db).note(device, at: now, batteryPercent: nil)
+            try db.execute(
+                sql: "UPDATE device SET is_paired = ?, is_proven = ? WHERE key = ?",
+                arguments: [isPaired, isProven, key])
+        }
+    }
+
+    private static func addresses(_ db: Database, device: Int64) throws -> [DeviceAddress] {
+        try Row.fetchAll(
+            db,
+            sql: "SELECT address, address_kind FROM device_address WHERE device = ? ORDER BY last_seen DESC, address",
+            arguments: [device]
+        ).compactMap { DeviceAddress(bits: $0[0], kind: $0[1]) }
+    }
+
+    private static func clock(_ db: Database, device: Int64) throws -> (ClockComparison?, Double?) {
+        guard
+            let row = try Row.fetchOne(
+                db,
+                sql: """
+                    SELECT difference, read_at, first_difference, started_at FROM clock_epoch
+                    WHERE device = ? ORDER BY started_at DESC LIMIT 1
+                    """, arguments: [device])
+        else { return (nil, nil) }
+        let (difference, readAt): (Int64, Int64) = (row[0], row[1])
+        let elapsedSeconds = (readAt - (row[3] as Int64)) / 1_000_000
+        // Both differences are whole seconds: below a day their rounding alone would be 23 ppm.
+        let drift = elapsedSeconds < 86_400 ? nil : Double(difference - (row[2] as Int64)) / Double(elapsedSeconds) * 1e6
+        return (ClockComparison(differenceSeconds: difference, readAt: Instant(microseconds: readAt)), drift)
+    }
+}
