@@ -16,6 +16,8 @@ struct AnswerMiddleware: RouterMiddleware {
             response = try await next(request, context)
         } catch let error as APIError {
             response = error.response
+        } catch let error as FaultMiddleware.Dropped {
+            throw error
         } catch let error as HTTPError {
             response = Response(status: error.status, json: ["detail": .string(error.status.reasonPhrase)])
         } catch {

@@ -25,6 +25,8 @@ public struct SandboxConfiguration: Sendable {
     /// A folder into which every request body is written as `<schema-name>-<number>.json`, for a checker that is
     /// neither client nor sandbox; nil writes none.
     public var recordBodies: String?
+    /// Faults to order; nil orders none.
+    public var faults: FaultPlan?
 
     /// The key that always works while ``apiKeys`` is nil.
     public static let fixedKey = "sk_us_sandbox"
@@ -39,5 +41,6 @@ public struct SandboxConfiguration: Sendable {
         self.maximumItems = 10_000
         self.pageSize = 1000
         self.recordBodies = nil
+        self.faults = nil
     }
 }

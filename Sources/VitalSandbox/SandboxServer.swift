@@ -94,6 +94,9 @@ public final class SandboxServer: Service {
             maximumInflatedOctets: configuration.maximumInflatedOctets, recorder: recorder)
         let router = Router(context: SandboxContext.self)
         router.add(middleware: AnswerMiddleware(logger: logger))
+        if let plan = configuration.faults {
+            router.add(middleware: FaultMiddleware(plan: plan, dice: FaultDice(plan)))
+        }
         router.add(middleware: APIKeyMiddleware(accepted: configuration.apiKeys))
         UserRoutes(store: store, bodies: bodies).add(to: router)
         TimeseriesRoutes(

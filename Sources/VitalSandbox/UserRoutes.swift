@@ -14,7 +14,7 @@ struct UserRoutes: Sendable {
             Response(json: try await store.user(.id(try context.uuid("user_id"))))
         }
         router.get("/v2/user/resolve/:client_user_id") { _, context in
-            Response(json: try await store.user(.clientID(try context.parameters.require("client_user_id"))))
+            Response(json: try await store.user(.clientID(try context.text("client_user_id"))))
         }
         router.patch("/v2/user/:user_id") { request, context in
             let id = try context.uuid("user_id")
