@@ -88,7 +88,8 @@ let package = Package(
             swiftSettings: settings),
 
         .target(
-            name: "ScriptedServer", dependencies: nio, path: "Tests/ScriptedServer", swiftSettings: settings),
+            name: "ScriptedServer", dependencies: nio + ["CZlib"], path: "Tests/ScriptedServer", swiftSettings: settings
+        ),
         tests("HealthReadings"),
         tests("GATTClient"),
         tests("GATTProfiles", ["HealthReadings"]),
@@ -98,7 +99,10 @@ let package = Package(
         tests("VitalClient", ["HealthReadings", "ScriptedServer", logging]),
         tests(
             "ReadingSync",
-            ["ReadingStore", "VitalClient", "VitalSandbox", "HealthReadings", "ScriptedServer", lifecycle, logging]),
+            [
+                "ReadingStore", "VitalClient", "VitalSandbox", "HealthReadings", "ScriptedServer", httpClient,
+                lifecycle, logging,
+            ]),
         tests("GatewayService", ["VitalSandbox"]),
         tests("VitalSandbox", [httpClient]),
         tests("HealthRelayCLI"),

@@ -84,8 +84,8 @@ struct DeviceRegister {
                 """, arguments: [older, younger])
         try db.execute(
             sql: """
-                UPDATE device SET is_paired = max(is_paired, y.is_paired), is_proven = max(is_proven, y.is_proven),
-                    user = coalesce(device.user, y.user)
+                UPDATE device SET is_paired = max(device.is_paired, y.is_paired),
+                    is_proven = max(device.is_proven, y.is_proven), user = coalesce(device.user, y.user)
                 FROM (SELECT * FROM device WHERE key = ?2) AS y WHERE device.key = ?1
                 """, arguments: [older, younger])
         try db.execute(sql: "DELETE FROM device WHERE key = ?", arguments: [younger])

@@ -12,7 +12,8 @@ final class EventHub: Sendable {
 
     /// A stream of the events from now on.
     func events(buffering limit: Int = 4096) -> AsyncStream<SyncEvent> {
-        let (stream, continuation) = AsyncStream.makeStream(of: SyncEvent.self, bufferingPolicy: .bufferingNewest(limit))
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: SyncEvent.self, bufferingPolicy: .bufferingNewest(limit))
         let number = state.withLock { state in
             state.next += 1
             state.listeners[state.next] = continuation

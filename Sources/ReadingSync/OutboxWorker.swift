@@ -131,14 +131,18 @@ public actor OutboxWorker: Service {
     /// One pass at a time: a second caller waits for the first and then makes its own.
     private func pass() async -> SyncReport {
         while let present { _ = await present.value }
-        let task = Task { await self.deliverAll() }
+        let task = Task {
+            let report = await self.deliverAll()
+            // Before the task's value can be had: whoever waits for it looks here next.
+            self.present = nil
+            return report
+        }
         present = task
         let report = await withTaskCancellationHandler {
             await task.value
         } onCancel: {
             task.cancel()
         }
-        present = nil
         conclude(report)
         return report
     }

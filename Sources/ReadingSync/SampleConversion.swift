@@ -146,7 +146,9 @@ public struct SampleConversion: Sendable {
 
         /// A pulse that is no number leaves the pressures what they are.
         private func pulse(_ measured: Quantity?) throws(ConversionError) -> QuantitySample? {
-            guard let measured, let number = measured.number.number, measured.unit == .beatsPerMinute else { return nil }
+            guard let measured, let number = measured.number.number, measured.unit == .beatsPerMinute else {
+                return nil
+            }
             let converted = number.rounded(toPlaces: ConversionFactor.pressurePlaces)
             return try quantity(measured, number, converted, .beatsPerMinute, .cuff)
         }

@@ -143,7 +143,8 @@ public actor SourceKeeper {
     private func isListed(_ provider: String, _ user: StoreUser) -> Bool { known[user.key]?.listed[provider] != nil }
 
     private func stored(_ provider: String, _ user: StoreUser) async throws -> ConnectedSource {
-        try await store.source(user: user.key, provider: provider) ?? ConnectedSource(provider: provider, status: .absent)
+        try await store.source(user: user.key, provider: provider)
+            ?? ConnectedSource(provider: provider, status: .absent)
     }
 
     private func list(_ user: StoreUser) async throws {

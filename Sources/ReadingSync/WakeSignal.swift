@@ -28,7 +28,9 @@ final class WakeSignal: Sendable {
     }
 
     /// Waits for a signal of at least this strength, a duration at most; also ends where the task is cancelled.
-    func wait(atMost duration: Duration, endedBy least: Strength, sleep: @escaping @Sendable (Duration) async throws -> Void) async {
+    func wait(
+        atMost duration: Duration, endedBy least: Strength, sleep: @escaping @Sendable (Duration) async throws -> Void
+    ) async {
         await withTaskGroup(of: Void.self) { group in
             group.addTask { try? await sleep(duration) }
             group.addTask { await self.signalled(atLeast: least) }

@@ -1,0 +1,207 @@
+import Foundation
+import HealthReadings
+import Testing
+
+@Suite("Time resolution")
+struct TimeResolutionTests {
+    private func wall(_ text: String) throws -> WallTime { try #require(WallTime(text)) }
+    private func instant(_ text: String) throws -> Instant { try #require(Instant(rfc3339: text)) }
+
+    private func glucose(_ time: String?, offset: Int16? = nil, unknownOffset: Bool = false) throws -> Record {
+        Record(
+            value: .glucose(GlucoseValue(concentration: nil)), sequence: 5, baseTime: try time.map(wall),
+            timeOffsetMinutes: offset, timeOffsetIsUnknown: unknownOffset)
+    }
+
+    private func resolve(
+        _ record: Record, in zone: String, clock: ClockComparison? = nil, at received: String = "2026-12-01T00:00:00Z",
+        preceding: Instant? = nil
+    ) throws -> ResolvedTime {
+        let rules = try #require(ZoneRules.named(zone))
+        return TimeResolution(zone: rules, clock: clock)
+            .resolve(record, receivedAt: try instant(received)) { preceding }
+    }
+
+    @Test(
+        "a wall time is once, twice or never on a zone's clock",
+        arguments: [
+            ("Europe/Berlin", "2026-07-01T12:00:00", "2026-07-01T10:00:00Z", "2026-07-01T10:00:00Z"),
+            ("Europe/Berlin", "2026-10-25T02:30:00", "2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"),
+            ("Europe/Berlin", "2026-10-25T03:00:00", "2026-10-25T02:00:00Z", "2026-10-25T02:00:00Z"),
+            ("Europe/Berlin", "2026-03-29T02:30:00", "2026-03-29T01:30:00Z", "never"),
+            ("America/New_York", "2026-11-01T01:30:00", "2026-11-01T05:30:00Z", "2026-11-01T06:30:00Z"),
+            ("America/New_York", "2026-03-08T02:30:00", "2026-03-08T07:30:00Z", "never"),
+            ("Australia/Lord_Howe", "2026-04-05T01:45:00", "2026-04-04T14:45:00Z", "2026-04-04T15:15:00Z"),
+            ("Australia/Lord_Howe", "2026-10-04T02:15:00", "2026-10-03T15:45:00Z", "never"),
+            ("Africa/Casablanca", "2024-03-10T02:30:00", "2024-03-10T01:30:00Z", "2024-03-10T02:30:00Z"),
+            ("Africa/Casablanca", "2024-04-14T02:30:00", "2024-04-14T02:30:00Z", "never"),
+            ("Asia/Kathmandu", "2026-11-20T13:30:00", "2026-11-20T07:45:00Z", "2026-11-20T07:45:00Z"),
+            ("Pacific/Apia", "2011-12-30T12:00:00", "2011-12-30T22:00:00Z", "never"),
+            ("Pacific/Apia", "2011-12-29T12:00:00", "2011-12-29T22:00:00Z", "2011-12-29T22:00:00Z"),
+        ])
+    func moments(zone: String, time: String, earlier: String, later: String) throws {
+        let moment = try #require(ZoneRules.named(zone)).moment(try wall(time))
+        let first = try instant(earlier)
+        switch (later, later == earlier) {
+        case ("never", _): #expect(moment == .never(movedForward: first))
+        case (_, true): #expect(moment == .once(first))
+        default: #expect(moment == .twice(earlier: first, later: try instant(later)))
+        }
+    }
+
+    @Test("promise 11: the host's zone never matters", arguments: ["Pacific/Kiritimati", "America/St_Johns", "", "EST5EDT"])
+    func hostZone(host: String) throws {
+        let before = ProcessInfo.processInfo.environment["TZ"]
+        setenv("TZ", host, 1)
+        tzset()
+        NSTimeZone.resetSystemTimeZone()
+        defer {
+            if let before { setenv("TZ", before, 1) } else { unsetenv("TZ") }
+            tzset()
+            NSTimeZone.resetSystemTimeZone()
+        }
+        let time = try resolve(try glucose("2026-07-01T12:00:00"), in: "Europe/Berlin")
+        #expect(time == ResolvedTime(instant: try instant("2026-07-01T10:00:00Z"), basis: .assumedZone))
+    }
+
+    @Test("zones agree with Python's zoneinfo at random wall times")
+    func zoneinfo() throws {
+        let seed = UInt64.random(in: 0 ... .max)
+        var state = seed
+        func next(_ bound: UInt64) -> UInt64 {
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            return (state >> 33) % bound
+        }
+        let zones = [
+            "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "Asia/Kathmandu",
+            "Pacific/Apia", "America/Caracas", "Asia/Pyongyang",
+        ]
+        // Half of them within a day of the last Sundays of spring and autumn, where clocks change.
+        let samples = (0..<4000).map { index -> (String, Int64) in
+            let random = Int64(1_293_840_000 + next(473_385_600))
+            return (zones[index % zones.count], random / 900 * 900)
+        }
+        let script = """
+            import sys, datetime, zoneinfo
+            for line in sys.stdin:
+                zone, wall = line.split()
+                d = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=int(wall))
+                z = zoneinfo.ZoneInfo(zone)
+                print(*(int(d.replace(tzinfo=z, fold=f).timestamp()) for f in (0, 1)))
+            """
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["python3", "-c", script]
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("zones-\(UUID())")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let (input, output) = (directory.appendingPathComponent("in"), directory.appendingPathComponent("out"))
+        try samples.map { "\($0.0) \($0.1)\n" }.joined().write(to: input, atomically: true, encoding: .utf8)
+        _ = FileManager.default.createFile(atPath: output.path, contents: nil)
+        process.standardInput = try FileHandle(forReadingFrom: input)
+        process.standardOutput = try FileHandle(forWritingTo: output)
+        try process.run()
+        process.waitUntilExit()
+        let lines = try String(contentsOf: output, encoding: .utf8).split(separator: "\n")
+        try #require(lines.count == samples.count)
+        for ((zone, seconds), line) in zip(samples, lines) {
+            let parts = line.split(separator: " ").compactMap { Int64($0) }
+            let moment = try #require(ZoneRules.named(zone)).moment(WallTime(secondsSinceEpoch: seconds))
+            let expected: ZoneRules.Moment =
+                parts[0] == parts[1]
+                ? .once(Instant(seconds: parts[0]))
+                : parts[0] < parts[1]
+                    ? .twice(earlier: Instant(seconds: parts[0]), later: Instant(seconds: parts[1]))
+                    : .never(movedForward: Instant(seconds: parts[0]))
+            #expect(moment == expected, "\(zone) \(WallTime(secondsSinceEpoch: seconds)), seed \(seed)")
+        }
+    }
+
+    @Test("without a readable clock a record is in the user's zone, offset included")
+    func assumedZone() throws {
+        let time = try resolve(try glucose("2026-11-20T12:30:00", offset: 60), in: "Europe/Berlin")
+        #expect(time == ResolvedTime(instant: try instant("2026-11-20T12:30:00Z"), basis: .assumedZone))
+    }
+
+    @Test("a clock 37 minutes fast is corrected by whole minutes")
+    func corrected() throws {
+        let clock = ClockComparison(differenceSeconds: 37 * 60 + 12, readAt: try instant("2026-11-20T12:41:07Z"))
+        let time = try resolve(try glucose("2026-11-20T13:37:00"), in: "Europe/Berlin", clock: clock)
+        #expect(time.instant == (try instant("2026-11-20T12:00:00Z")))
+        #expect(time.basis == .corrected)
+        #expect(time.clock == clock)
+        #expect(time.uncertaintyMinutes == nil)
+    }
+
+    @Test("under two minutes of difference counts as none")
+    func smallDifference() throws {
+        let clock = ClockComparison(differenceSeconds: -119, readAt: try instant("2026-11-20T12:41:07Z"))
+        let time = try resolve(try glucose("2026-11-20T13:00:00"), in: "Europe/Berlin", clock: clock)
+        #expect(time.instant == (try instant("2026-11-20T12:00:00Z")))
+    }
+
+    @Test("a clock reset to another year is corrected on the user's wall, not on the reset one")
+    func resetClock() throws {
+        let zone = try #require(ZoneRules.named("Europe/Berlin"))
+        let reading = ClockReading(deviceTime: try wall("2019-07-01T01:00:00"), readAt: try instant("2026-11-20T12:00:00Z"))
+        let clock = ClockComparison(reading, zone: zone)
+        let time = try resolve(try glucose("2019-07-01T00:30:00"), in: "Europe/Berlin", clock: clock)
+        #expect(time.instant == (try instant("2026-11-20T11:30:00Z")))
+    }
+
+    @Test("a meter that has not followed the change of clocks keeps its summer records where they were")
+    func unchangedClock() throws {
+        let zone = try #require(ZoneRules.named("Europe/Berlin"))
+        let reading = ClockReading(deviceTime: try wall("2026-11-20T14:00:03"), readAt: try instant("2026-11-20T12:00:00Z"))
+        let clock = ClockComparison(reading, zone: zone)
+        let summer = try resolve(try glucose("2026-10-01T08:00:00"), in: "Europe/Berlin", clock: clock)
+        #expect(summer.instant == (try instant("2026-10-01T06:00:00Z")))
+        let winter = try resolve(try glucose("2026-11-20T08:00:00"), in: "Europe/Berlin", clock: clock)
+        #expect(winter.instant == (try instant("2026-11-20T06:00:00Z")))
+    }
+
+    @Test("a repeated hour is the earlier one unless the order of numbers proves the later; a missing one moves forward")
+    func changeOfClocks() throws {
+        let record = try glucose("2026-10-25T02:30:00")
+        let earlier = try resolve(record, in: "Europe/Berlin", preceding: try instant("2026-10-25T00:10:00Z"))
+        #expect(earlier.instant == (try instant("2026-10-25T00:30:00Z")))
+        #expect(earlier.uncertaintyMinutes == 60)
+        let later = try resolve(record, in: "Europe/Berlin", preceding: try instant("2026-10-25T00:50:00Z"))
+        #expect(later.instant == (try instant("2026-10-25T01:30:00Z")))
+        #expect(later.uncertaintyMinutes == 60)
+        let missing = try resolve(try glucose("2026-03-29T02:30:00"), in: "Europe/Berlin")
+        #expect(missing.instant == (try instant("2026-03-29T01:30:00Z")))
+        #expect(missing.uncertaintyMinutes == 60)
+    }
+
+    @Test("promise 7: no instant is invented")
+    func noTime() throws {
+        for record in [try glucose(nil), try glucose("2026-11-20T12:30:00", unknownOffset: true)] {
+            let time = try resolve(record, in: "Europe/Berlin")
+            #expect(time == ResolvedTime(instant: nil, basis: .unknown))
+            #expect(TimeResolution.exclusion(of: time, receivedAt: Instant(seconds: 1_800_000_000)) == .noTime)
+        }
+    }
+
+    @Test("a blood pressure without a time was made when it was received")
+    func reception() throws {
+        let mmHg = Quantity(ExactDecimal(significand: 120), .millimetresOfMercury)
+        let record = Record(
+            value: .bloodPressure(BloodPressureValue(systolic: mmHg, diastolic: mmHg, meanArterial: mmHg)))
+        let time = try resolve(record, in: "Asia/Kathmandu", at: "2026-11-21T10:00:00.75Z")
+        #expect(time == ResolvedTime(instant: try instant("2026-11-21T10:00:00Z"), basis: .reception))
+    }
+
+    @Test("an instant after its reception or before such devices existed is implausible")
+    func implausible() throws {
+        let received = try instant("2026-11-21T10:00:00Z")
+        func exclusion(_ text: String) throws -> Exclusion? {
+            TimeResolution.exclusion(
+                of: ResolvedTime(instant: try instant(text), basis: .assumedZone), receivedAt: received)
+        }
+        #expect(try exclusion("2026-11-22T10:00:00Z") == nil)
+        #expect(try exclusion("2026-11-22T10:00:01Z") == .implausibleTime)
+        #expect(try exclusion("2009-12-31T23:59:59Z") == .implausibleTime)
+        #expect(try exclusion("2010-01-01T00:00:00Z") == nil)
+    }
+}

@@ -1,0 +1,305 @@
+import HealthReadings
+import Testing
+
+@testable import ReadingStore
+
+@Suite("Journal")
+struct JournalTests {
+    @Test("every field of a reading comes back as it was stored")
+    func roundTrip() async throws {
+        let harness = try await Harness()
+        let clock = ClockReading(
+            deviceTime: Build.wall("2026-11-21T11:37:20"), readAt: Build.instant("2026-11-21T10:00:00Z"))
+        let outcomes = try await harness.contact(
+            [
+                Build.glucose(5, "2026-11-21T09:30:00", offset: 60, status: 1), Build.context(5, meal: 3, rich: true),
+                Build.pressure(127, "2026-11-21T08:00:00", user: 1), Build.glucose(6, nil, nil),
+            ], clock: clock)
+        #expect(outcomes.map(\.name) == ["new", "revised", "new", "new"])
+        let readings = try await harness.all()
+        #expect(readings.count == 3)
+        let glucose = try #require(readings.first { $0.record.sequence == 5 })
+        let read = try #require(await harness.store.reading(glucose.id))
+        #expect(read == glucose)
+        #expect(outcomes[1].changedReading == glucose)
+        #expect(glucose.context?.meal == "fasting")
+        #expect(glucose.context?.carbohydrate?.amount.number == .value(ExactDecimal(significand: 25, exponent: -1)))
+        #expect(glucose.context?.exercise == .init(seconds: nil, intensityPercent: 40))
+        #expect(glucose.context?.hba1c?.unit == .percent)
+        #expect(glucose.record.status == .deviceBatteryLow)
+        #expect(glucose.time.basis == .corrected)
+        #expect(glucose.time.clock?.differenceSeconds == 2240)
+        #expect(glucose.time.instant == Build.instant("2026-11-21T08:53:00Z"))
+        let pressure = try #require(readings.first { $0.kind == .bloodPressure })
+        #expect(pressure == outcomes[2].changedReading)
+        #expect(pressure.record.userSlot == 1)
+        #expect(pressure.held == .noSource)
+        let excluded = try #require(readings.first { $0.record.sequence == 6 })
+        #expect(excluded.excluded == .notANumber)
+        #expect(excluded.held == nil)
+        #expect(readings.last == excluded)
+    }
+
+    @Test("promise 2: reading everything again is a no-op")
+    func rereading() async throws {
+        let harness = try await Harness()
+        let frames =
+            (0..<20).map { Build.glucose($0, "2026-11-21T08:\(10 + $0):00", 90 + $0) }
+            + [Build.context(3, meal: 1), Build.pressure(127, "2026-11-21T08:00:00"), Build.context(99, meal: 1)]
+            + [Frame(format: .init(characteristic: 0x2A18), payload: [1, 2], receivedAt: Instant(seconds: 1), ordinal: 9)]
+        try await harness.contact(frames)
+        let (readings, before) = (try await harness.all(), try await harness.store.statistics())
+        for round in 0..<3 {
+            let outcomes = try await harness.contact(frames, at: "2026-11-21T1\(round):59:00Z")
+            #expect(Set(outcomes.map(\.name)) == ["repeated", "waiting", "malformed"])
+        }
+        let after = try await harness.store.statistics()
+        #expect(try await harness.all() == readings)
+        #expect(after.frames == before.frames)
+        #expect(after.waiting == before.waiting)
+        #expect(after.waitingContexts == 1)
+        #expect(after.malformedFrames == 1)
+        #expect(try await harness.store.verify().isEmpty)
+    }
+
+    @Test("a changed status is a revision: same id, both frames kept, sent again at the same timestamp")
+    func revision() async throws {
+        let harness = try await Harness()
+        let first = try await harness.contact([Build.glucose(5, "2026-11-21T09:30:00")])
+        let user = try await harness.store.currentUser().key
+        func batch() async throws -> [OutboxItem] {
+            try await harness.store.outboxBatch(user: user, resource: .glucose, provider: "accuchek_ble", limit: 10)
+        }
+        let sent = try await batch()
+        try await harness.store.acknowledge(sent.map(\.id), at: Instant(seconds: 1))
+        #expect(try await batch().isEmpty)
+        let second = try await harness.contact([Build.glucose(5, "2026-11-21T09:30:00", status: 1)])
+        #expect(second.map(\.name) == ["revised"])
+        #expect(second[0].changedReading?.id == first[0].changedReading?.id)
+        let again = try await batch()
+        #expect(again.map(\.timestamp) == sent.map(\.timestamp))
+        #expect(again[0].reading.record.status == .deviceBatteryLow)
+        // An acknowledgement of what was sent before the revision leaves the revision waiting.
+        try await harness.store.acknowledge(sent.map(\.id), at: Instant(seconds: 2))
+        #expect(try await batch() == again)
+        #expect(try await harness.store.statistics().frames == 2)
+        // The older frame once more: nothing goes back.
+        #expect(try await harness.contact([Build.glucose(5, "2026-11-21T09:30:00")]).map(\.name) == ["repeated"])
+        #expect(try await harness.all()[0].record.status == .deviceBatteryLow)
+        #expect(try await harness.store.verify().isEmpty)
+    }
+
+    @Test("a revision that says the measurement failed withdraws the reading; the reverse queues it")
+    func exclusionChanges() async throws {
+        let harness = try await Harness()
+        try await harness.contact([Build.glucose(5, "2026-11-21T09:30:00")])
+        #expect(try await harness.store.groupsWaiting().map(\.count) == [1])
+        try await harness.contact([Build.glucose(5, "2026-11-21T09:30:00", status: 1 << 10)])
+        #expect(try await harness.store.groupsWaiting().isEmpty)
+        #expect(try await harness.all()[0].excluded == .errorRecord)
+        try await harness.contact([Build.glucose(5, "2026-11-21T09:30:00", status: 1)])
+        #expect(try await harness.store.groupsWaiting().map(\.count) == [1])
+        try await harness.contact([Build.glucose(6, "2026-11-21T09:31:00", status: 1 << 10)])
+        #expect(try await harness.store.groupsWaiting().map(\.count) == [1])
+        try await harness.contact([Build.glucose(6, "2026-11-21T09:31:00")])
+        #expect(try await harness.store.groupsWaiting().map(\.count) == [2])
+    }
+
+    @Test("the same number and base time with another value is a clash: both are kept, and re-read as they are")
+    func clash() async throws {
+        let harness = try await Harness()
+        let frames = [100, 101, 102].map { Build.glucose(5, "2026-11-21T09:30:00", $0) }
+        let outcomes = try await harness.contact(frames)
+        #expect(outcomes.map(\.name) == ["new", "clash", "clash"])
+        guard case .clash(_, with: let other) = outcomes[2] else { return }
+        #expect(other == outcomes[0].changedReading?.id)
+        #expect(Set(try await harness.all().map(\.id)).count == 3)
+        #expect(try await harness.contact(frames.reversed()).map(\.name) == ["repeated", "repeated", "repeated"])
+        let user = try await harness.store.currentUser().key
+        let batch = try await harness.store.outboxBatch(
+            user: user, resource: .glucose, provider: "accuchek_ble", limit: 10)
+        let first = Build.instant("2026-11-21T08:30:00Z")
+        #expect(batch.map(\.timestamp) == [first, first.advanced(bySeconds: 1), first.advanced(bySeconds: 2)])
+        #expect(batch.map(\.originalTime) == [nil, first, first])
+    }
+
+    @Test("a context joins its record whichever comes first", arguments: [true, false])
+    func contextOrder(contextFirst: Bool) async throws {
+        let harness = try await Harness()
+        let frames = [Build.glucose(5, "2026-11-21T09:30:00"), Build.context(5, meal: 5)]
+        let outcomes = try await harness.contact(contextFirst ? frames.reversed() : frames)
+        #expect(outcomes.map(\.name) == (contextFirst ? ["waiting", "new"] : ["new", "revised"]))
+        #expect(outcomes[1].changedReading?.context?.meal == "bedtime")
+        #expect(try await harness.all()[0].context?.meal == "bedtime")
+        #expect(try await harness.store.statistics().waitingContexts == 0)
+    }
+
+    @Test("a context joins the record of its own contact before another with the same number")
+    func contextOfClash() async throws {
+        let harness = try await Harness()
+        try await harness.contact([Build.glucose(5, "2026-11-21T09:30:00", 100), Build.context(5, meal: 1)])
+        // Context first, taken for the old record's until its own comes.
+        try await harness.contact([Build.context(5, meal: 2), Build.glucose(5, "2026-11-21T09:30:00", 101)])
+        let meals = try await harness.all().map { "\($0.record.value == Self.value(100) ? 100 : 101) \($0.context?.meal ?? "")" }
+        #expect(Set(meals) == ["100 preprandial", "101 postprandial"])
+    }
+
+    private static func value(_ number: Int64) -> RecordValue {
+        .glucose(
+            GlucoseValue(
+                concentration: Quantity(ExactDecimal(significand: number), .milligramsPerDecilitre),
+                sampleType: .capillaryWholeBlood, sampleLocation: .finger))
+    }
+
+    @Test("a new sequence epoch keeps equal numbers apart, and a context stays in its epoch")
+    func epochs() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        try await harness.contact([Build.glucose(5, "2026-11-20T09:30:00", 100), Build.context(5, meal: 1)])
+        let contact = try await store.beginContact(
+            with: Build.device(), at: Build.instant("2026-11-21T09:00:00Z"), clock: nil, batteryPercent: nil)
+        #expect(try await store.lastRecord(of: contact)
+            == LastRecord(sequence: 5, baseTime: Build.wall("2026-11-20T09:30:00"), count: 1))
+        let renewed = try await store.beginSequenceEpoch(in: contact)
+        #expect(renewed.sequenceEpoch == 1)
+        #expect(try await store.lastRecord(of: renewed) == nil)
+        let outcomes = try await store.append(
+            [Build.context(5, meal: 2), Build.glucose(5, "2026-11-21T08:30:00", 100)], of: renewed)
+        #expect(outcomes.map(\.name) == ["waiting", "new"])
+        #expect(Set(try await harness.all().map { $0.context?.meal }) == ["preprandial", "postprandial"])
+        // An old record read again under the new epoch is the old record.
+        #expect(try await store.append([Build.glucose(5, "2026-11-20T09:30:00", 100)], of: renewed).map(\.name) == ["repeated"])
+    }
+
+    @Test("records without a number are told apart by time, slot and values, without a time by contact and ordinal")
+    func cuffs() async throws {
+        let harness = try await Harness()
+        let timed = [
+            Build.pressure(120, "2026-11-21T08:00:00", user: 1), Build.pressure(120, "2026-11-21T08:00:00", user: 2),
+        ]
+        #expect(try await harness.contact(timed).map(\.name) == ["new", "new"])
+        #expect(try await harness.contact(timed, at: "2026-11-22T00:00:00Z").map(\.name) == ["repeated", "repeated"])
+        let untimed = [Build.pressure(120, nil, ordinal: 0), Build.pressure(120, nil, ordinal: 1)]
+        #expect(try await harness.contact(untimed).map(\.name) == ["new", "new"])
+        #expect(try await harness.contact(untimed).map(\.name) == ["repeated", "repeated"])
+        #expect(try await harness.contact(untimed, at: "2026-11-22T00:00:00Z").map(\.name) == ["new", "new"])
+        let reception = try await harness.all().filter { $0.time.basis == .reception }
+        #expect(Set(reception.map(\.time.instant)) == [Build.instant("2026-11-21T10:00:00Z")])
+    }
+
+    @Test("promise 6: NaN never becomes a number")
+    func notANumber() async throws {
+        let harness = try await Harness()
+        try await harness.contact([Build.glucose(1, "2026-11-21T08:00:00", nil), Build.pressure(120, "2026-11-21T08:00:00")])
+        for reading in try await harness.all() {
+            switch reading.record.value {
+            case .glucose(let glucose): #expect(glucose.concentration?.number == .notANumber)
+            case .bloodPressure(let pressure): #expect(pressure.meanArterial.number == .notANumber)
+            }
+        }
+        #expect(try await harness.store.groupsWaiting().map(\.resource) == [.bloodPressure])
+    }
+
+    @Test("promise 5: one bad frame never stops a transfer, and its octets are kept")
+    func malformed() async throws {
+        let harness = try await Harness()
+        let bad = Frame(format: .init(characteristic: 0x2A18), payload: [7, 7, 7, 7], receivedAt: Instant(seconds: 1), ordinal: 1)
+        let outcomes = try await harness.contact([Build.glucose(1, "2026-11-21T08:00:00"), bad, Build.glucose(2, "2026-11-21T08:01:00")])
+        #expect(outcomes.map(\.name) == ["new", "malformed", "new"])
+        #expect(try await harness.store.statistics().malformedFrames == 1)
+    }
+
+    @Test("promise 7: a device's time stays as sent, and a reading's time stays when the clock is found wrong later")
+    func timeStays() async throws {
+        let harness = try await Harness()
+        let frame = Build.glucose(5, "2026-11-21T09:30:00")
+        try await harness.contact([frame])
+        let before = try await harness.all()
+        let clock = ClockReading(
+            deviceTime: Build.wall("2026-11-21T13:00:00"), readAt: Build.instant("2026-11-21T10:00:00Z"))
+        #expect(try await harness.contact([frame, Build.glucose(6, "2026-11-21T12:30:00")], clock: clock).map(\.name) == ["repeated", "new"])
+        let after = try await harness.all()
+        #expect(after.contains(before[0]))
+        #expect(after.first { $0.record.sequence == 6 }?.time.instant == Build.instant("2026-11-21T09:30:00Z"))
+        // The next contact cannot read the clock: the epoch's difference still holds.
+        try await harness.contact([Build.glucose(7, "2026-11-21T12:40:00")], at: "2026-11-21T10:30:00Z")
+        #expect(try await harness.all().first { $0.record.sequence == 7 }?.time.instant == Build.instant("2026-11-21T09:40:00Z"))
+    }
+
+    @Test("the order of numbers tells the two passes of a repeated hour apart")
+    func repeatedHour() async throws {
+        let harness = try await Harness()
+        try await harness.contact([
+            Build.glucose(1, "2026-10-25T02:40:00"), Build.glucose(2, "2026-10-25T02:20:00"),
+            Build.glucose(3, "2026-10-25T03:20:00"),
+        ])
+        #expect(try await harness.all().reversed().map { $0.time.instant?.description } == [
+            "2026-10-25T00:40:00Z", "2026-10-25T01:20:00Z", "2026-10-25T02:20:00Z",
+        ])
+    }
+
+    @Test("two addresses with one serial number and model are one device, and a re-read under either is a no-op")
+    func joinedAddresses() async throws {
+        let harness = try await Harness()
+        let (first, second) = (Build.device(1, serial: "S1"), Build.device(2, serial: "S1"))
+        try await harness.contact([Build.glucose(1, "2026-11-21T08:00:00")], device: first)
+        #expect(try await harness.contact([Build.glucose(1, "2026-11-21T08:00:00")], device: second).map(\.name) == ["repeated"])
+        // Stored under an address before its serial was known.
+        let early = [Build.glucose(2, "2026-11-21T08:01:00"), Build.glucose(3, "2026-11-21T08:02:00")]
+        try await harness.contact(early, device: Build.device(3))
+        #expect(try await harness.store.devices().count == 2)
+        #expect(try await harness.contact(early, device: Build.device(3, serial: "S1")).map(\.name) == ["repeated", "repeated"])
+        let devices = try await harness.store.devices()
+        #expect(devices.count == 1)
+        #expect(devices[0].readings == 3)
+        #expect(devices[0].addresses.count == 3)
+        #expect(devices[0].lastRecord?.sequence == 3)
+        #expect(try await harness.store.verify().isEmpty)
+    }
+
+    @Test("a device keeps its battery, clock, last record and pairing")
+    func deviceList() async throws {
+        let harness = try await Harness()
+        for (day, difference) in [(1, 300), (11, 309)] {
+            let readAt = Build.instant("2026-11-\(day < 10 ? "0" : "")\(day)T09:00:00Z")
+            let clock = ClockReading(
+                deviceTime: WallTime(secondsSinceEpoch: readAt.seconds + 3600 + Int64(difference)), readAt: readAt)
+            try await harness.contact([Build.glucose(UInt16(day), "2026-11-01T08:00:00")], at: readAt.description, clock: clock)
+        }
+        try await harness.store.setPairing(of: Build.device(), isPaired: true, isProven: true)
+        let device = try #require(await harness.store.devices().first)
+        #expect(device.isPaired && device.isProven)
+        #expect(device.batteryPercent == 80)
+        #expect(device.clock?.differenceSeconds == 309)
+        #expect(abs((device.driftPartsPerMillion ?? 0) - 10.4) < 0.1)
+        #expect(device.lastRecord?.sequence == 11)
+    }
+
+    @Test("frames an older decoder could not read are read again")
+    func redecoding() async throws {
+        let directory = Harness.newDirectory()
+        let frames = [Build.glucose(1, "2026-11-21T08:00:00"), Build.context(1, meal: 1), Build.glucose(2, "2026-11-21T08:01:00")]
+        do {
+            let old = try await Harness.open(directory, decoder: TestDecoder(knowsNothing: true))
+            let contact = try await old.beginContact(
+                with: Build.device(), at: Instant(seconds: 1_795_000_000), clock: nil, batteryPercent: nil)
+            #expect(try await old.append(frames, of: contact).map(\.name) == ["malformed", "malformed", "malformed"])
+            try old.close()
+        }
+        let harness = try await Harness(directory)
+        let result = try await harness.store.redecode()
+        #expect(result.newReadings == 2)
+        #expect(Set(try await harness.all().map { $0.context?.meal }) == ["preprandial", nil])
+        #expect(try await harness.store.redecode() == RedecodingResult())
+        #expect(try await harness.store.verify().isEmpty)
+        #expect(try await harness.store.statistics().frames == 3)
+    }
+
+    @Test("listeners hear of readings as they are committed")
+    func listening() async throws {
+        let harness = try await Harness()
+        var heard = harness.store.committedReadings().makeAsyncIterator()
+        let outcomes = try await harness.contact([Build.glucose(1, "2026-11-21T08:00:00"), Build.glucose(2, "2026-11-21T08:01:00")])
+        #expect(await heard.next() == outcomes.compactMap(\.changedReading))
+    }
+}

@@ -1,0 +1,190 @@
+import Foundation
+import HealthReadings
+import ReadingStore
+import Testing
+import VitalClient
+
+@testable import ReadingSync
+
+@Suite("Conversion at the sink")
+struct ConversionTests {
+    /// Foundation's decimal arithmetic (38 digits, banker's rounding): the model that is not ours.
+    private static func model(_ value: ExactDecimal, times factor: String, dividing: Bool, places: Int) -> Decimal? {
+        guard let number = Decimal(string: value.description), let factor = Decimal(string: factor) else { return nil }
+        var (exact, rounded) = (dividing ? number / factor : number * factor, Decimal())
+        NSDecimalRound(&rounded, &exact, places, .bankers)
+        return rounded
+    }
+
+    private func glucose(_ value: ExactDecimal, _ unit: MeasurementUnit) throws -> QuantitySample {
+        let reading = Self.reading(
+            .glucose(GlucoseValue(concentration: Quantity(value, unit), sampleType: .capillaryWholeBlood)))
+        guard
+            case .glucose(let sample) = try SampleConversion().sample(
+                of: reading, provider: "accuchek_ble", at: Self.time)
+        else { throw ConversionError(reason: "not glucose") }
+        return sample
+    }
+
+    private func pressure(_ value: BloodPressureValue) throws -> BloodPressureSample {
+        let reading = Self.reading(.bloodPressure(value))
+        guard
+            case .bloodPressure(let sample) = try SampleConversion().sample(
+                of: reading, provider: "omron_ble", at: Self.time)
+        else { throw ConversionError(reason: "no pressure") }
+        return sample
+    }
+
+    private static let time = Instant(seconds: 1_700_000_000)
+
+    private static func reading(_ value: RecordValue, device: DeviceDescription? = nil, excluded: Exclusion? = nil)
+        -> Reading
+    {
+        Reading(
+            id: ReadingID(high: 0x9f1c_0c8e, low: 10), record: Record(value: value),
+            device: device ?? DeviceDescription(address: nil), time: ResolvedTime(instant: time, basis: .corrected),
+            excluded: excluded, receivedAt: time)
+    }
+
+    @Test("mg/dL to mmol/L agrees with Foundation's decimals for every value a meter can show")
+    func everyMilligram() throws {
+        for value in 0...1000 {
+            let measured = ExactDecimal(significand: Int64(value))
+            let sample = try glucose(measured, .milligramsPerDecilitre)
+            #expect(
+                Decimal(string: sample.value.description)
+                    == Self.model(measured, times: "18.0156", dividing: true, places: 4))
+            #expect(sample.unit == .millimolesPerLitre)
+        }
+    }
+
+    @Test("conversions of any digits and precision agree with Foundation's decimals")
+    func property() throws {
+        let seed = UInt64.random(in: .min ... .max)
+        print("seed \(seed)")
+        var generator = SeededGenerator(seed: seed)
+        for _ in 0..<2000 {
+            let measured = ExactDecimal(
+                significand: Int64.random(in: -99_999...99_999, using: &generator),
+                exponent: .random(in: -6...2, using: &generator))
+            let molar = try glucose(measured, .milligramsPerDecilitre).value
+            #expect(
+                Decimal(string: molar.description) == Self.model(measured, times: "18.0156", dividing: true, places: 4))
+            let kept = try glucose(measured, .millimolesPerLitre).value
+            #expect(Decimal(string: kept.description) == Self.model(measured, times: "1", dividing: false, places: 4))
+            let value = BloodPressureValue(
+                systolic: Quantity(measured, .kilopascal), diastolic: Quantity(measured, .millimetresOfMercury),
+                meanArterial: Quantity(.notANumber, .kilopascal))
+            let sample = try pressure(value)
+            #expect(
+                Decimal(string: sample.systolic.value.description)
+                    == Self.model(measured, times: "7.500617", dividing: false, places: 2))
+            #expect(
+                Decimal(string: sample.diastolic.value.description)
+                    == Self.model(measured, times: "1", dividing: false, places: 2))
+        }
+    }
+
+    @Test(
+        "known values: 95 mg/dL is 5.2732 mmol/L, 5.5 mmol/L stays 5.5, 16.9 kPa is 126.76 mmHg, 127.0 keeps its digits"
+    )
+    func knownValues() throws {
+        #expect(try glucose(ExactDecimal(significand: 95), .milligramsPerDecilitre).value.description == "5.2732")
+        #expect(
+            try glucose(ExactDecimal(significand: 55, exponent: -1), .millimolesPerLitre).value.description == "5.5")
+        #expect(
+            try glucose(ExactDecimal(significand: 123_455, exponent: -5), .millimolesPerLitre).value.description
+                == "1.2346")
+        #expect(
+            try glucose(ExactDecimal(significand: 123_465, exponent: -5), .millimolesPerLitre).value.description
+                == "1.2346")
+        let value = BloodPressureValue(
+            systolic: Quantity(ExactDecimal(significand: 169, exponent: -1), .kilopascal),
+            diastolic: Quantity(ExactDecimal(significand: 105, exponent: -1), .kilopascal),
+            meanArterial: Quantity(ExactDecimal(significand: 126, exponent: -1), .kilopascal),
+            pulse: Quantity(ExactDecimal(significand: 690, exponent: -1), .beatsPerMinute))
+        let sample = try pressure(value)
+        #expect(sample.systolic.value.description == "126.76")
+        #expect(sample.diastolic.value.description == "78.76")
+        #expect(sample.pulse?.value.description == "69.0")
+        #expect(
+            sample.systolic.metadata == ["measured_value": "16.9", "measured_unit": "kPa", "measured_mean": "12.6"])
+        #expect(sample.diastolic.metadata == ["measured_value": "10.5", "measured_unit": "kPa"])
+        #expect(sample.pulse?.metadata == ["measured_value": "69.0", "measured_unit": "bpm"])
+        #expect(sample.systolic.source == .cuff && sample.pulse?.source == .cuff)
+    }
+
+    @Test("a sample carries the reading's id, its second and how it was taken")
+    func identity() throws {
+        let sample = try glucose(ExactDecimal(significand: 95), .milligramsPerDecilitre)
+        #expect(sample.id == "000000009f1c0c8e000000000000000a")
+        #expect(sample.startDate == Self.time && sample.endDate == Self.time)
+        #expect(sample.source == .fingerprick)
+        #expect(sample.metadata == ["measured_value": "95", "measured_unit": "mg/dL"])
+        let fluid = Self.reading(
+            .glucose(
+                GlucoseValue(
+                    concentration: Quantity(ExactDecimal(significand: 95), .milligramsPerDecilitre),
+                    sampleType: .interstitialFluid)))
+        guard
+            case .glucose(let scanned) = try SampleConversion().sample(
+                of: fluid, provider: "freestyle_libre_ble", at: Self.time)
+        else { return }
+        #expect(scanned.source == .manualScan)
+    }
+
+    @Test("a manual provider's samples name brand and model; a moved second keeps the original time")
+    func metadata() throws {
+        let value = RecordValue.glucose(
+            GlucoseValue(concentration: Quantity(ExactDecimal(significand: 95), .milligramsPerDecilitre)))
+        func metadata(_ device: DeviceDescription, _ provider: String, original: Instant? = nil) throws -> [String:
+            String]
+        {
+            let conversion = SampleConversion { $0 == "and_ua651" ? ModelName(brand: "A&D", model: "UA-651BLE") : nil }
+            guard
+                case .glucose(let sample) = try conversion.sample(
+                    of: Self.reading(value, device: device), provider: provider, at: Self.time, originalTime: original)
+            else { return [:] }
+            return sample.metadata.filter { !$0.key.hasPrefix("measured") }
+        }
+        let known = DeviceDescription(address: nil, model: "and_ua651", name: "A&D_UA-651BLE")
+        let unknown = DeviceDescription(address: nil, name: "Meter 9")
+        #expect(try metadata(known, "manual") == ["brand": "A&D", "model": "UA-651BLE"])
+        #expect(try metadata(unknown, "manual") == ["model": "Meter 9"])
+        #expect(try metadata(known, "omron_ble").isEmpty)
+        #expect(
+            try metadata(known, "omron_ble", original: Self.time.advanced(bySeconds: -1))
+                == ["original_time": "2023-11-14T22:13:19Z"])
+        #expect(try metadata(known, "omron_ble", original: Instant(microseconds: 1_700_000_000_250_000)).isEmpty)
+    }
+
+    @Test("promise 6: what is no number, no glucose or excluded is no sample")
+    func refused() {
+        let nan = Quantity(.notANumber, .millimetresOfMercury)
+        let fine = Quantity(ExactDecimal(significand: 80), .millimetresOfMercury)
+        for reading in [
+            Self.reading(.glucose(GlucoseValue(concentration: nil))),
+            Self.reading(.glucose(GlucoseValue(concentration: Quantity(.positiveInfinity, .milligramsPerDecilitre)))),
+            Self.reading(.glucose(GlucoseValue(concentration: Quantity(ExactDecimal(significand: 5), .kilopascal)))),
+            Self.reading(.bloodPressure(BloodPressureValue(systolic: nan, diastolic: fine, meanArterial: fine))),
+            Self.reading(.bloodPressure(BloodPressureValue(systolic: fine, diastolic: nan, meanArterial: fine))),
+            Self.reading(
+                .bloodPressure(BloodPressureValue(systolic: fine, diastolic: fine, meanArterial: fine)),
+                excluded: .controlSolution),
+        ] {
+            #expect(throws: ConversionError.self) {
+                try SampleConversion().sample(of: reading, provider: "manual", at: Self.time)
+            }
+        }
+    }
+
+    @Test("a pulse that is no number leaves the pressures what they are")
+    func pulse() throws {
+        let fine = Quantity(ExactDecimal(significand: 80), .millimetresOfMercury)
+        let sample = try pressure(
+            BloodPressureValue(
+                systolic: fine, diastolic: fine, meanArterial: Quantity(.notANumber, .millimetresOfMercury),
+                pulse: Quantity(.notANumber, .beatsPerMinute)))
+        #expect(sample.pulse == nil && sample.systolic.metadata["measured_mean"] == nil)
+    }
+}

@@ -1,0 +1,258 @@
+import Foundation
+import HealthReadings
+import Logging
+import ReadingStore
+import ScriptedServer
+import Synchronization
+import VitalClient
+
+@testable import ReadingSync
+
+/// Decodes the tests' own frames: kind, number, seconds, value; each a 64-bit big-endian word.
+struct TestDecoder: FrameDecoding {
+    static func frame(_ kind: ReadingKind, number: Int, seconds: Int64, value: Int64, ordinal: Int) -> Frame {
+        var payload: [UInt8] = [kind == .glucose ? 1 : 2]
+        for word in [Int64(number), seconds, value] {
+            for shift in stride(from: 56, through: 0, by: -8) {
+                payload.append(UInt8(truncatingIfNeeded: word >> Int64(shift)))
+            }
+        }
+        return Frame(
+            format: FrameFormat(rawValue: 0x1_0000), payload: payload, receivedAt: Instant(seconds: seconds + 60),
+            ordinal: ordinal)
+    }
+
+    func decode(_ frame: Frame, model: String?) -> DecodedFrame {
+        let words = (0..<3).map { index in
+            frame.payload[(1 + 8 * index)..<(9 + 8 * index)].reduce(Int64(0)) { $0 << 8 | Int64($1) }
+        }
+        let number = ExactDecimal(significand: words[2])
+        let value: RecordValue =
+            frame.payload[0] == 1
+            ? .glucose(
+                GlucoseValue(
+                    concentration: Quantity(number, .milligramsPerDecilitre), sampleType: .capillaryWholeBlood,
+                    sampleLocation: .finger))
+            : .bloodPressure(
+                BloodPressureValue(
+                    systolic: Quantity(number, .millimetresOfMercury),
+                    diastolic: Quantity(ExactDecimal(significand: 80), .millimetresOfMercury),
+                    meanArterial: Quantity(.notANumber, .millimetresOfMercury)))
+        return .record(
+            Record(value: value, sequence: UInt16(words[0]), baseTime: WallTime(secondsSinceEpoch: words[1])))
+    }
+}
+
+/// A store in a folder of its own.
+struct Fixture: Sendable {
+    static let user = "white_bear"
+    static let start: Int64 = 1_700_000_000
+
+    let store: ReadingStore
+    let folder: String
+
+    static func with<Result: Sendable>(_ body: @Sendable (Fixture) async throws -> Result) async throws -> Result {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "sync-\(UUID().uuidString)").path
+        let store = try await ReadingStore.open(
+            directory: folder, decoder: TestDecoder(), clientUserID: user, timeZone: "UTC", logger: quiet,
+            now: { Instant(seconds: start + 100_000_000) })
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let result = try await body(Fixture(store: store, folder: folder))
+        try store.close()
+        return result
+    }
+
+    static let quiet = Logger(label: "quiet") { _ in SwiftLogNoOpLogHandler() }
+
+    /// Stores readings of one device, one a minute, numbered from `first`.
+    func read(
+        _ count: Int, from first: Int = 1, kind: ReadingKind = .glucose, device: UInt64 = 1,
+        provider: String = "accuchek_ble",
+        value: (Int) -> Int64 = { Int64(80 + $0 % 100) }
+    ) async throws {
+        let description = DeviceDescription(
+            address: DeviceAddress(bits: 0xC000_0000_0000 + device, kind: .random), provider: provider)
+        let contact = try await store.beginContact(
+            with: description, at: Instant(seconds: Self.start + 90_000_000), clock: nil, batteryPercent: nil)
+        let frames = (0..<count).map { index in
+            TestDecoder.frame(
+                kind, number: first + index, seconds: Self.start + Int64(first + index) * 60,
+                value: value(first + index),
+                ordinal: index)
+        }
+        _ = try await store.append(frames, of: contact)
+        try await store.endContact(contact, ContactSummary(isComplete: true, received: count))
+    }
+
+    var waiting: Int {
+        get async throws { try await store.groupsWaiting().reduce(0) { $0 + $1.count } }
+    }
+
+    var person: StoreUser {
+        get async throws { try await store.currentUser() }
+    }
+}
+
+/// A client of a server at this address.
+func api(_ baseURL: String, key: String = "sk_eu_0123456789abcdef", call: Duration = .seconds(5)) throws -> VitalAPI {
+    VitalAPI(
+        server: try VitalServer(baseURL: baseURL), credentials: .apiKey(Secret(key)), limits: .init(call: call),
+        recorder: DirectoryRequestRecorder.fromEnvironment(), logger: Fixture.quiet)
+}
+
+/// A clock that stands until it is moved; it tells how long its sleepers want to sleep.
+final class ManualClock: Sendable {
+    private struct Sleeper {
+        var due: Duration
+        var continuation: CheckedContinuation<Void, any Error>
+    }
+
+    private struct State {
+        var uptime: Duration = .zero
+        var sleepers: [Int: Sleeper] = [:]
+        var next = 0
+        var slept: [Duration] = []
+    }
+
+    private let state = Mutex(State())
+
+    var syncClock: SyncClock {
+        var clock = SyncClock.system
+        clock.now = { Instant(seconds: Fixture.start + 100_000_000).advanced(by: self.state.withLock { $0.uptime }) }
+        clock.uptime = { self.state.withLock { $0.uptime } }
+        clock.sleep = { try await self.sleep($0) }
+        return clock
+    }
+
+    /// What was asked for, in order.
+    var slept: [Duration] { state.withLock { $0.slept } }
+
+    /// Waits until that many sleeps were asked for.
+    func waitForSleeps(_ count: Int) async throws {
+        for _ in 0..<2000 {
+            if slept.count >= count { return }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+
+    func advance(by duration: Duration) {
+        let due = state.withLock { state in
+            state.uptime += duration
+            let due = state.sleepers.filter { $0.value.due <= state.uptime }
+            for number in due.keys { state.sleepers[number] = nil }
+            return due.values.map(\.continuation)
+        }
+        for continuation in due { continuation.resume() }
+    }
+
+    private func sleep(_ duration: Duration) async throws {
+        let number = state.withLock { state in
+            state.next += 1
+            state.slept.append(duration)
+            return state.next
+        }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+                let isCancelled = state.withLock { state in
+                    guard !Task.isCancelled else { return true }
+                    state.sleepers[number] = Sleeper(due: state.uptime + duration, continuation: continuation)
+                    return false
+                }
+                if isCancelled { continuation.resume(throwing: CancellationError()) }
+            }
+        } onCancel: {
+            state.withLock { $0.sleepers.removeValue(forKey: number) }?.continuation.resume(
+                throwing: CancellationError())
+        }
+    }
+}
+
+/// What a scripted Vital server holds; a test changes it as it goes.
+final class VitalScript: Sendable {
+    struct State: Sendable {
+        var sources: [String: String] = [:]
+        var connectedOn = "2026-01-01T00:00:00Z"
+        /// Answers of the next calls of a kind, before the server behaves.
+        var next: [ScriptedAnswer] = []
+        var nextCreate: [ScriptedAnswer] = []
+        var nextUser: [ScriptedAnswer] = []
+        var nextList: [ScriptedAnswer] = []
+        /// Decides about a post by its body; nil: taken.
+        var judge: (@Sendable (String) -> ScriptedAnswer?)?
+        /// Ids of samples taken, in order of arrival.
+        var taken: [String] = []
+        var posts: [Int] = []
+        var created: [String] = []
+        var lists = 0
+        var userID = "u-1"
+    }
+
+    let state: Mutex<State>
+
+    init(connected: [String] = ["accuchek_ble", "omron_ble"]) {
+        state = Mutex(State(sources: Dictionary(uniqueKeysWithValues: connected.map { ($0, "connected") })))
+    }
+
+    func change(_ change: (inout State) -> Void) { state.withLock { change(&$0) } }
+    var now: State { state.withLock { $0 } }
+
+    func answer(_ request: ReceivedRequest) -> ScriptedAnswer {
+        let text = request.text
+        return state.withLock { state in
+            let path = request.path.split(separator: "/").map(String.init)
+            func pop(_ list: inout [ScriptedAnswer]) -> ScriptedAnswer? { list.isEmpty ? nil : list.removeFirst() }
+            switch (request.method, path.count > 1 ? path[1] : "", path.count > 2 ? path[2] : "") {
+            case ("POST", "user", _):
+                return pop(&state.nextUser)
+                    ?? .json(200, #"{"user_id":"\#(state.userID)","client_user_id":"white_bear"}"#)
+            case ("GET", "user", "providers"):
+                state.lists += 1
+                if let answer = pop(&state.nextList) { return answer }
+                guard path.last == state.userID else { return .json(404, #"{"detail":"User not found"}"#) }
+                let list = state.sources.map { slug, status in
+                    #"{"name":"n","slug":"\#(slug)","logo":"","created_on":"\#(state.connectedOn)","status":"\#(status)"}"#
+                }
+                return .json(200, #"{"providers":[\#(list.joined(separator: ","))]}"#)
+            case ("POST", "link", _):
+                if let answer = pop(&state.nextCreate) { return answer }
+                let slug = path.last ?? ""
+                state.created.append(slug)
+                guard state.sources[slug] == nil else { return .json(409, #"{"detail":"already connected"}"#) }
+                state.sources[slug] = "connected"
+                return .json(200, #"{"success":true}"#)
+            case ("DELETE", "user", _):
+                state.sources[path.last ?? ""] = nil
+                return .json(200, #"{"success":true}"#)
+            case ("POST", "timeseries", _):
+                let ids = text.matches(of: /[\[,]\{"(?:systolic":\{")?id":"([0-9a-f]{32})"/).map { String($0.1) }
+                state.posts.append(ids.count)
+                if let answer = pop(&state.next) { return answer }
+                let provider = text.firstMatch(of: /"provider":"([a-z_]+)"/).map { String($0.1) } ?? ""
+                guard path.count > 2, path[2] == state.userID, state.sources[provider] == "connected" else {
+                    let detail =
+                        #"{"error_type":"SOURCE_NOT_CONNECTED","error_message":"\#(provider) is not connected"}"#
+                    return .json(400, #"{"detail":\#(detail)}"#)
+                }
+                if let answer = state.judge?(text) { return answer }
+                state.taken += ids
+                return .ok
+            default: return .json(404, #"{"detail":"Not Found"}"#)
+            }
+        }
+    }
+}
+
+/// A generator whose numbers a seed decides (SplitMix64), so that a failure can be repeated.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ (mixed >> 31)
+    }
+}

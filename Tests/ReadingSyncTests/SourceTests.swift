@@ -1,0 +1,176 @@
+import HealthReadings
+import ReadingStore
+import ScriptedServer
+import Testing
+import VitalClient
+
+@testable import ReadingSync
+
+@Suite("Connected sources")
+struct SourceTests {
+    /// A keeper beside a scripted server and a fresh store.
+    private func with(
+        _ script: VitalScript, policy: SourcePolicy = .create, clock: SyncClock = .system,
+        _ body: @Sendable (SourceKeeper, Fixture) async throws -> Void
+    ) async throws {
+        try await Fixture.with { fixture in
+            try await ScriptedServer.with({ script.answer($0) }) { server in
+                let keeper = SourceKeeper(
+                    store: fixture.store, api: try api(server.baseURL), policy: policy, clock: clock)
+                try await body(keeper, fixture)
+            }
+        }
+    }
+
+    private func fresh(_ keeper: SourceKeeper, _ fixture: Fixture) async throws -> Hold? {
+        try await keeper.decide("accuchek_ble", for: try await fixture.person, fresh: true).hold
+    }
+
+    /// Expects a decision made with what the server says now.
+    private func expect(
+        _ hold: Hold?, _ keeper: SourceKeeper, _ fixture: Fixture, at location: SourceLocation = #_sourceLocation
+    ) async throws {
+        let found = try await fresh(keeper, fixture)
+        #expect(found == hold, sourceLocation: location)
+    }
+
+    @Test("policy create: a missing source is connected once, and what the server lists is stored")
+    func create() async throws {
+        let script = VitalScript(connected: [])
+        try await with(script) { keeper, fixture in
+            try await expect(nil, keeper, fixture)
+            try await expect(nil, keeper, fixture)
+            #expect(script.now.created == ["accuchek_ble"])
+            let source = try await fixture.store.source(user: try await fixture.person.key, provider: "accuchek_ble")
+            #expect(source?.status == .connected && source?.wasCreatedOnce == true)
+            #expect(source?.connectedAt == Instant(rfc3339: "2026-01-01T00:00:00Z"))
+        }
+    }
+
+    @Test("policy require: a missing source holds no_source and is not connected")
+    func require() async throws {
+        let script = VitalScript(connected: [])
+        try await with(script, policy: .require) { keeper, fixture in
+            try await expect(.noSource, keeper, fixture)
+            #expect(script.now.created.isEmpty)
+            script.change { $0.sources["accuchek_ble"] = "connected" }
+            try await expect(nil, keeper, fixture)
+        }
+    }
+
+    @Test("a source that existed and is gone is revoked: never connected unasked, whether we or the owner made it")
+    func gone() async throws {
+        for before in [[], ["accuchek_ble"]] {
+            let script = VitalScript(connected: before)
+            try await with(script) { keeper, fixture in
+                try await expect(nil, keeper, fixture)
+                let created = script.now.created
+                script.change { $0.sources = [:] }
+                try await expect(.sourceRevoked, keeper, fixture)
+                try await expect(.sourceRevoked, keeper, fixture)
+                #expect(script.now.created == created)
+                // The owner connects it again at the server.
+                script.change {
+                    $0.sources = ["accuchek_ble": "connected"]
+                    $0.connectedOn = "2026-02-02T00:00:00Z"
+                }
+                try await expect(nil, keeper, fixture)
+            }
+        }
+    }
+
+    @Test(
+        "revoked here: held at once and for good, even where the server could not be told; connected again on request")
+    func revoke() async throws {
+        let script = VitalScript()
+        try await with(script) { keeper, fixture in
+            let person = try await fixture.person
+            try await expect(nil, keeper, fixture)
+            try await keeper.revoke("accuchek_ble", of: person)
+            #expect(script.now.sources["accuchek_ble"] == nil)
+            #expect(try await keeper.decide("accuchek_ble", for: person).hold == .sourceRevoked)
+            try await expect(.sourceRevoked, keeper, fixture)
+            // The server still lists the connection that was revoked: its answer to the deletion was lost.
+            script.change { $0.sources["accuchek_ble"] = "connected" }
+            try await expect(.sourceRevoked, keeper, fixture)
+            try await keeper.connect("accuchek_ble", for: person)
+            #expect(try await keeper.decide("accuchek_ble", for: person).hold == nil)
+            try await expect(nil, keeper, fixture)
+        }
+    }
+
+    @Test("paused and error hold with their reason; an unknown status holds as well; connected again ends it")
+    func status() async throws {
+        let script = VitalScript()
+        try await with(script) { keeper, fixture in
+            for (status, hold) in [
+                ("paused", Hold.sourcePaused), ("error", .sourceError), ("dormant", .sourceError), ("connected", nil),
+            ] {
+                script.change { $0.sources["accuchek_ble"] = status }
+                try await expect(hold, keeper, fixture)
+            }
+        }
+    }
+
+    @Test("the list is believed for five minutes and asked for again then")
+    func expiry() async throws {
+        let (script, clock) = (VitalScript(), ManualClock())
+        try await with(script, clock: clock.syncClock) { keeper, fixture in
+            let person = try await fixture.person
+            for _ in 0..<10 { #expect(try await keeper.decide("accuchek_ble", for: person).hold == nil) }
+            #expect(try await keeper.decide("omron_ble", for: person).hold == nil)
+            #expect(script.now.lists == 1)
+            script.change { $0.sources["accuchek_ble"] = "paused" }
+            clock.advance(by: .seconds(299))
+            #expect(try await keeper.decide("accuchek_ble", for: person).hold == nil)
+            clock.advance(by: .seconds(1))
+            #expect(try await keeper.decide("accuchek_ble", for: person).hold == .sourcePaused)
+            #expect(script.now.lists == 2)
+        }
+    }
+
+    @Test("a creation whose answer was lost is found in the list, or repeated")
+    func lostAnswer() async throws {
+        for arrives in [true, false] {
+            let script = VitalScript(connected: [])
+            script.change { $0.nextCreate = [.cut] }
+            try await with(script) { keeper, fixture in
+                await #expect(throws: VitalError.self) { try await fresh(keeper, fixture) }
+                if arrives { script.change { $0.sources["accuchek_ble"] = "connected" } }
+                try await expect(nil, keeper, fixture)
+                #expect(script.now.created == (arrives ? [] : ["accuchek_ble"]))
+            }
+        }
+    }
+
+    @Test("409 on creation is success; a refusal holds no_source with the server's words")
+    func creationAnswers() async throws {
+        let script = VitalScript(connected: [])
+        script.change { $0.nextCreate = [.json(422, #"{"detail":"no such provider"}"#), .json(409, "{}")] }
+        try await with(script) { keeper, fixture in
+            let person = try await fixture.person
+            let refused = try await keeper.decide("accuchek_ble", for: person, fresh: true)
+            #expect(refused == .init(hold: .noSource, reason: "no such provider"))
+            // 409 with a list that does not have it: held, not believed.
+            try await expect(.noSource, keeper, fixture)
+            script.change { $0.sources["accuchek_ble"] = "connected" }
+            try await expect(nil, keeper, fixture)
+        }
+    }
+
+    @Test("the server's user id is stored; a user the server has lost is made again, their sources stay revoked")
+    func user() async throws {
+        let script = VitalScript()
+        try await with(script) { keeper, fixture in
+            try await expect(nil, keeper, fixture)
+            #expect(try await fixture.person.serverUserID == "u-1")
+            script.change {
+                $0.userID = "u-2"
+                $0.sources = [:]
+            }
+            try await expect(.sourceRevoked, keeper, fixture)
+            #expect(try await fixture.person.serverUserID == "u-2")
+            #expect(script.now.created.isEmpty)
+        }
+    }
+}

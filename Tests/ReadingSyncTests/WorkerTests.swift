@@ -1,0 +1,354 @@
+import HealthReadings
+import Logging
+import ReadingStore
+import ScriptedServer
+import ServiceLifecycle
+import Synchronization
+import Testing
+import VitalClient
+
+@testable import ReadingSync
+
+@Suite("Outbox worker")
+struct WorkerTests {
+    /// A worker beside a scripted server and a fresh store.
+    private func with(
+        _ script: VitalScript = VitalScript(), policy: SourcePolicy = .create, clock: SyncClock = .system,
+        call: Duration = .seconds(5), _ change: (inout OutboxWorker.Options) -> Void = { _ in },
+        _ body: @Sendable (OutboxWorker, Fixture) async throws -> Void
+    ) async throws {
+        var options = OutboxWorker.Options()
+        options.backoff = Backoff(jitter: { 1 })
+        change(&options)
+        let given = options
+        try await Fixture.with { fixture in
+            try await ScriptedServer.with({ script.answer($0) }) { server in
+                let worker = OutboxWorker(
+                    store: fixture.store, api: try api(server.baseURL, call: call), policy: policy, options: given,
+                    clock: clock, logger: Fixture.quiet)
+                try await body(worker, fixture)
+            }
+        }
+    }
+
+    @Test("everything that waits is posted once, oldest first, in batches, and acknowledged")
+    func delivers() async throws {
+        let script = VitalScript()
+        try await with(script, { $0.batchLimit = 40 }) { worker, fixture in
+            try await fixture.read(100)
+            try await fixture.read(7, kind: .bloodPressure, device: 2, provider: "omron_ble")
+            let report = await worker.syncOnce()
+            #expect(report == SyncReport(delivered: 107))
+            #expect(try await fixture.waiting == 0)
+            #expect(Set(script.now.taken).count == 107 && script.now.taken.count == 107)
+            #expect(script.now.posts == [40, 40, 20, 7])
+            let again = await worker.syncOnce()
+            #expect(again == SyncReport())
+            #expect(script.now.posts.count == 4)
+        }
+    }
+
+    @Test("events tell each reading's way: source checked, posted, acknowledged; and the state of each resource")
+    func events() async throws {
+        try await with { worker, fixture in
+            try await fixture.read(2)
+            let target = SyncTarget(user: try await fixture.person.key, resource: .glucose, provider: "accuchek_ble")
+            let stream = worker.events()
+            _ = await worker.syncOnce()
+            var events: [SyncEvent] = []
+            for await event in stream {
+                events.append(event)
+                if event == .syncingCompleted { break }
+            }
+            guard events.count == 7, case .readings(let ids, .sourceChecked) = events[2] else {
+                Issue.record("\(events)")
+                return
+            }
+            #expect(ids.count == 2)
+            #expect(
+                events == [
+                    .nothingToSync(.bloodPressure), .syncing(target), .readings(ids, .sourceChecked),
+                    .readings(ids, .posted), .readings(ids, .acknowledged), .successSyncing(target, delivered: 2),
+                    .syncingCompleted,
+                ])
+        }
+    }
+
+    @Test(
+        "408, 429, 5xx, HTML, cut and slow connections keep everything and are tried again",
+        arguments: [
+            ScriptedAnswer.json(408, "{}"), .json(429, "{}", headers: ["Retry-After": "30"]), .json(500, "{}"),
+            .json(503, #"{"detail":"later"}"#), .other(200, "<html>", type: "text/html"),
+            .other(502, "<html>", type: "text/html"), .other(404, "<html>", type: "text/html"), .cut, .half(200, "{}"),
+            .late(.seconds(3), .ok), .json(307, "{}", headers: ["Location": "http://127.0.0.1:1/"]),
+        ])
+    func retried(answer: ScriptedAnswer) async throws {
+        let script = VitalScript()
+        script.change { $0.next = [answer] }
+        try await with(script, call: .milliseconds(1500)) { worker, fixture in
+            try await fixture.read(3)
+            let report = await worker.syncOnce()
+            #expect(report.delivered == 0 && report.refused == 0 && report.held.isEmpty)
+            #expect(report.failure?.isRetryable == true)
+            #expect(try await fixture.waiting == 3)
+            let status = await worker.status
+            #expect(status.failures == 1 && status.nextAttempt != nil)
+            #expect(await worker.syncOnce() == SyncReport(delivered: 3))
+            #expect(await worker.status.nextAttempt == nil)
+            #expect(Set(script.now.taken).count == 3)
+        }
+    }
+
+    @Test("a server that never answers is no answer: unreachable, kept")
+    func unreachable() async throws {
+        let port = try await ScriptedServer.with({ _ in .ok }) { $0.port }
+        try await Fixture.with { fixture in
+            try await fixture.read(3)
+            let worker = OutboxWorker(
+                store: fixture.store, api: try api("http://127.0.0.1:\(port)"), policy: .create, logger: Fixture.quiet)
+            let report = await worker.syncOnce()
+            #expect(report.failure?.code == "no_connection")
+            #expect(try await fixture.waiting == 3)
+        }
+    }
+
+    @Test("401 and 403 pause and say so; nothing is lost, and the next request delivers", arguments: [401, 403])
+    func paused(status: Int) async throws {
+        let script = VitalScript()
+        try await with(script) { worker, fixture in
+            try await fixture.read(2)
+            try await fixture.read(2, kind: .bloodPressure, device: 2, provider: "omron_ble")
+            script.change { state in
+                let refusal = ScriptedAnswer.json(status, #"{"detail":"Invalid key"}"#)
+                state.nextUser = [refusal]
+            }
+            let stream = worker.events()
+            let report = await worker.syncOnce()
+            #expect(report.failure?.code == (status == 401 ? "authentication_failed" : "forbidden"))
+            #expect(report.failure?.isRetryable == false)
+            #expect(script.now.posts.isEmpty)
+            var isSaid = false
+            for await event in stream {
+                if case .paused(let failure) = event { isSaid = failure == report.failure }
+                if isSaid { break }
+            }
+            #expect(isSaid)
+            #expect(await worker.syncOnce().delivered == 4)
+        }
+    }
+
+    @Test("413 halves until it fits, and remembers what fits")
+    func tooLarge() async throws {
+        let script = VitalScript()
+        script.change { state in
+            state.judge = { text in
+                text.split(separator: #""id":"#).count > 8 ? .other(413, "<html>", type: "text/html") : nil
+            }
+        }
+        try await with(script, { $0.batchLimit = 50 }) { worker, fixture in
+            try await fixture.read(100)
+            #expect(await worker.syncOnce() == SyncReport(delivered: 100))
+            #expect(Set(script.now.taken).count == 100 && script.now.taken.count == 100)
+            #expect(script.now.posts.filter { $0 > 7 }.count < 10)
+        }
+    }
+
+    @Test(
+        "400 and 422 bisect until the refused reading stands alone: set aside with the server's words, the rest arrive",
+        arguments: [400, 422])
+    func bisects(status: Int) async throws {
+        let script = VitalScript()
+        script.change { state in
+            state.judge = { text in
+                let isBad = text.contains(#""measured_value":"666""#) || text.contains(#""measured_value":"667""#)
+                let detail = #"[{"loc":["body","data",0,"value"],"msg":"too high","type":"value_error"}]"#
+                return isBad ? .json(status, #"{"detail":\#(detail)}"#) : nil
+            }
+        }
+        try await with(script) { worker, fixture in
+            try await fixture.read(100, value: { $0 == 13 ? 666 : $0 == 14 ? 667 : 90 })
+            let report = await worker.syncOnce()
+            #expect(report == SyncReport(delivered: 98, refused: 2))
+            #expect(Set(script.now.taken).count == 98)
+            #expect(try await fixture.waiting == 0)
+            let refused = try await fixture.store.refused()
+            #expect(refused.map(\.serverSaid) == ["body.data.0.value: too high", "body.data.0.value: too high"])
+            #expect(script.now.posts.count < 30)
+        }
+    }
+
+    @Test("a refusal of the envelope sets nothing aside")
+    func envelope() async throws {
+        let script = VitalScript()
+        let detail = #"[{"loc":["body","time_zone"],"msg":"unknown zone","type":"value_error"}]"#
+        script.change { $0.judge = { _ in .json(422, #"{"detail":\#(detail)}"#) } }
+        try await with(script) { worker, fixture in
+            try await fixture.read(100)
+            let report = await worker.syncOnce()
+            #expect(report.failure?.code == "validation_failed" && report.refused == 0)
+            #expect(script.now.posts == [100])
+            #expect(try await fixture.waiting == 100)
+        }
+    }
+
+    @Test("a refused source is checked once more, then its readings are held and the other sources' go on")
+    func refusal() async throws {
+        let script = VitalScript()
+        try await with(script) { worker, fixture in
+            try await fixture.read(3)
+            #expect(await worker.syncOnce().delivered == 3)
+            try await fixture.read(3, from: 10)
+            try await fixture.read(2, kind: .bloodPressure, device: 2, provider: "omron_ble")
+            // The owner removes the source at the server; our list of sources is still believed.
+            script.change { $0.sources["accuchek_ble"] = nil }
+            let lists = script.now.lists
+            let report = await worker.syncOnce()
+            #expect(report.delivered == 2 && report.failure == nil)
+            #expect(report.held.map(\.hold) == [.sourceRevoked] && report.held.map(\.count) == [3])
+            #expect(script.now.lists == lists + 1)
+            #expect(script.now.created.isEmpty)
+            #expect(try await fixture.waiting == 3)
+        }
+    }
+
+    @Test(
+        "a source that is listed and refused all the same is held after one more try", arguments: [402, 403, 404, 410])
+    func contradiction(status: Int) async throws {
+        let (script, clock) = (VitalScript(), ManualClock())
+        script.change { $0.judge = { _ in .json(status, #"{"detail":"not for you"}"#) } }
+        try await with(script, clock: clock.syncClock) { worker, fixture in
+            try await fixture.read(3)
+            let report = await worker.syncOnce()
+            #expect(report.held.map(\.hold) == [.sourceError] && report.held.first?.reason == "not for you")
+            #expect(script.now.posts == [3, 3])
+            #expect(await worker.syncOnce().held.count == 1)
+            #expect(script.now.posts == [3, 3])
+            script.change { $0.judge = nil }
+            clock.advance(by: .seconds(301))
+            #expect(await worker.syncOnce().delivered == 3)
+        }
+    }
+
+    @Test("promise 9: without a connected source nothing is sent and nothing is lost")
+    func noSource() async throws {
+        let script = VitalScript(connected: [])
+        try await with(script, policy: .require) { worker, fixture in
+            try await fixture.read(5)
+            let report = await worker.syncOnce()
+            #expect(report.held.map(\.hold) == [.noSource] && report.held.map(\.count) == [5])
+            #expect(script.now.posts.isEmpty && script.now.created.isEmpty)
+            #expect(try await fixture.waiting == 5)
+            #expect(try await fixture.store.groupsWaiting().map(\.held) == [.noSource])
+            try await worker.sources.connect("accuchek_ble", for: try await fixture.person)
+            #expect(await worker.syncOnce() == SyncReport(delivered: 5))
+        }
+    }
+
+    @Test("the service delivers what is stored while it runs, and ends at once when asked to")
+    func service() async throws {
+        let script = VitalScript()
+        try await with(script) { worker, fixture in
+            let group = ServiceGroup(services: [worker], logger: Fixture.quiet)
+            let running = Task { try await group.run() }
+            try await fixture.read(3)
+            for _ in 0..<400 where script.now.taken.count < 3 { try await Task.sleep(for: .milliseconds(10)) }
+            #expect(script.now.taken.count == 3)
+            try await fixture.read(2, from: 10)
+            for _ in 0..<400 where script.now.taken.count < 5 { try await Task.sleep(for: .milliseconds(10)) }
+            #expect(script.now.taken.count == 5)
+            let begun = ContinuousClock.now
+            await group.triggerGracefulShutdown()
+            try await running.value
+            #expect(ContinuousClock.now - begun < .seconds(2))
+        }
+    }
+
+    @Test("a shutdown in the middle of a slow post loses nothing")
+    func shutdownWhilePosting() async throws {
+        let script = VitalScript()
+        script.change { $0.next = [.late(.seconds(4), .ok)] }
+        try await with(script) { worker, fixture in
+            try await fixture.read(3)
+            let group = ServiceGroup(services: [worker], logger: Fixture.quiet)
+            let running = Task { try await group.run() }
+            for _ in 0..<400 where script.now.posts.isEmpty { try await Task.sleep(for: .milliseconds(10)) }
+            let begun = ContinuousClock.now
+            await group.triggerGracefulShutdown()
+            try await running.value
+            #expect(ContinuousClock.now - begun < .seconds(2))
+            #expect(try await fixture.waiting == 3)
+            #expect(await worker.syncOnce().delivered == 3)
+        }
+    }
+
+    @Test("an offline gateway wakes once a backoff step, new readings or not; Retry-After sets the step")
+    func backoffSteps() async throws {
+        let (script, clock) = (VitalScript(), ManualClock())
+        script.change {
+            let failing = Array(repeating: ScriptedAnswer.json(500, "{}"), count: 4)
+            $0.next = failing + [.json(429, "{}", headers: ["Retry-After": "600"])]
+        }
+        try await with(script, clock: clock.syncClock) { worker, fixture in
+            try await fixture.read(1)
+            let running = Task { try await worker.run() }
+            for (attempt, wait) in [2.0, 4, 8, 16, 600 + 3.2].enumerated() {
+                try await clock.waitForSleeps(attempt + 1)
+                #expect(script.now.posts.count == attempt + 1)
+                let asked = try #require(clock.slept.last) / .seconds(1)
+                #expect(abs(asked - wait) < 0.01)
+                try await fixture.read(1, from: 100 + attempt)
+                worker.wake()
+                clock.advance(by: .seconds(wait - 0.5))
+                try await Task.sleep(for: .milliseconds(50))
+                #expect(script.now.posts.count == attempt + 1)
+                clock.advance(by: .seconds(0.5))
+            }
+            for _ in 0..<400 where script.now.taken.count < 6 { try await Task.sleep(for: .milliseconds(10)) }
+            #expect(Set(script.now.taken).count == 6)
+            running.cancel()
+            try await running.value
+        }
+    }
+
+    @Test("two requests at the same time post nothing twice")
+    func concurrent() async throws {
+        let script = VitalScript()
+        try await with(script, { $0.batchLimit = 10 }) { worker, fixture in
+            try await fixture.read(100)
+            let delivered = await withTaskGroup(of: Int.self) { group in
+                for _ in 0..<5 { group.addTask { await worker.syncOnce().delivered } }
+                return await group.reduce(0, +)
+            }
+            #expect(delivered == 100 && script.now.taken.count == 100)
+        }
+    }
+
+    @Test("sync disabled: held, not sent; enabled again: delivered")
+    func disabled() async throws {
+        let script = VitalScript()
+        try await with(script) { worker, fixture in
+            try await fixture.read(4)
+            try await fixture.store.setSyncEnabled(false)
+            #expect(await worker.syncOnce().held.map(\.hold) == [.syncDisabled])
+            #expect(script.now.posts.isEmpty && script.now.lists == 0)
+            try await fixture.store.setSyncEnabled(true)
+            #expect(await worker.syncOnce().delivered == 4)
+        }
+    }
+
+    @Test("a store that cannot take the acknowledgement posts again: the same samples, nothing else")
+    func lostAcknowledgement() async throws {
+        let script = VitalScript()
+        try await with(script) { worker, fixture in
+            try await fixture.read(3)
+            let items = try await fixture.store.outboxBatch(
+                user: try await fixture.person.key, resource: .glucose, provider: "accuchek_ble", limit: 10)
+            #expect(await worker.syncOnce().delivered == 3)
+            // What a crash between the answer and the acknowledgement leaves behind.
+            for item in items { try await fixture.store.requeue(item.reading.id) }
+            #expect(await worker.syncOnce().delivered == 3)
+            let taken = script.now.taken
+            #expect(taken.count == 6 && Array(taken[..<3]) == Array(taken[3...]))
+        }
+    }
+}
