@@ -227,7 +227,8 @@ struct TransportTests {
             await group.triggerGracefulShutdown()
             try await running.value
         }
-        #expect(took < .seconds(3))
+        // One second of grace, and the rest for a machine under load; the client itself gives up after ten.
+        #expect(took < .seconds(8))
         _ = try await stalled.value
     }
 }
