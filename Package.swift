@@ -70,6 +70,7 @@ let package = Package(
                 "VitalClient", "ReadingSync", httpServer, lifecycle, logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "Yams", package: "Yams"),
             ],
             resources: [.embedInCode("Page/page.html"), .embedInCode("Page/page.js")]),

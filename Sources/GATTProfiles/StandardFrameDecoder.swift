@@ -2,8 +2,9 @@ import HealthReadings
 
 /// Decodes the values of the standard health characteristics, whatever the model.
 ///
-/// Glucose Measurement (2A18) and Blood Pressure Measurement (2A35) are records, Intermediate Cuff Pressure (2A36) is
-/// one that is never delivered, Glucose Measurement Context (2A34) is a context; nothing follows from others.
+/// Glucose Measurement (2A18) and Blood Pressure Measurement (2A35) are records, Glucose Measurement Context (2A34) is a
+/// context; nothing follows from others. Intermediate Cuff Pressure (2A36) is what the cuff holds while it measures, so
+/// it is no record: a pressure of the cuff can never become a person's.
 public struct StandardFrameDecoder: FrameDecoding {
     /// Makes a decoder.
     public init() {}
@@ -23,7 +24,8 @@ public struct StandardFrameDecoder: FrameDecoding {
             case BloodPressureMeasurement.assignedNumber:
                 return .record(try BloodPressureMeasurement(decoding: octets).record)
             case IntermediateCuffPressure.assignedNumber:
-                return .record(try IntermediateCuffPressure(decoding: octets).record)
+                _ = try IntermediateCuffPressure(decoding: octets)
+                return .nothing
             case GlucoseMeasurementContext.assignedNumber:
                 let value = try GlucoseMeasurementContext(decoding: octets)
                 return .glucoseContext(sequence: value.sequenceNumber, value.context)

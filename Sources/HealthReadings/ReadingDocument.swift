@@ -28,7 +28,7 @@ extension Record {
             .init("time_offset_minutes", .optional(timeOffsetMinutes)),
             .init("device_time", .optional(deviceTime?.description)),
             .init("time", .optional(time?.instant?.description)),
-            .init("time_basis", .optional(time?.basis.rawValue)),
+            .init("time_basis", .string((time?.basis ?? .unknown).rawValue)),
             .init("time_uncertainty_minutes", .optional(time?.uncertaintyMinutes)),
             .init("clock", time?.clock?.document ?? .null),
         ]
@@ -98,7 +98,7 @@ extension GlucoseContext {
                 .object(["seconds": .optional($0.seconds), "intensity_percent": .integer(Int64($0.intensityPercent))])
             } ?? .null,
             "medication": medication?.document ?? .null,
-            "hba1c": hba1c?.document ?? .null,
+            "hba1c": hba1c?.number.number.map(JSONValue.number) ?? .null,
         ])
     }
 }

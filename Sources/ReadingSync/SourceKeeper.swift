@@ -104,7 +104,8 @@ public actor SourceKeeper {
             .union(try await store.sources(user: user.key).map(\.provider))
         for provider in providers {
             guard try await stored(provider, user).status != .absent || isListed(provider, user) else { continue }
-            known[user.key]?.decisions[provider] = try await newDecision(provider, for: user)
+            let decision = try await newDecision(provider, for: user)
+            known[user.key]?.decisions[provider] = decision
         }
         return try await store.sources(user: user.key)
     }
@@ -121,7 +122,8 @@ public actor SourceKeeper {
         try await store.setSource(source, user: user.key)
         try await list(user)
         guard let listed = known[user.key]?.listed[provider] else { return }
-        known[user.key]?.decisions[provider] = try await note(listed, source, user)
+        let decision = try await note(listed, source, user)
+        known[user.key]?.decisions[provider] = decision
     }
 
     /// Disconnects a source because its owner says so: nothing is posted from this moment on, and the readings stay.

@@ -9,7 +9,7 @@ import Testing
         #expect(
             result.output == """
                 {"id":null,"kind":"glucose","device":null,"provider":null,"sequence":5,"base_time":"2026-11-20T12:30:00",\
-                "time_offset_minutes":60,"device_time":"2026-11-20T13:30:00","time":null,"time_basis":null,\
+                "time_offset_minutes":60,"device_time":"2026-11-20T13:30:00","time":null,"time_basis":"unknown",\
                 "time_uncertainty_minutes":null,"clock":null,"glucose":{"value":95,"unit":"mg/dL"},\
                 "sample_type":"capillary_whole_blood","sample_location":"finger","context":null,"user":null,"status":[],\
                 "excluded":null,"held":null}
@@ -36,8 +36,10 @@ import Testing
     func cuffPressure() throws {
         let result = try Tool.run(["decode", "2a36", "00 78 00 ff 07 ff 07", "--json"])
         #expect(result.status == 0)
-        let excluded = try Document(result.output)["excluded"]?.plain
-        #expect(excluded == "not_a_number" || excluded == "intermediate")
+        let document = try Document(result.output)
+        #expect(document["excluded"]?.plain == "intermediate")
+        #expect(document["cuff_pressure"]?.text == #"{"unit":"mmHg","value":120}"#)
+        #expect(document["blood_pressure"] == nil)
     }
 
     @Test("another characteristic is {characteristic, value}, and hex may be written as people write it")

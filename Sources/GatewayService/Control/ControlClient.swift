@@ -1,6 +1,7 @@
 import AsyncHTTPClient
 import Foundation
 import NIOCore
+import NIOHTTP1
 
 /// Asks a running gateway to do what a command wants.
 public struct ControlClient: Sendable {
@@ -35,6 +36,21 @@ public struct ControlClient: Sendable {
     ///
     /// - Throws: ``Problem`` as the gateway met it.
     public func run(_ request: OperationRequest, output: any OperationOutput) async throws {
+        do {
+            try await exchange(request, output)
+        } catch is HTTPParserError {
+            throw Self.gone
+        } catch is HTTPClientError {
+            throw Self.gone
+        } catch is IOError {
+            throw Self.gone
+        }
+    }
+
+    private static let gone = Problem(
+        "gateway_gone", .tryAgain, "the gateway stopped before it had answered", hint: "look at its log and try again")
+
+    private func exchange(_ request: OperationRequest, _ output: any OperationOutput) async throws {
         guard let url = Self.url(socket: path) else {
             throw Problem("control_socket_unusable", .ourFault, "the socket's path \(path) makes no URL")
         }
@@ -64,7 +80,7 @@ public struct ControlClient: Sendable {
                 line = []
             }
         }
-        throw Problem("gateway_gone", .tryAgain, "the gateway stopped before it had answered")
+        throw Self.gone
     }
 
     private static func url(socket path: String) -> String? {

@@ -38,6 +38,8 @@ struct Decode: AsyncParsableCommand {
         switch decoder.decode(frame, model: model) {
         case .malformed(let error): throw error
         case .record(let record): try print(record)
+        case .nothing where number == IntermediateCuffPressure.assignedNumber:
+            try print(IntermediateCuffPressure(decoding: octets))
         case .nothing, .glucoseContext:
             guard let value = try decoder.describe(characteristic: number, octets: octets) else {
                 throw Problem("unknown_characteristic", .usage, "the gateway makes nothing of \(uuid)")
@@ -48,6 +50,15 @@ struct Decode: AsyncParsableCommand {
                 Terminal.data("\(uuid): \(value.text)")
             }
         }
+    }
+
+    /// A pressure of the cuff: a reading's document with `cuff_pressure` where a person's pressure would be.
+    private func print(_ pressure: IntermediateCuffPressure) throws {
+        guard global.json, case .object(var members) = pressure.record.document() else { return try print(pressure.record) }
+        if let index = members.firstIndex(where: { $0.key == "blood_pressure" }) {
+            members[index] = .init("cuff_pressure", pressure.cuffPressure.document)
+        }
+        Terminal.data(JSONValue.object(members).text)
     }
 
     private func print(_ record: Record) throws {
