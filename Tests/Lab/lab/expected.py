@@ -62,12 +62,20 @@ def wall_clock(moment):
 def context_of(context):
     if context is None:
         return None
-    amount = lambda it: {"id": it[0], "value": number(it[1]), "unit": it[2]} if it else None
-    return {"carbohydrate": amount(context.carbohydrate), "meal": context.meal, "tester": context.tester,
+
+    def amount(intake, units):
+        """The profile's kg and L as people write them, by moving the decimal point."""
+        if intake is None:
+            return None
+        unit, places = units[intake[2]]
+        value = number(intake[1])
+        return {"id": intake[0], "value": None if value is None else value.scaleb(places), "unit": unit}
+
+    return {"carbohydrate": amount(context.carbohydrate, {"kg": ("g", 3)}), "meal": context.meal, "tester": context.tester,
             "health": context.health,
             "exercise": {"seconds": context.exercise[0], "intensity_percent": context.exercise[1]}
             if context.exercise else None,
-            "medication": amount(context.medication), "hba1c": number(context.hba1c)}
+            "medication": amount(context.medication, {"kg": ("mg", 6), "L": ("mL", 3)}), "hba1c": number(context.hba1c)}
 
 
 def glucose_excluded(record, sample_type):
@@ -95,7 +103,7 @@ def glucose(record, meter):
     sample_type = ("reserved" if record.type_number is not None else record.type) if has_value else None
     return {"sequence": record.sequence, "base_time": wall_clock(record.base), "time_offset_minutes": offset,
             "device_time": record.base + timedelta(minutes=offset or 0) if known else None,
-            "glucose": {"value": number(record.value), "unit": record.unit} if has_value else None,
+            "glucose": {"value": number(record.value), "unit": record.unit} if number(record.value) is not None else None,
             "sample_type": sample_type, "sample_location": record.location if has_value else None,
             "context": context_of(record.context), "status": sorted(record.status or (), key=wire.GLUCOSE_STATUS.index),
             "user": None, "excluded": glucose_excluded(record, sample_type)}

@@ -50,7 +50,7 @@ FIRST = [
     Glucose(117, at("2026-11-18T18:30:30"), "84", context=Context(medication=("intermediate_acting_insulin", "0.00002", "kg"))),
     Glucose(118, at("2026-11-18T23:30:00"), "127", offset=60, context_missing=True),
     Glucose(119, at("2026-11-19T07:05:00"), "301", offset=0, status=("result_too_high",), context=Context(meal="fasting", health="under_stress", tester="self")),
-    Glucose(120, at("2026-11-19T12:45:15"), "166", offset=0, status=("device_battery_low",), context=Context(extended=0x01, carbohydrate=("lunch", "0.0555", "kg"), meal="postprandial", tester="self", health="during_menses", exercise=(2700, 100), medication=("premixed_insulin", "0.0105", "L"), hba1c="5.9")),
+    Glucose(120, at("2026-11-19T12:45:15"), "166", offset=0, status=("device_battery_low",), context=Context(extended=0x01, carbohydrate=("lunch", "0.0555", "kg"), meal="postprandial", tester="self", health="during_menses", exercise=(2700, 100), medication=("pre_mixed_insulin", "0.0105", "L"), hba1c="5.9")),
     Glucose(121, at("2026-11-19T19:10:00"), "118", offset=0, context=Context(carbohydrate=("dinner", "0.07", "kg")), context_first=True),
     Glucose(122, at("2026-11-20T06:40:00"), "97", offset=0, context=Context(meal="fasting")),
 ]

@@ -21,7 +21,7 @@ TESTERS = {"self": 1, "health_care_professional": 2, "lab_test": 3, "not_availab
 HEALTHS = {"minor_health_issues": 1, "major_health_issues": 2, "during_menses": 3, "under_stress": 4,
            "no_health_issues": 5, "not_available": 15}
 MEDICATIONS = [None, "rapid_acting_insulin", "short_acting_insulin", "intermediate_acting_insulin",
-               "long_acting_insulin", "premixed_insulin"]
+               "long_acting_insulin", "pre_mixed_insulin"]
 CUFF_STATUS = {"body_movement": 1, "cuff_too_loose": 2, "irregular_pulse": 4, "pulse_rate_too_high": 8,
                "pulse_rate_too_low": 16, "improper_position": 32}
 
