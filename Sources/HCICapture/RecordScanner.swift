@@ -41,6 +41,8 @@ struct RecordScanner {
     struct Bookmark {
         var offset: UInt64
         var section: PcapNGSection
+        /// A pcapng section has its own byte order.
+        var isBigEndian: Bool
         var time: Int64
     }
 
@@ -103,13 +105,15 @@ struct RecordScanner {
     /// Takes up a scan of the same file elsewhere.
     mutating func resume(at bookmark: Bookmark) {
         offset = bookmark.offset
-        section = bookmark.section
+        (section, isBigEndian) = (bookmark.section, bookmark.isBigEndian)
         time = bookmark.time
         isFinished = false
     }
 
     /// Where the record last found begins, for ``resume(at:)``.
-    var bookmark: Bookmark { Bookmark(offset: recordOffset, section: section, time: time) }
+    var bookmark: Bookmark {
+        Bookmark(offset: recordOffset, section: section, isBigEndian: isBigEndian, time: time)
+    }
 
     /// Moves to the next record; false at the end, and after an error.
     @inline(__always)
