@@ -241,6 +241,7 @@ struct CaptureIndexTests {
             let (records, _) = allRecords(file)
             #expect(zip(records, records.dropFirst()).allSatisfy { $0.offset < $1.offset }, "seed \(seed)")
             guard let index = try? CaptureIndex(octets: file) else { continue }
+            if round % 5 == 0 { #expect(exerciseCapture(file) ?? -1 >= 0, "seed \(seed), round \(round)") }
             for entry in index.entries {
                 var cursor = try ConnectionCursor(entry, readSize: 4096)
                 var values = 0

@@ -401,6 +401,17 @@ struct ReplayTests {
         }
     }
 
+    @Test("a file that is no capture does not take the readings of the others with it")
+    func noCapture() async throws {
+        var builder = Builder()
+        builder.delivery(sequences: 1..<3)
+        try await replay(Array("no capture".utf8), builder.btsnoop()) { central in
+            let lines = await transcript(central)
+            #expect(lines.filter { $0.hasPrefix("value 2a18") }.count == 2)
+            #expect(lines.last?.contains("expected the head of a btsnoop") == true)
+        }
+    }
+
     @Test("a cancelled consumer is not held by a peripheral it left connected")
     func cancellation() async throws {
         var builder = Builder()
