@@ -59,7 +59,8 @@ struct ConnectionCursor {
         if !more.isEmpty, nextOfSeveral() { return .value }
         // Never past the last record: what is damaged behind it was told by the first pass.
         while scanner.recordOffset < lastOffset, try scanner.advance(), scanner.recordOffset <= lastOffset {
-            guard scanner.kind == RecordScanner.Kind.acl, scanner.adapter == adapter,
+            guard scanner.kind == RecordScanner.Kind.acl, scanner.adapter == adapter, scanner.start < scanner.end,
+                scanner.window.octets[scanner.start] == UInt8(truncatingIfNeeded: connection),
                 let head = ACLHead(scanner.window.octets, scanner.start..<scanner.end, direction: scanner.direction),
                 head.handle == connection
             else { continue }
