@@ -80,7 +80,7 @@ struct ConnectionEntry: Sendable {
     let begin: RecordScanner.Bookmark
     let start: Instant
     /// The last record that can be of it.
-    var lastOffset: UInt64 = .max
+    var lastOffset: UInt64 = 0
     var end: Instant
     /// A BR/EDR connection carries no ATT on the fixed channel.
     var isLowEnergy = true

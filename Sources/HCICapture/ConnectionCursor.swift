@@ -36,6 +36,9 @@ struct ConnectionCursor {
         (time, hostTime) = (entry.start.microseconds, entry.start.microseconds)
     }
 
+    /// Where the record begins that brought what was last found.
+    var recordOffset: UInt64 { scanner.recordOffset }
+
     /// The octets of the value or the write last found.
     func octets() -> [UInt8] {
         isBuffered ? Array(link.inbound.buffer[range]) : Array(scanner.window.octets[range])
@@ -54,8 +57,10 @@ struct ConnectionCursor {
     /// Moves to the connection's next value or write.
     mutating func advance() throws(CaptureError) -> Step {
         if !more.isEmpty, nextOfSeveral() { return .value }
-        while try scanner.advance(), scanner.recordOffset <= lastOffset {
-            guard scanner.kind == RecordScanner.Kind.acl, scanner.adapter == adapter,
+        // Never past the last record: what is damaged behind it was told by the first pass.
+        while scanner.recordOffset < lastOffset, try scanner.advance(), scanner.recordOffset <= lastOffset {
+            guard scanner.kind == RecordScanner.Kind.acl, scanner.adapter == adapter, scanner.start < scanner.end,
+                scanner.window.octets[scanner.start] == UInt8(truncatingIfNeeded: connection),
                 let head = ACLHead(scanner.window.octets, scanner.start..<scanner.end, direction: scanner.direction),
                 head.handle == connection
             else { continue }

@@ -47,7 +47,7 @@ struct IndexBuilder {
 
     /// Ends what is open, and gives the connections in which the peer spoke ATT.
     mutating func finish() -> [ConnectionEntry] {
-        for slot in links.indices { close(slot, at: .max) }
+        for slot in links.indices { close(slot, at: scanner.recordOffset) }
         var identities: [DeviceAddress: DeviceAddress] = [:]
         for entry in entries {
             if let address = entry.address, let identity = entry.identity { identities[address] = identity }

@@ -41,6 +41,8 @@ struct RecordScanner {
     struct Bookmark {
         var offset: UInt64
         var section: PcapNGSection
+        /// A pcapng section has its own byte order.
+        var isBigEndian: Bool
         var time: Int64
     }
 
@@ -103,13 +105,15 @@ struct RecordScanner {
     /// Takes up a scan of the same file elsewhere.
     mutating func resume(at bookmark: Bookmark) {
         offset = bookmark.offset
-        section = bookmark.section
+        (section, isBigEndian) = (bookmark.section, bookmark.isBigEndian)
         time = bookmark.time
         isFinished = false
     }
 
     /// Where the record last found begins, for ``resume(at:)``.
-    var bookmark: Bookmark { Bookmark(offset: recordOffset, section: section, time: time) }
+    var bookmark: Bookmark {
+        Bookmark(offset: recordOffset, section: section, isBigEndian: isBigEndian, time: time)
+    }
 
     /// Moves to the next record; false at the end, and after an error.
     @inline(__always)
@@ -189,7 +193,10 @@ extension RecordScanner {
                 at: offset + 4, expected: "a packet of at most \(Self.longestPacket) octets",
                 found: "a length of \(included)")
         }
-        try setTime(Int128(stamp) - Int128(Self.btsnoopEpoch), at: offset + 16)
+        // Modulo 2^64 each stamp has one time, so that the range check holds for the difference.
+        let microseconds = Int64(bitPattern: stamp &- Self.btsnoopEpoch)
+        guard Self.times.contains(microseconds) else { throw timeDamage(at: offset + 16) }
+        (time, hasTime) = (microseconds, true)
         (index, available) = try window.load(24 + included, at: offset)
         guard available == 24 + included else { throw cut(at: offset, "a record", 24 + included, available) }
         self.drops = drops
@@ -201,11 +208,13 @@ extension RecordScanner {
 
     @inline(__always)
     mutating func setTime(_ microseconds: Int128, at offset: UInt64) throws(CaptureError) {
-        guard let value = Int64(exactly: microseconds), Self.times.contains(value) else {
-            throw damage(at: offset, expected: "a time in the years 0 to 9999", found: "another time")
-        }
+        guard let value = Int64(exactly: microseconds), Self.times.contains(value) else { throw timeDamage(at: offset) }
         time = value
         hasTime = true
+    }
+
+    private func timeDamage(at offset: UInt64) -> CaptureError {
+        damage(at: offset, expected: "a time in the years 0 to 9999", found: "another time")
     }
 
     mutating func setUnknownTime() { hasTime = false }

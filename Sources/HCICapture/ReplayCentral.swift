@@ -37,8 +37,8 @@ public final class ReplayCentral: Central {
     ///   - handleMap: names handles that no discovery in the captures names.
     ///   - address: stands for the address of peers whose address the captures do not show.
     ///   - readSize: how many octets are read at a time.
-    /// - Throws: ``CaptureError`` where a file cannot be opened or is no capture. Damage further on is no error here: see
-    ///   ``failures``.
+    /// - Throws: ``CaptureError`` where a file cannot be opened or read. Damage is no error here, nor is a file that is no
+    ///   capture: see ``failures``.
     public init(
         paths: [String], handleMap: HandleMap? = nil, address: DeviceAddress? = nil,
         readSize: Int = CaptureReader.defaultReadSize
@@ -46,16 +46,28 @@ public final class ReplayCentral: Central {
         var files: [CaptureFile] = []
         for path in paths { files.append(try CaptureFile(path: path)) }
         var indexes: [CaptureIndex] = []
-        for file in files { indexes.append(try CaptureIndex(file, readSize: readSize)) }
+        var failures: [CaptureError] = []
+        var fileWarnings: [ReplayWarning] = []
+        for (path, file) in zip(paths, files) {
+            do throws(CaptureError) {
+                let index = try CaptureIndex(file, readSize: readSize)
+                indexes.append(index)
+                if let failure = index.failure { failures.append(failure) }
+                if index.recordsDropped > 0 {
+                    fileWarnings.append(.recordsDropped(path: path, count: index.recordsDropped))
+                }
+                if index.packetsWithoutTime > 0 {
+                    fileWarnings.append(.packetsWithoutTime(path: path, count: index.packetsWithoutTime))
+                }
+            } catch {
+                // One file that is no capture does not take the readings of the others with it.
+                guard error.systemError == nil else { throw error }
+                failures.append(error)
+            }
+        }
         (plans, found) = ReplayPlan.make(indexes, handleMap: handleMap, address: address)
         connections = plans.map(\.entry.summary)
-        failures = indexes.compactMap(\.failure)
-        self.readSize = readSize
-        fileWarnings = zip(paths, indexes).flatMap { path, index in
-            (index.recordsDropped > 0 ? [.recordsDropped(path: path, count: index.recordsDropped)] : [])
-                + (index.packetsWithoutTime > 0
-                    ? [.packetsWithoutTime(path: path, count: index.packetsWithoutTime)] : [])
-        }
+        (self.failures, self.fileWarnings, self.readSize) = (failures, fileWarnings, readSize)
     }
 
     private let fileWarnings: [ReplayWarning]

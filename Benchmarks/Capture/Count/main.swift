@@ -36,5 +36,9 @@ let begin = clock.now
 let values = try await arguments[1] == "--replay" ? replay(path) : CaptureIndex(path: path).attValues
 let seconds = (clock.now - begin) / .seconds(1)
 var usage = rusage()
-getrusage(RUSAGE_SELF, &usage)
+#if canImport(Darwin)
+    getrusage(RUSAGE_SELF, &usage)
+#else
+    getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+#endif
 print("\(values) values, \(Double(Int(seconds * 1000)) / 1000) s, \(usage.ru_maxrss) kB resident")

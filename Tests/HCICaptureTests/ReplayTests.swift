@@ -1,0 +1,440 @@
+import GATTClient
+import HealthReadings
+import Testing
+
+@testable import HCICapture
+
+@Suite("Replay")
+struct ReplayTests {
+    private typealias Builder = CaptureBuilder
+
+    /// A central over captures that are files for as long as the work lasts.
+    private func replay<Result: Sendable>(
+        _ captures: [UInt8]..., handles: HandleMap? = nil, address: DeviceAddress? = nil, readSize: Int = 65_536,
+        _ work: @Sendable (ReplayCentral) async throws -> Result
+    ) async throws -> Result {
+        let files = try captures.map { try TemporaryFile($0) }
+        defer { withExtendedLifetime(files) {} }
+        return try await work(
+            ReplayCentral(paths: files.map(\.path), handleMap: handles, address: address, readSize: readSize))
+    }
+
+    private func kinds(_ lines: [String]) -> [String] {
+        lines.map { $0.split(separator: " ").prefix(2).joined(separator: " ") }
+    }
+
+    private static let control = Characteristic(uuid: 0x2A52, service: 0x1808, valueHandle: 22)
+    private static let measurement = Characteristic(uuid: 0x2A18, service: 0x1808, valueHandle: 14)
+
+    /// The first peripheral, connected, with everything enabled.
+    private func opened(_ central: ReplayCentral) async throws -> any Peripheral {
+        var iterator = central.peripherals().makeAsyncIterator()
+        let peripheral = try #require(try await iterator.next())
+        _ = try await peripheral.connect()
+        for characteristic in try await peripheral.characteristics() {
+            try await peripheral.startNotifying(characteristic)
+        }
+        return peripheral
+    }
+
+    private func burst(_ peripheral: any Peripheral, _ seconds: Int = 30) async throws -> [String] {
+        switch try await peripheral.nextValues(within: .seconds(seconds)) {
+        case .values(let values): values.map { hex($0.octets) }
+        case .silence: ["silence"]
+        case .disconnected: ["disconnected"]
+        }
+    }
+
+    @Test("a delivery is read as it was: address, name, reads, values with their packet times, the answer")
+    func delivery() async throws {
+        var builder = Builder()
+        builder.advertise(Builder.address(8), name: "meter+1")
+        builder.delivery(sequences: 1..<3)
+        try await replay(builder.btsnoop()) { central in
+            let lines = await transcript(central)
+            let glucose = (1..<3).map { hex(Builder.glucose($0)) }
+            #expect(
+                lines == [
+                    "connect C0:00:00:00:18:08 meter+1 \(Builder.time(2))", "read 2a51 0300 \(Builder.time(14))",
+                    "value 2a18 \(glucose[0]) \(Builder.time(21))", "value 2a18 \(glucose[1]) \(Builder.time(22))",
+                    "value 2a52 06000101 \(Builder.time(23))",
+                ])
+            #expect(central.warnings.isEmpty)
+            #expect(central.attValues == 3)
+        }
+    }
+
+    @Test("what was not read then is not readable now; what is not there is named")
+    func reads() async throws {
+        var builder = Builder()
+        builder.delivery(sequences: 1..<3)
+        try await replay(builder.btsnoop()) { central in
+            let peripheral = try await opened(central)
+            await #expect(throws: GATTError.attribute(0x02)) { _ = try await peripheral.read(Self.measurement) }
+            let other = Characteristic(uuid: 0x2A35, service: 0x1810, valueHandle: 99)
+            await #expect(throws: GATTError.noSuchCharacteristic(0x2A35)) { _ = try await peripheral.read(other) }
+            await peripheral.disconnect()
+            await #expect(throws: GATTError.disconnected) { _ = try await peripheral.read(Self.measurement) }
+        }
+    }
+
+    @Test("long reads, reads of several and the first of two reads")
+    func longReads() async throws {
+        var builder = Builder()
+        builder.connect()
+        builder.discoverGlucose()
+        builder.exchange([0x0A, 17, 0], [0x0B, 1, 2, 3])
+        builder.exchange([0x0C, 17, 0, 3, 0], [0x0D, 4])
+        builder.exchange([0x0A, 20, 0], [0x0B, 9, 9])
+        builder.exchange([0x20, 14, 0, 22, 0], [0x21, 1, 0, 7, 2, 0, 8, 9])
+        try await replay(builder.btsnoop()) { central in
+            let reads = await transcript(central).filter { $0.hasPrefix("read") }.map { $0.split(separator: " ")[2] }
+            #expect(reads == ["07", "01020304", "0300", "0809"])
+        }
+    }
+
+    @Test("values wait for a report request, and a request without the enabled control point is refused")
+    func gate() async throws {
+        var builder = Builder()
+        builder.delivery(sequences: 1..<3)
+        try await replay(builder.btsnoop()) { central in
+            let peripheral = try await opened(central)
+            #expect(try await burst(peripheral, 0) == ["silence"])
+            try await peripheral.stopNotifying(Self.control)
+            await #expect(throws: GATTError.attribute(0xFD)) {
+                try await peripheral.write([1, 1], to: Self.control, expectingResponse: true)
+            }
+            try await peripheral.startNotifying(Self.control)
+            // Any report request plays what is there, whatever its filter.
+            try await peripheral.write([1, 3, 1, 9, 0], to: Self.control, expectingResponse: true)
+            await #expect(throws: GATTError.attribute(0xFE)) {
+                try await peripheral.write([1, 1], to: Self.control, expectingResponse: true)
+            }
+            let glucose = (1..<3).map { hex(Builder.glucose($0)) }
+            #expect(try await burst(peripheral) == glucose + ["06000101"])
+            #expect(try await burst(peripheral) == ["disconnected"])
+            #expect(try await burst(peripheral) == ["disconnected"])
+        }
+    }
+
+    @Test("a count or an abort is answered as the capture holds it, else 'op code not supported'")
+    func countAndAbort() async throws {
+        var builder = Builder()
+        builder.connect()
+        builder.discoverGlucose()
+        builder.request([4, 1])
+        builder.answer([5, 0, 2, 0])
+        builder.request([1, 1])
+        builder.notify(Builder.glucose(1))
+        builder.answer([6, 0, 1, 1])
+        try await replay(builder.btsnoop()) { central in
+            let peripheral = try await opened(central)
+            func ask(_ request: [UInt8]) async throws -> [String] {
+                try await peripheral.write(request, to: Self.control, expectingResponse: true)
+                return try await burst(peripheral)
+            }
+            #expect(try await ask([4, 1]) == ["05000200"])
+            #expect(try await ask([4, 3, 1, 5, 0]) == ["06000402"])
+            #expect(try await ask([3, 0]) == ["06000302"])
+            #expect(try await ask([2, 1]) == ["06000202"])
+            #expect(try await ask([1, 6]) == ["06000102"])
+            #expect(try await ask([1, 5]) == ["06000102"])
+            #expect(try await ask([1, 1]) == [hex(Builder.glucose(1)), "06000101"])
+        }
+    }
+
+    @Test("the last record is answered only where the capture asked for it next")
+    func lastRecord() async throws {
+        var builder = Builder()
+        builder.connect()
+        builder.discoverGlucose()
+        builder.request([1, 6])
+        builder.notify(Builder.glucose(9))
+        builder.answer([6, 0, 1, 1])
+        builder.request([1, 1])
+        for sequence in 1..<4 { builder.notify(Builder.glucose(sequence)) }
+        builder.answer([6, 0, 1, 1])
+        try await replay(builder.btsnoop()) { central in
+            let peripheral = try await opened(central)
+            // Waiting before asking loses nothing.
+            #expect(try await burst(peripheral, 0) == ["silence"])
+            try await peripheral.write([1, 6], to: Self.control, expectingResponse: true)
+            #expect(try await burst(peripheral) == [hex(Builder.glucose(9)), "06000101"])
+            try await peripheral.write([1, 6], to: Self.control, expectingResponse: true)
+            #expect(try await burst(peripheral) == ["06000102"])
+            try await peripheral.write([1, 1], to: Self.control, expectingResponse: true)
+            #expect(try await burst(peripheral).count == 4)
+        }
+    }
+
+    @Test("a cut transfer: its values, then gone; nothing is invented")
+    func cut() async throws {
+        var builder = Builder()
+        builder.connect()
+        builder.discoverGlucose()
+        builder.request([1, 1])
+        builder.notify(Builder.glucose(1))
+        builder.clock += 4000
+        builder.disconnect()
+        try await replay(builder.btsnoop()) { central in
+            #expect(kinds(await transcript(central)).suffix(2) == ["value 2a18", "disconnected"])
+        }
+    }
+
+    @Test("a second procedure is offered as another visit, and none after a visit that consumes nothing")
+    func visits() async throws {
+        var builder = Builder()
+        builder.connect()
+        builder.discoverGlucose()
+        for sequences in [1..<3, 3..<4] {
+            builder.clock += 60_000
+            builder.request([1, 1])
+            for sequence in sequences { builder.notify(Builder.glucose(sequence)) }
+            builder.answer([6, 0, 1, 1])
+        }
+        builder.disconnect()
+        try await replay(builder.btsnoop()) { central in
+            let lines = await transcript(central)
+            #expect(
+                kinds(lines.filter { !$0.hasPrefix("read") }) == [
+                    "connect C0:00:00:00:18:08", "value 2a18", "value 2a18", "value 2a52", "connect C0:00:00:00:18:08",
+                    "value 2a18", "value 2a52",
+                ])
+            #expect(central.warnings.isEmpty)
+            #expect(await transcript(central) == lines, "a second replay is the same")
+        }
+    }
+
+    @Test("silence is the capture's silence; what the recorded host did before is not waited for")
+    func silence() async throws {
+        var builder = Builder()
+        builder.connect()
+        builder.discoverPressure()
+        builder.clock += 90_000
+        builder.enable(15, 2)
+        builder.indicate([1], on: 14)
+        builder.clock += 5000
+        builder.indicate([2], on: 14)
+        builder.clock += 200
+        builder.indicate([3], on: 14)
+        try await replay(builder.btsnoop()) { central in
+            let peripheral = try await opened(central)
+            var bursts: [[String]] = []
+            for _ in 0..<5 { bursts.append(try await burst(peripheral, 2)) }
+            #expect(bursts == [["01"], ["silence"], ["silence"], ["02", "03"], ["disconnected"]])
+        }
+        try await replay(builder.btsnoop()) { central in
+            // A reader that stops at the gap is offered the rest.
+            let lines = await transcript(central, timeout: .seconds(2))
+            #expect(kinds(lines).filter { $0.hasPrefix("value") }.count == 3)
+            #expect(lines.filter { $0.hasPrefix("connect") }.count == 2)
+        }
+    }
+
+    @Test("a clock that jumps by years does not hold a reader for ever")
+    func brokenClock() async throws {
+        var builder = Builder()
+        builder.connect()
+        builder.discoverPressure()
+        builder.notify([1])
+        builder.clock += 200_000_000_000_000
+        builder.notify([2])
+        builder.clock = 5000
+        builder.notify([3])
+        try await replay(builder.btsnoop()) { central in
+            let peripheral = try await opened(central)
+            var (values, silences) = ([String](), 0)
+            loop: while true {
+                let next = try await burst(peripheral, 30)
+                if next == ["disconnected"] { break loop }
+                if next == ["silence"] { silences += 1 } else { values += next }
+            }
+            #expect(values == ["01", "02", "03"])
+            #expect(silences <= 200_002)
+        }
+    }
+
+    @Test("a characteristic enabled late gets what was stepped over")
+    func lateEnable() async throws {
+        var builder = Builder()
+        builder.connect()
+        builder.discoverPressure()
+        for value: UInt8 in 1...3 {
+            builder.notify([0x36, value], on: 17)
+            builder.indicate([0x35, value], on: 14)
+        }
+        try await replay(builder.btsnoop()) { central in
+            var iterator = central.peripherals().makeAsyncIterator()
+            let peripheral = try #require(try await iterator.next())
+            _ = try await peripheral.connect()
+            let characteristics = try await peripheral.characteristics()
+            try await peripheral.startNotifying(characteristics[0])
+            #expect(try await burst(peripheral) == ["3501", "3502", "3503"])
+            try await peripheral.startNotifying(characteristics[1])
+            #expect(try await burst(peripheral) == ["3601", "3602", "3603"])
+            await peripheral.disconnect()
+            #expect(try await iterator.next() == nil)
+            #expect(central.warnings.isEmpty)
+        }
+    }
+
+    @Test("a burst is bounded, and the same whatever the chunking")
+    func burstBound() async throws {
+        var builder = Builder()
+        builder.delivery(sequences: 1..<600)
+        try await replay(builder.btsnoop()) { central in
+            let peripheral = try await opened(central)
+            try await peripheral.write([1, 1], to: Self.control, expectingResponse: true)
+            var sizes: [Int] = []
+            for _ in 0..<3 { sizes.append(try await burst(peripheral).count) }
+            #expect(sizes == [256, 256, 88])
+        }
+    }
+
+    @Test("promise 11: any chunking and any container replay the same, with interleaved connections")
+    func determinism() async throws {
+        var (builder, parts) = (Builder(), [CaptureBuilder]())
+        for number in 0..<9 {
+            var part = Builder()
+            part.delivery(64 + number, address: Builder.address(UInt8(number)), sequences: 1..<(3 + number))
+            parts.append(part)
+        }
+        for place in 0..<40 {
+            for part in parts where place < part.records.count {
+                var record = part.records[place]
+                builder.clock += 1
+                record.time = Builder.time(builder.clock)
+                builder.records.append(record)
+            }
+        }
+        let expected = try await replay(builder.btsnoop()) { await transcript($0) }
+        #expect(expected.filter { $0.hasPrefix("value 2a18") }.count == (2...10).reduce(0, +))
+        for readSize in [1, 16, 24, 31, 64, 100, 1000] {
+            #expect(try await replay(builder.btsnoop(), readSize: readSize) { await transcript($0) } == expected)
+        }
+        let encoder = PcapEncoder(isBigEndian: true)
+        for file in [
+            builder.btsnoop(.h4), builder.btsnoop(.unencapsulated), encoder.pcap(builder.records, link: 187),
+            encoder.pcap(builder.records, link: 254), encoder.pcapng(builder.records, link: 201),
+        ] {
+            #expect(try await replay(file) { await transcript($0) } == expected)
+        }
+    }
+
+    @Test("a later connection without discovery uses the table of the one before, in another file too")
+    func cachedDiscovery() async throws {
+        var first = Builder()
+        first.delivery(sequences: 1..<2)
+        var second = Builder()
+        second.clock = 600_000
+        second.connect()
+        second.request([1, 1])
+        second.notify(Builder.glucose(2))
+        second.answer([6, 0, 1, 1])
+        let both = first.btsnoop() + second.btsnoop().dropFirst(16)
+        for captures in [[both], [first.btsnoop(), second.btsnoop()]] {
+            let files = try captures.map { try TemporaryFile($0) }
+            let central = try ReplayCentral(paths: files.map(\.path))
+            #expect(await transcript(central).filter { $0.hasPrefix("value 2a18") }.count == 2)
+        }
+        try await replay(second.btsnoop()) { central in
+            #expect(await transcript(central) == [])
+            guard case .noHandleMap(_, values: 2)? = central.warnings.first else {
+                Issue.record("\(central.warnings)")
+                return
+            }
+        }
+        let map = try HandleMap(json: Array(#"{"14": "2a18", "15": "2902", "22": "2a52"}"#.utf8))
+        try await replay(second.btsnoop(), handles: map) { central in
+            #expect(kinds(await transcript(central)).dropFirst() == ["value 2a18", "value 2a52"])
+            #expect(central.connections.map(\.attValues) == [2])
+        }
+    }
+
+    @Test("an address the capture does not show is the given one, else none with a warning")
+    func address() async throws {
+        var builder = Builder()
+        builder.discoverPressure()
+        builder.notify([1])
+        builder.notify([2], on: 50)
+        let given = try #require(DeviceAddress("AA:BB:CC:DD:EE:FF"))
+        try await replay(builder.btsnoop(), address: given) { central in
+            #expect(await transcript(central).first?.hasPrefix("connect AA:BB:CC:DD:EE:FF") == true)
+        }
+        try await replay(builder.btsnoop()) { central in
+            #expect(await transcript(central).first?.hasPrefix("connect - ") == true)
+            let connection = ReplayConnection(
+                path: central.connections[0].path, handle: 64, start: central.connections[0].start)
+            #expect(
+                central.warnings == [.addressUnknown(connection), .unknownHandle(connection, handle: 50, values: 1)])
+        }
+    }
+
+    @Test("values nobody asked for are told")
+    func unread() async throws {
+        var builder = Builder()
+        builder.delivery(sequences: 1..<4)
+        try await replay(builder.btsnoop()) { central in
+            for try await _ in central.peripherals() {}
+            guard case .valuesLeftUnread(_, characteristic: 0x2A18, values: 3)? = central.warnings.first else {
+                Issue.record("\(central.warnings)")
+                return
+            }
+        }
+    }
+
+    @Test("damage is thrown after everything before it was offered, wherever the cut is")
+    func damage() async throws {
+        var builder = Builder()
+        builder.delivery(64, sequences: 1..<3)
+        builder.delivery(65, address: Builder.address(9), sequences: 1..<3)
+        let file = builder.btsnoop()
+        for length in stride(from: 16, through: file.count, by: 5) {
+            let whole = allRecords(Array(file[..<length])).records.flatMap { record in
+                record.octets.count > 8 && record.direction == .received && record.octets[8] == 0x1B ? [record] : []
+            }
+            try await replay(Array(file[..<length])) { central in
+                let lines = await transcript(central)
+                #expect(lines.filter { $0.hasPrefix("value 2a18") }.count == whole.count, "cut at \(length)")
+                #expect((lines.last?.hasPrefix("error") == true) == !central.failures.isEmpty)
+            }
+        }
+    }
+
+    @Test("a file that is no capture does not take the readings of the others with it")
+    func noCapture() async throws {
+        var builder = Builder()
+        builder.delivery(sequences: 1..<3)
+        try await replay(Array("no capture".utf8), builder.btsnoop()) { central in
+            let lines = await transcript(central)
+            #expect(lines.filter { $0.hasPrefix("value 2a18") }.count == 2)
+            #expect(lines.last?.contains("expected the head of a btsnoop") == true)
+        }
+    }
+
+    @Test("a cancelled consumer is not held by a peripheral it left connected")
+    func cancellation() async throws {
+        var builder = Builder()
+        builder.delivery(sequences: 1..<3)
+        try await replay(builder.btsnoop()) { central in
+            let task = Task {
+                var held: [any Peripheral] = []
+                for try await peripheral in central.peripherals() {
+                    _ = try await peripheral.connect()
+                    held.append(peripheral)
+                }
+                return held.count
+            }
+            try await Task.sleep(for: .milliseconds(50))
+            task.cancel()
+            #expect(try await task.value == 1)
+        }
+    }
+
+    @Test("a missing file is a typed error at once")
+    func missing() {
+        #expect(throws: CaptureError.cannotOpen(path: "/nowhere", code: 2)) {
+            _ = try ReplayCentral(paths: ["/nowhere"])
+        }
+    }
+}
