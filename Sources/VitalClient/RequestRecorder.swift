@@ -15,14 +15,14 @@ public protocol RequestRecorder: Sendable {
 
 /// Writes every request body into a folder, one file each, readable by the owner only.
 ///
-/// A file is named after its number and route: `00001-4711-post-v2-timeseries-user_id-glucose.json`, 4711 being the
-/// process.
+/// A file is named after what its body is, its number and the process: `timeseries_glucose-00001_4711.json`.
 public final class DirectoryRequestRecorder: RequestRecorder {
     /// The environment variable that names a folder in debug builds.
     public static let environmentVariable = "HEALTHRELAY_RECORD_BODIES"
 
     private let folder: String
-    private let count = Mutex(0)
+    /// Numbers are the process's: several clients may write into one folder.
+    private static let count = Mutex(0)
 
     /// Records into a folder, which is made where it is missing.
     public init(folder: String) throws {
@@ -44,15 +44,26 @@ public final class DirectoryRequestRecorder: RequestRecorder {
 
     /// Writes one file; what cannot be written is left out.
     public func record(_ body: [UInt8], of route: String) {
-        let number = count.withLock { count in
+        let number = Self.count.withLock { count in
             count += 1
             return count
         }
-        let name = route.lowercased().split { !$0.isLetter && !$0.isNumber && $0 != "_" }.joined(separator: "-")
         let digits = String(number)
-        let prefix = String(repeating: "0", count: max(0, 5 - digits.count)) + digits
-        let path = "\(folder)/\(prefix)-\(ProcessInfo.processInfo.processIdentifier)-\(name).json"
+        let padded = String(repeating: "0", count: max(0, 5 - digits.count)) + digits
+        let process = ProcessInfo.processInfo.processIdentifier
+        let path = "\(folder)/\(Self.subject(of: route))-\(padded)_\(process).json"
         _ = FileManager.default.createFile(
             atPath: path, contents: Data(body), attributes: [.posixPermissions: NSNumber(value: 0o600)])
+    }
+
+    /// What a route's body is: `create_user`, `create_source`, `timeseries_glucose`, …
+    private static func subject(of route: String) -> String {
+        let steps = route.split { !$0.isLetter && !$0.isNumber && $0 != "_" }.dropFirst(2).map(String.init)
+        switch steps.first {
+        case "user" where steps.count == 1: return "create_user"
+        case "link" where steps.dropFirst().first == "provider": return "create_source"
+        case "timeseries": return "timeseries_" + (steps.last ?? "")
+        default: return steps.joined(separator: "_")
+        }
     }
 }

@@ -5,9 +5,13 @@ import Synchronization
 
 /// A request as it came in.
 public struct ReceivedRequest: Sendable {
+    /// The method: `POST`.
     public var method: String
+    /// The path with its query, as sent.
     public var path: String
+    /// Headers by name in lower case.
     public var headers: [String: String]
+    /// The body as it came over the wire.
     public var body: [UInt8]
 }
 
@@ -26,13 +30,16 @@ public enum ScriptedAnswer: Sendable {
     /// Closes without an answer.
     case cut
 
+    /// 200 and `null`.
     public static let ok = ScriptedAnswer.json(200, "null")
 }
 
 /// A real HTTP server on a loopback socket whose answers a test decides.
 public final class ScriptedServer: Sendable {
+    /// Decides about a request.
     public typealias Script = @Sendable (ReceivedRequest) async -> ScriptedAnswer
 
+    /// The port on 127.0.0.1.
     public let port: Int
     private let channel: any Channel
     private let received = Mutex<[ReceivedRequest]>([])
@@ -48,6 +55,7 @@ public final class ScriptedServer: Sendable {
         port = channel.localAddress?.port ?? 0
     }
 
+    /// The base of URLs: `http://127.0.0.1:4711`.
     public var baseURL: String { "http://127.0.0.1:\(port)" }
 
     /// Every request so far, in order of arrival.

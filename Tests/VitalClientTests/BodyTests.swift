@@ -61,7 +61,7 @@ struct BodyTests {
         let names = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".json") }
         let name = try #require(names.first)
         #expect(names.count == 1)
-        #expect(name.hasPrefix("00001-") && name.hasSuffix("-post-v2-timeseries-user_id-glucose.json"))
+        #expect(name.wholeMatch(of: /timeseries_glucose-\d{5}_\d+\.json/) != nil)
         #expect(FileManager.default.contents(atPath: folder + "/" + name) == unpacked)
         let mode = try FileManager.default.attributesOfItem(atPath: folder + "/" + name)[.posixPermissions] as? NSNumber
         #expect(mode?.intValue == 0o600)
