@@ -41,7 +41,16 @@ public final class Gateway: Sendable {
         self.logger = logger
         api = connection.map { VitalAPI(server: $0.server, credentials: .apiKey($0.key), logger: logger) }
         let policy: SourcePolicy = settings["sources.policy"] == "require" ? .require : .create
-        worker = api.map { OutboxWorker(store: store, api: $0, policy: policy, logger: logger) }
+        var options = OutboxWorker.Options()
+        options.isAutomatic = settings["sync.mode"] != "manual"
+        let catalogue = catalogue
+        let conversion = SampleConversion { id in
+            catalogue[id].map { ModelName(brand: $0.brand, model: $0.name) }
+        }
+        worker = api.map {
+            OutboxWorker(
+                store: store, api: $0, policy: policy, options: options, conversion: conversion, logger: logger)
+        }
     }
 
     /// The server's provider slug for a model: the catalogue's, unless `sources.map` names another.

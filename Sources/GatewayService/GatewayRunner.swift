@@ -66,7 +66,6 @@ public struct GatewayRunner: Service {
         if let worker = gateway.worker {
             if let narrator { services.append(EventTeller(events: worker.events(), narrator: narrator)) }
             services.append(worker)
-            services.append(DeliveryAlarm(store: gateway.store, worker: worker))
         }
         if !captures.isEmpty {
             services.append(
@@ -120,19 +119,6 @@ private struct EventTeller: Service {
     func run() async throws {
         await cancelWhenGracefulShutdown {
             for await event in events { await narrator.delivery(event) }
-        }
-    }
-}
-
-/// Wakes delivery when readings were stored.
-private struct DeliveryAlarm: Service {
-    let store: ReadingStore
-    let worker: OutboxWorker
-
-    func run() async throws {
-        let committed = store.committedReadings()
-        await cancelWhenGracefulShutdown {
-            for await _ in committed { worker.wake() }
         }
     }
 }

@@ -38,7 +38,7 @@ struct Tool {
             let number = UUID().uuidString.prefix(8)
             output = directory.appendingPathComponent("out-\(number)")
             errors = directory.appendingPathComponent("err-\(number)")
-            for file in [output, errors] { FileManager.default.createFile(atPath: file.path, contents: nil) }
+            for file in [output, errors] { try Data().write(to: file) }
             process.executableURL = Tool.executable
             process.arguments = arguments
             process.environment = Tool.environment.merging(environment) { $1 }
