@@ -117,7 +117,9 @@ final class EmulatedDevice: Peripheral {
         log.note(.start(characteristic.uuid))
         try state.withLock { state in
             guard state.isConnected else { throw GATTError.disconnected }
-            guard !state.behaviour.refusesToNotify.contains(characteristic.uuid) else { throw GATTError.attribute(0x06) }
+            guard !state.behaviour.refusesToNotify.contains(characteristic.uuid) else {
+                throw GATTError.attribute(0x06)
+            }
             state.notifying.insert(characteristic.uuid)
             func send(_ values: [[UInt8]]) {
                 state.queue += values.map {

@@ -28,6 +28,8 @@ struct EmulatedGlucoseMemory: Sendable {
     var dumpsOnLast = false
     /// The response code that ends a report in place of success.
     var endsReportsWith: UInt8 = 1
+    /// A report never ends.
+    var withholdsAnswer = false
 
     init(_ records: [[UInt8]]) { self.records = records }
 
@@ -40,12 +42,15 @@ struct EmulatedGlucoseMemory: Sendable {
         guard let selection else { return [control([6, 0, 3, 1])] }
         let chosen = select(selection)
         if case .count = request {
-            return [control([5, 0, UInt8(truncatingIfNeeded: chosen.count), UInt8(truncatingIfNeeded: chosen.count >> 8)])]
+            return [
+                control([5, 0, UInt8(truncatingIfNeeded: chosen.count), UInt8(truncatingIfNeeded: chosen.count >> 8)])
+            ]
         }
         guard !chosen.isEmpty else { return [control([6, 0, 1, 6])] }
         var values = chosen.filter { !loses.contains(Self.sequence($0)) }.flatMap { record in
             Array(repeating: [(BluetoothUUID(0x2A18), record)] + context(of: record), count: copies).flatMap(\.self)
         }
+        if withholdsAnswer { return values }
         values.insert(control([6, 0, 1, endsReportsWith]), at: max(0, values.count - lateRecords))
         return values
     }

@@ -116,10 +116,13 @@ final class RecordingStore: FrameJournal, DeviceMemory {
         log.note(.askedForLast)
         return state.withLock { state in
             let ours = state.readings.values.filter { $0.epoch == contact.sequenceEpoch && $0.record.sequence != nil }
-            guard let newest = ours.max(by: { ($0.record.sequence ?? 0) < ($1.record.sequence ?? 0) }) else { return nil }
+            guard let newest = ours.max(by: { ($0.record.sequence ?? 0) < ($1.record.sequence ?? 0) }) else {
+                return nil
+            }
             return LastRecord(
                 sequence: newest.record.sequence ?? 0, baseTime: newest.record.baseTime, count: ours.count,
-                followsCompleteTransfer: state.contacts.last { $0.contact.id < contact.id }?.summary?.isComplete == true)
+                followsCompleteTransfer: state.contacts.last { $0.contact.id < contact.id }?.summary?.isComplete == true
+            )
         }
     }
 
