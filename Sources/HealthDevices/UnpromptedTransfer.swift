@@ -3,8 +3,8 @@ import HealthReadings
 
 /// Reads a device that sends its records as soon as they are enabled, and says nothing when it has sent them all.
 ///
-/// So do blood-pressure monitors (Blood Pressure Profile 1.1.1), many of which delete each record once it was confirmed,
-/// and so are glucose records read where no Record Access Control Point is known.
+/// So do blood-pressure monitors (Blood Pressure Profile 1.1.1), many of which delete each record once it was
+/// confirmed; and so are glucose records read where no Record Access Control Point is known.
 struct UnpromptedTransfer {
     static let bloodPressureMeasurement: BluetoothUUID = 0x2A35
     static let intermediateCuffPressure: BluetoothUUID = 0x2A36

@@ -51,7 +51,7 @@ import Testing
             #expect(model.id.utf8.allSatisfy { (97...122).contains($0) || (48...57).contains($0) || $0 == 95 })
         }
         let firstGeneric = models.firstIndex { $0.names.isEmpty } ?? models.endIndex
-        #expect(models[firstGeneric...].allSatisfy(\.names.isEmpty))
+        #expect(!models[firstGeneric...].contains { !$0.names.isEmpty })
     }
 
     @Test("a model chosen by hand wins, and a provider can be overridden")

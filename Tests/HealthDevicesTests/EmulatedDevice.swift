@@ -114,12 +114,12 @@ final class EmulatedDevice: Peripheral {
     }
 
     func startNotifying(_ characteristic: Characteristic) async throws {
-        log.note(.start(characteristic.uuid))
         try state.withLock { state in
             guard state.isConnected else { throw GATTError.disconnected }
             guard !state.behaviour.refusesToNotify.contains(characteristic.uuid) else {
                 throw GATTError.attribute(0x06)
             }
+            log.note(.start(characteristic.uuid))
             state.notifying.insert(characteristic.uuid)
             func send(_ values: [[UInt8]]) {
                 state.queue += values.map {

@@ -153,7 +153,7 @@ import Testing
 
     @Test("a meter whose clock was never set is read from its first record each time")
     func unsetClock() async throws {
-        func record(_ sequence: UInt16) -> [UInt8] {
+        @Sendable func record(_ sequence: UInt16) -> [UInt8] {
             var octets = glucoseRecord(sequence)
             octets.replaceSubrange(3..<10, with: Array(repeating: 0, count: 7))
             return octets
