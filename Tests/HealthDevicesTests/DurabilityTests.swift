@@ -110,13 +110,14 @@ import Testing
 
     @Test("a burst that has left the device is stored even where the reading is cancelled meanwhile")
     func cancellationInACommit() async throws {
-        let bench = Bench(cuff: (1...50).map { pressureRecord($0) }, burst: 5)
+        let bench = Bench(cuff: (1...20).map { pressureRecord($0) }, burst: 5)
+        bench.device.change { $0.cancelsItsReader = true }
         let reading = Task { try await bench.read() }
-        while bench.device.cuffRecords.count > 40 { await Task.yield() }
-        reading.cancel()
-        _ = await reading.result
-        #expect(bench.store.readingCount == 50 - bench.device.cuffRecords.count)
+        await #expect(throws: CancellationError.self) { try await reading.value }
+        #expect(bench.store.readingCount == 5)
+        #expect(bench.device.cuffRecords.count == 15)
         #expect(bench.log.events.last == .disconnect)
+        #expect(bench.store.summaries.last??.error == "interrupted")
     }
 
     @Test("a connection that fails is let go of")

@@ -27,6 +27,8 @@ final class EmulatedDevice: Peripheral {
         /// Enabling these is refused.
         var refusesToNotify: Set<BluetoothUUID> = []
         var failsToConnect = false
+        /// The task that reads is cancelled as soon as values have left the device.
+        var cancelsItsReader = false
     }
 
     private struct State {
@@ -178,6 +180,7 @@ final class EmulatedDevice: Peripheral {
         if case .values(let values) = burst {
             let frames = values.count { $0.uuid != 0x2A52 }
             if frames > 0 { log.note(.handedOut(frames)) }
+            if state.withLock({ $0.behaviour.cancelsItsReader }) { withUnsafeCurrentTask { $0?.cancel() } }
         }
         return burst
     }

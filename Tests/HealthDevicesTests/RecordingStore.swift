@@ -51,6 +51,8 @@ final class RecordingStore: FrameJournal, DeviceMemory {
     }
 
     func append(_ frames: [Frame], of contact: Contact) async throws -> [FrameOutcome] {
+        // As a database does: a cancelled task gets nothing written any more.
+        try Task.checkCancellation()
         log.note(.append(frames.count))
         // A suspension, as a real commit has: what does not wait for it is seen in the log.
         await Task.yield()
