@@ -12,28 +12,37 @@ struct DeviceFacts {
     var clock: ClockReading?
 
     /// Asks the peripheral. What it refuses or does not have stays nil; what it answers wrongly does too.
+    ///
+    /// - Throws: ``GATTError/disconnected``, and what is no ``GATTError``.
     init(of peripheral: any Peripheral, _ characteristics: [Characteristic]) async throws {
         func value(_ uuid: BluetoothUUID) async throws -> CharacteristicValue? {
             guard let characteristic = characteristics.first(where: { $0.uuid == uuid }) else { return nil }
             do {
                 return try await peripheral.read(characteristic)
-            } catch GATTError.attribute {
+            } catch let error as GATTError where error != .disconnected {
                 return nil
             }
         }
-        serial = try await value(0x2A25).flatMap { value in
-            let text = String(decoding: value.octets.prefix { $0 != 0 }, as: UTF8.self)
-            return text.isEmpty ? nil : text
+        serial = try await value(0x2A25).flatMap { Self.serial($0.octets) }
+        batteryPercent = try await value(0x2A19).flatMap { try? BatteryLevel(decoding: $0.octets).percent }
+        clock = try await value(0x2A2B).flatMap { current in
+            Self.clock(current) { try CurrentTime(decoding: $0).wallTime }
         }
-        batteryPercent = try await value(0x2A19)?.octets.first.flatMap { $0 <= 100 ? $0 : nil }
-        if let current = try await value(0x2A2B) {
-            clock = try? CurrentTime(decoding: current.octets).wallTime.map {
-                ClockReading(deviceTime: $0, readAt: current.receivedAt)
-            }
-        } else if let date = try await value(0x2A08) {
-            clock = try? DateTime(decoding: date.octets).wallTime.map {
-                ClockReading(deviceTime: $0, readAt: date.receivedAt)
+        if clock == nil {
+            clock = try await value(0x2A08).flatMap { date in
+                Self.clock(date) { try DateTime(decoding: $0).wallTime }
             }
         }
+    }
+
+    /// A serial number joins two addresses of one device: one that is no text, or says nothing, must not.
+    private static func serial(_ octets: [UInt8]) -> String? {
+        let string = DeviceInformationString(decoding: octets)
+        guard string.isFaithful, string.text.contains(where: { $0.isLetter || $0.isNumber }) else { return nil }
+        return string.text
+    }
+
+    private static func clock(_ value: CharacteristicValue, _ decode: ([UInt8]) throws -> WallTime?) -> ClockReading? {
+        (try? decode(value.octets)).map { ClockReading(deviceTime: $0, readAt: value.receivedAt) }
     }
 }

@@ -7,21 +7,24 @@ import HealthReadings
 /// The one place frames enter the journal from: whatever arrived together commits together, and nothing is asked of the
 /// device before that.
 struct FrameIntake {
-    /// How the meter's newest record stands to the newest one that is stored.
-    enum Newest: Sendable, Hashable {
-        case unseen, same, later, restarted
-    }
-
     private(set) var contact: Contact
+    /// How many records came since ``beginCounting(announced:)``; one that a meter sends twice in a row counts once.
     private(set) var received = 0
-    private(set) var newest = Newest.unseen
+    /// How many the meter said it would send.
+    private(set) var announced: Int?
+    /// How many of all that came were not stored before, as far as the journal says.
+    private(set) var stored = 0
+    /// How many different sequence numbers they have.
+    var distinct: Int { counted.count }
+    /// Sequence numbers missing between the ones that came in this contact.
+    var gaps: [ClosedRange<UInt16>] { sequences.gaps }
 
     private let journal: any FrameJournal
     private let report: @Sendable (TransferEvent) async -> Void
-    private var announced: Int?
-    private var last: LastRecord?
-    private var ordinals: [UInt16: Int] = [:]
+    private var ordinals: [(characteristic: UInt16, next: Int)] = []
+    private var previous: [UInt8] = []
     private var sequences = SequenceSet()
+    private var counted = SequenceSet()
 
     init(contact: Contact, journal: any FrameJournal, report: @escaping @Sendable (TransferEvent) async -> Void) {
         self.contact = contact
@@ -29,60 +32,60 @@ struct FrameIntake {
         self.report = report
     }
 
-    /// Sequence numbers missing between the ones that came, and between them and what was stored before.
-    var gaps: [ClosedRange<UInt16>] { sequences.gaps }
-
-    /// The transfer proper begins: what came before was a question.
+    /// A transfer begins anew: what came before was a question, or will come again.
     mutating func beginCounting(announced: Int?) {
-        received = 0
         self.announced = announced
+        received = 0
+        previous = []
+        counted = SequenceSet()
     }
 
-    /// The device was read before, up to this record.
-    mutating func continues(after last: LastRecord) { self.last = last }
-
-    /// Compares records with what is stored, before they are: where the device restarted its numbers, an epoch begins.
-    mutating func compare(_ values: [CharacteristicValue], memory: any DeviceMemory) async throws {
-        guard let last else { return }
-        for value in values where value.uuid == GlucoseTransfer.measurement {
-            guard let record = try? GlucoseMeasurement(decoding: value.octets) else { continue }
-            if record.sequenceNumber == last.sequence, record.baseTime.wallTime == last.baseTime {
-                newest = .same
-            } else if record.sequenceNumber > last.sequence {
-                newest = .later
-                sequences.insert(last.sequence)
-            } else {
-                newest = .restarted
-                contact = try await memory.beginSequenceEpoch(in: contact)
-            }
-        }
+    /// Frames from here on belong to a new sequence epoch.
+    mutating func beginSequenceEpoch(in memory: any DeviceMemory) async throws {
+        contact = try await memory.beginSequenceEpoch(in: contact)
     }
 
-    /// Makes the values of these characteristics durable, the first of which carries the records to count.
-    mutating func take(
-        _ values: [CharacteristicValue], records: BluetoothUUID, others: Set<BluetoothUUID>
-    ) async throws {
+    /// Makes the values of the records' characteristic durable, and of the one beside it.
+    mutating func take(_ values: [CharacteristicValue], records: BluetoothUUID, others: BluetoothUUID) async throws {
         var frames: [Frame] = []
         frames.reserveCapacity(values.count)
         var came = 0
         for value in values {
             let isRecord = value.uuid == records
-            guard isRecord || others.contains(value.uuid), let number = value.uuid.assignedNumber else { continue }
+            guard isRecord || value.uuid == others, let number = value.uuid.assignedNumber else { continue }
             frames.append(
                 Frame(
                     format: FrameFormat(characteristic: number), payload: value.octets, receivedAt: value.receivedAt,
-                    ordinal: ordinals[number, default: 0]))
-            ordinals[number, default: 0] += 1
+                    ordinal: nextOrdinal(of: number)))
             guard isRecord else { continue }
-            came += 1
+            if value.octets != previous { came += 1 }
+            previous = value.octets
             if records == GlucoseTransfer.measurement, value.octets.count >= 3 {
-                sequences.insert(UInt16(value.octets[1]) | UInt16(value.octets[2]) << 8)
+                let sequence = UInt16(value.octets[1]) | UInt16(value.octets[2]) << 8
+                sequences.insert(sequence)
+                counted.insert(sequence)
             }
         }
         guard !frames.isEmpty else { return }
-        let outcomes = try await journal.append(frames, of: contact)
+        let outcomes = try await append(frames)
         received += came
+        for case .new in outcomes { stored += 1 }
         await report(.stored(outcomes))
         if came > 0 { await report(.progress(received: received, of: announced)) }
+    }
+
+    /// In a task of its own: what a device has sent, and may have deleted, is kept where the reading is cancelled.
+    private func append(_ frames: [Frame]) async throws -> [FrameOutcome] {
+        let (journal, contact) = (journal, contact)
+        return try await Task { try await journal.append(frames, of: contact) }.value
+    }
+
+    private mutating func nextOrdinal(of characteristic: UInt16) -> Int {
+        guard let place = ordinals.firstIndex(where: { $0.characteristic == characteristic }) else {
+            ordinals.append((characteristic, 1))
+            return 0
+        }
+        defer { ordinals[place].next += 1 }
+        return ordinals[place].next
     }
 }

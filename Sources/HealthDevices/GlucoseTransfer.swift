@@ -4,105 +4,137 @@ import HealthReadings
 
 /// Reads a glucose meter (Glucose Profile 1.0.1): records come as notifications once they are asked for at the Record
 /// Access Control Point.
+///
+/// A meter that was read before is asked for its newest record, and where that is a later one, for the records from the
+/// newest stored one on. That one comes again on purpose: its base time proves that the meter's numbers go on from ours
+/// and were not begun anew and overtaken since. Whatever cannot be proven is answered by reading everything.
 struct GlucoseTransfer {
     static let measurement: BluetoothUUID = 0x2A18
     static let context: BluetoothUUID = 0x2A34
     static let controlPoint: BluetoothUUID = 0x2A52
 
+    /// How long records may come late, behind the answer that says they have all come.
+    static let lateness: Duration = .seconds(1)
+
     let peripheral: any Peripheral
+    let controlPoint: Characteristic
     let characteristics: [Characteristic]
+
+    init(_ peripheral: any Peripheral, _ characteristics: [Characteristic], controlPoint: Characteristic) {
+        self.peripheral = peripheral
+        self.controlPoint = controlPoint
+        self.characteristics = characteristics
+    }
 
     /// Takes what is new on the meter.
     ///
-    /// - Returns: how many records the meter said it would send, where it can count.
-    /// - Throws: ``TransferError``, ``GATTError``, or the journal's error. What came before is durable.
-    func run(into intake: inout FrameIntake, memory: any DeviceMemory) async throws -> Int? {
-        guard let controlPoint = characteristics.first(where: { $0.uuid == Self.controlPoint }) else {
-            throw TransferError.nothingToRead
+    /// - Returns: whether everything came that the meter has.
+    /// - Throws: ``TransferError``, ``GATTError``, `CancellationError`, or an error of the journal or the memory. What
+    ///   came before is durable.
+    func run(into intake: inout FrameIntake, memory: any DeviceMemory) async throws -> Bool {
+        // Asked first, so that nothing is enabled where the store does not answer.
+        let last = try await memory.lastRecord(of: intake.contact)
+        let wanted =
+            characteristics.filter { $0.uuid == Self.measurement } + characteristics.filter { $0.uuid == Self.context }
+        return try await peripheral.whileNotifying(wanted + [controlPoint], optional: Self.context) {
+            guard let last else { return try await readAll(into: &intake, isSecondTry: false) }
+            return try await readNew(after: last, into: &intake, memory)
         }
-        var notifying: [Characteristic] = []
-        do {
-            for uuid in [Self.measurement, Self.context, Self.controlPoint] {
-                for characteristic in characteristics where characteristic.uuid == uuid {
-                    try await peripheral.startNotifying(characteristic)
-                    notifying.append(characteristic)
+    }
+
+    private func readNew(
+        after last: LastRecord, into intake: inout FrameIntake, _ memory: any DeviceMemory
+    ) async throws -> Bool {
+        var continuity = SequenceContinuity(after: last)
+        let outcome = try await perform(.report(.last), into: &intake) { values, intake in
+            if continuity.lookAtNewest(values) { try await intake.beginSequenceEpoch(in: memory) }
+        }
+        try throwUnlessRefused(outcome, intake)
+        if outcome == .completed, last.followsCompleteTransfer {
+            if continuity.newest == .same { return true }
+            if continuity.newest == .later, last.baseTime != nil {
+                let news = RecordSelection.atLeast(.sequenceNumber(last.sequence))
+                intake.beginCounting(announced: try await count(news, into: &intake))
+                let outcome = try await perform(.report(news), into: &intake) { values, _ in continuity.look(values) }
+                try throwUnlessRefused(outcome, intake)
+                if outcome == .completed, continuity.hasMet {
+                    try await takeLateRecords(into: &intake)
+                    return isWhole(intake)
                 }
             }
-            let announced = try await transfer(through: controlPoint, into: &intake, memory: memory)
-            await stop(notifying)
-            return announced
-        } catch {
-            await stop(notifying)
-            throw error
+        }
+        return try await readAll(into: &intake, isSecondTry: !last.followsCompleteTransfer)
+    }
+
+    private func readAll(into intake: inout FrameIntake, isSecondTry: Bool) async throws -> Bool {
+        let storedBefore = intake.stored
+        intake.beginCounting(announced: try await count(.all, into: &intake))
+        if intake.announced == 0 { return true }
+        switch try await perform(.report(.all), into: &intake) {
+        case .failed(let failure): throw TransferError(failure, received: intake.received)
+        case .completed, .noRecordsFound, .counted: break
+        }
+        try await takeLateRecords(into: &intake)
+        // What a second full transfer does not bring either, the meter does not have.
+        let isConfirmed = isSecondTry && intake.stored == storedBefore
+        return isConfirmed || isWhole(intake)
+    }
+
+    private func isWhole(_ intake: FrameIntake) -> Bool {
+        intake.announced.map { intake.distinct >= $0 } ?? intake.gaps.isEmpty
+    }
+
+    /// How many records there are; nil where the meter does not say.
+    private func count(_ selection: RecordSelection, into intake: inout FrameIntake) async throws -> Int? {
+        let outcome = try await perform(.count(selection), into: &intake)
+        try throwUnlessRefused(outcome, intake)
+        return switch outcome {
+        case .counted(let count): Int(count)
+        case .noRecordsFound: 0
+        case .completed, .failed: nil
         }
     }
 
-    private func transfer(
-        through controlPoint: Characteristic, into intake: inout FrameIntake, memory: any DeviceMemory
-    ) async throws -> Int? {
-        var selection = RecordSelection.all
-        if let last = try await memory.lastRecord(of: intake.contact) {
-            guard let wanted = try await selectNew(after: last, controlPoint, &intake, memory) else { return nil }
-            selection = wanted
-        }
-        var announced: Int?
-        if case .counted(let count) = try await perform(.count(selection), controlPoint, &intake) {
-            announced = Int(count)
-            if count == 0 { return 0 }
-        }
-        intake.beginCounting(announced: announced)
-        var outcome = try await perform(.report(selection), controlPoint, &intake)
-        if case .failed(.refused) = outcome, selection != .all {
-            // A meter that cannot select sends everything; what is stored already is dropped there.
-            intake.beginCounting(announced: nil)
-            announced = nil
-            outcome = try await perform(.report(.all), controlPoint, &intake)
-        }
+    /// A question the meter refuses, or is silent about and can be stopped, is one it does not understand; what goes
+    /// wrong otherwise ends the transfer.
+    private func throwUnlessRefused(_ outcome: RecordAccessOutcome, _ intake: FrameIntake) throws {
         switch outcome {
-        case .completed, .noRecordsFound, .counted: return announced
+        case .completed, .noRecordsFound, .counted: return
+        case .failed(.refused), .failed(.countMissing), .failed(.timedOut(abort: .acknowledged)): return
         case .failed(let failure): throw TransferError(failure, received: intake.received)
         }
     }
 
-    /// What to ask of a meter that has been read before; nil where it has nothing new.
-    ///
-    /// The meter's newest record tells whether its numbers go on from ours. Where they restarted, a sequence epoch
-    /// begins before that record is stored, so that it is stored once.
-    private func selectNew(
-        after last: LastRecord, _ controlPoint: Characteristic, _ intake: inout FrameIntake, _ memory: any DeviceMemory
-    ) async throws -> RecordSelection? {
-        intake.continues(after: last)
-        switch try await perform(.report(.last), controlPoint, &intake, memory: memory) {
-        case .completed:
-            switch intake.newest {
-            case .restarted, .unseen: return .all
-            case .same: return nil
-            case .later: return last.sequence == .max ? .all : .atLeast(.sequenceNumber(last.sequence + 1))
-            }
-        case .noRecordsFound: return nil
-        case .counted, .failed(.refused): return .all
-        case .failed(let failure): throw TransferError(failure, received: intake.received)
+    private func takeLateRecords(into intake: inout FrameIntake) async throws {
+        while let announced = intake.announced, intake.distinct < announced {
+            try Task.checkCancellation()
+            guard case .values(let values) = try await peripheral.nextValues(within: Self.lateness) else { return }
+            try await intake.take(values, records: Self.measurement, others: Self.context)
         }
     }
 
     /// Runs one procedure to its end. Values become durable before the next step is taken.
+    ///
+    /// - Parameter look: sees the values before they are stored.
     private func perform(
-        _ request: RecordAccessRequest, _ controlPoint: Characteristic, _ intake: inout FrameIntake,
-        memory: (any DeviceMemory)? = nil
+        _ request: RecordAccessRequest, into intake: inout FrameIntake,
+        _ look: ([CharacteristicValue], inout FrameIntake) async throws -> Void = { _, _ in }
     ) async throws -> RecordAccessOutcome {
         var procedure = RecordAccessProcedure(request)
         var step = procedure.begin()
         while true {
+            if case .finished(let outcome) = step { return outcome }
+            try Task.checkCancellation()
             switch step {
             case .finished(let outcome): return outcome
             case .write(let octets):
-                try await peripheral.write(octets, to: controlPoint, expectingResponse: true)
+                try await write(octets, intake)
                 step = procedure.written()
             case .wait(let duration):
                 switch try await peripheral.nextValues(within: duration) {
                 case .values(let values):
-                    if let memory { try await intake.compare(values, memory: memory) }
-                    try await intake.take(values, records: Self.measurement, others: [Self.context])
+                    try await look(values, &intake)
+                    try await intake.take(values, records: Self.measurement, others: Self.context)
                     for value in values {
                         step =
                             value.uuid == Self.controlPoint
@@ -115,9 +147,15 @@ struct GlucoseTransfer {
         }
     }
 
-    /// Notifications stop before every disconnect; a meter that has gone needs no telling.
-    private func stop(_ characteristics: [Characteristic]) async {
-        for characteristic in characteristics.reversed() { try? await peripheral.stopNotifying(characteristic) }
+    private func write(_ octets: [UInt8], _ intake: FrameIntake) async throws {
+        do {
+            try await peripheral.write(octets, to: controlPoint, expectingResponse: true)
+        } catch GATTError.disconnected {
+            throw TransferError.interrupted(received: intake.received)
+        } catch is GATTError where octets == RecordAccessRequest.abort.encoded {
+            // The silence before it is what ended the transfer.
+            throw TransferError.timedOut(received: intake.received)
+        }
     }
 }
 

@@ -35,76 +35,85 @@ public struct MeterReader: Sendable {
 
     /// Reads what is new on a peripheral.
     ///
+    /// Cancelling the task ends the transfer after what has come: it is kept, notifications are stopped, and the device
+    /// is disconnected, before this throws.
+    ///
     /// - Returns: how the contact ended. A partial transfer is not an error here but in the summary: what came is kept.
-    /// - Throws: what went wrong before the contact could begin, and a journal's failure.
+    /// - Throws: what went wrong before the contact could begin, a failure of the journal or the memory, and
+    ///   `CancellationError`.
     @discardableResult
     public func read(
         _ peripheral: any Peripheral, report: @escaping @Sendable (TransferEvent) async -> Void = { _ in }
     ) async throws -> ContactSummary {
-        let connectedAt = try await peripheral.connect()
         do {
+            let connectedAt = try await peripheral.connect()
             let summary = try await read(peripheral, connectedAt: connectedAt, report: report)
-            await peripheral.disconnect()
+            await disconnect(peripheral)
             return summary
         } catch {
-            await peripheral.disconnect()
+            // Also where connecting failed: a connection that is half made holds the device.
+            await disconnect(peripheral)
             throw error
         }
     }
+
+    /// In a task of its own, which is not cancelled with the one around it.
+    private func disconnect(_ peripheral: any Peripheral) async { await Task { await peripheral.disconnect() }.value }
 
     private func read(
         _ peripheral: any Peripheral, connectedAt: Instant, report: @escaping @Sendable (TransferEvent) async -> Void
     ) async throws -> ContactSummary {
         let characteristics = try await peripheral.characteristics()
         let facts = try await DeviceFacts(of: peripheral, characteristics)
-        var advertisement = peripheral.advertisement
-        advertisement.services += characteristics.compactMap(\.service)
-        // A handle map names characteristics without their service.
-        if characteristics.contains(where: { $0.uuid == GlucoseTransfer.measurement }) { advertisement.services.append(0x1808) }
-        if characteristics.contains(where: { $0.uuid == CuffTransfer.measurement }) { advertisement.services.append(0x1810) }
-        let entry = model.flatMap { catalogue[$0] } ?? catalogue.model(for: advertisement)
-        let device = DeviceDescription(
-            address: advertisement.address, model: entry?.id, serial: facts.serial, name: advertisement.name,
-            provider: entry.map(provider) ?? "manual")
         let contact = try await memory.beginContact(
-            with: device, at: connectedAt, clock: facts.clock, batteryPercent: facts.batteryPercent)
+            with: describe(peripheral.advertisement, characteristics, facts), at: connectedAt, clock: facts.clock,
+            batteryPercent: facts.batteryPercent)
         await report(.began(contact))
 
-        var intake = FrameIntake(contact: contact, journal: journal, report: report)
-        var announced: Int?
-        var failure: (any Error)?
+        var course = ContactCourse(contact: contact)
+        await course.run(peripheral, characteristics, journal: journal, memory: memory, report: report)
         do {
-            if characteristics.contains(where: { $0.uuid == GlucoseTransfer.measurement }) {
-                let transfer = GlucoseTransfer(peripheral: peripheral, characteristics: characteristics)
-                announced = try await transfer.run(into: &intake, memory: memory)
-            } else {
-                try await CuffTransfer(peripheral: peripheral, characteristics: characteristics).run(into: &intake)
-            }
+            let (memory, ended) = (memory, course)
+            try await Task { try await memory.endContact(ended.contact, ended.summary) }.value
         } catch {
-            failure = error
+            // A store that takes no frames takes no summary either; the first failure is the one to tell.
+            course.fail(error)
         }
-        let summary = ContactSummary(
-            isComplete: failure == nil, error: failure.map(Self.code), announced: announced,
-            received: intake.received, gaps: intake.gaps)
-        try await memory.endContact(contact, summary)
-        await report(.ended(summary))
-        switch failure {
-        case nil, is TransferError, is GATTError: return summary
+        note(course)
+        await report(.ended(course.summary))
+        switch course.failure {
+        case nil, is TransferError, is GATTError: return course.summary
         case let failure?: throw failure
         }
     }
 
-    private static func code(_ error: any Error) -> String {
-        switch error {
-        case let error as TransferError: error.code
-        case let error as GATTError:
-            switch error {
-            case .attribute: "device_refused"
-            case .noSuchCharacteristic: "nothing_to_read"
-            case .disconnected: "transfer_interrupted"
-            case .timedOut: "timeout"
-            }
-        default: "not_stored"
+    private func describe(
+        _ advertisement: Advertisement, _ characteristics: [Characteristic], _ facts: DeviceFacts
+    ) -> DeviceDescription {
+        var known = advertisement
+        known.services += characteristics.compactMap(\.service)
+        // A handle map names characteristics without their service.
+        if characteristics.contains(where: { $0.uuid == GlucoseTransfer.measurement }) { known.services.append(0x1808) }
+        if characteristics.contains(where: { $0.uuid == UnpromptedTransfer.bloodPressureMeasurement }) {
+            known.services.append(0x1810)
+        }
+        let entry = model.flatMap { catalogue[$0] } ?? catalogue.model(for: known)
+        return DeviceDescription(
+            address: advertisement.address, model: entry?.id, serial: facts.serial, name: advertisement.name,
+            provider: entry.map(provider) ?? "manual")
+    }
+
+    private func note(_ course: ContactCourse) {
+        let metadata: Logger.Metadata = [
+            "contact": "\(course.contact.id)", "model": "\(course.contact.device.model ?? "unknown")",
+            "records": "\(course.summary.received)",
+        ]
+        if let error = course.summary.error {
+            logger.notice("contact ended early: \(error)", metadata: metadata)
+        } else if course.summary.isComplete {
+            logger.debug("contact ended", metadata: metadata)
+        } else {
+            logger.notice("records are missing; the next contact reads all again", metadata: metadata)
         }
     }
 }

@@ -39,7 +39,8 @@ extension TransferError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .nothingToRead: "the device offers neither the glucose nor the blood-pressure service"
-        case .interrupted(let received): "the device left in the middle of the transfer, after \(received) records; they are kept"
+        case .interrupted(let received):
+            "the device left in the middle of the transfer, after \(received) records; they are kept"
         case .refused(_, let description): description
         case .timedOut(let received): "the device sent nothing for 30 seconds, after \(received) records; they are kept"
         }

@@ -1,0 +1,59 @@
+import GATTClient
+import GATTProfiles
+import HealthReadings
+
+/// Finds out whether a meter's numbers go on from the newest record that is stored of it, by looking at records before
+/// they are stored.
+struct SequenceContinuity {
+    /// How the meter's newest record stands to the newest one that is stored.
+    enum Newest: Sendable, Hashable {
+        /// None came that can be read.
+        case unseen
+        /// It is that record.
+        case same
+        /// Its number is higher.
+        case later
+        /// Its number is lower, or the same at another base time: the meter has restarted or wrapped its numbers.
+        case restarted
+        /// It cannot be told: a clock that was never set, or a meter that sends everything when asked for its newest.
+        case unclear
+    }
+
+    private let last: LastRecord
+    private(set) var newest = Newest.unseen
+    /// Whether the stored record came again, so that the numbers behind it are its successors.
+    private(set) var hasMet = false
+    private var candidate: GlucoseMeasurement?
+
+    init(after last: LastRecord) { self.last = last }
+
+    /// Looks at what comes when the newest record was asked for.
+    ///
+    /// - Returns: whether a sequence epoch begins with it.
+    mutating func lookAtNewest(_ values: [CharacteristicValue]) -> Bool {
+        let before = newest
+        for record in Self.records(values) where record != candidate {
+            newest = candidate == nil ? compare(record) : .unclear
+            candidate = record
+        }
+        return newest == .restarted && before == .unseen
+    }
+
+    /// Looks at what comes when the records from the stored one on were asked for.
+    mutating func look(_ values: [CharacteristicValue]) {
+        guard !hasMet else { return }
+        hasMet = Self.records(values).contains { compare($0) == .same }
+    }
+
+    private func compare(_ record: GlucoseMeasurement) -> Newest {
+        if record.sequenceNumber > last.sequence { return .later }
+        if record.sequenceNumber < last.sequence { return .restarted }
+        guard let ours = last.baseTime, let theirs = record.baseTime.wallTime else { return .unclear }
+        return ours == theirs ? .same : .restarted
+    }
+
+    private static func records(_ values: [CharacteristicValue]) -> some Sequence<GlucoseMeasurement> {
+        values.lazy.filter { $0.uuid == GlucoseTransfer.measurement }
+            .compactMap { try? GlucoseMeasurement(decoding: $0.octets) }
+    }
+}

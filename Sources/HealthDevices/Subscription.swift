@@ -1,0 +1,41 @@
+import GATTClient
+
+extension Peripheral {
+    /// Does something while these characteristics notify or indicate, and stops them again whatever comes of it.
+    ///
+    /// Notifications stop before every disconnect: a cuff still subscribed sends, and deletes, on its next connection.
+    /// That also holds where the task was cancelled, or enabling one of them failed half-way.
+    ///
+    /// - Parameters:
+    ///   - characteristics: enabled in this order, stopped in the reverse one.
+    ///   - optional: those among them that the device may refuse.
+    func whileNotifying<Result>(
+        _ characteristics: [Characteristic], optional: BluetoothUUID, _ body: () async throws -> Result
+    ) async throws -> Result {
+        var notifying: [Characteristic] = []
+        do {
+            for characteristic in characteristics {
+                try Task.checkCancellation()
+                notifying.append(characteristic)
+                do {
+                    try await startNotifying(characteristic)
+                } catch GATTError.attribute where characteristic.uuid == optional {
+                    notifying.removeLast()
+                }
+            }
+            let result = try await body()
+            await stop(notifying)
+            return result
+        } catch {
+            await stop(notifying)
+            throw error
+        }
+    }
+
+    /// In a task of its own, which is not cancelled with the one around it.
+    private func stop(_ characteristics: [Characteristic]) async {
+        await Task {
+            for characteristic in characteristics.reversed() { try? await stopNotifying(characteristic) }
+        }.value
+    }
+}

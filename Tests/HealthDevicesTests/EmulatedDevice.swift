@@ -1,0 +1,197 @@
+import GATTClient
+import GATTProfiles
+import HealthReadings
+import Synchronization
+
+/// A meter, a cuff or both, as the profiles describe them, with the faults that real ones have.
+final class EmulatedDevice: Peripheral {
+    /// What the radio's own end does with a wait for values when the device is silent.
+    enum Silence: Sendable { case elapses, lastsUntilCancelled }
+
+    struct Behaviour: Sendable {
+        var address = DeviceAddress(bits: 0xC0_0000_001808, kind: .random)
+        var name: String? = "meter+00001808"
+        /// Advertised; those of its characteristics are found on connecting.
+        var services: [BluetoothUUID] = []
+        /// Values that can be read; an error code where it refuses.
+        var readable: [BluetoothUUID: Result<[UInt8], GATTError>] = [:]
+        var glucose: EmulatedGlucoseMemory?
+        /// What a cuff has stored; what was handed out is deleted.
+        var cuffRecords: [[UInt8]]?
+        var cuffPressures: [[UInt8]] = []
+        var cuffDisconnects = true
+        var burst = 1
+        /// The link goes after so many values.
+        var cutAfter: Int?
+        var silence = Silence.elapses
+        /// Enabling these is refused.
+        var refusesToNotify: Set<BluetoothUUID> = []
+        var failsToConnect = false
+        /// The task that reads is cancelled as soon as values have left the device.
+        var cancelsItsReader = false
+    }
+
+    private struct State {
+        var behaviour: Behaviour
+        var isConnected = false
+        var notifying: Set<BluetoothUUID> = []
+        var queue: [CharacteristicValue] = []
+        var handedOut = 0
+        var waited = Duration.zero
+        var clock: Int64 = 1_795_000_000
+    }
+
+    private let log: EventLog
+    private let state: Mutex<State>
+
+    init(_ behaviour: Behaviour, log: EventLog) {
+        self.log = log
+        state = Mutex(State(behaviour: behaviour))
+    }
+
+    /// Changes the device between contacts, or in one.
+    func change(_ change: @Sendable (inout Behaviour) -> Void) {
+        state.withLock { state in
+            change(&state.behaviour)
+            state.handedOut = 0
+        }
+    }
+
+    var cuffRecords: [[UInt8]] { state.withLock { $0.behaviour.cuffRecords ?? [] } }
+    /// How long the device was waited for in vain.
+    var waited: Duration { state.withLock { $0.waited } }
+
+    var advertisement: Advertisement {
+        state.withLock {
+            Advertisement(
+                address: $0.behaviour.address, name: $0.behaviour.name, services: $0.behaviour.services,
+                seenAt: Instant(seconds: $0.clock))
+        }
+    }
+
+    func connect() async throws -> Instant {
+        log.note(.connect)
+        return try state.withLock { state in
+            guard !state.behaviour.failsToConnect else { throw GATTError.timedOut }
+            state.isConnected = true
+            state.clock += 3600
+            return Instant(seconds: state.clock)
+        }
+    }
+
+    func characteristics() async throws -> [Characteristic] {
+        state.withLock { state in
+            var known = state.behaviour.readable.keys.map { ($0, BluetoothUUID(0x180A)) }
+            if let glucose = state.behaviour.glucose {
+                known += [(0x2A18, 0x1808), (0x2A34, 0x1808)]
+                if glucose.hasControlPoint { known.append((0x2A52, 0x1808)) }
+            }
+            if state.behaviour.cuffRecords != nil { known += [(0x2A35, 0x1810), (0x2A36, 0x1810)] }
+            return known.enumerated().map { index, known in
+                Characteristic(uuid: known.0, service: known.1, valueHandle: UInt16(index + 3))
+            }
+        }
+    }
+
+    func read(_ characteristic: Characteristic) async throws -> CharacteristicValue {
+        log.note(.read(characteristic.uuid))
+        return try state.withLock { state in
+            CharacteristicValue(
+                uuid: characteristic.uuid,
+                octets: try (state.behaviour.readable[characteristic.uuid] ?? .failure(.attribute(0x02))).get(),
+                receivedAt: Instant(seconds: state.clock))
+        }
+    }
+
+    func write(_ octets: [UInt8], to characteristic: Characteristic, expectingResponse: Bool) async throws {
+        log.note(.write(octets))
+        try state.withLock { state in
+            guard state.isConnected else { throw GATTError.disconnected }
+            guard state.notifying.contains(0x2A52) else { throw GATTError.attribute(0xFD) }
+            for (uuid, octets) in state.behaviour.glucose?.answer(to: octets) ?? [] {
+                state.queue.append(
+                    CharacteristicValue(uuid: uuid, octets: octets, receivedAt: Instant(seconds: state.clock)))
+            }
+        }
+    }
+
+    func startNotifying(_ characteristic: Characteristic) async throws {
+        try state.withLock { state in
+            guard state.isConnected else { throw GATTError.disconnected }
+            guard !state.behaviour.refusesToNotify.contains(characteristic.uuid) else {
+                throw GATTError.attribute(0x06)
+            }
+            log.note(.start(characteristic.uuid))
+            state.notifying.insert(characteristic.uuid)
+            func send(_ values: [[UInt8]]) {
+                state.queue += values.map {
+                    CharacteristicValue(
+                        uuid: characteristic.uuid, octets: $0, receivedAt: Instant(seconds: state.clock))
+                }
+            }
+            switch characteristic.uuid {
+            case 0x2A36: send(state.behaviour.cuffPressures)
+            case 0x2A35: send(state.behaviour.cuffRecords ?? [])
+            case 0x2A18 where state.behaviour.glucose?.hasControlPoint == false:
+                send(state.behaviour.glucose?.records ?? [])
+            default: break
+            }
+        }
+    }
+
+    func stopNotifying(_ characteristic: Characteristic) async throws {
+        // As a bus does: a cancelled task gets nothing done any more.
+        try Task.checkCancellation()
+        log.note(.stop(characteristic.uuid))
+        state.withLock { state in
+            state.notifying.remove(characteristic.uuid)
+            state.queue.removeAll { $0.uuid == characteristic.uuid }
+        }
+    }
+
+    func nextValues(within timeout: Duration) async throws -> ValueBurst {
+        let burst: ValueBurst? = state.withLock { state in
+            guard state.isConnected else { return .disconnected }
+            var values: [CharacteristicValue] = []
+            while values.count < state.behaviour.burst, !state.queue.isEmpty {
+                if let cut = state.behaviour.cutAfter, state.handedOut >= cut { break }
+                let value = state.queue.removeFirst()
+                guard state.notifying.contains(value.uuid) else { continue }
+                values.append(value)
+                state.handedOut += 1
+                if value.uuid == 0x2A35 { state.behaviour.cuffRecords?.removeFirst() }
+            }
+            if !values.isEmpty { return .values(values) }
+            if let cut = state.behaviour.cutAfter, state.handedOut >= cut {
+                state.isConnected = false
+                return .disconnected
+            }
+            if state.behaviour.cuffRecords != nil, state.behaviour.cuffDisconnects, state.notifying.contains(0x2A35) {
+                state.isConnected = false
+                return .disconnected
+            }
+            state.waited += timeout
+            return state.behaviour.silence == .elapses ? .silence : nil
+        }
+        guard let burst else {
+            try await Task.sleep(for: .seconds(600))
+            return .silence
+        }
+        if case .values(let values) = burst {
+            let frames = values.count { $0.uuid != 0x2A52 }
+            if frames > 0 { log.note(.handedOut(frames)) }
+            if state.withLock({ $0.behaviour.cancelsItsReader }) { withUnsafeCurrentTask { $0?.cancel() } }
+        }
+        return burst
+    }
+
+    func disconnect() async {
+        guard !Task.isCancelled else { return }
+        log.note(.disconnect)
+        state.withLock { state in
+            state.isConnected = false
+            state.notifying = []
+            state.queue = []
+        }
+    }
+}

@@ -1,0 +1,156 @@
+import GATTProfiles
+import HealthReadings
+import Synchronization
+
+/// A store in memory by the rules of the two seams, which notes when it was asked what and can fail.
+final class RecordingStore: FrameJournal, DeviceMemory {
+    struct Full: Error {}
+
+    private struct Stored {
+        var frame: Frame
+        var epoch: Int
+        var record: Record
+    }
+
+    private struct State {
+        var contacts: [(contact: Contact, summary: ContactSummary?, battery: UInt8?)] = []
+        var epoch = 0
+        var frames: [Frame] = []
+        var readings: [ReadingID: Stored] = [:]
+        var appendsUntilFull: Int?
+        var isClosed = false
+        var failsToEnd = false
+    }
+
+    private let log: EventLog
+    private let state = Mutex(State())
+
+    init(_ log: EventLog) { self.log = log }
+
+    /// Appending fails after so many more times.
+    func failAppending(after appends: Int?) { state.withLock { $0.appendsUntilFull = appends } }
+    func close() { state.withLock { $0.isClosed = true } }
+    func failToEnd() { state.withLock { $0.failsToEnd = true } }
+    /// The program died: the last contact has no end.
+    func forgetLastEnd() { state.withLock { $0.contacts[$0.contacts.count - 1].summary = nil } }
+
+    var readingCount: Int { state.withLock { $0.readings.count } }
+    var frames: [Frame] { state.withLock { $0.frames } }
+    var epoch: Int { state.withLock { $0.epoch } }
+    var contacts: [Contact] { state.withLock { $0.contacts.map(\.contact) } }
+    var summaries: [ContactSummary?] { state.withLock { $0.contacts.map(\.summary) } }
+    var batteries: [UInt8?] { state.withLock { $0.contacts.map(\.battery) } }
+    /// Number and base time of the stored glucose readings.
+    var numbered: Set<NumberedRecord> {
+        state.withLock { state in
+            Set(
+                state.readings.values.compactMap { stored in
+                    stored.record.sequence.map { NumberedRecord(sequence: $0, baseTime: stored.record.baseTime) }
+                })
+        }
+    }
+
+    func append(_ frames: [Frame], of contact: Contact) async throws -> [FrameOutcome] {
+        // As a database does: a cancelled task gets nothing written any more.
+        try Task.checkCancellation()
+        log.note(.append(frames.count))
+        // A suspension, as a real commit has: what does not wait for it is seen in the log.
+        await Task.yield()
+        let outcomes: [FrameOutcome]? = state.withLock { state in
+            if let left = state.appendsUntilFull {
+                guard left > 0 else { return nil }
+                state.appendsUntilFull = left - 1
+            }
+            return frames.map { Self.store($0, contact, &state) }
+        }
+        guard let outcomes else {
+            log.note(.appendFailed)
+            throw Full()
+        }
+        log.note(.appended(frames.count))
+        return outcomes
+    }
+
+    private static func store(_ frame: Frame, _ contact: Contact, _ state: inout State) -> FrameOutcome {
+        state.frames.append(frame)
+        switch StandardFrameDecoder().decode(frame, model: contact.device.model) {
+        case .nothing: return .nothing
+        case .glucoseContext: return .waiting
+        case .malformed(let error): return .malformed(error)
+        case .record(let record):
+            // One that comes again with the octets an earlier epoch has it with is repeated.
+            let known = state.readings.first {
+                record.sequence != nil && $0.value.record.sequence == record.sequence
+                    && $0.value.frame.payload == frame.payload
+            }
+            let id =
+                known?.key
+                ?? ReadingIdentity(
+                    of: record, epoch: contact.sequenceEpoch, frame: frame, contactStart: contact.startedAt
+                ).id(device: contact.device.address, kind: record.value.kind)
+            guard state.readings[id] == nil else { return .repeated(id) }
+            state.readings[id] = Stored(frame: frame, epoch: contact.sequenceEpoch, record: record)
+            return .new(
+                Reading(
+                    id: id, record: record, device: contact.device,
+                    time: ResolvedTime(instant: nil, basis: .unknown), receivedAt: frame.receivedAt))
+        }
+    }
+
+    func beginContact(
+        with device: DeviceDescription, at start: Instant, clock: ClockReading?, batteryPercent: UInt8?
+    ) async throws -> Contact {
+        await Task.yield()
+        let contact: Contact? = state.withLock { state in
+            guard !state.isClosed else { return nil }
+            let contact = Contact(
+                id: Int64(state.contacts.count), device: device, startedAt: start, sequenceEpoch: state.epoch,
+                clock: clock)
+            state.contacts.append((contact, nil, batteryPercent))
+            return contact
+        }
+        guard let contact else { throw Full() }
+        log.note(.began)
+        return contact
+    }
+
+    func lastRecord(of contact: Contact) async throws -> LastRecord? {
+        log.note(.askedForLast)
+        return state.withLock { state in
+            let ours = state.readings.values.filter { $0.epoch == contact.sequenceEpoch && $0.record.sequence != nil }
+            guard let newest = ours.max(by: { ($0.record.sequence ?? 0) < ($1.record.sequence ?? 0) }) else {
+                return nil
+            }
+            return LastRecord(
+                sequence: newest.record.sequence ?? 0, baseTime: newest.record.baseTime, count: ours.count,
+                followsCompleteTransfer: state.contacts.last { $0.contact.id < contact.id }?.summary?.isComplete == true
+            )
+        }
+    }
+
+    func beginSequenceEpoch(in contact: Contact) async throws -> Contact {
+        let epoch = state.withLock { state in
+            state.epoch += 1
+            return state.epoch
+        }
+        log.note(.epoch(epoch))
+        var renewed = contact
+        renewed.sequenceEpoch = epoch
+        return renewed
+    }
+
+    func endContact(_ contact: Contact, _ summary: ContactSummary) async throws {
+        try Task.checkCancellation()
+        log.note(.ended(summary))
+        let fails = state.withLock { state in
+            state.contacts[Int(contact.id)].summary = summary
+            return state.failsToEnd
+        }
+        if fails { throw Full() }
+    }
+}
+
+struct NumberedRecord: Hashable {
+    var sequence: UInt16
+    var baseTime: WallTime?
+}
