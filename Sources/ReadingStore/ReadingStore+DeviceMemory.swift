@@ -40,7 +40,9 @@ extension ReadingStore: DeviceMemory {
     /// The newest stored record of the contact's sequence epoch; nil where none is.
     public func lastRecord(of contact: Contact) async throws -> LastRecord? {
         try await read { db in
-            guard let device = try Int64.fetchOne(db, sql: "SELECT device FROM contact WHERE key = ?", arguments: [contact.id])
+            guard
+                let device = try Int64.fetchOne(
+                    db, sql: "SELECT device FROM contact WHERE key = ?", arguments: [contact.id])
             else { throw StoreError.unknown("contact \(contact.id)") }
             return try Self.lastRecord(db, device: device, epoch: contact.sequenceEpoch)
         }
@@ -81,7 +83,8 @@ extension ReadingStore: DeviceMemory {
                     UPDATE contact SET sequence_epoch = (SELECT sequence_epoch FROM device WHERE key = contact.device)
                     WHERE key = ?
                     """, arguments: [contact.id])
-            return try Int.fetchOne(db, sql: "SELECT sequence_epoch FROM contact WHERE key = ?", arguments: [contact.id])
+            return try Int.fetchOne(
+                db, sql: "SELECT sequence_epoch FROM contact WHERE key = ?", arguments: [contact.id])
         } committed: { [self] _ in
             contacts.withLock { $0[contact.id]?.records = [:] }
         }

@@ -25,7 +25,8 @@ extension ReadingStore {
     /// The user readings belong to whose device is assigned to nobody.
     public func currentUser() async throws -> StoreUser {
         try await read { db in
-            guard let user = try Self.user(db, where: "key = (SELECT value FROM setting WHERE name = 'user.current')") else {
+            guard let user = try Self.user(db, where: "key = (SELECT value FROM setting WHERE name = 'user.current')")
+            else {
                 throw StoreError.unknown("a current user")
             }
             return user
@@ -67,7 +68,8 @@ extension ReadingStore {
         }
     }
 
-    static func user(_ db: Database, where condition: String, _ arguments: StatementArguments = []) throws -> StoreUser? {
+    static func user(_ db: Database, where condition: String, _ arguments: StatementArguments = []) throws -> StoreUser?
+    {
         try Row.fetchOne(
             db,
             sql: """
