@@ -8,13 +8,13 @@ let package = Package(
         .package(name: "HealthRelay", path: "..")
     ],
     targets: [
-        // The store: `swift run -c release store-benchmark DIRECTORY`, beside a bare C loop over SQLite.
-        .systemLibrary(
-            name: "CSQLiteFloor", path: "SQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
-        .target(name: "StoreFloor", dependencies: ["CSQLiteFloor"], path: "StoreFloor"),
+        // The store beside a bare C loop over SQLite: `store-benchmark [DIRECTORY [READINGS]]`, in a release build.
+        .systemLibrary(name: "CSQLiteFloor", path: "Store/SQLite", pkgConfig: "sqlite3"),
+        .target(name: "StoreFloor", dependencies: ["CSQLiteFloor"], path: "Store/StoreFloor"),
         .executableTarget(
             name: "store-benchmark",
-            dependencies: ["StoreFloor", .product(name: "HealthRelayStore", package: "HealthRelay")], path: "Store"),
+            dependencies: ["StoreFloor", .product(name: "HealthRelayStore", package: "HealthRelay")],
+            path: "Store/StoreBenchmark"),
     ],
     swiftLanguageModes: [.v6]
 )
