@@ -82,7 +82,7 @@ let package = Package(
         .executableTarget(
             name: "HealthRelayCLI",
             dependencies: [
-                "GatewayService", "VitalSandbox", httpClient, lifecycle, logging,
+                "GatewayService", "ReadingStore", "VitalSandbox", httpClient, lifecycle, logging,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),

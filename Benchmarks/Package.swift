@@ -20,6 +20,13 @@ let package = Package(
         .executableTarget(
             name: "DecodeBenchmark", dependencies: ["CDecode", decoding], path: "Decode/DecodeBenchmark",
             swiftSettings: settings),
+        // The store beside a bare C loop over SQLite: `store-benchmark [DIRECTORY [READINGS]]`, in a release build.
+        .systemLibrary(name: "CSQLiteFloor", path: "Store/SQLite", pkgConfig: "sqlite3"),
+        .target(name: "StoreFloor", dependencies: ["CSQLiteFloor"], path: "Store/StoreFloor"),
+        .executableTarget(
+            name: "store-benchmark",
+            dependencies: ["StoreFloor", .product(name: "HealthRelayStore", package: "HealthRelay")],
+            path: "Store/StoreBenchmark"),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -131,12 +131,16 @@ private struct ReplayService: Service {
     let announce: @Sendable (GatewayRunner.Announcement) -> Void
 
     func run() async throws {
-        try await cancelWhenGracefulShutdown {
-            let report = try await CaptureReplay(captures).run(with: gateway.reader()) { event in
-                guard case .stored(let outcomes) = event, let narrator else { return }
-                for outcome in outcomes { await narrator.stored(outcome) }
+        do {
+            try await cancelWhenGracefulShutdown {
+                let report = try await CaptureReplay(captures).run(with: gateway.reader()) { event in
+                    guard case .stored(let outcomes) = event, let narrator else { return }
+                    for outcome in outcomes { await narrator.stored(outcome) }
+                }
+                announce(.replayed(report))
             }
-            announce(.replayed(report))
+        } catch is CancellationError {
+            // Stopped in the middle: what was read is stored, the rest is still in the captures.
         }
     }
 }
@@ -145,7 +149,7 @@ extension Logger {
     /// The same logger for a library whose ordinary progress is of interest at debug only.
     static func quiet(_ logger: Logger) -> Logger {
         var quiet = logger
-        quiet.logLevel = max(logger.logLevel, logger.logLevel <= .debug ? .debug : .error)
+        quiet.logLevel = max(logger.logLevel, logger.logLevel <= .debug ? .debug : .critical)
         return quiet
     }
 }

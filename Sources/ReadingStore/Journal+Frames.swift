@@ -239,9 +239,9 @@ extension Journal {
         guard try load.next() else { throw StoreError.corrupt(detail: "reading \(key) is missing") }
         defer { load.reset() }
         var reading = try ReadingRow.reading(load, devices: DeviceCache(db))
-        if reading.excluded == nil {
-            reading.held = holds.hold(user: contact.user, provider: contact.description.provider, state: .waiting)
-        }
+        reading.held = holds.hold(
+            user: contact.user, provider: contact.description.provider,
+            state: load.optionalInt(ReadingRow.count).flatMap(OutboxState.init(rawValue:)))
         return reading
     }
 }

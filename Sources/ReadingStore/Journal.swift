@@ -68,13 +68,12 @@ struct Journal {
         while true {
             let id = identity(of: record, frame, epoch: epoch, clash: clash)
                 .id(device: contact.identity, kind: record.value.kind)
-            if let found = try reading(id) {
-                if found.reading.record.value == record.value { return .existing(found.key, found.reading) }
-                other = other ?? id
-            } else {
+            guard let found = try reading(id) else {
                 if clash == 0, let found = try elsewhere(record, frame) { return found }
                 return .none(id, clash: clash, with: other)
             }
+            if found.reading.record.value == record.value { return .existing(found.key, found.reading) }
+            other = other ?? id
             clash += 1
         }
     }

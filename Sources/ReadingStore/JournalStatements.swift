@@ -16,7 +16,8 @@ struct JournalStatements {
         SELECT \(ReadingRow.columns) FROM reading AS r LEFT JOIN reading_context AS c ON c.reading = r.key WHERE r.id = ?
         """
     static let loadReadingSQL = """
-        SELECT \(ReadingRow.columns) FROM reading AS r LEFT JOIN reading_context AS c ON c.reading = r.key WHERE r.key = ?
+        SELECT \(ReadingRow.columns), o.state FROM reading AS r LEFT JOIN reading_context AS c ON c.reading = r.key
+        LEFT JOIN outbox AS o ON o.reading = r.key WHERE r.key = ?
         """
     static let insertFrameSQL = """
         INSERT INTO frame (device, contact, format, ordinal, received_at, state, payload) VALUES (?, ?, ?, ?, ?, ?, ?)

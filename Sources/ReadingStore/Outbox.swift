@@ -193,6 +193,8 @@ extension ReadingStore {
     }
 
     static func isSyncEnabled(_ db: Database) throws -> Bool {
-        try String.fetchOne(db, sql: "SELECT value FROM setting WHERE name = 'sync.enabled'") != "0"
+        let select = try PreparedStatement(db, "SELECT value FROM setting WHERE name = 'sync.enabled'")
+        defer { select.reset() }
+        return try !select.next() || select.text(0) != "0"
     }
 }

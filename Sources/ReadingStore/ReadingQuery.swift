@@ -138,7 +138,9 @@ private struct PageReader {
         var conditions = [condition]
         let all = kinds.map { $0.count == ReadingKind.allCases.count } ?? true
         let one = kinds?.count == 1
-        if !all { conditions.append("r.kind IN (\((kinds ?? []).map { String($0.code) }.sorted().joined(separator: ",")))") }
+        if !all {
+            conditions.append("r.kind IN (\((kinds ?? []).map { String($0.code) }.sorted().joined(separator: ",")))")
+        }
         if query.from != nil { conditions.append("r.time >= ?1") }
         if query.to != nil { conditions.append("r.time <= ?2") }
         if query.user != nil { conditions.append("r.user = ?7") }

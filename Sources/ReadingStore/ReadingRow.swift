@@ -54,7 +54,9 @@ enum ReadingRow {
             value = .glucose(
                 GlucoseValue(
                     concentration: try quantity(row, 8),
-                    sampleType: row.optionalInt(20).flatMap { GlucoseSampleType(rawValue: UInt8(truncatingIfNeeded: $0)) },
+                    sampleType: row.optionalInt(20).flatMap {
+                        GlucoseSampleType(rawValue: UInt8(truncatingIfNeeded: $0))
+                    },
                     sampleLocation: row.optionalInt(21).flatMap {
                         GlucoseSampleLocation(rawValue: UInt8(truncatingIfNeeded: $0))
                     }))
@@ -70,7 +72,8 @@ enum ReadingRow {
             value: value, sequence: row.optionalInt(4).map { UInt16(truncatingIfNeeded: $0) },
             baseTime: row.optionalInt(5).map(WallTime.init(secondsSinceEpoch:)),
             timeOffsetMinutes: row.optionalInt(6).map { Int16(truncatingIfNeeded: $0) },
-            timeOffsetIsUnknown: row.int(7) != 0, status: ReadingStatus(rawValue: UInt32(truncatingIfNeeded: row.int(22))),
+            timeOffsetIsUnknown: row.int(7) != 0,
+            status: ReadingStatus(rawValue: UInt32(truncatingIfNeeded: row.int(22))),
             userSlot: row.optionalInt(23).map { UInt8(truncatingIfNeeded: $0) },
             exclusion: try row.optionalInt(24).map(Exclusion.init(code:)))
     }

@@ -40,13 +40,16 @@ extension ReadingStore: DeviceMemory {
     /// The newest stored record of the contact's sequence epoch; nil where none is.
     public func lastRecord(of contact: Contact) async throws -> LastRecord? {
         try await read { db in
-            guard let device = try Int64.fetchOne(db, sql: "SELECT device FROM contact WHERE key = ?", arguments: [contact.id])
+            guard
+                let device = try Int64.fetchOne(
+                    db, sql: "SELECT device FROM contact WHERE key = ?", arguments: [contact.id])
             else { throw StoreError.unknown("contact \(contact.id)") }
-            return try Self.lastRecord(db, device: device, epoch: contact.sequenceEpoch)
+            return try Self.lastRecord(db, device: device, epoch: contact.sequenceEpoch, before: contact.id)
         }
     }
 
-    static func lastRecord(_ db: Database, device: Int64, epoch: Int) throws -> LastRecord? {
+    /// The newest record of an epoch, as the contact with this number finds it.
+    static func lastRecord(_ db: Database, device: Int64, epoch: Int, before contact: Int64 = .max) throws -> LastRecord? {
         guard
             let row = try Row.fetchOne(
                 db,
@@ -62,9 +65,16 @@ extension ReadingStore: DeviceMemory {
                 SELECT count(DISTINCT sequence) FROM reading INDEXED BY reading_sequence
                 WHERE device = ? AND sequence_epoch = ? AND sequence IS NOT NULL
                 """, arguments: [device, epoch])
+        let lastWasComplete = try Bool.fetchOne(
+            db,
+            sql: """
+                SELECT coalesce(is_complete, 0) FROM contact INDEXED BY contact_device
+                WHERE device = ? AND key < ? ORDER BY key DESC LIMIT 1
+                """, arguments: [device, contact])
         return LastRecord(
             sequence: UInt16(truncatingIfNeeded: row[0] as Int64),
-            baseTime: (row[1] as Int64?).map(WallTime.init(secondsSinceEpoch:)), count: count ?? 0)
+            baseTime: (row[1] as Int64?).map(WallTime.init(secondsSinceEpoch:)), count: count ?? 0,
+            followsCompleteTransfer: lastWasComplete ?? false)
     }
 
     /// Begins a new sequence epoch: the device has restarted or wrapped its numbers.
@@ -81,7 +91,8 @@ extension ReadingStore: DeviceMemory {
                     UPDATE contact SET sequence_epoch = (SELECT sequence_epoch FROM device WHERE key = contact.device)
                     WHERE key = ?
                     """, arguments: [contact.id])
-            return try Int.fetchOne(db, sql: "SELECT sequence_epoch FROM contact WHERE key = ?", arguments: [contact.id])
+            return try Int.fetchOne(
+                db, sql: "SELECT sequence_epoch FROM contact WHERE key = ?", arguments: [contact.id])
         } committed: { [self] _ in
             contacts.withLock { $0[contact.id]?.records = [:] }
         }

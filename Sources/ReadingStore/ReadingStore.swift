@@ -70,7 +70,9 @@ public final class ReadingStore: Sendable {
             pool = try Self.openPool(path)
             try Self.prepare(pool, path: path)
         } catch {
-            throw StoreError.mapping(error)
+            let mapped = StoreError.mapping(error)
+            if case StoreError.foreign = mapped { throw StoreError.foreign(path: path) }
+            throw mapped
         }
     }
 
@@ -88,7 +90,7 @@ public final class ReadingStore: Sendable {
             // GRDB sets NORMAL in WAL mode, under which a power cut can take the last commits.
             try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY")
             let applicationID = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
-            let isEmpty = try !db.tableExists("grdb_migrations") && Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") == 0
+            let isEmpty = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") == 0
             guard isEmpty || applicationID == Schema.applicationID else { throw StoreError.foreign(path: path) }
             if isEmpty { try db.execute(sql: "PRAGMA application_id = \(Schema.applicationID)") }
             guard try !Schema.migrator.hasBeenSuperseded(db) else { throw StoreError.newerSchema }

@@ -21,7 +21,8 @@ extension ReadingStore {
         var (result, last): (RedecodingResult, Int64) = (RedecodingResult(), 0)
         while true {
             let after = last
-            let batch = try await write(.redecode) { [self] db in try Self.redecode(db, after: after, decoder: decoder) }
+            let batch = try await write(.redecode) { [self] db in try Self.redecode(db, after: after, decoder: decoder)
+            }
             guard let newest = batch.last else { return result }
             last = newest
             publish(batch.outcomes)
@@ -51,7 +52,8 @@ extension ReadingStore {
         var outcomes: [FrameOutcome] = []
         for row in rows {
             let number: Int64 = row[5]
-            var journal = try contacts[number]
+            var journal =
+                try contacts[number]
                 ?? Journal(db, contact: ContactState(db, contact: number), epoch: row[6], decoder: decoder)
             let frame = Frame(
                 format: FrameFormat(rawValue: UInt32(truncatingIfNeeded: row[1] as Int64)),

@@ -34,7 +34,9 @@ enum StoreFiles {
         var header = [UInt8](repeating: 0, count: 16)
         let count = read(descriptor, &header, header.count)
         guard count >= 0 else { throw failure(path) }
-        guard count == 0 || header == Array("SQLite format 3\0".utf8) else { throw StoreError.foreign(path: path) }
+        guard count == 0 || (count == header.count && header == Array("SQLite format 3\0".utf8)) else {
+            throw StoreError.foreign(path: path)
+        }
     }
 
     /// The error for what a system call on a path just said.

@@ -70,7 +70,8 @@ extension ReadingStore {
         }
     }
 
-    static func user(_ db: Database, where condition: String, _ arguments: StatementArguments = []) throws -> StoreUser? {
+    static func user(_ db: Database, where condition: String, _ arguments: StatementArguments = []) throws -> StoreUser?
+    {
         try Row.fetchOne(
             db,
             sql: """

@@ -88,7 +88,8 @@ extension ReadingStore {
         let (difference, readAt): (Int64, Int64) = (row[0], row[1])
         let elapsedSeconds = (readAt - (row[3] as Int64)) / 1_000_000
         // Both differences are whole seconds: below a day their rounding alone would be 23 ppm.
-        let drift = elapsedSeconds < 86_400 ? nil : Double(difference - (row[2] as Int64)) / Double(elapsedSeconds) * 1e6
+        let drift =
+            elapsedSeconds < 86_400 ? nil : Double(difference - (row[2] as Int64)) / Double(elapsedSeconds) * 1e6
         return (ClockComparison(differenceSeconds: difference, readAt: Instant(microseconds: readAt)), drift)
     }
 }

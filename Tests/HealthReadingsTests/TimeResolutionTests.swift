@@ -49,7 +49,9 @@ struct TimeResolutionTests {
         }
     }
 
-    @Test("promise 11: the host's zone never matters", arguments: ["Pacific/Kiritimati", "America/St_Johns", "", "EST5EDT"])
+    @Test(
+        "promise 11: the host's zone never matters",
+        arguments: ["Pacific/Kiritimati", "America/St_Johns", "", "EST5EDT"])
     func hostZone(host: String) throws {
         let before = ProcessInfo.processInfo.environment["TZ"]
         setenv("TZ", host, 1)
@@ -143,7 +145,8 @@ struct TimeResolutionTests {
     @Test("a clock reset to another year is corrected on the user's wall, not on the reset one")
     func resetClock() throws {
         let zone = try #require(ZoneRules.named("Europe/Berlin"))
-        let reading = ClockReading(deviceTime: try wall("2019-07-01T01:00:00"), readAt: try instant("2026-11-20T12:00:00Z"))
+        let reading = ClockReading(
+            deviceTime: try wall("2019-07-01T01:00:00"), readAt: try instant("2026-11-20T12:00:00Z"))
         let clock = ClockComparison(reading, zone: zone)
         let time = try resolve(try glucose("2019-07-01T00:30:00"), in: "Europe/Berlin", clock: clock)
         #expect(time.instant == (try instant("2026-11-20T11:30:00Z")))
@@ -152,7 +155,8 @@ struct TimeResolutionTests {
     @Test("a meter that has not followed the change of clocks keeps its summer records where they were")
     func unchangedClock() throws {
         let zone = try #require(ZoneRules.named("Europe/Berlin"))
-        let reading = ClockReading(deviceTime: try wall("2026-11-20T14:00:03"), readAt: try instant("2026-11-20T12:00:00Z"))
+        let reading = ClockReading(
+            deviceTime: try wall("2026-11-20T14:00:03"), readAt: try instant("2026-11-20T12:00:00Z"))
         let clock = ClockComparison(reading, zone: zone)
         let summer = try resolve(try glucose("2026-10-01T08:00:00"), in: "Europe/Berlin", clock: clock)
         #expect(summer.instant == (try instant("2026-10-01T06:00:00Z")))
@@ -160,7 +164,8 @@ struct TimeResolutionTests {
         #expect(winter.instant == (try instant("2026-11-20T06:00:00Z")))
     }
 
-    @Test("a repeated hour is the earlier one unless the order of numbers proves the later; a missing one moves forward")
+    @Test(
+        "a repeated hour is the earlier one unless the order of numbers proves the later; a missing one moves forward")
     func changeOfClocks() throws {
         let record = try glucose("2026-10-25T02:30:00")
         let earlier = try resolve(record, in: "Europe/Berlin", preceding: try instant("2026-10-25T00:10:00Z"))

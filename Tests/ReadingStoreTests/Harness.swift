@@ -3,7 +3,7 @@ import HealthReadings
 
 @testable import ReadingStore
 
-/// A store in a directory of its own, which goes when the test ends.
+/// A store in a directory of its own, which goes when the process ends.
 final class Harness: Sendable {
     let directory: String
     let store: ReadingStore
@@ -13,9 +13,13 @@ final class Harness: Sendable {
         store = try await Self.open(directory, decoder: decoder)
     }
 
-    deinit { try? FileManager.default.removeItem(atPath: directory) }
+    /// Where all stores of this process are; goes when the process ends.
+    private static let root: String = {
+        atexit { try? FileManager.default.removeItem(atPath: NSTemporaryDirectory() + "stores-\(getpid())") }
+        return NSTemporaryDirectory() + "stores-\(getpid())"
+    }()
 
-    static func newDirectory() -> String { NSTemporaryDirectory() + "store-" + UUID().uuidString }
+    static func newDirectory() -> String { root + "/" + UUID().uuidString }
 
     static func open(
         _ directory: String, decoder: TestDecoder = TestDecoder(), zone: String = "Europe/Berlin",

@@ -46,7 +46,10 @@ struct JournalTests {
         let frames =
             (0..<20).map { Build.glucose($0, "2026-11-21T08:\(10 + $0):00", 90 + $0) }
             + [Build.context(3, meal: 1), Build.pressure(127, "2026-11-21T08:00:00"), Build.context(99, meal: 1)]
-            + [Frame(format: .init(characteristic: 0x2A18), payload: [1, 2], receivedAt: Instant(seconds: 1), ordinal: 9)]
+            + [
+                Frame(
+                    format: .init(characteristic: 0x2A18), payload: [1, 2], receivedAt: Instant(seconds: 1), ordinal: 9)
+            ]
         try await harness.contact(frames)
         let (readings, before) = (try await harness.all(), try await harness.store.statistics())
         for round in 0..<3 {
@@ -140,7 +143,9 @@ struct JournalTests {
         try await harness.contact([Build.glucose(5, "2026-11-21T09:30:00", 100), Build.context(5, meal: 1)])
         // Context first, taken for the old record's until its own comes.
         try await harness.contact([Build.context(5, meal: 2), Build.glucose(5, "2026-11-21T09:30:00", 101)])
-        let meals = try await harness.all().map { "\($0.record.value == Self.value(100) ? 100 : 101) \($0.context?.meal ?? "")" }
+        let meals = try await harness.all().map {
+            "\($0.record.value == Self.value(100) ? 100 : 101) \($0.context?.meal ?? "")"
+        }
         #expect(Set(meals) == ["100 preprandial", "101 postprandial"])
     }
 
@@ -158,8 +163,9 @@ struct JournalTests {
         try await harness.contact([Build.glucose(5, "2026-11-20T09:30:00", 100), Build.context(5, meal: 1)])
         let contact = try await store.beginContact(
             with: Build.device(), at: Build.instant("2026-11-21T09:00:00Z"), clock: nil, batteryPercent: nil)
-        #expect(try await store.lastRecord(of: contact)
-            == LastRecord(sequence: 5, baseTime: Build.wall("2026-11-20T09:30:00"), count: 1))
+        #expect(
+            try await store.lastRecord(of: contact)
+                == LastRecord(sequence: 5, baseTime: Build.wall("2026-11-20T09:30:00"), count: 1))
         let renewed = try await store.beginSequenceEpoch(in: contact)
         #expect(renewed.sequenceEpoch == 1)
         #expect(try await store.lastRecord(of: renewed) == nil)
@@ -168,7 +174,10 @@ struct JournalTests {
         #expect(outcomes.map(\.name) == ["waiting", "new"])
         #expect(Set(try await harness.all().map { $0.context?.meal }) == ["preprandial", "postprandial"])
         // An old record read again under the new epoch is the old record.
-        #expect(try await store.append([Build.glucose(5, "2026-11-20T09:30:00", 100)], of: renewed).map(\.name) == ["repeated"])
+        #expect(
+            try await store.append([Build.glucose(5, "2026-11-20T09:30:00", 100)], of: renewed).map(\.name) == [
+                "repeated"
+            ])
     }
 
     @Test("records without a number are told apart by time, slot and values, without a time by contact and ordinal")
@@ -190,7 +199,9 @@ struct JournalTests {
     @Test("promise 6: NaN never becomes a number")
     func notANumber() async throws {
         let harness = try await Harness()
-        try await harness.contact([Build.glucose(1, "2026-11-21T08:00:00", nil), Build.pressure(120, "2026-11-21T08:00:00")])
+        try await harness.contact([
+            Build.glucose(1, "2026-11-21T08:00:00", nil), Build.pressure(120, "2026-11-21T08:00:00"),
+        ])
         for reading in try await harness.all() {
             switch reading.record.value {
             case .glucose(let glucose): #expect(glucose.concentration?.number == .notANumber)
@@ -203,8 +214,11 @@ struct JournalTests {
     @Test("promise 5: one bad frame never stops a transfer, and its octets are kept")
     func malformed() async throws {
         let harness = try await Harness()
-        let bad = Frame(format: .init(characteristic: 0x2A18), payload: [7, 7, 7, 7], receivedAt: Instant(seconds: 1), ordinal: 1)
-        let outcomes = try await harness.contact([Build.glucose(1, "2026-11-21T08:00:00"), bad, Build.glucose(2, "2026-11-21T08:01:00")])
+        let bad = Frame(
+            format: .init(characteristic: 0x2A18), payload: [7, 7, 7, 7], receivedAt: Instant(seconds: 1), ordinal: 1)
+        let outcomes = try await harness.contact([
+            Build.glucose(1, "2026-11-21T08:00:00"), bad, Build.glucose(2, "2026-11-21T08:01:00"),
+        ])
         #expect(outcomes.map(\.name) == ["new", "malformed", "new"])
         #expect(try await harness.store.statistics().malformedFrames == 1)
     }
@@ -217,13 +231,18 @@ struct JournalTests {
         let before = try await harness.all()
         let clock = ClockReading(
             deviceTime: Build.wall("2026-11-21T13:00:00"), readAt: Build.instant("2026-11-21T10:00:00Z"))
-        #expect(try await harness.contact([frame, Build.glucose(6, "2026-11-21T12:30:00")], clock: clock).map(\.name) == ["repeated", "new"])
+        #expect(
+            try await harness.contact([frame, Build.glucose(6, "2026-11-21T12:30:00")], clock: clock).map(\.name) == [
+                "repeated", "new",
+            ])
         let after = try await harness.all()
         #expect(after.contains(before[0]))
         #expect(after.first { $0.record.sequence == 6 }?.time.instant == Build.instant("2026-11-21T09:30:00Z"))
         // The next contact cannot read the clock: the epoch's difference still holds.
         try await harness.contact([Build.glucose(7, "2026-11-21T12:40:00")], at: "2026-11-21T10:30:00Z")
-        #expect(try await harness.all().first { $0.record.sequence == 7 }?.time.instant == Build.instant("2026-11-21T09:40:00Z"))
+        #expect(
+            try await harness.all().first { $0.record.sequence == 7 }?.time.instant
+                == Build.instant("2026-11-21T09:40:00Z"))
     }
 
     @Test("the order of numbers tells the two passes of a repeated hour apart")
@@ -233,9 +252,10 @@ struct JournalTests {
             Build.glucose(1, "2026-10-25T02:40:00"), Build.glucose(2, "2026-10-25T02:20:00"),
             Build.glucose(3, "2026-10-25T03:20:00"),
         ])
-        #expect(try await harness.all().reversed().map { $0.time.instant?.description } == [
-            "2026-10-25T00:40:00Z", "2026-10-25T01:20:00Z", "2026-10-25T02:20:00Z",
-        ])
+        #expect(
+            try await harness.all().reversed().map { $0.time.instant?.description } == [
+                "2026-10-25T00:40:00Z", "2026-10-25T01:20:00Z", "2026-10-25T02:20:00Z",
+            ])
     }
 
     @Test("two addresses with one serial number and model are one device, and a re-read under either is a no-op")
@@ -243,12 +263,18 @@ struct JournalTests {
         let harness = try await Harness()
         let (first, second) = (Build.device(1, serial: "S1"), Build.device(2, serial: "S1"))
         try await harness.contact([Build.glucose(1, "2026-11-21T08:00:00")], device: first)
-        #expect(try await harness.contact([Build.glucose(1, "2026-11-21T08:00:00")], device: second).map(\.name) == ["repeated"])
+        #expect(
+            try await harness.contact([Build.glucose(1, "2026-11-21T08:00:00")], device: second).map(\.name) == [
+                "repeated"
+            ])
         // Stored under an address before its serial was known.
         let early = [Build.glucose(2, "2026-11-21T08:01:00"), Build.glucose(3, "2026-11-21T08:02:00")]
         try await harness.contact(early, device: Build.device(3))
         #expect(try await harness.store.devices().count == 2)
-        #expect(try await harness.contact(early, device: Build.device(3, serial: "S1")).map(\.name) == ["repeated", "repeated"])
+        #expect(
+            try await harness.contact(early, device: Build.device(3, serial: "S1")).map(\.name) == [
+                "repeated", "repeated",
+            ])
         let devices = try await harness.store.devices()
         #expect(devices.count == 1)
         #expect(devices[0].readings == 3)
@@ -264,7 +290,8 @@ struct JournalTests {
             let readAt = Build.instant("2026-11-\(day < 10 ? "0" : "")\(day)T09:00:00Z")
             let clock = ClockReading(
                 deviceTime: WallTime(secondsSinceEpoch: readAt.seconds + 3600 + Int64(difference)), readAt: readAt)
-            try await harness.contact([Build.glucose(UInt16(day), "2026-11-01T08:00:00")], at: readAt.description, clock: clock)
+            try await harness.contact(
+                [Build.glucose(UInt16(day), "2026-11-01T08:00:00")], at: readAt.description, clock: clock)
         }
         try await harness.store.setPairing(of: Build.device(), isPaired: true, isProven: true)
         let device = try #require(await harness.store.devices().first)
@@ -278,7 +305,9 @@ struct JournalTests {
     @Test("frames an older decoder could not read are read again")
     func redecoding() async throws {
         let directory = Harness.newDirectory()
-        let frames = [Build.glucose(1, "2026-11-21T08:00:00"), Build.context(1, meal: 1), Build.glucose(2, "2026-11-21T08:01:00")]
+        let frames = [
+            Build.glucose(1, "2026-11-21T08:00:00"), Build.context(1, meal: 1), Build.glucose(2, "2026-11-21T08:01:00"),
+        ]
         do {
             let old = try await Harness.open(directory, decoder: TestDecoder(knowsNothing: true))
             let contact = try await old.beginContact(
@@ -299,7 +328,9 @@ struct JournalTests {
     func listening() async throws {
         let harness = try await Harness()
         var heard = harness.store.committedReadings().makeAsyncIterator()
-        let outcomes = try await harness.contact([Build.glucose(1, "2026-11-21T08:00:00"), Build.glucose(2, "2026-11-21T08:01:00")])
+        let outcomes = try await harness.contact([
+            Build.glucose(1, "2026-11-21T08:00:00"), Build.glucose(2, "2026-11-21T08:01:00"),
+        ])
         #expect(await heard.next() == outcomes.compactMap(\.changedReading))
     }
 }

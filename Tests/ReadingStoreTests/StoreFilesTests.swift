@@ -33,7 +33,9 @@ struct StoreFilesTests {
     func pragmas() async throws {
         let harness = try await Harness()
         let values = try await harness.store.write(.setting) { db in
-            try ["synchronous", "foreign_keys", "application_id"].map { try Int.fetchOne(db, sql: "PRAGMA \($0)") ?? -1 }
+            try ["synchronous", "foreign_keys", "application_id"].map {
+                try Int.fetchOne(db, sql: "PRAGMA \($0)") ?? -1
+            }
         }
         #expect(values == [2, 1, Int(Schema.applicationID)])
         let mode = try await harness.store.read { db in try String.fetchOne(db, sql: "PRAGMA journal_mode") }
@@ -96,8 +98,12 @@ struct StoreFilesTests {
         let ids = try await harness.all().map(\.id)
         try await harness.store.write(.setting) { db in
             try db.execute(sql: "UPDATE reading SET a_digits = 96 WHERE id = ?", arguments: [ids[0].data])
-            try db.execute(sql: "DELETE FROM reading_frame WHERE reading = (SELECT key FROM reading WHERE id = ?)", arguments: [ids[1].data])
-            try db.execute(sql: "DELETE FROM outbox WHERE reading = (SELECT key FROM reading WHERE id = ?)", arguments: [ids[1].data])
+            try db.execute(
+                sql: "DELETE FROM reading_frame WHERE reading = (SELECT key FROM reading WHERE id = ?)",
+                arguments: [ids[1].data])
+            try db.execute(
+                sql: "DELETE FROM outbox WHERE reading = (SELECT key FROM reading WHERE id = ?)",
+                arguments: [ids[1].data])
         }
         let findings = try await harness.store.verify()
         #expect(Set(findings.map(\.problem)) == [.differs, .noFrame, .noReading, .notQueued])

@@ -8,7 +8,8 @@ struct TestDecoder: FrameDecoding {
     func decode(_ frame: Frame, model: String?) -> DecodedFrame {
         let o = frame.payload
         guard !knowsNothing, o.count >= 3 else {
-            return .malformed(MalformedFrame(subject: "test", expected: "more octets", octet: o.count, found: "the end"))
+            return .malformed(
+                MalformedFrame(subject: "test", expected: "more octets", octet: o.count, found: "the end"))
         }
         func u16(_ at: Int) -> UInt16 { UInt16(o[at]) | UInt16(o[at + 1]) << 8 }
         func time(_ at: Int) -> WallTime? {
@@ -107,7 +108,8 @@ enum Build {
         payload += octets(value.map { $0 | 0xB000 } ?? 0x07FF) + [type]
         if let status { payload += octets(status) }
         return Frame(
-            format: FrameFormat(characteristic: 0x2A18), payload: payload, receivedAt: instant(received), ordinal: ordinal)
+            format: FrameFormat(characteristic: 0x2A18), payload: payload, receivedAt: instant(received),
+            ordinal: ordinal)
     }
 
     static func context(_ sequence: UInt16, meal: UInt8, rich: Bool = false) -> Frame {
@@ -126,7 +128,8 @@ enum Build {
         if let time { payload += octets(wall(time)) }
         if let user { payload.append(user) }
         return Frame(
-            format: FrameFormat(characteristic: 0x2A35), payload: payload, receivedAt: instant(received), ordinal: ordinal)
+            format: FrameFormat(characteristic: 0x2A35), payload: payload, receivedAt: instant(received),
+            ordinal: ordinal)
     }
 
     static func device(

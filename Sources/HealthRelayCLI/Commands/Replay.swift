@@ -5,6 +5,8 @@ import GatewayService
 import HCICapture
 import HealthDevices
 import HealthReadings
+import ReadingStore
+import Synchronization
 
 struct Replay: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -99,17 +101,21 @@ struct Replay: AsyncParsableCommand {
     private func store(_ replay: CaptureReplay, _ settings: Settings) async throws -> CaptureReplay.Report {
         let gateway = try await Gateway.open(settings, state: StateDirectory(flag: global.stateDir))
         let json = global.json
+        let window = Mutex(ReadingWindow())
+        let print = { @Sendable (readings: [Reading]) in
+            for reading in readings {
+                Terminal.data(json ? reading.document.text : reading.line)
+                guard reading.time.basis == .reception else { continue }
+                Terminal.error("warning: a reading without any time: if its session was also read live, it is now here twice")
+            }
+        }
         return try await replay.run(with: gateway.reader(model: model)) { event in
-            guard case .stored(let outcomes) = event else { return }
-            for outcome in outcomes {
-                if let reading = outcome.changedReading {
-                    Terminal.data(json ? reading.document.text : reading.line)
-                    if reading.time.basis == .reception {
-                        Terminal.error("warning: a reading without any time: if its session was also read live, it is now here twice")
-                    }
-                } else if case .malformed(let error) = outcome {
-                    Terminal.error("malformed: \(error)")
-                }
+            switch event {
+            case .stored(let outcomes):
+                print(window.withLock { $0.take(outcomes.compactMap(\.changedReading)) })
+                for case .malformed(let error) in outcomes { Terminal.error("malformed: \(error)") }
+            case .ended: print(window.withLock { $0.flush() })
+            case .began, .progress: break
             }
         }
     }

@@ -1,0 +1,142 @@
+import Foundation
+import HealthReadings
+import ReadingStore
+import StoreFloor
+
+/// Measures durable ingest and the newest page beside a bare C loop over SQLite, in one run.
+@main
+struct StoreBenchmark {
+    static func main() async throws {
+        let arguments = CommandLine.arguments
+        let base = arguments.count > 1 ? arguments[1] : NSTemporaryDirectory() + "store-benchmark"
+        let many = arguments.count > 2 ? Int(arguments[2]) ?? 1_000_000 : 1_000_000
+        try? FileManager.default.removeItem(atPath: base)
+        try FileManager.default.createDirectory(atPath: base, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: base) }
+        for round in 1...3 {
+            try await ingest(base + "/single-\(round)", readings: 3000, perTransaction: 1)
+            try await ingest(base + "/hundreds-\(round)", readings: 50_000, perTransaction: 100)
+        }
+        for count in Set([10_000, 100_000, many]).sorted() { try await newest(base + "/newest-\(count)", count) }
+    }
+
+    /// Frame `number` of a meter that measures every five minutes and has no end.
+    static func frame(_ number: Int) -> Frame {
+        let time = WallTime(secondsSinceEpoch: 1_500_000_000 + Int64(number) * 300)
+        let (date, clock) = (time.date, time.timeOfDay)
+        let value = UInt16(80 + number % 120) | 0xB000
+        return Frame(
+            format: FrameFormat(characteristic: 0x2A18),
+            payload: [
+                2, UInt8(number & 255), UInt8(number >> 8 & 255), UInt8(date.year & 255), UInt8(date.year >> 8),
+                UInt8(date.month), UInt8(date.day), UInt8(clock.hour), UInt8(clock.minute), UInt8(clock.second),
+                UInt8(value & 255), UInt8(value >> 8), 0x11,
+            ], receivedAt: Instant(seconds: 1_900_000_000), ordinal: number)
+    }
+
+    static func open(_ directory: String) async throws -> ReadingStore {
+        try await ReadingStore.open(
+            directory: directory, decoder: PlainDecoder(), clientUserID: "bench", timeZone: "Europe/Berlin")
+    }
+
+    static func fill(_ store: ReadingStore, readings: Int, perTransaction: Int) async throws -> Double {
+        let device = DeviceDescription(
+            address: DeviceAddress(bits: 0xC000_0000_1808, kind: .random), model: "bench", provider: "accuchek_ble")
+        let contact = try await store.beginContact(
+            with: device, at: Instant(seconds: 1_900_000_000), clock: nil, batteryPercent: nil)
+        let frames = (0..<readings).map(frame)
+        let clock = ContinuousClock()
+        let start = clock.now
+        for first in stride(from: 0, to: readings, by: perTransaction) {
+            let outcomes = try await store.append(
+                Array(frames[first..<min(first + perTransaction, readings)]), of: contact)
+            for outcome in outcomes {
+                guard case .new = outcome else { throw BenchmarkError.notNew }
+            }
+        }
+        return (clock.now - start).seconds
+    }
+
+    static func ingest(_ path: String, readings: Int, perTransaction: Int) async throws {
+        let (ours, theirs) = (path + "-ours", path + "-floor")
+        let store = try await open(ours)
+        let seconds = try await fill(store, readings: readings, perTransaction: perTransaction)
+        try store.close()
+        try await prepareFloor(ours: ours, theirs: theirs)
+        let bare = floor_ingest(ours + "/readings.sqlite", theirs + "/readings.sqlite", Int32(perTransaction))
+        guard bare > 0 else { throw BenchmarkError.floor }
+        report(
+            "ingest by \(perTransaction)", "\(rate(readings, seconds))/s", "bare C \(rate(readings, bare))/s",
+            "ratio \(two(bare / seconds)) (bar 0.70)")
+    }
+
+    /// The same schema, devices, users and contact, without frames and readings.
+    static func prepareFloor(ours: String, theirs: String) async throws {
+        let store = try await open(theirs)
+        _ = try await store.beginContact(
+            with: DeviceDescription(
+                address: DeviceAddress(bits: 0xC000_0000_1808, kind: .random), model: "bench", provider: "accuchek_ble"),
+            at: Instant(seconds: 1_900_000_000), clock: nil, batteryPercent: nil)
+        try store.close()
+    }
+
+    static func newest(_ directory: String, _ count: Int) async throws {
+        let store = try await open(directory)
+        let seconds = try await fill(store, readings: count, perTransaction: 1000)
+        let clock = ContinuousClock()
+        let rounds = 200
+        for _ in 0..<10 { _ = try await store.query(ReadingQuery(limit: 100)) }
+        let start = clock.now
+        for _ in 0..<rounds {
+            guard try await store.query(ReadingQuery(limit: 100)).readings.count == 100 else {
+                throw BenchmarkError.notNew
+            }
+        }
+        let ours = (clock.now - start).seconds / Double(rounds)
+        var rows: Int64 = 0
+        let bare = floor_query(
+            directory + "/readings.sqlite", "SELECT * FROM reading ORDER BY time DESC, id DESC LIMIT 100",
+            Int32(rounds), &rows)
+        guard bare > 0, rows == 100 else { throw BenchmarkError.floor }
+        report(
+            "newest 100 of \(count)", "\(Int(ours * 1e6)) us", "bare query \(Int(bare * 1e6)) us",
+            "ratio \(two(ours / bare)) (bar 10.00); filled at \(rate(count, seconds))/s")
+        try store.close()
+    }
+
+    static func report(_ parts: String...) {
+        // Written at once: a run that is cut short has told what it found.
+        FileHandle.standardOutput.write(Data((parts.joined(separator: "  ") + "\n").utf8))
+    }
+    static func rate(_ count: Int, _ seconds: Double) -> Int { Int(Double(count) / seconds) }
+    static func two(_ value: Double) -> String { "\((value * 100).rounded() / 100)" }
+}
+
+enum BenchmarkError: Error {
+    case notNew
+    case floor
+}
+
+extension Duration {
+    var seconds: Double { Double(components.seconds) + Double(components.attoseconds) * 1e-18 }
+}
+
+/// Decodes the frames above and nothing else.
+struct PlainDecoder: FrameDecoding {
+    func decode(_ frame: Frame, model: String?) -> DecodedFrame {
+        let o = frame.payload
+        guard o.count == 13 else { return .nothing }
+        let value = UInt16(o[10]) | UInt16(o[11]) << 8
+        return .record(
+            Record(
+                value: .glucose(
+                    GlucoseValue(
+                        concentration: Quantity(
+                            ExactDecimal(significand: Int64(value & 0xFFF)), .milligramsPerDecilitre),
+                        sampleType: .capillaryWholeBlood, sampleLocation: .finger)),
+                sequence: UInt16(o[1]) | UInt16(o[2]) << 8,
+                baseTime: WallTime(
+                    year: Int(o[3]) | Int(o[4]) << 8, month: Int(o[5]), day: Int(o[6]), hour: Int(o[7]),
+                    minute: Int(o[8]), second: Int(o[9]))))
+    }
+}
