@@ -103,7 +103,13 @@ public final class ReadingStore: Sendable {
     /// Waits for what is being written and closes the files; the lock goes when the last reference does.
     public func close() throws {
         for subscriber in subscribers.withLock({ $0.removeAll() }) { subscriber.finish() }
-        do { try pool.close() } catch { throw StoreError.mapping(error) }
+        do {
+            // The pool closes its reading connections last, and those cannot fold the log into the file.
+            try pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
+            try pool.close()
+        } catch {
+            throw StoreError.mapping(error)
+        }
     }
 
     // MARK: Transactions

@@ -165,7 +165,8 @@ struct JournalTests {
             with: Build.device(), at: Build.instant("2026-11-21T09:00:00Z"), clock: nil, batteryPercent: nil)
         #expect(
             try await store.lastRecord(of: contact)
-                == LastRecord(sequence: 5, baseTime: Build.wall("2026-11-20T09:30:00"), count: 1))
+                == LastRecord(
+                    sequence: 5, baseTime: Build.wall("2026-11-20T09:30:00"), count: 1, followsCompleteTransfer: true))
         let renewed = try await store.beginSequenceEpoch(in: contact)
         #expect(renewed.sequenceEpoch == 1)
         #expect(try await store.lastRecord(of: renewed) == nil)
