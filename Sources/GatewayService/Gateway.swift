@@ -22,17 +22,26 @@ public final class Gateway: Sendable {
 
     /// Opens the store and prepares delivery; nothing is sent yet.
     ///
-    /// - Parameter server: where and with which credentials to deliver, in place of the settings' server.
+    /// - Parameters:
+    ///   - server: where and with which credentials to deliver, in place of the settings' server.
+    ///   - patience: how long to wait for another owner of the store to let go of it: a command takes a moment.
     /// - Throws: ``StoreError``, or ``Problem`` for settings that cannot be used.
     public static func open(
-        _ settings: Settings, state: StateDirectory, server: VitalConnection? = nil,
+        _ settings: Settings, state: StateDirectory, server: VitalConnection? = nil, patience: Duration = .zero,
         logger: Logger = Logger(label: "healthrelay")
     ) async throws -> Gateway {
         let connection = try server ?? VitalConnection(settings)
-        let store = try await ReadingStore.open(
-            directory: state.path, decoder: StandardFrameDecoder(), clientUserID: settings["user.client_user_id"],
-            timeZone: settings["user.time_zone"], logger: logger)
-        return Gateway(settings, store, connection, logger)
+        let end = ContinuousClock.now + patience
+        while true {
+            do {
+                let store = try await ReadingStore.open(
+                    directory: state.path, decoder: StandardFrameDecoder(),
+                    clientUserID: settings["user.client_user_id"], timeZone: settings["user.time_zone"], logger: logger)
+                return Gateway(settings, store, connection, logger)
+            } catch StoreError.locked where ContinuousClock.now < end {
+                try await Task.sleep(for: .milliseconds(50))
+            }
+        }
     }
 
     private init(_ settings: Settings, _ store: ReadingStore, _ connection: VitalConnection?, _ logger: Logger) {

@@ -47,7 +47,8 @@ public struct GatewayRunner: Service {
 
     /// Runs until a graceful shutdown.
     public func run() async throws {
-        let gateway = try await Gateway.open(settings, state: state, server: try await connection(), logger: logger)
+        let gateway = try await Gateway.open(
+            settings, state: state, server: try await connection(), patience: .seconds(5), logger: logger)
         let listen = try ListenAddress(settings["http.listen"] ?? "")
         guard listen.isLoopback else {
             throw Problem(

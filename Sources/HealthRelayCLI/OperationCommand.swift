@@ -1,6 +1,7 @@
 import ArgumentParser
 import GatewayService
 import HealthReadings
+import ReadingStore
 
 /// Runs what a command asks: in the gateway that owns the store where one answers, else in this process.
 enum OperationCommand {
@@ -8,11 +9,19 @@ enum OperationCommand {
         let request = OperationRequest(operation, json: global.json)
         let settings = try global.settings()
         global.startLogging(settings)
-        if let owner = try StateDirectory.owner(flag: global.stateDir) {
-            return try await owner.run(request, output: StandardOutput())
+        // A gateway that is starting holds the store before it listens, and another command holds it for a moment.
+        let end = ContinuousClock.now + .seconds(3)
+        while true {
+            if let owner = try StateDirectory.owner(flag: global.stateDir) {
+                return try await owner.run(request, output: StandardOutput())
+            }
+            do {
+                let gateway = try await Gateway.open(settings, state: StateDirectory(flag: global.stateDir))
+                return try await gateway.run(request, output: StandardOutput())
+            } catch StoreError.locked where ContinuousClock.now < end {
+                try await Task.sleep(for: .milliseconds(50))
+            }
         }
-        let gateway = try await Gateway.open(settings, state: StateDirectory(flag: global.stateDir))
-        try await gateway.run(request, output: StandardOutput())
     }
 }
 

@@ -13,10 +13,15 @@ import Testing
         return (stored.lines.count, stored.lines.filter { $0.contains(#""excluded":null"#) }.count)
     }()
 
+    /// The bodies every gateway of this suite posts, for the schemas' own checker.
+    static let bodies = FileManager.default.temporaryDirectory
+        .appendingPathComponent("healthrelay-bodies-\(ProcessInfo.processInfo.processIdentifier)")
+
     static func start(_ scratch: Scratch, _ environment: [String: String] = [:]) throws -> Tool.Running {
         try Tool.Running(
             ["run", "--state-dir", scratch.state, "--sandbox", "--replay"] + captures,
-            environment: StoreTests.zone.merging(["HEALTHRELAY_HTTP_LISTEN": "127.0.0.1:0"]) { $1 }
+            environment: StoreTests.zone
+                .merging(["HEALTHRELAY_HTTP_LISTEN": "127.0.0.1:0", "HEALTHRELAY_RECORD_BODIES": bodies.path]) { $1 }
                 .merging(environment) { $1 }, in: scratch.url)
     }
 
@@ -72,6 +77,18 @@ import Testing
         #expect(result.status == 0 && result.signal == nil, "\(result.errors)")
         #expect(ContinuousClock.now - began < .seconds(10))
         #expect(try Self.samples(scratch) == [String(Self.expected.delivered)])
+
+        let check = Process()
+        check.executableURL = Tool.root.appendingPathComponent("Tests/Schemas/check")
+        check.arguments = ["--directory", Self.bodies.path]
+        let pipe = Pipe()
+        check.standardOutput = pipe
+        check.standardError = pipe
+        try check.run()
+        let said = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        check.waitUntilExit()
+        #expect(check.terminationStatus == 0 && !said.contains(": 0 of 0"), "\(said.suffix(2000))")
+        try FileManager.default.removeItem(at: Self.bodies)
     }
 
     @Test("the page answers on loopback and to its own names only")

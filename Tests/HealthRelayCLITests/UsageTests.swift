@@ -76,9 +76,69 @@ import Testing
         #expect([73, 77].contains(result.status), "\(result.status) \(result.errors)")
     }
 
+    @Test("a server that answers HTML is 76, one that is not there 69, a key it refuses 77; readings stay")
+    func servers() throws {
+        let scratch = try Scratch()
+        let key = scratch.url.appendingPathComponent("key")
+        try "sk_us_test".write(to: key, atomically: true, encoding: .utf8)
+        _ = try Tool.run(["replay", Tool.fixture("cuff-three.btsnoop"), "--state-dir", scratch.state])
+        for (answer, status) in [("200 OK", Int32(76)), ("401 Unauthorized", 77), ("", 69)] {
+            let server = try answer.isEmpty ? nil : HTMLServer(answer, in: scratch.url)
+            let result = try Tool.run(
+                ["sync", "--state-dir", scratch.state, "--json"],
+                environment: [
+                    "HEALTHRELAY_SERVER_API_KEY_FILE": key.path, "HEALTHRELAY_USER_CLIENT_USER_ID": "white_bear",
+                    "HEALTHRELAY_SERVER_BASE_URL": "http://127.0.0.1:\(server?.port ?? 1)",
+                ])
+            #expect(result.status == status, "\(answer): \(result.status) \(result.errors)")
+            #expect(!result.errors.contains("sk_us_test"))
+            let waiting = try Document(result.lines.first ?? "").elements("waiting")
+            #expect(waiting.first?["count"]?.text == "3")
+        }
+    }
+
+    @Test("without a key nothing is delivered, and that is 78 with the mend")
+    func noKey() throws {
+        let scratch = try Scratch()
+        let result = try Tool.run(["sync", "--state-dir", scratch.state, "--json"])
+        #expect(result.status == 78)
+        #expect(result.errors.contains("api_key_file"))
+    }
+
     @Test("help and version are data")
     func help() throws {
         #expect(try Tool.run(["--help"]).status == 0)
         #expect(try Tool.run(["--version"]).lines.count == 1)
     }
+}
+
+/// A web server of Python's that answers every request with a page.
+private final class HTMLServer {
+    let port: Int
+    private let process = Process()
+
+    init(_ status: String, in directory: URL) throws {
+        let parts = status.split(separator: " ", maxSplits: 1)
+        let script = """
+            import http.server
+            class Page(http.server.BaseHTTPRequestHandler):
+                def answer(self):
+                    self.send_response(\(parts[0])); self.send_header("Content-Type", "text/html"); self.end_headers()
+                    self.wfile.write(b"<!doctype html><title>Sign in</title>")
+                do_GET = do_POST = answer
+                def log_message(self, *_): pass
+            server = http.server.HTTPServer(("127.0.0.1", 0), Page)
+            print(server.server_address[1], flush=True)
+            server.serve_forever()
+            """
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["python3", "-c", script]
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        try process.run()
+        let line = String(decoding: pipe.fileHandleForReading.availableData, as: UTF8.self)
+        port = Int(line.trimmingCharacters(in: .whitespacesAndNewlines)) ?? 0
+    }
+
+    deinit { kill(process.processIdentifier, SIGKILL) }
 }

@@ -56,7 +56,7 @@ struct Run: AsyncParsableCommand {
 
     private static func sandbox(in state: StateDirectory, _ logger: Logger) throws -> SandboxServer {
         var quiet = logger
-        quiet.logLevel = .error
+        quiet.logLevel = .critical
         do {
             return try SandboxServer(
                 configuration: SandboxConfiguration(port: 0, storage: .directory(state.path + "/sandbox")),
