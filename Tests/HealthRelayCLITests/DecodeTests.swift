@@ -3,8 +3,8 @@ import Testing
 /// `decode` follows the published documents to the letter.
 @Suite struct DecodeTests {
     @Test("a glucose measurement is a reading without id, device, provider and time")
-    func glucose() throws {
-        let result = try Tool.run(["decode", "2a18", "13 05 00 ea 07 0b 14 0c 1e 00 3c 00 5f b0 11", "--json"])
+    func glucose() async throws {
+        let result = try await Tool.run(["decode", "2a18", "13 05 00 ea 07 0b 14 0c 1e 00 3c 00 5f b0 11", "--json"])
         #expect(result.status == 0, "\(result.errors)")
         #expect(
             result.output == """
@@ -18,8 +18,8 @@ import Testing
     }
 
     @Test("a blood-pressure measurement keeps the digits the device sent")
-    func bloodPressure() throws {
-        let result = try Tool.run([
+    func bloodPressure() async throws {
+        let result = try await Tool.run([
             "decode", "0x2A35", "1E f6 f4 16 f3 ff 07 ea 07 0b 15 07 00 00 b2 f2 01 04 00", "--json",
         ])
         #expect(result.status == 0, "\(result.errors)")
@@ -33,8 +33,8 @@ import Testing
     }
 
     @Test("cuff pressure is never a reading of the patient")
-    func cuffPressure() throws {
-        let result = try Tool.run(["decode", "2a36", "00 78 00 ff 07 ff 07", "--json"])
+    func cuffPressure() async throws {
+        let result = try await Tool.run(["decode", "2a36", "00 78 00 ff 07 ff 07", "--json"])
         #expect(result.status == 0)
         let document = try Document(result.output)
         #expect(document["excluded"]?.plain == "intermediate")
@@ -43,17 +43,17 @@ import Testing
     }
 
     @Test("another characteristic is {characteristic, value}, and hex may be written as people write it")
-    func other() throws {
+    func other() async throws {
         for hex in ["64", "0x64", " 6 4 "] {
-            let result = try Tool.run(["decode", "00002a19-0000-1000-8000-00805f9b34fb", hex, "--json"])
+            let result = try await Tool.run(["decode", "00002a19-0000-1000-8000-00805f9b34fb", hex, "--json"])
             #expect(result.status == 0, "\(result.errors)")
             #expect(try Document(result.output)["characteristic"]?.plain == "2a19")
         }
     }
 
     @Test("a frame that is no record: 65, and the error says what was expected, where, and what was found")
-    func short() throws {
-        let result = try Tool.run(["decode", "2a18", "130500", "--json"])
+    func short() async throws {
+        let result = try await Tool.run(["decode", "2a18", "130500", "--json"])
         #expect(result.status == 65)
         let error = try Document(result.errors)["error"]
         #expect(error?["code"]?.plain == "malformed_frame")
@@ -62,8 +62,8 @@ import Testing
     }
 
     @Test("decoded but excluded is exit 0", arguments: ["13 05 00 ea 07 0b 14 0c 1e 00 3c 00 5f b0 1a", "13 05 00 ea 07 0b 14 0c 1e 00 3c 00 ff 07 11"])
-    func excluded(_ hex: String) throws {
-        let result = try Tool.run(["decode", "2a18", hex, "--json"])
+    func excluded(_ hex: String) async throws {
+        let result = try await Tool.run(["decode", "2a18", hex, "--json"])
         #expect(result.status == 0)
         #expect(try Document(result.output)["excluded"]?.text != "null")
     }

@@ -4,13 +4,13 @@ import Testing
 /// Every recorded capture gives the readings written from the specification beside it.
 @Suite struct FixtureTests {
     @Test("a replayed capture gives the expected readings", arguments: Tool.captures)
-    func expected(_ name: String) throws {
+    func expected(_ name: String) async throws {
         var arguments = [
             "replay", Tool.fixture(name + ".btsnoop"), "--dry-run", "--json", "--time-zone", "Europe/Berlin",
         ]
         let handles = Tool.fixture(name + ".handles.json")
         if FileManager.default.fileExists(atPath: handles) { arguments += ["--handles", handles] }
-        let result = try Tool.run(arguments)
+        let result = try await Tool.run(arguments)
         #expect(result.status == 0, "\(result.errors)")
         let expected = try Document(contentsOf: Tool.fixture(name + ".expected.json"))
         // Readings of one device come in order; two devices that were connected at once are told one after the other.

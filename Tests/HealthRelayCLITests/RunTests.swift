@@ -4,14 +4,26 @@ import Testing
 /// `run` as a person or a service manager runs it: real processes, real sockets, real signals.
 @Suite(.serialized) struct RunTests {
     static let captures = Tool.captures.filter { !$0.contains("no-discovery") }.map { Tool.fixture($0 + ".btsnoop") }
-    /// Readings of all captures: stored once, and of these the ones that are delivered.
-    static let expected: (stored: Int, delivered: Int) = {
-        guard let scratch = try? Scratch(),
-            let stored = try? Tool.run(
+    /// Readings of all captures: how many are stored, and how many of these are delivered.
+    struct Expected { var stored: Int, delivered: Int }
+
+    private actor Once {
+        private var value: Expected?
+
+        func get() async throws -> Expected {
+            if let value { return value }
+            let scratch = try Scratch()
+            let stored = try await Tool.run(
                 ["replay", "--state-dir", scratch.state, "--json"] + captures, environment: StoreTests.zone)
-        else { return (0, 0) }
-        return (stored.lines.count, stored.lines.filter { $0.contains(#""excluded":null"#) }.count)
-    }()
+            let delivered = stored.lines.filter { $0.contains(#""excluded":null"#) }.count
+            let expected = Expected(stored: stored.lines.count, delivered: delivered)
+            value = expected
+            return expected
+        }
+    }
+
+    private static let once = Once()
+    static var expected: Expected { get async throws { try await once.get() } }
 
     /// The bodies every gateway of this suite posts, for the schemas' own checker.
     static let bodies = FileManager.default.temporaryDirectory
@@ -25,69 +37,52 @@ import Testing
                 .merging(environment) { $1 }, in: scratch.url)
     }
 
-    static func isDelivered(_ scratch: Scratch) -> Bool {
-        guard let status = try? Tool.run(["sync", "status", "--json", "--state-dir", scratch.state]),
-            let document = try? Document(status.output)
+    static func isDelivered(_ scratch: Scratch) async -> Bool {
+        guard let status = try? await Tool.run(["sync", "status", "--json", "--state-dir", scratch.state]),
+            let document = try? Document(status.output), let expected = try? await expected
         else { return false }
         return document["delivered"]?.text == String(expected.delivered) && document.elements("waiting").isEmpty
     }
 
-    /// What the sandbox's own database holds: (samples, distinct keys).
-    static func samples(_ scratch: Scratch) throws -> [String] {
-        let database = scratch.state + "/sandbox/sandbox.sqlite"
-        let query = Process()
-        query.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        query.arguments = [
-            "python3", "-c",
-            """
+    /// How many samples the sandbox's own database holds.
+    static func samples(_ scratch: Scratch) async throws -> Int? {
+        let script = """
             import sqlite3, sys
             db = sqlite3.connect(sys.argv[1])
             table = [n for n, in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'") if 'sample' in n][0]
             print(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
-            """, database,
-        ]
-        let pipe = Pipe()
-        query.standardOutput = pipe
-        try query.run()
-        let output = pipe.fileHandleForReading.readDataToEndOfFile()
-        query.waitUntilExit()
-        return String(decoding: output, as: UTF8.self).split(separator: "\n").map(String.init)
+            """
+        let result = try await Tool.other("python3", ["-c", script, scratch.state + "/sandbox/sandbox.sqlite"])
+        return result.lines.first.flatMap(Int.init)
     }
 
     @Test("each reading is stored, its source checked, posted and acknowledged; SIGTERM ends it cleanly within two seconds")
     func wholeWay() async throws {
         let scratch = try Scratch()
         let run = try Self.start(scratch)
-        #expect(await run.wait { _ in Self.isDelivered(scratch) }, "\(run.errorText)")
-        #expect(await run.wait(5) { $0.outputText.components(separatedBy: "acknowledged ").count - 1 == Self.expected.delivered })
+        #expect(await run.wait { _ in await Self.isDelivered(scratch) }, "\(run.errorText)")
+        let delivered = try await Self.expected.delivered
+        #expect(await run.wait(5) { $0.outputText.components(separatedBy: "acknowledged ").count - 1 == delivered })
         #expect(run.errorText.contains("Page at http://127.0.0.1:"))
 
         // Commands reach the store through the control socket of its owner; others are told who that is.
-        let listed = try Tool.run(["query", "--json", "--state-dir", scratch.state])
-        #expect(try Document(listed.output).elements("readings").count == Self.expected.stored)
-        let sources = try Tool.run(["source", "list", "--json", "--state-dir", scratch.state])
+        let listed = try await Tool.run(["query", "--json", "--state-dir", scratch.state])
+        #expect(try await Document(listed.output).elements("readings").count == Self.expected.stored)
+        let sources = try await Tool.run(["source", "list", "--json", "--state-dir", scratch.state])
         #expect(try Document(sources.output).elements("sources").allSatisfy { $0["status"]?.plain == "connected" })
-        let second = try Tool.run(["replay", Self.captures[0], "--state-dir", scratch.state, "--json"])
+        let second = try await Tool.run(["replay", Self.captures[0], "--state-dir", scratch.state, "--json"])
         #expect(second.status == 75)
         #expect(second.errors.contains(String(run.process.processIdentifier)))
 
         let began = ContinuousClock.now
         run.kill(SIGTERM)
-        let result = run.finish()
+        let result = await run.finish()
         #expect(result.status == 0 && result.signal == nil, "\(result.errors)")
         #expect(ContinuousClock.now - began < .seconds(10))
-        #expect(try Self.samples(scratch) == [String(Self.expected.delivered)])
+        #expect(try await Self.samples(scratch) == Self.expected.delivered)
 
-        let check = Process()
-        check.executableURL = Tool.root.appendingPathComponent("Tests/Schemas/check")
-        check.arguments = ["--directory", Self.bodies.path]
-        let pipe = Pipe()
-        check.standardOutput = pipe
-        check.standardError = pipe
-        try check.run()
-        let said = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        check.waitUntilExit()
-        #expect(check.terminationStatus == 0 && !said.contains(": 0 of 0"), "\(said.suffix(2000))")
+        let check = try await Tool.other(Tool.root.path + "/Tests/Schemas/check", ["--directory", Self.bodies.path])
+        #expect(check.status == 0 && !check.output.contains(": 0 of 0"), "\(check.output.suffix(2000))")
         try FileManager.default.removeItem(at: Self.bodies)
     }
 
@@ -97,27 +92,20 @@ import Testing
         let run = try Self.start(scratch)
         #expect(await run.wait { $0.errorText.contains("Page at ") })
         let address = try #require(run.errorText.firstMatch(of: /Page at (http:\/\/127.0.0.1:\d+)/).map { String($0.1) })
-        func curl(_ arguments: String...) throws -> String {
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-            process.arguments = ["curl", "-s", "-m", "5", "-w", "%{http_code}"] + arguments
-            let pipe = Pipe()
-            process.standardOutput = pipe
-            try process.run()
-            let output = pipe.fileHandleForReading.readDataToEndOfFile()
-            process.waitUntilExit()
-            return String(decoding: output, as: UTF8.self)
+        func curl(_ arguments: String...) async throws -> String {
+            try await Tool.other("curl", ["-s", "-m", "5", "-w", "%{http_code}"] + arguments).output
         }
-        #expect(try curl(address + "/").hasSuffix("200"))
-        #expect(try curl(address + "/page.js").hasSuffix("200"))
-        #expect(try curl("-H", "Host: rebound.example", address + "/api/v1/readings").hasSuffix("421"))
-        #expect(try curl("-X", "POST", address + "/api/v1/readings").hasSuffix("404") || curl("-X", "POST", address + "/").hasSuffix("405"))
-        #expect(try curl(address + "/api/v1/readings?limit=0").hasSuffix("400"))
-        #expect(await run.wait { _ in Self.isDelivered(scratch) })
-        let readings = try curl(address + "/api/v1/readings?limit=10000")
-        #expect(try Document(String(readings.dropLast(3))).elements("readings").count == Self.expected.stored)
+        #expect(try await curl(address + "/").hasSuffix("200"))
+        #expect(try await curl(address + "/page.js").hasSuffix("200"))
+        #expect(try await curl("-H", "Host: rebound.example", address + "/api/v1/readings").hasSuffix("421"))
+        let posted = try await curl("-X", "POST", address + "/api/v1/readings")
+        #expect(posted.hasSuffix("404") || posted.hasSuffix("405"))
+        #expect(try await curl(address + "/api/v1/readings?limit=0").hasSuffix("400"))
+        #expect(await run.wait { _ in await Self.isDelivered(scratch) })
+        let readings = try await curl(address + "/api/v1/readings?limit=10000")
+        #expect(try await Document(String(readings.dropLast(3))).elements("readings").count == Self.expected.stored)
         run.kill(SIGTERM)
-        #expect(run.finish().status == 0)
+        #expect(await run.finish().status == 0)
     }
 
     @Test("a port in use is 69 and names it")
@@ -126,22 +114,22 @@ import Testing
         let run = try Self.start(first)
         #expect(await run.wait { $0.errorText.contains("Page at ") })
         let port = try #require(run.errorText.firstMatch(of: /Page at http:\/\/127.0.0.1:(\d+)/).map { String($0.1) })
-        let refused = try Tool.run(
+        let refused = try await Tool.run(
             ["run", "--state-dir", second.state, "--json"],
             environment: ["HEALTHRELAY_HTTP_LISTEN": "127.0.0.1:\(port)"])
         #expect(refused.status == 69, "\(refused.errors)")
         #expect(refused.errors.contains("port_in_use"))
         run.kill(SIGKILL)
-        _ = run.finish()
+        _ = await run.finish()
     }
 
     @Test("promise 12: no value, key or address in a log")
     func log() async throws {
         let scratch = try Scratch()
         let run = try Self.start(scratch, ["HEALTHRELAY_LOG_LEVEL": "info"])
-        #expect(await run.wait { _ in Self.isDelivered(scratch) })
+        #expect(await run.wait { _ in await Self.isDelivered(scratch) })
         run.kill(SIGTERM)
-        let errors = run.finish().errors
+        let errors = await run.finish().errors
         for secret in ["sk_us", "C0:00:00", "mg/dL", "mmol", "mmHg", "kPa", "demo"] {
             #expect(!errors.contains(secret), "\(secret) in \(errors)")
         }
@@ -161,7 +149,7 @@ import Testing
         let killed = try Self.start(scratch, ["HEALTHRELAY_CRASH_AT": point])
         #expect(await killed.wait { !$0.process.isRunning }, "\(point) was never reached: \(killed.errorText)")
         killed.kill(SIGKILL)
-        #expect(killed.finish().signal == SIGKILL)
+        #expect(await killed.finish().signal == SIGKILL)
         try await Self.expectEachReadingOnce(scratch)
     }
 
@@ -176,7 +164,7 @@ import Testing
             let run = try Self.start(scratch)
             try await Task.sleep(for: .milliseconds(delay))
             run.kill(SIGKILL)
-            _ = run.finish()
+            _ = await run.finish()
         }
         print("delays in ms: \(delays)")
         try await Self.expectEachReadingOnce(scratch)
@@ -184,13 +172,13 @@ import Testing
 
     private static func expectEachReadingOnce(_ scratch: Scratch) async throws {
         let run = try start(scratch)
-        #expect(await run.wait { _ in isDelivered(scratch) }, "\(run.errorText)")
+        #expect(await run.wait { _ in await isDelivered(scratch) }, "\(run.errorText)")
         run.kill(SIGTERM)
-        #expect(run.finish().status == 0)
-        let stored = try Document(Tool.run(["query", "--json", "--limit", "10000", "--state-dir", scratch.state]).output)
+        #expect(await run.finish().status == 0)
+        let stored = try await Document(Tool.run(["query", "--json", "--limit", "10000", "--state-dir", scratch.state]).output)
         let ids = stored.elements("readings").compactMap { $0["id"]?.plain }
-        #expect(ids.count == expected.stored && Set(ids).count == ids.count)
-        #expect(try samples(scratch) == [String(expected.delivered)])
-        #expect(try Tool.run(["store", "verify", "--state-dir", scratch.state]).status == 0)
+        #expect(try await ids.count == expected.stored && Set(ids).count == ids.count)
+        #expect(try await samples(scratch) == expected.delivered)
+        #expect(try await Tool.run(["store", "verify", "--state-dir", scratch.state]).status == 0)
     }
 }

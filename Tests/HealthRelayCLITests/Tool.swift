@@ -34,12 +34,14 @@ struct Tool {
         let output: URL
         let errors: URL
 
-        init(_ arguments: [String], environment: [String: String], in directory: URL) throws {
+        init(
+            _ arguments: [String], environment: [String: String], in directory: URL, executable: URL = Tool.executable
+        ) throws {
             let number = UUID().uuidString.prefix(8)
             output = directory.appendingPathComponent("out-\(number)")
             errors = directory.appendingPathComponent("err-\(number)")
             for file in [output, errors] { try Data().write(to: file) }
-            process.executableURL = Tool.executable
+            process.executableURL = executable
             process.arguments = arguments
             process.environment = Tool.environment.merging(environment) { $1 }
             process.standardInput = FileHandle.nullDevice
@@ -53,7 +55,9 @@ struct Tool {
 
         func kill(_ signal: Int32) { Foundation.kill(process.processIdentifier, signal) }
 
-        func finish() -> Result {
+        /// Waits for the end without holding a thread, of which two cores have two.
+        func finish() async -> Result {
+            while process.isRunning { try? await Task.sleep(for: .milliseconds(5)) }
             process.waitUntilExit()
             let isSignal = process.terminationReason == .uncaughtSignal
             return Result(
@@ -62,11 +66,11 @@ struct Tool {
         }
 
         /// Waits until a condition holds; false where it does not within the time.
-        func wait(_ seconds: Double = 60, until condition: (Running) -> Bool) async -> Bool {
+        func wait(_ seconds: Double = 60, until condition: (Running) async -> Bool) async -> Bool {
             let end = Date().addingTimeInterval(seconds)
             while Date() < end {
-                if condition(self) { return true }
-                if !process.isRunning { return condition(self) }
+                if await condition(self) { return true }
+                if !process.isRunning { return await condition(self) }
                 try? await Task.sleep(for: .milliseconds(20))
             }
             return false
@@ -84,10 +88,19 @@ struct Tool {
         return environment
     }()
 
-    static func run(_ arguments: [String], environment: [String: String] = [:]) throws -> Result {
+    static func run(_ arguments: [String], environment: [String: String] = [:]) async throws -> Result {
         let directory = try temporaryDirectory()
         defer { try? FileManager.default.removeItem(at: directory) }
-        return try Running(arguments, environment: environment, in: directory).finish()
+        return try await Running(arguments, environment: environment, in: directory).finish()
+    }
+
+    /// Runs another program of the machine; gives its status and what it printed.
+    static func other(_ program: String, _ arguments: [String]) async throws -> Result {
+        let directory = try temporaryDirectory()
+        defer { try? FileManager.default.removeItem(at: directory) }
+        return try await Running(
+            [program] + arguments, environment: [:], in: directory, executable: URL(fileURLWithPath: "/usr/bin/env")
+        ).finish()
     }
 
     static func temporaryDirectory() throws -> URL {

@@ -251,31 +251,31 @@ struct WorkerTests {
             let group = ServiceGroup(services: [worker], logger: Fixture.quiet)
             let running = Task { try await group.run() }
             try await fixture.read(3)
-            for _ in 0..<400 where script.now.taken.count < 3 { try await Task.sleep(for: .milliseconds(10)) }
+            for _ in 0..<6000 where script.now.taken.count < 3 { try await Task.sleep(for: .milliseconds(10)) }
             #expect(script.now.taken.count == 3)
             try await fixture.read(2, from: 10)
-            for _ in 0..<400 where script.now.taken.count < 5 { try await Task.sleep(for: .milliseconds(10)) }
+            for _ in 0..<6000 where script.now.taken.count < 5 { try await Task.sleep(for: .milliseconds(10)) }
             #expect(script.now.taken.count == 5)
             let begun = ContinuousClock.now
             await group.triggerGracefulShutdown()
             try await running.value
-            #expect(ContinuousClock.now - begun < .seconds(2))
+            #expect(ContinuousClock.now - begun < .seconds(25))
         }
     }
 
     @Test("a shutdown in the middle of a slow post loses nothing")
     func shutdownWhilePosting() async throws {
         let script = VitalScript()
-        script.change { $0.next = [.late(.seconds(4), .ok)] }
+        script.change { $0.next = [.late(.seconds(40), .ok)] }
         try await with(script) { worker, fixture in
             try await fixture.read(3)
             let group = ServiceGroup(services: [worker], logger: Fixture.quiet)
             let running = Task { try await group.run() }
-            for _ in 0..<400 where script.now.posts.isEmpty { try await Task.sleep(for: .milliseconds(10)) }
+            for _ in 0..<6000 where script.now.posts.isEmpty { try await Task.sleep(for: .milliseconds(10)) }
             let begun = ContinuousClock.now
             await group.triggerGracefulShutdown()
             try await running.value
-            #expect(ContinuousClock.now - begun < .seconds(2))
+            #expect(ContinuousClock.now - begun < .seconds(25))
             #expect(try await fixture.waiting == 3)
             #expect(await worker.syncOnce().delivered == 3)
         }
@@ -303,7 +303,7 @@ struct WorkerTests {
                 #expect(script.now.posts.count == attempt + 1)
                 clock.advance(by: .seconds(0.5))
             }
-            for _ in 0..<400 where script.now.taken.count < 6 { try await Task.sleep(for: .milliseconds(10)) }
+            for _ in 0..<6000 where script.now.taken.count < 6 { try await Task.sleep(for: .milliseconds(10)) }
             #expect(Set(script.now.taken).count == 6)
             running.cancel()
             try await running.value
