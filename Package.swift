@@ -1,10 +1,14 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-let settings: [SwiftSetting] = [
-    .enableUpcomingFeature("ExistentialAny"),
-    .treatAllWarnings(as: .error),
-]
+/// The path of libFuzzer's archive; set by `make fuzz` alone, which builds into a folder of its own.
+let fuzzer = Context.environment["HEALTHRELAY_FUZZ"]
+
+let settings: [SwiftSetting] =
+    [
+        .enableUpcomingFeature("ExistentialAny"),
+        .treatAllWarnings(as: .error),
+    ] + (fuzzer == nil ? [] : [.unsafeFlags(["-O", "-sanitize=fuzzer"])])
 
 /// Modules an embedder imports, in the order a reading passes through them.
 let library = [
@@ -109,3 +113,15 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+if let fuzzer {
+    package.targets.append(
+        .executableTarget(
+            name: "HealthRelayFuzz",
+            dependencies: [
+                "HealthReadings", "GATTClient", "GATTProfiles", "HCICapture", "HealthDevices", "ReadingStore",
+                "VitalClient", "GatewayService", "VitalSandbox",
+            ],
+            path: "Tests/Fuzz", exclude: ["run"], swiftSettings: settings,
+            linkerSettings: [.unsafeFlags([fuzzer]), .linkedLibrary("stdc++")]))
+}
