@@ -17,6 +17,10 @@ enum Failure {
             Terminal.data(message)
             Glibc.exit(0)
         }
+        guard status != .failure else {
+            report(.unexpected(error), asJSON: arguments.contains("--json"))
+            Glibc.exit(Problem.ExitStatus.ourFault.rawValue)
+        }
         guard arguments.contains("--json") else {
             Terminal.error(message)
             Glibc.exit(Problem.ExitStatus.usage.rawValue)

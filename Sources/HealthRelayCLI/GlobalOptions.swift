@@ -53,6 +53,7 @@ struct GlobalOptions: ParsableArguments {
         // Behind the words that name the command, before its own flags, so that a later flag of the same name wins.
         let name = rest.prefix { !$0.hasPrefix("-") }
         let depth = commandDepth(Array(name))
+        guard depth > 0 else { return Array(rest) }
         return rest.prefix(depth) + flags + rest.dropFirst(depth)
     }
 

@@ -24,7 +24,7 @@ struct Healthrelay: AsyncParsableCommand {
                 try command.run()
             }
         } catch {
-            Failure.exit(with: error, arguments: arguments)
+            Failure.exit(with: error, arguments: CommandLine.arguments)
         }
     }
 }

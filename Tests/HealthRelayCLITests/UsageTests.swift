@@ -54,11 +54,23 @@ import Testing
         #expect(result.errors.contains("config.yaml:2") && result.errors.contains("base_urll"))
     }
 
+    @Test("a setting this version does not heed is refused, never ignored", arguments: [
+        "consent: {default: denied}", "store: {encryption: on}", "sync: {ignore: [omron_ble]}", "sync: {backfill_days: 7}",
+        "clock: {require_sync: true}", "sources: {map: {omron_blesmart: [a, b]}}",
+    ])
+    func unheeded(_ text: String) async throws {
+        let scratch = try Scratch()
+        let file = scratch.url.appendingPathComponent("config.yaml")
+        try text.write(to: file, atomically: true, encoding: .utf8)
+        let result = try await Tool.run(["config", "show", "--config", file.path])
+        #expect(result.status == 78, "\(result.errors)")
+    }
+
     @Test("flag over environment over file, before and after the command; the later wins")
     func layers() async throws {
         let scratch = try Scratch()
         let file = scratch.url.appendingPathComponent("config.yaml")
-        try "log: {level: error}\nsync: {backfill_days: 7}\n".write(to: file, atomically: true, encoding: .utf8)
+        try "log: {level: error}\nsync: {mode: manual}\n".write(to: file, atomically: true, encoding: .utf8)
         let shown = { (arguments: [String], environment: [String: String]) async throws in
             try await Document(Tool.run(arguments + ["--json"], environment: environment).output)
         }
@@ -67,7 +79,7 @@ import Testing
         #expect(try await shown(["config", "show", "--config", file.path], environment)["log.level"]?.plain == "warning")
         #expect(try await shown(["--log-level", "debug", "config", "show"], environment)["log.level"]?.plain == "debug")
         #expect(try await shown(["--log-level", "debug", "config", "show", "--log-level", "trace"], [:])["log.level"]?.plain == "trace")
-        #expect(try await shown(["--config", file.path, "config", "show"], [:])["sync.backfill_days"]?.text == "7")
+        #expect(try await shown(["--config", file.path, "config", "show"], [:])["sync.mode"]?.plain == "manual")
     }
 
     @Test("a state directory that cannot be made is 73 or 77")

@@ -67,7 +67,9 @@ extension Problem {
             switch failure.code {
             case "authentication_failed", "forbidden": .notPermitted
             case "no_connection", "untrusted_server": .unavailable
-            case "not_json", "redirected", "unexpected_answer", "answer_too_large": .protocolBroken
+            case "not_json", "redirected", "unexpected_answer", "answer_too_large", "validation_failed", "refused", "not_found",
+                "conflict", "payload_too_large":
+                .protocolBroken
             case "disk_full", "store_io": .inputOutput
             default: .tryAgain
             }

@@ -14,7 +14,7 @@ async function refresh() {
   const page = parse(await answer.text());
   rows.replaceChildren(...page.readings.map(r => {
     const row = document.createElement("tr");
-    cell(row, r.time ? new Date(r.time).toLocaleString() : (r.device_time ?? "unknown").replace("T", " "), "");
+    cell(row, r.time ? new Date(r.time).toLocaleString(undefined, {dateStyle: "medium", timeStyle: "short"}) : (r.device_time ?? "unknown").replace("T", " "), "");
     cell(row, value(r), "value");
     cell(row, [r.device.model, r.device.address].filter(Boolean).join(" "), "quiet");
     cell(row, outcome(r), r.excluded || r.held ? "quiet" : "delivered");

@@ -14,11 +14,15 @@ struct SettingDefinition: Sendable {
     var key: String
     var form: Form
     var standard: String?
+    /// Whether this version heeds it. One that it does not must not look as if it did: any value but the standard is
+    /// refused.
+    var isHeeded: Bool
 
-    init(_ key: String, _ form: Form, _ standard: String? = nil) {
+    init(_ key: String, _ form: Form, _ standard: String? = nil, isHeeded: Bool = true) {
         self.key = key
         self.form = form
         self.standard = standard
+        self.isHeeded = isHeeded
     }
 
     /// The environment variable that sets it: `server.base_url` is `HEALTHRELAY_SERVER_BASE_URL`.
@@ -52,23 +56,23 @@ struct SettingDefinition: Sendable {
         .init("server.region", .choice(["us", "eu"]), "us"),
         .init("server.base_url", .text),
         .init("server.api_key_file", .text),
-        .init("server.sign_in_token_file", .text),
+        .init("server.sign_in_token_file", .text, isHeeded: false),
         .init("user.client_user_id", .text),
         .init("user.time_zone", .text),
         .init("sources.policy", .choice(["create", "require"]), "create"),
         .init("sources.map", .map),
         .init("sync.mode", .choice(["automatic", "manual"]), "automatic"),
-        .init("sync.backfill_days", .whole(0...36_500), "90"),
-        .init("sync.ignore", .list),
-        .init("bluetooth.adapter", .text),
-        .init("nfc.reader", .text),
-        .init("libre.deliver", .choice(["estimate", "none"]), "estimate"),
+        .init("sync.backfill_days", .whole(0...36_500), "90", isHeeded: false),
+        .init("sync.ignore", .list, isHeeded: false),
+        .init("bluetooth.adapter", .text, isHeeded: false),
+        .init("nfc.reader", .text, isHeeded: false),
+        .init("libre.deliver", .choice(["estimate", "none"]), "estimate", isHeeded: false),
         .init("http.listen", .text, "127.0.0.1:8480"),
-        .init("http.tls", .choice(["auto", "off"]), "auto"),
-        .init("consent.default", .choice(["granted", "denied"]), "granted"),
-        .init("clock.require_sync", .flag, "false"),
-        .init("store.encryption", .choice(["on", "off"]), "on"),
-        .init("store.key_file", .text),
+        .init("http.tls", .choice(["auto", "off"]), "auto", isHeeded: false),
+        .init("consent.default", .choice(["granted", "denied"]), "granted", isHeeded: false),
+        .init("clock.require_sync", .flag, "false", isHeeded: false),
+        .init("store.encryption", .choice(["on", "off"]), "off", isHeeded: false),
+        .init("store.key_file", .text, isHeeded: false),
         .init("log.level", .choice(["trace", "debug", "info", "notice", "warning", "error", "critical"]), "info"),
     ]
 }

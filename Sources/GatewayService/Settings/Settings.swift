@@ -92,9 +92,12 @@ public struct Settings: Sendable {
             }
             if node.null != nil || node.scalar?.string == "null" { continue }
             switch (definition.form, node) {
-            case (.list, .sequence(let items)):
+            case (.list, .sequence(let items)) where items.isEmpty: continue
+            case (.map, .mapping(let pairs)) where pairs.isEmpty: continue
+            case (.list, .sequence(let items)) where items.allSatisfy { $0.scalar != nil }:
+                try heed(definition, items.compactMap(\.string).joined(separator: ","), place)
                 values[key] = Value(text: "", lines: items.compactMap(\.string), origin: place)
-            case (.map, .mapping(let pairs)):
+            case (.map, .mapping(let pairs)) where pairs.allSatisfy { $0.scalar != nil && $1.scalar != nil }:
                 let entries = pairs.compactMap { key, value in key.string.flatMap { k in value.string.map { (k, $0) } } }
                 values[key] = Value(text: "", pairs: Dictionary(entries) { $1 }, origin: place)
             case (_, .scalar(let scalar)): try set(definition, scalar.string, place)
@@ -114,19 +117,31 @@ public struct Settings: Sendable {
             hint: "run one gateway with its own --state-dir for each person")
     }
 
+    /// Refuses a setting that this version does not heed, unless it says what holds anyhow.
+    private func heed(_ definition: SettingDefinition, _ text: String, _ origin: Origin) throws {
+        guard !definition.isHeeded, text.lowercased() != definition.standard else { return }
+        throw Problem(
+            "config_invalid", .configuration,
+            "\(Self.place(origin))\(definition.key): '\(text)' has no effect in this version, which knows "
+                + (definition.standard.map { "'\($0)' only" } ?? "no such setting yet"),
+            hint: "take it out of the settings")
+    }
+
+    private static func place(_ origin: Origin) -> String {
+        switch origin {
+        case .standard, .flag: ""
+        case .file(let path, let line): "\(path):\(line): "
+        case .environment(let variable): "\(variable): "
+        }
+    }
+
     private mutating func set(_ definition: SettingDefinition, _ text: String, _ origin: Origin) throws {
         guard definition.accepts(text) else {
-            let place =
-                switch origin {
-                case .standard: ""
-                case .file(let path, let line): "\(path):\(line): "
-                case .environment(let variable): "\(variable): "
-                case .flag: ""
-                }
             throw Problem(
                 "config_invalid", .configuration,
-                "\(place)\(definition.key): expected \(definition.expectation), found '\(text)'")
+                "\(Self.place(origin))\(definition.key): expected \(definition.expectation), found '\(text)'")
         }
+        try heed(definition, text, origin)
         var value = Value(text: text, origin: origin)
         if case .list = definition.form { value.lines = text.split(separator: ",").map(String.init) }
         if case .map = definition.form {
