@@ -97,6 +97,7 @@ public final class Gateway: Sendable {
     }
 
     private static let noServer = Problem(
-        "no_server_key", .configuration, "there is no key for the server, so nothing can be delivered; readings are kept",
+        "no_server_key", .configuration,
+        "there is no key for the server, so nothing can be delivered; readings are kept",
         hint: "put the key into a file (mode 0600) and name it: `server.api_key_file`")
 }

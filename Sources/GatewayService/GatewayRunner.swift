@@ -63,7 +63,9 @@ public struct GatewayRunner: Service {
             announce(.page(address))
         }
         let control = ControlServer.application(path: state.socket, gateway: gateway, logger: .quiet(logger))
-        var services: [any Service] = [NamedService(page, "the page on \(listen)"), NamedService(control, state.socket)]
+        var services: [any Service] = [
+            NamedService(page, "the page on \(listen)"), NamedService(control, state.socket),
+        ]
         if let worker = gateway.worker {
             if let narrator { services.append(EventTeller(events: worker.events(), narrator: narrator)) }
             services.append(worker)

@@ -37,7 +37,9 @@ public struct StateDirectory: Sendable, Hashable {
     public static func owner(
         flag: String?, environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws -> ControlClient? {
-        if flag == nil, environment["HEALTHRELAY_STATE_DIR"] == nil, let client = try ControlClient(socket: service.socket) {
+        if flag == nil, environment["HEALTHRELAY_STATE_DIR"] == nil,
+            let client = try ControlClient(socket: service.socket)
+        {
             return client
         }
         return try ControlClient(socket: StateDirectory(flag: flag, environment: environment).socket)

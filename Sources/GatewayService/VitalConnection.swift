@@ -22,7 +22,8 @@ public struct VitalConnection: Sendable {
             key = Secret(try String(contentsOfFile: path, encoding: .utf8))
         } catch {
             throw Problem(
-                "key_unreadable", .configuration, "cannot read the server's key in \(path): \(error.localizedDescription)",
+                "key_unreadable", .configuration,
+                "cannot read the server's key in \(path): \(error.localizedDescription)",
                 hint: "the file holds the key alone; its owner is the gateway's user, its mode 0600")
         }
         guard !key.isEmpty else { throw Problem("key_unreadable", .configuration, "the file \(path) holds no key") }

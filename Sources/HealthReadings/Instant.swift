@@ -51,7 +51,9 @@ extension Instant: CustomStringConvertible {
     /// Returns nil for anything else, impossible dates included.
     public init?(rfc3339 text: some StringProtocol) {
         let octets = Array(text.utf8)
-        guard octets.count >= 20, let wall = WallTime(String(decoding: octets[0..<19], as: UTF8.self)) else { return nil }
+        guard octets.count >= 20, let wall = WallTime(String(decoding: octets[0..<19], as: UTF8.self)) else {
+            return nil
+        }
         var rest = octets[19...]
         var fraction: Int64 = 0
         if rest.first == UInt8(ascii: ".") {
@@ -66,7 +68,8 @@ extension Instant: CustomStringConvertible {
         var offset: Int64 = 0
         if zone != "Z" && zone != "z" {
             let parts = zone.dropFirst().split(separator: ":", omittingEmptySubsequences: false)
-            guard let sign = zone.first, sign == "+" || sign == "-", parts.count == 2, parts.allSatisfy({ $0.utf8.count == 2 }),
+            guard let sign = zone.first, sign == "+" || sign == "-", parts.count == 2,
+                parts.allSatisfy({ $0.utf8.count == 2 }),
                 let hours = UInt8(parts[0]), let minutes = UInt8(parts[1]), hours < 24, minutes < 60
             else { return nil }
             offset = (Int64(hours) * 60 + Int64(minutes)) * (sign == "+" ? 60 : -60)

@@ -96,7 +96,9 @@ private struct KeyOctets {
     init() { octets.reserveCapacity(160) }
 
     mutating func append(_ word: UInt64) {
-        for shift in stride(from: 56, through: 0, by: -8) { octets.append(UInt8(truncatingIfNeeded: word >> UInt64(shift))) }
+        for shift in stride(from: 56, through: 0, by: -8) {
+            octets.append(UInt8(truncatingIfNeeded: word >> UInt64(shift)))
+        }
     }
 
     mutating func append(_ value: RecordValue) {

@@ -12,7 +12,8 @@ public struct WallTime: Sendable, Hashable, Comparable {
     ///
     /// Ranges: year 1 … 9999, month 1 … 12, day 1 … the month's last, hour 0 … 23, minute and second 0 … 59.
     public init?(year: Int, month: Int, day: Int, hour: Int, minute: Int, second: Int) {
-        guard (1...9999).contains(year), (1...12).contains(month), (1...Self.days(inMonth: month, of: year)).contains(day),
+        guard (1...9999).contains(year), (1...12).contains(month),
+            (1...Self.days(inMonth: month, of: year)).contains(day),
             (0...23).contains(hour), (0...59).contains(minute), (0...59).contains(second)
         else { return nil }
         let days = Self.daysSinceEpoch(year: year, month: month, day: day)

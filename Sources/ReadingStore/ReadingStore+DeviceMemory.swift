@@ -49,7 +49,9 @@ extension ReadingStore: DeviceMemory {
     }
 
     /// The newest record of an epoch, as the contact with this number finds it.
-    static func lastRecord(_ db: Database, device: Int64, epoch: Int, before contact: Int64 = .max) throws -> LastRecord? {
+    static func lastRecord(_ db: Database, device: Int64, epoch: Int, before contact: Int64 = .max) throws
+        -> LastRecord?
+    {
         guard
             let row = try Row.fetchOne(
                 db,

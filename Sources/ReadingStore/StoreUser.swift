@@ -93,7 +93,8 @@ extension ReadingStore {
         var known = try user(db, where: "client_user_id = ?", [clientUserID])
         if known == nil, let unnamed = try user(db, where: "client_user_id = ''") {
             try db.execute(
-                sql: "UPDATE user SET client_user_id = ? WHERE key = ?", arguments: [clientUserID, unnamed.key.rawValue])
+                sql: "UPDATE user SET client_user_id = ? WHERE key = ?",
+                arguments: [clientUserID, unnamed.key.rawValue])
             known = unnamed
         }
         if known == nil {

@@ -38,7 +38,9 @@ extension OutboxWorker {
                 guard let user = users[group.user] else { continue }
                 guard !user.clientUserID.isEmpty else {
                     let target = SyncTarget(user: group.user, resource: group.resource, provider: group.provider)
-                    note(HeldBack(hold: .noSource, reason: "nobody has named the user yet"), target, group.count, in: &report)
+                    note(
+                        HeldBack(hold: .noSource, reason: "nobody has named the user yet"), target, group.count,
+                        in: &report)
                     continue
                 }
                 guard try await deliver(group, of: user, into: &report) else { break }

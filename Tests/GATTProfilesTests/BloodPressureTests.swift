@@ -85,7 +85,9 @@ struct BloodPressureTests {
 
     @Test("promise 6: cuff pressure is never a reading, and its unused NaN fields are no other reason")
     func intermediate() throws {
-        #expect(StandardFrameDecoder().decode(characteristic: 0x2A36, octets: hex("00 B400 FF07 FF07").span.bytes) == .nothing)
+        #expect(
+            StandardFrameDecoder().decode(characteristic: 0x2A36, octets: hex("00 B400 FF07 FF07").span.bytes)
+                == .nothing)
         let record = try IntermediateCuffPressure(decoding: hex("00 B400 FF07 FF07")).record
         #expect(record.exclusion == .intermediate)
         #expect(pressure(record)?.systolic == Quantity(decimal(180), .millimetresOfMercury))

@@ -24,7 +24,9 @@ import Testing
         ])
         #expect(result.status == 0, "\(result.errors)")
         let document = try Document(result.output)
-        #expect(document["blood_pressure"]?.text == #"{"diastolic":{"unit":"mmHg","value":79.0},"mean":null,"systolic":{"unit":"mmHg","value":127.0}}"#)
+        #expect(
+            document["blood_pressure"]?.text
+                == #"{"diastolic":{"unit":"mmHg","value":79.0},"mean":null,"systolic":{"unit":"mmHg","value":127.0}}"#)
         #expect(document["pulse"]?.text == #"{"unit":"bpm","value":69.0}"#)
         #expect(document["user"]?.text == "1")
         #expect(document["status"]?.text == #"["irregular_pulse"]"#)
@@ -61,7 +63,9 @@ import Testing
         #expect(error?["message"]?.plain.contains("expected") == true)
     }
 
-    @Test("decoded but excluded is exit 0", arguments: ["13 05 00 ea 07 0b 14 0c 1e 00 3c 00 5f b0 1a", "13 05 00 ea 07 0b 14 0c 1e 00 3c 00 ff 07 11"])
+    @Test(
+        "decoded but excluded is exit 0",
+        arguments: ["13 05 00 ea 07 0b 14 0c 1e 00 3c 00 5f b0 1a", "13 05 00 ea 07 0b 14 0c 1e 00 3c 00 ff 07 11"])
     func excluded(_ hex: String) async throws {
         let result = try await Tool.run(["decode", "2a18", hex, "--json"])
         #expect(result.status == 0)

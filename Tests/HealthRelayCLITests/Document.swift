@@ -47,7 +47,8 @@ indirect enum Document: Equatable {
         case .string(let text): "\"\(text)\""
         case .array(let elements): "[" + elements.map(\.text).joined(separator: ",") + "]"
         case .object(let members):
-            "{" + members.sorted { $0.key < $1.key }.map { "\"\($0.key)\":\($0.value.text)" }.joined(separator: ",") + "}"
+            "{" + members.sorted { $0.key < $1.key }.map { "\"\($0.key)\":\($0.value.text)" }.joined(separator: ",")
+                + "}"
         }
     }
 
@@ -61,7 +62,9 @@ indirect enum Document: Equatable {
 
         mutating func take(_ character: Character) throws {
             skipSpace()
-            guard position < octets.count, octets[position] == character.asciiValue else { throw Malformed(position: position) }
+            guard position < octets.count, octets[position] == character.asciiValue else {
+                throw Malformed(position: position)
+            }
             position += 1
         }
 

@@ -56,7 +56,9 @@ import Testing
         return result.lines.first.flatMap(Int.init)
     }
 
-    @Test("each reading is stored, its source checked, posted and acknowledged; SIGTERM ends it cleanly within two seconds")
+    @Test(
+        "each reading is stored, its source checked, posted and acknowledged; SIGTERM ends it cleanly within two seconds"
+    )
     func wholeWay() async throws {
         let scratch = try Scratch()
         let run = try Self.start(scratch)
@@ -91,7 +93,8 @@ import Testing
         let scratch = try Scratch()
         let run = try Self.start(scratch)
         #expect(await run.wait { $0.errorText.contains("Page at ") })
-        let address = try #require(run.errorText.firstMatch(of: /Page at (http:\/\/127.0.0.1:\d+)/).map { String($0.1) })
+        let address = try #require(
+            run.errorText.firstMatch(of: /Page at (http:\/\/127.0.0.1:\d+)/).map { String($0.1) })
         func curl(_ arguments: String...) async throws -> String {
             try await Tool.other("curl", ["-s", "-m", "5", "-w", "%{http_code}"] + arguments).output
         }
@@ -141,7 +144,8 @@ import Testing
             "contact.before-commit", "contact.after-commit", "journal.before-commit", "journal.after-commit",
             "journal.before-commit:7", "journal.after-commit:7", "user.before-commit:2", "user.after-commit:2",
             "user.after-create", "source.before-commit", "source.after-commit", "source.before-create",
-            "source.after-create", "source.after-create:3", "post.before", "post.after", "post.before:3", "post.after:3",
+            "source.after-create", "source.after-create:3", "post.before", "post.after", "post.before:3",
+            "post.after:3",
             "acknowledge.before-commit", "acknowledge.after-commit", "acknowledge.before-commit:2",
         ])
     func crashPoint(_ point: String) async throws {
@@ -175,7 +179,8 @@ import Testing
         #expect(await run.wait { _ in await isDelivered(scratch) }, "\(run.errorText)")
         run.kill(SIGTERM)
         #expect(await run.finish().status == 0)
-        let stored = try await Document(Tool.run(["query", "--json", "--limit", "10000", "--state-dir", scratch.state]).output)
+        let stored = try await Document(
+            Tool.run(["query", "--json", "--limit", "10000", "--state-dir", scratch.state]).output)
         let ids = stored.elements("readings").compactMap { $0["id"]?.plain }
         #expect(try await ids.count == expected.stored && Set(ids).count == ids.count)
         #expect(try await samples(scratch) == expected.delivered)

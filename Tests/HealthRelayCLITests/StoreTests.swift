@@ -8,8 +8,11 @@ import Testing
     @Test("promise 2: replaying everything again is a no-op")
     func twice() async throws {
         let scratch = try Scratch()
-        let captures = ["glucose-first-delivery", "cuff-three", "glucose-oddities"].map { Tool.fixture($0 + ".btsnoop") }
-        let first = try await Tool.run(["replay"] + captures + ["--state-dir", scratch.state, "--json"], environment: Self.zone)
+        let captures = ["glucose-first-delivery", "cuff-three", "glucose-oddities"].map {
+            Tool.fixture($0 + ".btsnoop")
+        }
+        let first = try await Tool.run(
+            ["replay"] + captures + ["--state-dir", scratch.state, "--json"], environment: Self.zone)
         #expect(first.status == 0, "\(first.errors)")
         #expect(first.lines.count >= 48)
         let before = try await Tool.run(["query", "--state-dir", scratch.state, "--format", "json"]).output
@@ -28,7 +31,8 @@ import Testing
                 ["replay", Tool.fixture(name + ".btsnoop"), "--state-dir", scratch.state, "--json"],
                 environment: Self.zone)
             #expect(result.lines.count == new, "\(name): \(result.errors)")
-            let expected = try Document(contentsOf: Tool.fixture(name + ".expected.json")).elements("readings").suffix(new)
+            let expected = try Document(contentsOf: Tool.fixture(name + ".expected.json")).elements("readings").suffix(
+                new)
             let came = try result.lines.map { try Document($0).without("id") }
             #expect(came.compactMap { $0["time"]?.plain } == expected.compactMap { $0["time"]?.plain })
         }
@@ -41,13 +45,15 @@ import Testing
     func pages() async throws {
         let scratch = try Scratch()
         _ = try await Tool.run(
-            ["replay", Tool.fixture("glucose-first-delivery.btsnoop"), "--state-dir", scratch.state], environment: Self.zone)
+            ["replay", Tool.fixture("glucose-first-delivery.btsnoop"), "--state-dir", scratch.state],
+            environment: Self.zone)
         var cursor: String?
         var ids: [String] = []
         repeat {
             let page = try await Document(
                 Tool.run(
-                    ["query", "--limit", "5", "--json", "--state-dir", scratch.state] + (cursor.map { ["--cursor", $0] } ?? [])
+                    ["query", "--limit", "5", "--json", "--state-dir", scratch.state]
+                        + (cursor.map { ["--cursor", $0] } ?? [])
                 ).output)
             ids += page.elements("readings").compactMap { $0["id"]?.plain }
             cursor = page["more"]?.text == "true" ? page["cursor"]?.plain : nil
@@ -95,7 +101,9 @@ import Testing
     @Test("a transfer that was cut is kept, and says so")
     func interrupted() async throws {
         let scratch = try Scratch()
-        let result = try await Tool.run(["replay", Tool.fixture("glucose-cut.btsnoop"), "--state-dir", scratch.state, "--json"])
+        let result = try await Tool.run([
+            "replay", Tool.fixture("glucose-cut.btsnoop"), "--state-dir", scratch.state, "--json",
+        ])
         #expect(result.lines.count == 9)
         #expect(result.errors.contains("interrupted"))
     }
@@ -113,13 +121,15 @@ import Testing
             ["replay"] + Tool.captures.filter { !$0.contains("no-discovery") }.map { Tool.fixture($0 + ".btsnoop") }
                 + ["--state-dir", scratch.state, "--json"], environment: Self.zone)
         for (number, line) in stored.lines.enumerated() { try record("reading", number, line) }
-        try await record("query", 0, Tool.run(["query", "--json", "--limit", "7", "--state-dir", scratch.state]).output)
+        try await record(
+            "query", 0, Tool.run(["query", "--json", "--limit", "7", "--state-dir", scratch.state]).output)
         try await record("query", 1, Tool.run(["query", "--json", "--latest", "--state-dir", scratch.state]).output)
         try await record("sync_status", 0, Tool.run(["sync", "status", "--json", "--state-dir", scratch.state]).output)
         try await record("user_show", 0, Tool.run(["user", "show", "--json", "--state-dir", scratch.state]).output)
         try await record("catalog", 0, Tool.run(["catalog", "--json"]).output)
         try await record("error", 0, Tool.run(["decode", "2a18", "00", "--json"]).errors)
-        try await record("decode_reading", 0, Tool.run(["decode", "2a18", "130500ea070b140c1e003c005fb011", "--json"]).output)
+        try await record(
+            "decode_reading", 0, Tool.run(["decode", "2a18", "130500ea070b140c1e003c005fb011", "--json"]).output)
         try await record("decode_reading", 1, Tool.run(["decode", "2a36", "007800ff07ff07", "--json"]).output)
         try await record("decode_value", 0, Tool.run(["decode", "2a2b", "ea070b140c1e00050000", "--json"]).output)
         let check = try await Tool.other(Tool.root.path + "/Tests/Schemas/check", ["--directory", documents.path])

@@ -24,7 +24,8 @@ struct Tool {
 
     /// The recorded captures, by name.
     static let captures: [String] = {
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: root.appendingPathComponent("Fixtures").path)) ?? []
+        let names =
+            (try? FileManager.default.contentsOfDirectory(atPath: root.appendingPathComponent("Fixtures").path)) ?? []
         return names.filter { $0.hasSuffix(".btsnoop") }.map { String($0.dropLast(".btsnoop".count)) }.sorted()
     }()
 
@@ -81,7 +82,9 @@ struct Tool {
 
     /// Nothing of the person's own settings reaches a test.
     static let environment: [String: String] = {
-        var environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("HEALTHRELAY_") && !$0.key.hasPrefix("XDG_") }
+        var environment = ProcessInfo.processInfo.environment.filter {
+            !$0.key.hasPrefix("HEALTHRELAY_") && !$0.key.hasPrefix("XDG_")
+        }
         environment["HOME"] = "/nonexistent"
         environment["TZ"] = "UTC"
         environment["SWIFT_BACKTRACE"] = "enable=no"
@@ -104,7 +107,8 @@ struct Tool {
     }
 
     static func temporaryDirectory() throws -> URL {
-        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("healthrelay-cli-\(UUID().uuidString)")
+        let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "healthrelay-cli-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         return directory
     }

@@ -21,11 +21,13 @@ import Testing
         #expect(try Document(String(last))["error"]?["code"] != nil)
     }
 
-    @Test("an argument out of range is 64 and says what was expected", arguments: [
-        ["query", "--limit", "0"], ["query", "--limit", "10001"], ["query", "--from", "yesterday"],
-        ["query", "--cursor", "rubbish"], ["query", "--types", "weather"], ["query", "--offset", "-1"],
-        ["query", "--offset", "1", "--cursor", "x"],
-    ])
+    @Test(
+        "an argument out of range is 64 and says what was expected",
+        arguments: [
+            ["query", "--limit", "0"], ["query", "--limit", "10001"], ["query", "--from", "yesterday"],
+            ["query", "--cursor", "rubbish"], ["query", "--types", "weather"], ["query", "--offset", "-1"],
+            ["query", "--offset", "1", "--cursor", "x"],
+        ])
     func range(_ arguments: [String]) async throws {
         let scratch = try Scratch()
         let result = try await Tool.run(arguments + ["--state-dir", scratch.state, "--json"])
@@ -54,10 +56,13 @@ import Testing
         #expect(result.errors.contains("config.yaml:2") && result.errors.contains("base_urll"))
     }
 
-    @Test("a setting this version does not heed is refused, never ignored", arguments: [
-        "consent: {default: denied}", "store: {encryption: on}", "sync: {ignore: [omron_ble]}", "sync: {backfill_days: 7}",
-        "clock: {require_sync: true}", "sources: {map: {omron_blesmart: [a, b]}}",
-    ])
+    @Test(
+        "a setting this version does not heed is refused, never ignored",
+        arguments: [
+            "consent: {default: denied}", "store: {encryption: on}", "sync: {ignore: [omron_ble]}",
+            "sync: {backfill_days: 7}",
+            "clock: {require_sync: true}", "sources: {map: {omron_blesmart: [a, b]}}",
+        ])
     func unheeded(_ text: String) async throws {
         let scratch = try Scratch()
         let file = scratch.url.appendingPathComponent("config.yaml")
@@ -76,9 +81,13 @@ import Testing
         }
         let environment = ["HEALTHRELAY_LOG_LEVEL": "warning"]
         #expect(try await shown(["config", "show", "--config", file.path], [:])["log.level"]?.plain == "error")
-        #expect(try await shown(["config", "show", "--config", file.path], environment)["log.level"]?.plain == "warning")
-        #expect(try await shown(["--log-level", "debug", "config", "show"], environment)["log.level"]?.plain == "debug")
-        #expect(try await shown(["--log-level", "debug", "config", "show", "--log-level", "trace"], [:])["log.level"]?.plain == "trace")
+        #expect(
+            try await shown(["config", "show", "--config", file.path], environment)["log.level"]?.plain == "warning")
+        #expect(
+            try await shown(["--log-level", "debug", "config", "show"], environment)["log.level"]?.plain == "debug")
+        #expect(
+            try await shown(["--log-level", "debug", "config", "show", "--log-level", "trace"], [:])["log.level"]?.plain
+                == "trace")
         #expect(try await shown(["--config", file.path, "config", "show"], [:])["sync.mode"]?.plain == "manual")
     }
 

@@ -11,7 +11,9 @@ enum InstantArgument {
         if let instant = Instant(rfc3339: text) { return instant }
         guard text.utf8.count == 10, let midnight = WallTime(text + "T00:00:00") else {
             throw Problem(
-                "usage", .usage, "\(flag): expected an instant such as 2026-11-20T13:30:00Z or a date such as 2026-11-20, found '\(text)'")
+                "usage", .usage,
+                "\(flag): expected an instant such as 2026-11-20T13:30:00Z or a date such as 2026-11-20, found '\(text)'"
+            )
         }
         switch end {
         case .start: return zone.first(midnight)

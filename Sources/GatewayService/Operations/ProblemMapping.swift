@@ -41,7 +41,9 @@ extension Problem {
         case .damaged:
             self.init("capture_damaged", .badData, error.description, hint: "everything before that octet was read")
         case .unsupported:
-            self.init("capture_unsupported", .badData, error.description, hint: "btsnoop, pcap and pcapng of Bluetooth HCI can be read")
+            self.init(
+                "capture_unsupported", .badData, error.description,
+                hint: "btsnoop, pcap and pcapng of Bluetooth HCI can be read")
         }
     }
 
@@ -69,7 +71,8 @@ extension Problem {
             case .untrustedServer: (.unavailable, "check the server's certificate and this machine's clock")
             case .timeout, .rateLimitExceeded, .serverError: (.tryAgain, "readings wait in the store")
             case .sourceNotConnected: (.configuration, "connect it: `healthrelay source connect PROVIDER`")
-            case .notJSON, .redirected: (.protocolBroken, "is `server.base_url` the server's? a proxy or portal may answer")
+            case .notJSON, .redirected:
+                (.protocolBroken, "is `server.base_url` the server's? a proxy or portal may answer")
             case .notFound, .validationFailed, .conflict, .payloadTooLarge, .refused, .unexpectedAnswer,
                 .answerTooLarge:
                 (.protocolBroken, nil)

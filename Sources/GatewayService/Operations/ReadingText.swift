@@ -29,7 +29,9 @@ extension Reading {
             cells += [nil, nil, nil, nil, nil]
         case .bloodPressure(let pressure):
             cells += [nil, nil]
-            cells += [pressure.systolic, pressure.diastolic, pressure.meanArterial].map { $0.number.number?.description }
+            cells += [pressure.systolic, pressure.diastolic, pressure.meanArterial].map {
+                $0.number.number?.description
+            }
             cells += [pressure.systolic.unit.symbol, pressure.pulse?.number.number?.description]
         }
         cells += [

@@ -24,7 +24,9 @@ extension Gateway {
                         }),
                 ]).text)
         } else {
-            for finding in findings { try await output.data("\(finding.problem.rawValue.replacing("_", with: " ")): \(finding.subject)") }
+            for finding in findings {
+                try await output.data("\(finding.problem.rawValue.replacing("_", with: " ")): \(finding.subject)")
+            }
             if findings.isEmpty { try await output.data("every frame and reading is sound") }
         }
         guard !findings.isEmpty else { return }

@@ -55,7 +55,9 @@ extension Gateway {
                 "\(group.count) \(group.resource.rawValue) for \(group.provider) wait since \(group.oldest)\(reason)")
         }
         if waiting.isEmpty { try await output.data("nothing waits") }
-        for reading in refused { try await output.data("refused: \(reading.id): the server said: \(reading.serverSaid)") }
+        for reading in refused {
+            try await output.data("refused: \(reading.id): the server said: \(reading.serverSaid)")
+        }
         try await output.data("delivered: \(delivered)" + (last.map { ", last at \($0.flooredToSecond)" } ?? ""))
     }
 }
@@ -67,7 +69,8 @@ extension Problem {
             switch failure.code {
             case "authentication_failed", "forbidden": .notPermitted
             case "no_connection", "untrusted_server": .unavailable
-            case "not_json", "redirected", "unexpected_answer", "answer_too_large", "validation_failed", "refused", "not_found",
+            case "not_json", "redirected", "unexpected_answer", "answer_too_large", "validation_failed", "refused",
+                "not_found",
                 "conflict", "payload_too_large":
                 .protocolBroken
             case "disk_full", "store_io": .inputOutput

@@ -10,7 +10,9 @@ extension Gateway {
             let user = try await requireAPI().createUser(
                 clientUserID: name, fallbackTimeZone: try await store.currentUser().timeZone)
             try await adopt(user)
-            if !json { try await output.note(user.isNew ? "created at the server" : "the server knew this user already") }
+            if !json {
+                try await output.note(user.isNew ? "created at the server" : "the server knew this user already")
+            }
         case .set(let name):
             do {
                 try await adopt(requireAPI().resolveUser(clientUserID: name))
@@ -23,7 +25,9 @@ extension Gateway {
             let user = try await store.currentUser()
             try await store.setServerUserID(nil, of: user.key)
             try await store.setSyncEnabled(false)
-            if !json { try await output.note("delivery is off; readings stay. `user set` and `sync enable` turn it on") }
+            if !json {
+                try await output.note("delivery is off; readings stay. `user set` and `sync enable` turn it on")
+            }
         }
         try await show(json: json, output)
     }

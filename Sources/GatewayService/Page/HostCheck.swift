@@ -19,7 +19,8 @@ struct HostCheck<Context: RequestContext>: RouterMiddleware {
         guard let authority = request.head.authority, hosts.contains(Self.name(of: authority)) else {
             return Response(
                 status: .misdirectedRequest, headers: [.contentType: "text/plain; charset=utf-8"],
-                body: .init(byteBuffer: .init(string: "This server answers to \(hosts.sorted().joined(separator: ", ")).\n")))
+                body: .init(
+                    byteBuffer: .init(string: "This server answers to \(hosts.sorted().joined(separator: ", ")).\n")))
         }
         return try await next(request, context)
     }

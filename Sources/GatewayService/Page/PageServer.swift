@@ -48,7 +48,8 @@ enum PageServer {
         var query = ReadingQuery()
         if let limit = request.uri.queryParameters["limit"] {
             guard let number = Int(limit), ReadingQuery.limits.contains(number) else {
-                throw HTTPError(.badRequest, message: "limit: expected a whole number from 1 to 10000, found '\(limit)'")
+                throw HTTPError(
+                    .badRequest, message: "limit: expected a whole number from 1 to 10000, found '\(limit)'")
             }
             query.limit = number
         }

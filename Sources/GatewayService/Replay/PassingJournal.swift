@@ -42,7 +42,9 @@ public final class PassingJournal: FrameJournal, DeviceMemory {
         let times = TimeResolution(zone: zone, clock: contact.clock.map { ClockComparison($0, zone: zone) })
         let ready = pending.withLock { all in
             for frame in frames { take(frame, of: contact, times, into: &all[contact.id, default: Pending()]) }
-            guard let excess = all[contact.id].map({ $0.outputs.count - Self.window }), excess > 0 else { return [Output]() }
+            guard let excess = all[contact.id].map({ $0.outputs.count - Self.window }), excess > 0 else {
+                return [Output]()
+            }
             let ready = all[contact.id]?.outputs.prefix(excess).map(\.self) ?? []
             all[contact.id]?.outputs.removeFirst(excess)
             return ready
@@ -57,7 +59,9 @@ public final class PassingJournal: FrameJournal, DeviceMemory {
         case .malformed(let error): pending.outputs.append(.malformed(error, frame))
         case .glucoseContext(let sequence, let context):
             for index in pending.outputs.indices.reversed() {
-                guard case .reading(var reading) = pending.outputs[index], reading.record.sequence == sequence else { continue }
+                guard case .reading(var reading) = pending.outputs[index], reading.record.sequence == sequence else {
+                    continue
+                }
                 reading.context = context
                 pending.outputs[index] = .reading(reading)
                 return

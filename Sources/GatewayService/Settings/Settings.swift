@@ -69,7 +69,9 @@ public struct Settings: Sendable {
         }
         guard let root, root != Node("") else { return }
         guard let sections = root.mapping else {
-            throw Problem("config_invalid", .configuration, "\(path): expected sections such as `server:`, found \(text.prefix(40))")
+            throw Problem(
+                "config_invalid", .configuration,
+                "\(path): expected sections such as `server:`, found \(text.prefix(40))")
         }
         for (name, body) in sections { try read(section: name.string ?? "", body, path) }
     }
@@ -78,7 +80,8 @@ public struct Settings: Sendable {
         let line = body.mark?.line ?? 0
         if section == "users" { return try readUsers(body, path) }
         guard SettingDefinition.all.contains(where: { $0.key.hasPrefix(section + ".") }) else {
-            throw Self.unknown(section, path, line, known: Set(SettingDefinition.all.map { String($0.key.prefix { $0 != "." }) }))
+            throw Self.unknown(
+                section, path, line, known: Set(SettingDefinition.all.map { String($0.key.prefix { $0 != "." }) }))
         }
         guard let members = body.mapping else {
             if body.scalar?.string.isEmpty == true || body.null != nil { return }
@@ -98,7 +101,8 @@ public struct Settings: Sendable {
                 try heed(definition, items.compactMap(\.string).joined(separator: ","), place)
                 values[key] = Value(text: "", lines: items.compactMap(\.string), origin: place)
             case (.map, .mapping(let pairs)) where pairs.allSatisfy { $0.scalar != nil && $1.scalar != nil }:
-                let entries = pairs.compactMap { key, value in key.string.flatMap { k in value.string.map { (k, $0) } } }
+                let entries = pairs.compactMap { key, value in key.string.flatMap { k in value.string.map { (k, $0) } }
+                }
                 values[key] = Value(text: "", pairs: Dictionary(entries) { $1 }, origin: place)
             case (_, .scalar(let scalar)): try set(definition, scalar.string, place)
             default:
@@ -149,7 +153,8 @@ public struct Settings: Sendable {
                 text.split(separator: ",").compactMap { pair in
                     let parts = pair.split(separator: "=", maxSplits: 1)
                     return parts.count == 2 ? (String(parts[0]), String(parts[1])) : nil
-                }) { $1 }
+                }
+            ) { $1 }
         }
         values[definition.key] = value
     }

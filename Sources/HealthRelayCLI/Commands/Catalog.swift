@@ -14,7 +14,9 @@ struct Catalog: AsyncParsableCommand {
         }
         for model in models {
             let kinds = model.kinds.map(\.rawValue).joined(separator: ", ")
-            let tested = model.tested.isEmpty ? "not tried yet" : "tried: " + model.tested.map(\.rawValue).joined(separator: ", ")
+            let tested =
+                model.tested.isEmpty
+                ? "not tried yet" : "tried: " + model.tested.map(\.rawValue).joined(separator: ", ")
             Terminal.data("\(model.id): \(model.brand) \(model.name) (\(kinds); provider \(model.provider); \(tested))")
         }
     }

@@ -40,8 +40,10 @@ struct Config: AsyncParsableCommand {
             let usual = Settings.usualPaths(ProcessInfo.processInfo.environment)
             if global.json {
                 Terminal.data(
-                    JSONValue.object(["path": .optional(settings.file), "searched": .array(usual.map(JSONValue.string))])
-                        .text)
+                    JSONValue.object([
+                        "path": .optional(settings.file), "searched": .array(usual.map(JSONValue.string)),
+                    ])
+                    .text)
             } else if let file = settings.file {
                 Terminal.data(file)
             } else {

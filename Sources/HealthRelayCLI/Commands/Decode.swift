@@ -27,7 +27,8 @@ struct Decode: AsyncParsableCommand {
             let known = StandardFrameDecoder.knownCharacteristics.map { BluetoothUUID($0).description }
             throw Problem(
                 "unknown_characteristic", .usage,
-                "expected a characteristic the gateway reads (\(known.joined(separator: ", "))), found '\(characteristic)'")
+                "expected a characteristic the gateway reads (\(known.joined(separator: ", "))), found '\(characteristic)'"
+            )
         }
         if let model, Catalogue()[model] == nil { throw Problem.unknownModel(model) }
         let octets = try Hexadecimal.octets(hex.joined(separator: " "))
@@ -54,7 +55,9 @@ struct Decode: AsyncParsableCommand {
 
     /// A pressure of the cuff: a reading's document with `cuff_pressure` where a person's pressure would be.
     private func print(_ pressure: IntermediateCuffPressure) throws {
-        guard global.json, case .object(var members) = pressure.record.document() else { return try print(pressure.record) }
+        guard global.json, case .object(var members) = pressure.record.document() else {
+            return try print(pressure.record)
+        }
         if let index = members.firstIndex(where: { $0.key == "blood_pressure" }) {
             members[index] = .init("cuff_pressure", pressure.cuffPressure.document)
         }

@@ -15,7 +15,9 @@ struct Replay: AsyncParsableCommand {
 
     @Argument(help: "Capture files.", completion: .file())
     var files: [String]
-    @Option(help: ArgumentHelp("A JSON object of handles and characteristics, for captures without discovery.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp(
+            "A JSON object of handles and characteristics, for captures without discovery.", valueName: "file"))
     var handles: String?
     @Option(help: ArgumentHelp("The catalogue id to read every device as.", valueName: "id"))
     var model: String?
@@ -35,7 +37,8 @@ struct Replay: AsyncParsableCommand {
         if let model, Catalogue()[model] == nil { throw Problem.unknownModel(model) }
         let peer = try address.map { text in
             guard let address = DeviceAddress(text) else {
-                throw Problem("usage", .usage, "--address: expected an address such as C0:00:00:00:18:08, found '\(text)'")
+                throw Problem(
+                    "usage", .usage, "--address: expected an address such as C0:00:00:00:18:08, found '\(text)'")
             }
             return address
         }
@@ -106,7 +109,8 @@ struct Replay: AsyncParsableCommand {
             for reading in readings {
                 Terminal.data(json ? reading.document.text : reading.line)
                 guard reading.time.basis == .reception else { continue }
-                Terminal.error("warning: a reading without any time: if its session was also read live, it is now here twice")
+                Terminal.error(
+                    "warning: a reading without any time: if its session was also read live, it is now here twice")
             }
         }
         return try await replay.run(with: gateway.reader(model: model)) { event in

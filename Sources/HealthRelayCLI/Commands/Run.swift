@@ -10,7 +10,9 @@ struct Run: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "run", abstract: "The gateway as a service, until it is stopped.")
 
-    @Option(name: .customLong("replay"), parsing: .upToNextOption, help: ArgumentHelp("Captures to take as devices.", valueName: "file"))
+    @Option(
+        name: .customLong("replay"), parsing: .upToNextOption,
+        help: ArgumentHelp("Captures to take as devices.", valueName: "file"))
     var captures: [String] = []
     @Flag(help: "Deliver to a sandbox server in this process.")
     var sandbox = false

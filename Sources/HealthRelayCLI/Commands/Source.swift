@@ -13,7 +13,8 @@ struct Source: AsyncParsableCommand {
     }
 
     struct Connect: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Connect a provider: accuchek_ble, omron_ble, manual, …")
+        static let configuration = CommandConfiguration(
+            abstract: "Connect a provider: accuchek_ble, omron_ble, manual, …")
         @Argument(help: "The provider's slug.") var provider: String
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.source(.connect(provider)), global) }
