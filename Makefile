@@ -5,7 +5,7 @@ SWIFT ?= swift
 STATE ?= $(shell mktemp -d -t healthrelay.XXXXXX)
 LISTEN ?= 127.0.0.1:8480
 
-BUILD_PACKAGES := libsqlite3-dev zlib1g-dev
+BUILD_PACKAGES := libdbus-1-dev libbluetooth-dev libsqlite3-dev zlib1g-dev
 TEST_PACKAGES := tshark python3-venv curl
 
 .PHONY: help run build test test-release fuzz bench format lint fixtures deps test-deps clean

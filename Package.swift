@@ -12,7 +12,7 @@ let settings: [SwiftSetting] =
 
 /// Modules an embedder imports, in the order a reading passes through them.
 let library = [
-    "HealthReadings", "GATTClient", "GATTProfiles", "HCICapture", "HealthDevices",
+    "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCICapture", "HealthDevices",
     "ReadingStore", "VitalClient", "ReadingSync", "GatewayService",
 ]
 
@@ -40,6 +40,7 @@ let package = Package(
     platforms: [.macOS(.v15)],
     products: [
         .executable(name: "healthrelay", targets: ["HealthRelayCLI"]),
+        .executable(name: "healthrelay-capture", targets: ["HealthRelayCapture"]),
         .library(name: "HealthRelay", targets: library),
         .library(name: "HealthRelayStore", targets: ["HealthReadings", "ReadingStore"]),
         .library(name: "HealthRelayDecoding", targets: ["HealthReadings", "GATTProfiles", "HCICapture"]),
@@ -58,9 +59,14 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
 
+        .systemLibrary(name: "CDBus", pkgConfig: "dbus-1", providers: [.apt(["libdbus-1-dev"])]),
+        .systemLibrary(name: "CBluetooth", pkgConfig: "bluez", providers: [.apt(["libbluetooth-dev"])]),
+
         module("HealthReadings", [crypto]),
         module("GATTClient", ["HealthReadings"]),
         module("GATTProfiles", ["GATTClient", "HealthReadings"]),
+        module("LibDBus", ["CDBus"]),
+        module("BlueZCentral", ["LibDBus", "GATTClient", "HealthReadings", logging]),
         module("HCICapture", ["GATTClient", "HealthReadings"]),
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthReadings", logging]),
         module("ReadingStore", ["HealthReadings", database, sqlite, logging]),
@@ -69,8 +75,8 @@ let package = Package(
         module(
             "GatewayService",
             [
-                "HealthReadings", "GATTClient", "GATTProfiles", "HCICapture", "HealthDevices", "ReadingStore",
-                "VitalClient", "ReadingSync", httpServer, lifecycle, logging,
+                "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCICapture", "HealthDevices",
+                "ReadingStore", "VitalClient", "ReadingSync", httpServer, lifecycle, logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -91,12 +97,17 @@ let package = Package(
             ],
             swiftSettings: settings),
 
+        .executableTarget(
+            name: "HealthRelayCapture", dependencies: ["CBluetooth", "HCICapture"], swiftSettings: settings),
+
         .target(
             name: "ScriptedServer", dependencies: nio + ["CZlib"], path: "Tests/ScriptedServer", swiftSettings: settings
         ),
         tests("HealthReadings"),
         tests("GATTClient"),
         tests("GATTProfiles", ["HealthReadings"]),
+        tests("LibDBus"),
+        tests("BlueZCentral", ["LibDBus", "GATTClient", "HealthReadings"]),
         tests("HCICapture", ["GATTClient", "HealthReadings"]),
         tests("HealthDevices", ["HCICapture", "GATTProfiles", "GATTClient", "HealthReadings"]),
         tests("ReadingStore", ["HealthReadings"]),
@@ -110,6 +121,13 @@ let package = Package(
         tests("GatewayService", ["VitalSandbox"]),
         tests("VitalSandbox", [httpClient]),
         tests("HealthRelayCLI"),
+        .testTarget(
+            name: "LabTests",
+            dependencies: [
+                "BlueZCentral", "LibDBus", "HealthDevices", "GATTClient", "GATTProfiles", "HCICapture", "ReadingStore",
+                "GatewayService", "HealthReadings",
+            ],
+            path: "Tests/Lab/LabTests", swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -10,18 +10,21 @@ public struct Advertisement: Sendable, Hashable {
     public var services: [BluetoothUUID]
     /// Received signal strength in dBm (-127 … 20); nil where unknown.
     public var rssi: Int8?
+    /// Whether it is bonded with this gateway.
+    public var isPaired: Bool
     /// When it was last seen.
     public var seenAt: Instant
 
     /// Makes an advertisement.
     public init(
         address: DeviceAddress?, name: String? = nil, services: [BluetoothUUID] = [], rssi: Int8? = nil,
-        seenAt: Instant
+        isPaired: Bool = false, seenAt: Instant
     ) {
         self.address = address
         self.name = name
         self.services = services
         self.rssi = rssi
+        self.isPaired = isPaired
         self.seenAt = seenAt
     }
 }
@@ -75,7 +78,7 @@ public enum ValueBurst: Sendable, Hashable {
 /// A peripheral is used by one reader at a time. Values are pulled in bursts, so that time-outs follow the central's
 /// clock (a replay's is the capture's packet time) and so that what arrives together can be committed together.
 public protocol Peripheral: Sendable {
-    /// What it advertised.
+    /// What it advertised; its address becomes the identity address when that is known.
     var advertisement: Advertisement { get }
 
     /// Connects and resolves the services.

@@ -1,0 +1,110 @@
+import HealthReadings
+
+/// A central with a radio: what a live one can do beyond a capture.
+///
+/// One process uses one radio. Everything here may be called from any task; calls that must not overlap on the radio
+/// (discovery and connecting, above all) are put in order by the radio itself.
+public protocol Radio: Central {
+    /// The adapter's state now, and again each time it changes, for as long as it is iterated: a radio that was
+    /// unplugged, blocked or whose service was restarted is found again without a person.
+    func adapterStates() -> AsyncStream<AdapterState>
+
+    /// What is near: each device when it is first heard and when what it says of itself has changed (its name, its
+    /// services, its bond, or its signal by 6 dB or more). Discovery runs while this is iterated and ends with it.
+    ///
+    /// Finishes by throwing ``RadioError`` where the radio cannot be used, or no longer.
+    func advertisements() -> AsyncThrowingStream<Advertisement, any Error>
+
+    /// These devices as they come into reach, again each time they come: after a disconnect, or after silence.
+    ///
+    /// Watching costs no more where others advertise nearby. Finishes by throwing ``RadioError``.
+    func peripherals(_ addresses: Set<DeviceAddress>) -> AsyncThrowingStream<any Peripheral, any Error>
+
+    /// Waits for a device to be heard.
+    ///
+    /// - Throws: ``RadioError/notSeen(_:within:)``, or why the radio cannot be used.
+    func peripheral(_ address: DeviceAddress, within timeout: Duration) async throws -> any Peripheral
+
+    /// Bonds with a device and trusts it. It is left connected, where it stays: ``Peripheral/disconnect()`` ends that.
+    ///
+    /// - Parameters:
+    ///   - timeout: how long the device may take to be heard; pairing itself has its own limits, set by the
+    ///     specification (30 s for each of its steps) and by people who read digits (60 s).
+    ///   - agent: answers what the device asks for.
+    /// - Returns: the bond, with the identity address.
+    /// - Throws: ``RadioError``; ``RadioError/pairing(_:)`` names what became of the pairing.
+    func pair(_ address: DeviceAddress, within timeout: Duration, agent: any PairingAgent) async throws -> Bond
+
+    /// Removes the bond here; the device keeps its own.
+    ///
+    /// - Returns: whether there was one.
+    @discardableResult func unpair(_ address: DeviceAddress) async throws -> Bool
+
+    /// The bonds there are.
+    func bonds() async throws -> [Bond]
+
+    /// Devices connecting and disconnecting, whoever caused it: first how each of these stands, then each change.
+    func connectionChanges(_ addresses: Set<DeviceAddress>) -> AsyncThrowingStream<ConnectionChange, any Error>
+}
+
+/// The state of the adapter a radio uses.
+public enum AdapterState: Sendable, Hashable {
+    /// It can be used.
+    case ready(Adapter)
+    /// It cannot, and why.
+    case unusable(RadioError)
+}
+
+/// A Bluetooth adapter.
+public struct Adapter: Sendable, Hashable {
+    /// The system's name: `hci0`.
+    public var name: String
+    /// Its address.
+    public var address: DeviceAddress?
+    /// Whether it looks for devices now, for whomever.
+    public var isDiscovering: Bool
+
+    /// Makes a description.
+    public init(name: String, address: DeviceAddress?, isDiscovering: Bool = false) {
+        self.name = name
+        self.address = address
+        self.isDiscovering = isDiscovering
+    }
+}
+
+/// A bond with a device: keys that both keep.
+public struct Bond: Sendable, Hashable {
+    /// The identity address.
+    public var address: DeviceAddress
+    /// The device's name.
+    public var name: String?
+    /// Whether the device may connect without being asked for.
+    public var isTrusted: Bool
+    /// Whether it is connected now.
+    public var isConnected: Bool
+
+    /// Makes a bond.
+    public init(address: DeviceAddress, name: String? = nil, isTrusted: Bool = true, isConnected: Bool = false) {
+        self.address = address
+        self.name = name
+        self.isTrusted = isTrusted
+        self.isConnected = isConnected
+    }
+}
+
+/// A device connected or disconnected.
+public struct ConnectionChange: Sendable, Hashable {
+    /// Which one.
+    public var address: DeviceAddress
+    /// How it stands now.
+    public var isConnected: Bool
+    /// Since when, or, at first, when it was asked.
+    public var at: Instant
+
+    /// Makes a change.
+    public init(address: DeviceAddress, isConnected: Bool, at: Instant) {
+        self.address = address
+        self.isConnected = isConnected
+        self.at = at
+    }
+}

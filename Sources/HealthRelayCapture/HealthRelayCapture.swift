@@ -1,0 +1,4 @@
+@main
+enum HealthRelayCapture {
+    static func main() {}
+}
