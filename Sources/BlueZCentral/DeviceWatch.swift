@@ -35,19 +35,22 @@ final class DeviceWatch {
     }
 
     private let usable: ServiceLink.UsableAdapter
-    private let addresses: Set<DeviceAddress>?
+    /// Their 48 bits: who types an address does not know its type.
+    private let addresses: Set<UInt64>?
     private let logger: Logger
     private let funnel = SignalFunnel<Signal>()
     private var devices: [String: DeviceObject] = [:]
     /// The paths of the devices that are watched, for the event loop to look at.
     private let paths = Paths()
+    /// The paths whose properties' rule is on the bus; it stays there when the object goes, and may come again.
+    private var ruled: Set<String> = []
 
     private var connection: DBusConnection { usable.service.connection }
 
     /// - Parameter addresses: nil for every device.
     init(_ usable: ServiceLink.UsableAdapter, addresses: Set<DeviceAddress>?, logger: Logger) {
         self.usable = usable
-        self.addresses = addresses
+        self.addresses = addresses.map { Set($0.map(\.bits)) }
         self.logger = logger
     }
 
@@ -87,12 +90,15 @@ final class DeviceWatch {
         }
     }
 
-    /// What happens next, by the burst; empty where the burst held nothing of interest, nil after a time of silence.
+    /// Makes ``next()`` return, from any task.
+    var interruption: @Sendable () -> Void { { [funnel] in funnel.poke() } }
+
+    /// What happens next, by the burst; empty where the burst held nothing of interest, or after an interruption.
     ///
     /// - Throws: ``RadioError/lost`` when the bus is gone, `CancellationError`.
-    func next(within timeout: Duration? = nil) async throws -> [Change]? {
-        switch await funnel.next(within: timeout) {
-        case .silence: return nil
+    func next() async throws -> [Change] {
+        switch await funnel.next() {
+        case .silence, .poked: return []
         case .ended: throw RadioError.lost
         case .cancelled: throw CancellationError()
         case .events(let signals):
@@ -131,18 +137,21 @@ final class DeviceWatch {
             let isNew = devices.updateValue(device, forKey: path) == nil
             return Change(kind: isNew ? .present : .changed, device: device, at: instant)
         }
-        guard let address = device.address, addresses.contains(address) else { return nil }
+        guard let address = device.address, addresses.contains(address.bits) else { return nil }
         if devices[path] != nil {
             devices[path] = device
             return Change(kind: .changed, device: device, at: instant)
         }
-        if paths.insert(path) {
+        paths.insert(path)
+        if ruled.insert(path).inserted {
             try await addPropertyRule(
                 DBusMatch(
                     sender: BlueZName.service, path: path, interface: BlueZName.properties,
                     member: "PropertiesChanged", arg0: BlueZName.device))
             // What it said before the rule was on the bus.
-            if let current = await allProperties(of: path) { device.apply(PropertyChange(changed: current), logger: logger) }
+            if let current = await allProperties(of: path) {
+                device.apply(PropertyChange(changed: current), logger: logger)
+            }
         }
         devices[path] = device
         return Change(kind: .present, device: device, at: instant)
@@ -172,7 +181,7 @@ final class DeviceWatch {
             }
             if let addresses {
                 let address = DeviceObject(path: path, properties, logger: logger).address
-                guard let address, addresses.contains(address) else { return nil }
+                guard let address, addresses.contains(address.bits) else { return nil }
             }
             return .added(path, properties, .now())
         }
@@ -190,6 +199,6 @@ private final class Paths: Sendable {
     private let paths = Mutex<Set<String>>([])
 
     func contains(_ path: String) -> Bool { paths.withLock { $0.contains(path) } }
-    func insert(_ path: String) -> Bool { paths.withLock { $0.insert(path).inserted } }
+    func insert(_ path: String) { _ = paths.withLock { $0.insert(path) } }
     func remove(_ path: String) { _ = paths.withLock { $0.remove(path) } }
 }

@@ -34,7 +34,9 @@ extension ServiceLink {
     /// Why an adapter that was used can be used no longer; nil while it can.
     func fault(of usable: UsableAdapter) async -> RadioError? {
         guard isRunning(usable.service) else { return .lost }
-        guard let adapter = adapters[usable.adapter.path] else { return .noAdapter(wantedAdapter ?? usable.adapter.name) }
+        guard let adapter = adapters[usable.adapter.path] else {
+            return .noAdapter(wantedAdapter ?? usable.adapter.name)
+        }
         return adapter.isPowered ? nil : whyOff(adapter)
     }
 
@@ -75,7 +77,9 @@ extension ServiceLink {
                 [.string(BlueZName.adapter), .string("Powered"), .variant(.bool(true))], timeout: .seconds(15))
         } catch {
             guard let remote = RemoteError(error) else { throw error.radioError }
-            if remote.isBlocked { throw RadioError.blocked(adapter.name, hard: rfkill.block(of: adapter.name) == .hard) }
+            if remote.isBlocked {
+                throw RadioError.blocked(adapter.name, hard: rfkill.block(of: adapter.name) == .hard)
+            }
             if remote.isDenied || remote.isLost || remote.isWithoutService { throw error.radioError }
             throw RadioError.poweredOff(adapter.name)
         }

@@ -175,7 +175,8 @@ actor ServiceLink {
         // Devices come and go by the hundred: of those not even a value is built.
         let objects = DBusMatch(sender: BlueZName.service, interface: BlueZName.objectManager)
         try await funnel.add(objects, on: connection) { signal in
-            guard let path = signal.argument(0)?.objectPathValue, path.utf8.count(where: { $0 == UInt8(ascii: "/") }) == 3
+            guard let path = signal.argument(0)?.objectPathValue,
+                path.utf8.count(where: { $0 == UInt8(ascii: "/") }) == 3
             else { return nil }
             if signal.isMember("org.freedesktop.DBus.ObjectManager", "InterfacesRemoved") {
                 let names = signal.argument(1)?.stringValues ?? []

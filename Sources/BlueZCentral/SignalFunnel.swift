@@ -14,6 +14,8 @@ final class SignalFunnel<Event: Sendable>: Sendable {
         case ended
         /// The waiting task was cancelled.
         case cancelled
+        /// Somebody has poked.
+        case poked
     }
 
     private struct Waiter {
@@ -28,6 +30,7 @@ final class SignalFunnel<Event: Sendable>: Sendable {
         /// How many of the staged may be handed out.
         var released = 0
         var hasEnded = false
+        var isPoked = false
         var waiter: Waiter?
         var waiters: UInt64 = 0
         var pumps: [Task<Void, Never>] = []
@@ -69,9 +72,11 @@ final class SignalFunnel<Event: Sendable>: Sendable {
 
     /// The next burst, waiting for it for a time, or for as long as it takes.
     func next(within timeout: Duration? = nil) async -> Outcome {
-        let (number, ready) = state.withLock { state in
+        let (number, ready) = state.withLock { state -> (UInt64, Outcome?) in
             state.waiters += 1
-            return (state.waiters, Self.take(&state))
+            guard let timeout, timeout <= .zero else { return (state.waiters, Self.take(&state)) }
+            state.released = state.staged.count
+            return (state.waiters, Self.take(&state) ?? .silence)
         }
         if let ready { return ready }
         return await withTaskCancellationHandler {
@@ -147,24 +152,24 @@ final class SignalFunnel<Event: Sendable>: Sendable {
             state.released = 0
             return .events(events)
         }
+        if state.isPoked {
+            state.isPoked = false
+            return .poked
+        }
         return state.hasEnded ? .ended : nil
     }
 
-    private func release() {
-        let (waiter, outcome) = state.withLock { state -> (Waiter?, Outcome?) in
-            state.released = state.staged.count
-            guard state.waiter != nil, let outcome = Self.take(&state) else { return (nil, nil) }
-            defer { state.waiter = nil }
-            return (state.waiter, outcome)
-        }
-        guard let waiter, let outcome else { return }
-        waiter.timer?.cancel()
-        waiter.continuation.resume(returning: outcome)
-    }
+    /// Lets whoever waits, or is about to, look up.
+    func poke() { signal { $0.isPoked = true } }
 
-    private func end() {
+    private func release() { signal { $0.released = $0.staged.count } }
+
+    private func end() { signal { $0.hasEnded = true } }
+
+    /// Changes the state, and hands over what can be handed over now.
+    private func signal(_ change: (inout State) -> Void) {
         let (waiter, outcome) = state.withLock { state -> (Waiter?, Outcome?) in
-            state.hasEnded = true
+            change(&state)
             guard state.waiter != nil, let outcome = Self.take(&state) else { return (nil, nil) }
             defer { state.waiter = nil }
             return (state.waiter, outcome)
