@@ -93,6 +93,7 @@ let package = Package(
             name: "HealthRelayCLI",
             dependencies: [
                 "GatewayService", "ReadingStore", "VitalSandbox", httpClient, lifecycle, logging,
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
