@@ -119,7 +119,9 @@ let package = Package(
                 "ReadingStore", "VitalClient", "VitalSandbox", "HealthReadings", "ScriptedServer", httpClient,
                 lifecycle, logging,
             ]),
-        tests("GatewayService", ["VitalSandbox"]),
+        tests(
+            "GatewayService",
+            ["VitalSandbox", "ReadingStore", "HealthDevices", "GATTProfiles", "HealthReadings", httpClient, logging]),
         tests("VitalSandbox", [httpClient]),
         tests("HealthRelayCLI"),
         .testTarget(
