@@ -93,6 +93,7 @@ let package = Package(
             name: "HealthRelayCLI",
             dependencies: [
                 "GatewayService", "ReadingStore", "VitalSandbox", httpClient, lifecycle, logging,
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
@@ -118,7 +119,9 @@ let package = Package(
                 "ReadingStore", "VitalClient", "VitalSandbox", "HealthReadings", "ScriptedServer", httpClient,
                 lifecycle, logging,
             ]),
-        tests("GatewayService", ["VitalSandbox"]),
+        tests(
+            "GatewayService",
+            ["VitalSandbox", "ReadingStore", "HealthDevices", "GATTProfiles", "HealthReadings", httpClient, logging]),
         tests("VitalSandbox", [httpClient]),
         tests("HealthRelayCLI"),
         .testTarget(

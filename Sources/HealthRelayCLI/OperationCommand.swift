@@ -2,6 +2,7 @@ import ArgumentParser
 import GatewayService
 import HealthReadings
 import ReadingStore
+import UnixSignals
 
 /// Runs what a command asks: in the gateway that owns the store where one answers, else in this process.
 enum OperationCommand {
@@ -21,6 +22,19 @@ enum OperationCommand {
             } catch StoreError.locked where ContinuousClock.now < end {
                 try await Task.sleep(for: .milliseconds(50))
             }
+        }
+    }
+}
+
+extension OperationCommand {
+    /// Runs what goes on until somebody ends it: SIGINT and SIGTERM are how it is meant to end, with status 0.
+    static func stream(_ operation: GatewayService.Operation, _ global: GlobalOptions) async throws {
+        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await run(operation, global) }
+            group.addTask { for await _ in signals { return } }
+            try await group.next()
+            group.cancelAll()
         }
     }
 }

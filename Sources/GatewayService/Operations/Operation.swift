@@ -54,11 +54,14 @@ public enum SourceOperation: Codable, Sendable, Hashable {
     case list
     case connect(String)
     case revoke(String)
+    /// Makes a page on which the person connects a provider, and waits that many seconds for its end; 0: not at all.
+    case link(String, wait: Int)
 }
 
 /// The arguments of `sync`.
 public enum SyncOperation: Codable, Sendable, Hashable {
-    case now
+    /// Delivers what waits, or what of it lies between two instants, both included: RFC 3339 or a date.
+    case now(from: String?, to: String?)
     case watch
     case status
     case enable
