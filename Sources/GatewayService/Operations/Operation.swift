@@ -62,7 +62,8 @@ public enum SourceOperation: Codable, Sendable, Hashable {
 
 /// The arguments of `sync`.
 public enum SyncOperation: Codable, Sendable, Hashable {
-    case now
+    /// Delivers what waits, or what of it lies between two instants, both included: RFC 3339 or a date.
+    case now(from: String?, to: String?)
     case watch
     case status
     case enable
