@@ -17,22 +17,18 @@ enum Interruption {
         signal(SIGPIPE, SIG_IGN)
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
         let work = Task { try await body() }
-        let wasInterrupted = Mutex(false)
+        let interruption = Flag()
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 for await _ in signals {
-                    let isSecond = wasInterrupted.withLock { flag in
-                        defer { flag = true }
-                        return flag
-                    }
-                    if isSecond { Glibc.exit(Problem.ExitStatus.tryAgain.rawValue) }
+                    if interruption.raise() { Glibc.exit(Problem.ExitStatus.tryAgain.rawValue) }
                     work.cancel()
                 }
             }
             defer { group.cancelAll() }
             do {
                 try await work.value
-            } catch where wasInterrupted.withLock(\.self) && isInterruption(error) {
+            } catch where interruption.isRaised && isInterruption(error) {
                 guard !isOrdinaryEnd else { return }
                 throw Problem("interrupted", .tryAgain, "interrupted; what had come in is kept")
             }
@@ -41,5 +37,19 @@ enum Interruption {
 
     private static func isInterruption(_ error: any Error) -> Bool {
         error is CancellationError || (error as? Problem)?.code == "interrupted"
+    }
+}
+
+/// Something that happens once.
+private final class Flag: Sendable {
+    private let value = Mutex(false)
+    var isRaised: Bool { value.withLock(\.self) }
+
+    /// - Returns: whether it was raised before.
+    func raise() -> Bool {
+        value.withLock { value in
+            defer { value = true }
+            return value
+        }
     }
 }

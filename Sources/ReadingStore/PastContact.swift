@@ -34,7 +34,7 @@ extension ReadingStore {
                             summary: endedAt == nil ? nil : summary)
                     )
                 }
-            ) { max($0, $1) { $0.startedAt < $1.startedAt } }
+            ) { $0.startedAt < $1.startedAt ? $1 : $0 }
         }
     }
 

@@ -26,12 +26,13 @@ public final class EmulatedMeter: Peripheral {
         case wrote([UInt8])
     }
 
-    private struct State {
+    fileprivate struct State {
         var name: String?
         var pairing: Pairing
         var isAwake = true
         var isBonded = false
         var forgets = false
+        var sleepsAfterBonding = false
         var isConnected = false
         var notifying: Set<BluetoothUUID> = []
         var queue: [CharacteristicValue] = []
@@ -100,6 +101,8 @@ public final class EmulatedMeter: Peripheral {
     }
     /// Its next pairing.
     public func setPairing(_ pairing: Pairing) { state.withLock { $0.pairing = pairing } }
+    /// It stops advertising once it is bonded, as many do, until its button is pressed.
+    public func sleepAfterBonding() { state.withLock { $0.sleepsAfterBonding = true } }
     /// It no longer knows its bond.
     public func forgetBond() { state.withLock { $0.forgets = true } }
     /// So many values leave it, then it waits for ``release()`` or the end of the connection.
@@ -164,6 +167,7 @@ public final class EmulatedMeter: Peripheral {
         bond(true)
         state.withLock { state in
             state.isConnected = true
+            if state.sleepsAfterBonding { state.isAwake = false }
             state.events.append(.connected)
         }
         tellChange()

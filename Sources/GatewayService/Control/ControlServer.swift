@@ -46,7 +46,7 @@ enum ControlServer {
         try await request.body.consumeWithInboundCloseHandler { body in
             await withTaskGroup(of: Void.self) { group in
                 group.addTask {
-                    let result = await Result {
+                    let result = await Result<Void, Problem> {
                         let octets = try await body.collect(upTo: 64 * 1024)
                         let operation = try JSONDecoder().decode(OperationRequest.self, from: Data(buffer: octets))
                         // A gateway that stops ends what it does for others as well.
@@ -64,13 +64,6 @@ enum ControlServer {
         } onInboundClosed: {
             output.abandon()
         }
-    }
-}
-
-extension Result where Failure == any Error {
-    /// The outcome of asynchronous work.
-    init(_ work: () async throws -> Success) async {
-        do { self = .success(try await work()) } catch { self = .failure(error) }
     }
 }
 
@@ -98,10 +91,10 @@ private struct SocketOutput: OperationOutput {
         }
     }
 
-    func finish(with result: Result<Void, any Error>) {
+    func finish(with result: Result<Void, Problem>) {
         switch result {
         case .success: try? send(.done)
-        case .failure(let error): try? send(.problem(Problem(describing: error) ?? .unexpected(error)))
+        case .failure(let problem): try? send(.problem(problem))
         }
         continuation.finish()
     }

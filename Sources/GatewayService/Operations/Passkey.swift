@@ -13,7 +13,7 @@ public struct Passkey: Sendable, Hashable, Codable {
 
     /// Reads six digits; spaces and a dash between them, and around them, do not matter. Nil for anything else.
     public init?(_ text: some StringProtocol) {
-        let digits = text.filter { !$0.isWhitespace && $0 != "-" }
+        let digits = String(text.filter { !$0.isWhitespace && $0 != "-" })
         guard digits.utf8.count == 6, digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
             let number = UInt32(digits)
         else { return nil }

@@ -14,7 +14,7 @@ extension Gateway {
             if !isService {
                 let manager = try requireManager()
                 try await output.note("No gateway runs; the paired meters are read here until this is stopped.")
-                group.addTask { try await read(manager, telling: output) }
+                group.addTask { try await self.read(manager, telling: output) }
             }
             group.addTask {
                 for await batch in readings {
