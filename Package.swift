@@ -59,6 +59,7 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
 
+        .systemLibrary(name: "CTimex"),
         .systemLibrary(name: "CDBus", pkgConfig: "dbus-1", providers: [.apt(["libdbus-1-dev"])]),
         .systemLibrary(name: "CBluetooth", pkgConfig: "bluez", providers: [.apt(["libbluetooth-dev"])]),
 
@@ -76,7 +77,7 @@ let package = Package(
             "GatewayService",
             [
                 "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCICapture", "HealthDevices",
-                "ReadingStore", "VitalClient", "ReadingSync", httpServer, lifecycle, logging,
+                "ReadingStore", "VitalClient", "ReadingSync", "CTimex", httpServer, lifecycle, logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -119,11 +120,19 @@ let package = Package(
                 "ReadingStore", "VitalClient", "VitalSandbox", "HealthReadings", "ScriptedServer", httpClient,
                 lifecycle, logging,
             ]),
+        .target(
+            name: "EmulatedRadio", dependencies: ["GATTClient", "GATTProfiles", "HealthReadings"],
+            path: "Tests/EmulatedRadio", swiftSettings: settings),
         tests(
             "GatewayService",
-            ["VitalSandbox", "ReadingStore", "HealthDevices", "GATTProfiles", "HealthReadings", httpClient, logging]),
+            [
+                "VitalSandbox", "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles", "ReadingStore",
+                "HealthReadings", httpClient, lifecycle, logging,
+            ]),
         tests("VitalSandbox", [httpClient]),
-        tests("HealthRelayCLI"),
+        tests(
+            "HealthRelayCLI",
+            ["GatewayService", "EmulatedRadio", "GATTClient", "ReadingStore", "HealthReadings", lifecycle, logging]),
         .testTarget(
             name: "LabTests",
             dependencies: [

@@ -25,11 +25,7 @@ struct Sync: AsyncParsableCommand {
         }
 
         func run() async throws {
-            if watch {
-                try await OperationCommand.stream(.sync(.watch), global)
-            } else {
-                try await OperationCommand.run(.sync(.now(from: from, to: to)), global)
-            }
+            try await OperationCommand.run(.sync(watch ? .watch : .now(from: from, to: to)), global)
         }
     }
 
