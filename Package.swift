@@ -67,7 +67,8 @@ let package = Package(
         module("GATTProfiles", ["GATTClient", "HealthReadings"]),
         module("LibDBus", ["CDBus"]),
         module("BlueZCentral", ["LibDBus", "GATTClient", "HealthReadings", logging]),
-        module("HCICapture", ["GATTClient", "HealthReadings"]),
+        module("HCIMonitor"),
+        module("HCICapture", ["HCIMonitor", "GATTClient", "HealthReadings"]),
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthReadings", logging]),
         module("ReadingStore", ["HealthReadings", database, sqlite, logging]),
         module("VitalClient", ["HealthReadings", "CZlib", httpClient, logging]),
@@ -98,7 +99,7 @@ let package = Package(
             swiftSettings: settings),
 
         .executableTarget(
-            name: "HealthRelayCapture", dependencies: ["CBluetooth", "HCICapture"], swiftSettings: settings),
+            name: "HealthRelayCapture", dependencies: ["CBluetooth", "HCIMonitor"], swiftSettings: settings),
 
         .target(
             name: "ScriptedServer", dependencies: nio + ["CZlib"], path: "Tests/ScriptedServer", swiftSettings: settings
@@ -108,7 +109,8 @@ let package = Package(
         tests("GATTProfiles", ["HealthReadings"]),
         tests("LibDBus"),
         tests("BlueZCentral", ["LibDBus", "GATTClient", "HealthReadings"]),
-        tests("HCICapture", ["GATTClient", "HealthReadings"]),
+        tests("HCIMonitor"),
+        tests("HCICapture", ["HCIMonitor", "GATTClient", "HealthReadings"]),
         tests("HealthDevices", ["HCICapture", "GATTProfiles", "GATTClient", "HealthReadings"]),
         tests("ReadingStore", ["HealthReadings"]),
         tests("VitalClient", ["HealthReadings", "ScriptedServer", logging]),
@@ -137,8 +139,8 @@ if let fuzzer {
         .executableTarget(
             name: "HealthRelayFuzz",
             dependencies: [
-                "HealthReadings", "GATTClient", "GATTProfiles", "HCICapture", "HealthDevices", "ReadingStore",
-                "VitalClient", "GatewayService", "VitalSandbox",
+                "HealthReadings", "GATTClient", "GATTProfiles", "HCIMonitor", "HCICapture", "HealthDevices",
+                "ReadingStore", "VitalClient", "GatewayService", "VitalSandbox",
             ],
             path: "Tests/Fuzz", exclude: ["run"], swiftSettings: settings,
             linkerSettings: [.unsafeFlags([fuzzer]), .linkedLibrary("stdc++")]))
