@@ -122,7 +122,7 @@ let package = Package(
             ]),
         tests("GatewayService", ["VitalSandbox"]),
         tests("VitalSandbox", [httpClient]),
-        tests("HealthRelayCLI"),
+        tests("HealthRelayCLI", ["HealthRelayCapture"]),
         .testTarget(
             name: "LabTests",
             dependencies: [

@@ -10,7 +10,8 @@ struct Healthrelay: AsyncParsableCommand {
         abstract: "A personal health gateway: reads meters, keeps their readings safe, delivers them.",
         version: Version.current,
         subcommands: [
-            Run.self, Catalog.self, Decode.self, Replay.self, Query.self, User.self, Source.self, Sync.self,
+            Run.self, Catalog.self, Decode.self, Replay.self, Capture.self, Query.self, User.self, Source.self,
+            Sync.self,
             Sandbox.self, Store.self, Config.self,
         ])
 

@@ -5,6 +5,8 @@ import HealthReadings
 enum Terminal {
     static func data(_ line: String) { write(line + "\n", to: 1) }
     static func error(_ line: String) { write(line + "\n", to: 2) }
+    /// On standard error, without a new line: a question, or a line that is written over.
+    static func ask(_ text: String) { write(text, to: 2) }
 
     /// The moment, by the system's clock.
     static var now: Instant {

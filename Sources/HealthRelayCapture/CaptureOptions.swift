@@ -3,8 +3,33 @@ import HCIMonitor
 
 /// The command line of the helper.
 struct CaptureOptions: Sendable {
-    /// `hci0`, or the adapter's own address; nil for the first that is there.
-    var adapter: String?
+    /// How an adapter is named.
+    enum Adapter: Sendable {
+        /// `hci0` and so on.
+        case index(UInt16)
+        /// Its own address.
+        case address(String)
+
+        init(_ name: String) throws(CaptureFailure) {
+            if name.hasPrefix("hci"), let index = UInt16(name.dropFirst(3)), "hci\(index)" == name, index < .max {
+                self = .index(index)
+            } else if PeerAddress(name) != nil {
+                self = .address(name)
+            } else {
+                throw .usage("--adapter: expected a name such as hci0 or the adapter's address, found '\(name)'")
+            }
+        }
+
+        var name: String {
+            switch self {
+            case .index(let index): "hci\(index)"
+            case .address(let address): address
+            }
+        }
+    }
+
+    /// The adapter to record; nil for the first that is in use.
+    var adapter: Adapter?
     /// The one device to record.
     var device: PeerAddress?
     var keepsKeys = false
@@ -25,7 +50,7 @@ struct CaptureOptions: Sendable {
         var rest = arguments[...]
         while let name = rest.popFirst() {
             switch name {
-            case "--adapter": adapter = try Self.value(of: name, &rest)
+            case "--adapter": adapter = try Adapter(Self.value(of: name, &rest))
             case "--device":
                 let text = try Self.value(of: name, &rest)
                 guard let address = PeerAddress(text) else {

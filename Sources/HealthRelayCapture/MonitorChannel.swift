@@ -154,31 +154,16 @@ struct MonitorChannel: ~Copyable {
 
     // MARK: adapters
 
-    private static func adapterIndex(_ name: String?) throws(CaptureFailure) -> UInt16 {
+    private static func adapterIndex(_ adapter: CaptureOptions.Adapter?) throws(CaptureFailure) -> UInt16 {
         var information = hci_dev_info()
-        guard let name else {
-            // The first that is in use, else the first that is there.
-            let route = hci_get_route(nil)
-            if let index = UInt16(exactly: route) { return index }
+        switch adapter {
+        case nil:
+            if let index = UInt16(exactly: hci_get_route(nil)) { return index }
             for index in 0..<Int32(HCI_MAX_DEV) where hci_devinfo(index, &information) == 0 { return UInt16(index) }
-            throw .noAdapter(nil)
+        case .index(let index): if hci_devinfo(Int32(index), &information) == 0 { return index }
+        case .address(let address): if let index = UInt16(exactly: hci_devid(address)) { return index }
         }
-        if let number = number(name) {
-            guard hci_devinfo(Int32(number), &information) == 0 else { throw .noAdapter(name) }
-            return number
-        }
-        guard PeerAddress(name) != nil else {
-            throw .usage("--adapter: expected a name such as hci0 or the adapter's address, found '\(name)'")
-        }
-        guard let index = UInt16(exactly: hci_devid(name)) else { throw .noAdapter(name) }
-        return index
-    }
-
-    private static func number(_ name: String) -> UInt16? {
-        guard name.hasPrefix("hci"), let number = UInt16(name.dropFirst(3)), number < HCI_DEV_NONE,
-            "hci\(number)" == name
-        else { return nil }
-        return number
+        throw .noAdapter(adapter?.name)
     }
 
     /// The handles of a device's connections that exist already.
@@ -194,7 +179,8 @@ struct MonitorChannel: ~Copyable {
     // MARK: tests
 
     private static func connect(_ path: String, _ options: CaptureOptions) throws(CaptureFailure) -> MonitorChannel {
-        guard let index = options.adapter.map(number) ?? 0 else { throw .noAdapter(options.adapter) }
+        var index: UInt16 = 0
+        if case .index(let named) = options.adapter { index = named }
         let selection = MonitorSelection(adapter: index, peer: options.device, keepsKeys: options.keepsKeys)
         let channel = MonitorChannel(try socket(AF_UNIX, SOCK_SEQPACKET, 0), selection)
         try channel.prepare()
