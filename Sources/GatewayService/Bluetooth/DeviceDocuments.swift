@@ -88,6 +88,18 @@ struct KnownDevice: Sendable {
     }
 }
 
+extension PastContact {
+    /// `{began, ended, complete, error, received, announced}`; those that its end tells are null as long as it has none.
+    var document: JSONValue {
+        .object([
+            "began": .string(startedAt.flooredToSecond.description),
+            "ended": .optional(endedAt?.flooredToSecond.description),
+            "complete": summary.map { .bool($0.isComplete) } ?? .null, "error": .optional(summary?.error),
+            "received": .optional(summary?.received), "announced": .optional(summary?.announced),
+        ])
+    }
+}
+
 extension ClockComparison {
     /// How the device's clock stands, in words.
     var words: String {
