@@ -126,8 +126,8 @@ let package = Package(
         tests(
             "GatewayService",
             [
-                "VitalSandbox", "EmulatedRadio", "HealthDevices", "GATTClient", "ReadingStore", "HealthReadings",
-                lifecycle, logging,
+                "VitalSandbox", "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles", "ReadingStore",
+                "HealthReadings", httpClient, lifecycle, logging,
             ]),
         tests("VitalSandbox", [httpClient]),
         tests(

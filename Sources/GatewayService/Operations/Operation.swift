@@ -58,6 +58,8 @@ public enum SourceOperation: Codable, Sendable, Hashable {
     case list
     case connect(String)
     case revoke(String)
+    /// Makes a page on which the person connects a provider, and waits that many seconds for its end; 0: not at all.
+    case link(String, wait: Int)
 }
 
 /// The arguments of `sync`.

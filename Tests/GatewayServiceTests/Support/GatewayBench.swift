@@ -94,7 +94,7 @@ final class GatewayBench: Sendable {
     func stop() async throws {
         await group?.triggerGracefulShutdown()
         try await server?.value
-        gateway.close()
+        try await gateway.close()
     }
 }
 
