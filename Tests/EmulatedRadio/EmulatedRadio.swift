@@ -140,7 +140,9 @@ public final class EmulatedRadio: Radio {
             group.addTask {
                 for await _ in self.changes() {
                     try self.checkAdapter()
-                    if let meter = self.meters.first(where: { $0.address.bits == address.bits && $0.isAwake && !$0.isConnected }) {
+                    if let meter = self.meters.first(where: {
+                        $0.address.bits == address.bits && $0.isAwake && !$0.isConnected
+                    }) {
                         return meter
                     }
                 }

@@ -56,7 +56,9 @@ import Testing
         #expect(others.count > 980)
     }
 
-    @Test("monitor tells how devices stand, then each change", .timeLimit(.minutes(2)), arguments: GatewayBench.Way.allCases)
+    @Test(
+        "monitor tells how devices stand, then each change", .timeLimit(.minutes(2)),
+        arguments: GatewayBench.Way.allCases)
     func monitor(_ way: GatewayBench.Way) async throws {
         let meter = try await ReadTests.paired()
         let bench = try await GatewayBench(way, [meter])

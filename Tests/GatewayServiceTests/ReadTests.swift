@@ -19,7 +19,9 @@ import Testing
         return meter
     }
 
-    @Test("each new reading is printed as it comes, and a second read brings nothing", arguments: GatewayBench.Way.allCases)
+    @Test(
+        "each new reading is printed as it comes, and a second read brings nothing",
+        arguments: GatewayBench.Way.allCases)
     func twice(_ way: GatewayBench.Way) async throws {
         let meter = try await Self.paired(records: 1...40)
         let bench = try await GatewayBench(way, [meter])

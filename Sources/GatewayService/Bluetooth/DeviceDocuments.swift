@@ -79,7 +79,8 @@ struct KnownDevice: Sendable {
         let bond = isPaired ? (stored.isProven ? "paired" : "paired, not proven yet") : "not paired"
         let parts = [
             description.address?.description ?? "no address", description.name,
-            description.address.map { "(\(DeviceAlias($0, model: nil).digits))" }, description.model.map { "[\($0)]" }, bond,
+            description.address.map { "(\(DeviceAlias($0, model: nil).digits))" }, description.model.map { "[\($0)]" },
+            bond,
             "\(stored.readings) reading\(stored.readings == 1 ? "" : "s")",
             stored.batteryPercent.map { "battery \($0) %" }, stored.clock.map(\.words),
             stored.lastSeen.map { "last seen \($0.flooredToSecond)" },
