@@ -119,8 +119,11 @@ public final class Gateway: Sendable {
         }
     }
 
-    /// Closes the store; nothing can be done with the gateway after that.
-    public func close() { try? store.close() }
+    /// Lets go of the radio and closes the store; nothing can be done with the gateway after that.
+    public func close() async throws {
+        await radioSource.close()
+        try store.close()
+    }
 
     /// Delivery, or the problem that there is none.
     func requireWorker() throws -> OutboxWorker {

@@ -96,11 +96,11 @@ public struct GatewayRunner: Service {
         do {
             try await group.run()
         } catch {
-            try? gateway.store.close()
+            try? await gateway.close()
             throw error
         }
         unlink(state.socket)
-        try gateway.store.close()
+        try await gateway.close()
     }
 }
 

@@ -66,7 +66,9 @@ public actor Narrator {
             }
             for id in ids { print("refused       \(lines[id] ?? id.description): the server said: \(words)") }
         case .held(let target, let hold, let count, let reason):
-            print("held          \(count) for \(target.provider): \(hold.words)" + (reason.map { showsValues ? " (\($0))" : "" } ?? ""))
+            print(
+                "held          \(count) for \(target.provider): \(hold.words)"
+                    + (reason.map { showsValues ? " (\($0))" : "" } ?? ""))
         case .failedSyncing(_, let failure), .paused(let failure):
             // The server's words may repeat what was sent.
             print("delivery      \(showsValues ? failure.message : failure.code.replacing("_", with: " "))")

@@ -28,7 +28,7 @@ enum Interruption {
             defer { group.cancelAll() }
             do {
                 try await work.value
-            } catch where interruption.isRaised && isInterruption(error) {
+            } catch  where interruption.isRaised && isInterruption(error) {
                 guard !isOrdinaryEnd else { return }
                 throw Problem("interrupted", .tryAgain, "interrupted; what had come in is kept")
             }

@@ -27,8 +27,13 @@ enum OperationCommand {
                 }
                 do {
                     let gateway = try await Gateway.open(settings, state: state)
-                    defer { gateway.close() }
-                    return try await gateway.run(request, output: output)
+                    do {
+                        try await gateway.run(request, output: output)
+                    } catch {
+                        try? await gateway.close()
+                        throw error
+                    }
+                    return try await gateway.close()
                 } catch StoreError.locked where ContinuousClock.now < end {
                     try await Task.sleep(for: .milliseconds(50))
                 }

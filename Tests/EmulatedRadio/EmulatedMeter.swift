@@ -33,6 +33,7 @@ public final class EmulatedMeter: Peripheral {
         var isBonded = false
         var forgets = false
         var sleepsAfterBonding = false
+        var ending: PairingFailure?
         var isConnected = false
         var notifying: Set<BluetoothUUID> = []
         var queue: [CharacteristicValue] = []
@@ -48,6 +49,7 @@ public final class EmulatedMeter: Peripheral {
     private let needsBond: Bool
     private let battery: UInt8
     private let serial: String
+    private let services: [BluetoothUUID]
     private let changed = Mutex<(@Sendable () -> Void)?>(nil)
     private let state: Mutex<State>
 
@@ -56,12 +58,14 @@ public final class EmulatedMeter: Peripheral {
     ///   - needsBond: whether its records can be had with a bond only.
     public init(
         _ address: String, name: String?, pairing: Pairing = .justWorks, records: ClosedRange<UInt16>? = 1...5,
-        needsBond: Bool = true, serial: String = "00001808", battery: UInt8 = 87
+        needsBond: Bool = true, services: [BluetoothUUID] = [0x1808], serial: String = "00001808",
+        battery: UInt8 = 87
     ) {
         self.address = DeviceAddress(address) ?? DeviceAddress(bits: 0, kind: .random)
         self.needsBond = needsBond
         self.battery = battery
         self.serial = serial
+        self.services = services
         state = Mutex(State(name: name, pairing: pairing, records: (records.map(Array.init) ?? []).map(Self.record)))
     }
 
@@ -99,6 +103,12 @@ public final class EmulatedMeter: Peripheral {
     public func measure(_ sequences: ClosedRange<UInt16>) {
         state.withLock { $0.records += sequences.map(Self.record) }
     }
+    /// One measurement more, whatever the last was.
+    public func measureOther() {
+        state.withLock { $0.records.append(Self.record(UInt16(truncatingIfNeeded: 1000 + $0.records.count))) }
+    }
+    /// It was bonded before the test begins.
+    public func bondAlready() { bond(true) }
     /// Its next pairing.
     public func setPairing(_ pairing: Pairing) { state.withLock { $0.pairing = pairing } }
     /// It stops advertising once it is bonded, as many do, until its button is pressed.
@@ -140,7 +150,33 @@ public final class EmulatedMeter: Peripheral {
         tellChange()
     }
 
-    func pair(_ agent: any PairingAgent) async throws(RadioError) {
+    /// Ends the pairing that goes on.
+    public func endPairing(_ failure: PairingFailure) { state.withLock { $0.ending = failure } }
+
+    /// Asks the agent, which is cancelled where the pairing ends meanwhile.
+    func pair(_ agent: any PairingAgent) async throws {
+        state.withLock { $0.ending = nil }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            defer { group.cancelAll() }
+            group.addTask { try await self.ask(agent) }
+            group.addTask {
+                while true {
+                    if let ending = self.state.withLock(\.ending) { throw RadioError.pairing(ending) }
+                    try await Task.sleep(for: .milliseconds(5))
+                }
+            }
+            try await group.next()
+        }
+        bond(true)
+        state.withLock { state in
+            state.isConnected = true
+            if state.sleepsAfterBonding { state.isAwake = false }
+            state.events.append(.connected)
+        }
+        tellChange()
+    }
+
+    private func ask(_ agent: any PairingAgent) async throws {
         let advertisement = advertisement
         do {
             switch state.withLock(\.pairing) {
@@ -162,15 +198,8 @@ public final class EmulatedMeter: Peripheral {
         } catch let error as RadioError {
             throw error
         } catch {
-            throw .pairing(.rejectedHere)
+            throw RadioError.pairing(.rejectedHere)
         }
-        bond(true)
-        state.withLock { state in
-            state.isConnected = true
-            if state.sleepsAfterBonding { state.isAwake = false }
-            state.events.append(.connected)
-        }
-        tellChange()
     }
 
     // MARK: Peripheral
@@ -178,7 +207,7 @@ public final class EmulatedMeter: Peripheral {
     public var advertisement: Advertisement {
         state.withLock { state in
             Advertisement(
-                address: address, name: state.name, services: [0x1808], rssi: -60, isPaired: state.isBonded,
+                address: address, name: state.name, services: services, rssi: -60, isPaired: state.isBonded,
                 seenAt: .now)
         }
     }

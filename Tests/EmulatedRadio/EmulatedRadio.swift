@@ -140,7 +140,11 @@ public final class EmulatedRadio: Radio {
             group.addTask {
                 for await _ in self.changes() {
                     try self.checkAdapter()
-                    if let meter = self.meters.first(where: { $0.address == address && $0.isAwake }) { return meter }
+                    if let meter = self.meters.first(where: {
+                        $0.address.bits == address.bits && $0.isAwake && !$0.isConnected
+                    }) {
+                        return meter
+                    }
                 }
                 return nil
             }
@@ -163,7 +167,7 @@ public final class EmulatedRadio: Radio {
             throw RadioError.notSeen(address, within: timeout)
         }
         try await meter.pair(agent)
-        return Bond(address: address, name: meter.advertisement.name, isConnected: true)
+        return Bond(address: meter.address, name: meter.advertisement.name, isConnected: true)
     }
 
     @discardableResult public func unpair(_ address: DeviceAddress) async throws -> Bool {

@@ -79,12 +79,25 @@ struct KnownDevice: Sendable {
         let bond = isPaired ? (stored.isProven ? "paired" : "paired, not proven yet") : "not paired"
         let parts = [
             description.address?.description ?? "no address", description.name,
-            description.address.map { "(\(DeviceAlias($0, model: nil).digits))" }, description.model.map { "[\($0)]" }, bond,
+            description.address.map { "(\(DeviceAlias($0, model: nil).digits))" }, description.model.map { "[\($0)]" },
+            bond,
             "\(stored.readings) reading\(stored.readings == 1 ? "" : "s")",
             stored.batteryPercent.map { "battery \($0) %" }, stored.clock.map(\.words),
             stored.lastSeen.map { "last seen \($0.flooredToSecond)" },
         ]
         return parts.compactMap(\.self).joined(separator: "  ")
+    }
+}
+
+extension PastContact {
+    /// `{began, ended, complete, error, received, announced}`; those that its end tells are null as long as it has none.
+    var document: JSONValue {
+        .object([
+            "began": .string(startedAt.flooredToSecond.description),
+            "ended": .optional(endedAt?.flooredToSecond.description),
+            "complete": summary.map { .bool($0.isComplete) } ?? .null, "error": .optional(summary?.error),
+            "received": .optional(summary?.received), "announced": .optional(summary?.announced),
+        ])
     }
 }
 

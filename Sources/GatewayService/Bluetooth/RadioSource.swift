@@ -1,3 +1,4 @@
+import BlueZCentral
 import GATTClient
 import Logging
 import Synchronization
@@ -39,8 +40,15 @@ public final class RadioSource: Sendable {
         "bluetooth_disabled", .configuration, "the settings say to leave Bluetooth alone: `bluetooth.adapter` is none",
         hint: "take that setting away")
 
-    /// BlueZ, on the adapter the settings name.
+    /// Lets go of the radio, where one was made.
+    func close() async {
+        guard case .made(let radio) = state.withLock(\.self) else { return }
+        await (radio as? BlueZRadio)?.close()
+    }
+
+    /// BlueZ, on the adapter the settings name; nil where they say `none`.
     public static let system: Factory = { settings, logger in
-        nil
+        let adapter = settings["bluetooth.adapter"]
+        return adapter == "none" ? nil : BlueZRadio(adapter: adapter, logger: logger)
     }
 }

@@ -55,6 +55,8 @@ public struct ControlClient: Sendable {
     private func exchange(_ request: OperationRequest, _ output: any OperationOutput) async throws {
         var message = HTTPClientRequest(url: try url("/v1/operations"))
         message.method = .POST
+        // The gateway reads on for the end of this connection, so that another operation needs another one.
+        message.headers.replaceOrAdd(name: "connection", value: "close")
         message.body = .bytes(ByteBuffer(bytes: try JSONEncoder().encode(request)))
         let response = try await HTTPClient.shared.execute(message, deadline: .distantFuture)
         guard response.status == .ok else {

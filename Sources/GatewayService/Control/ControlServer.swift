@@ -46,7 +46,7 @@ enum ControlServer {
         try await request.body.consumeWithInboundCloseHandler { body in
             await withTaskGroup(of: Void.self) { group in
                 group.addTask {
-                    let result = await Result<Void, Problem> {
+                    let result = await Result {
                         let octets = try await body.collect(upTo: 64 * 1024)
                         let operation = try JSONDecoder().decode(OperationRequest.self, from: Data(buffer: octets))
                         // A gateway that stops ends what it does for others as well.
@@ -54,7 +54,7 @@ enum ControlServer {
                             try await gateway.run(operation, output: output)
                         }
                     }
-                    output.finish(with: result)
+                    output.finish(with: result.mapError(Problem.init(telling:)))
                 }
                 for await line in output.lines {
                     do { try await writer.write(ByteBuffer(bytes: line)) } catch { break }

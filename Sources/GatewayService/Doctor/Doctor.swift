@@ -51,17 +51,18 @@ extension Gateway {
     /// `doctor` where no gateway owns the store: opens it where there is one, and makes none.
     public static func examine(
         _ settings: Settings, state: StateDirectory, json: Bool,
-        radio: @escaping RadioSource.Factory = RadioSource.system, logger: Logger = Logger(label: "healthrelay"), output: any OperationOutput
+        radio: @escaping RadioSource.Factory = RadioSource.system, logger: Logger = Logger(label: "healthrelay"),
+        output: any OperationOutput
     ) async throws {
-        let connection = Result<VitalConnection?, Problem> { try VitalConnection(settings) }
+        let connection = Result(catching: { try VitalConnection(settings) }).mapError(Problem.init(telling:))
         var opened: ReadingStore?
-        let store = await Result<ReadingStore?, Problem> {
+        let store = await Result<ReadingStore?, any Error> {
             guard !ReadingStore.databaseFiles(in: state.path).isEmpty else { return nil }
             opened = try await ReadingStore.open(
                 directory: state.path, decoder: Gateway.decoder, clientUserID: settings["user.client_user_id"],
                 timeZone: settings["user.time_zone"], logger: logger)
             return opened
-        }
+        }.mapError(Problem.init(telling:))
         defer { try? opened?.close() }
         let doctor = Doctor(
             settings: settings, stateDirectory: state.path, store: store, connection: connection,
@@ -74,21 +75,5 @@ extension Gateway {
             settings: settings, stateDirectory: store.directory, store: .success(store),
             connection: .success(connection), radio: radioSource.radio, logger: logger)
         try await Doctor.report(await doctor.examine(), json: json, to: output)
-    }
-}
-
-extension Result where Failure == Problem {
-    /// The outcome of work, its error told as a problem.
-    init(_ work: () throws -> Success) {
-        do { self = .success(try work()) } catch { self = .failure(Problem(describing: error) ?? .unexpected(error)) }
-    }
-
-    /// The outcome of asynchronous work, its error told as a problem.
-    init(_ work: () async throws -> Success) async {
-        do {
-            self = .success(try await work())
-        } catch {
-            self = .failure(Problem(describing: error) ?? .unexpected(error))
-        }
     }
 }

@@ -33,9 +33,10 @@ struct ReadRunner {
                     do {
                         return try await read(address, names[address.bits] ?? address.description, manager)
                     } catch {
-                        try Task.checkCancellation()
-                        // Nobody is there to see what comes from the others.
-                        guard let problem = Problem(describing: error) else { throw error }
+                        // Stopped, or nobody is there to see what comes from the others.
+                        guard !(error is CancellationError), let problem = Problem(describing: error) else {
+                            throw error
+                        }
                         return problem.about(names[address.bits] ?? address.description, address)
                     }
                 }
@@ -51,7 +52,8 @@ struct ReadRunner {
         guard let worst = problems.max(by: { $0.status.rawValue < $1.status.rawValue }) else { return }
         guard isOne else {
             throw Problem(
-                worst.code, worst.status, "\(problems.count) of \(addresses.count) devices could not be read: "
+                worst.code, worst.status,
+                "\(problems.count) of \(addresses.count) devices could not be read: "
                     + worst.message, hint: worst.hint)
         }
         throw worst
@@ -72,11 +74,12 @@ struct ReadRunner {
         if let failure = course.failure { throw failure }
         if let failure = ContactFailure(summary) {
             return Problem(
-                deviceCode: failure.code, "\(name): \(failure.description)",
+                deviceCode: failure.code, "\(course.name): \(failure.description)",
                 hint: failure.hint ?? "read it again; what came is kept")
         }
         let new = course.new
-        try await output.note("\(name): \(new == 0 ? "nothing new" : new == 1 ? "1 new reading" : "\(new) new readings")")
+        try await output.note(
+            "\(course.name): \(new == 0 ? "nothing new" : new == 1 ? "1 new reading" : "\(new) new readings")")
         return nil
     }
 
@@ -102,21 +105,23 @@ extension Problem {
 /// What comes of reading one device, told as it comes.
 private final class ReadCourse: Sendable {
     private struct State {
+        var name: String
         var new = 0
         var failure: (any Error)?
     }
 
-    private let name: String
     private let json: Bool
     private let output: any OperationOutput
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     init(name: String, json: Bool, output: any OperationOutput) {
-        self.name = name
+        state = Mutex(State(name: name))
         self.json = json
         self.output = output
     }
 
+    /// What the device is called: by its name as soon as that is known.
+    var name: String { state.withLock(\.name) }
     /// How many readings were new.
     var new: Int { state.withLock(\.new) }
     /// Why what came could not be told.
@@ -126,7 +131,9 @@ private final class ReadCourse: Sendable {
         guard failure == nil else { return }
         do {
             switch event {
-            case .began, .ended: break
+            case .began(let contact):
+                if let name = contact.device.name { state.withLock { $0.name = name } }
+            case .ended: break
             case .progress(let received, let announced):
                 try await output.progress(TransferProgress(device: name, received: received, announced: announced))
             case .stored(let outcomes): for outcome in outcomes { try await tell(outcome) }
