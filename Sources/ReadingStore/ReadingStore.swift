@@ -165,12 +165,3 @@ struct CommitPoint: Sendable {
     static let requeue = CommitPoint(before: "requeue.before-commit", after: "requeue.after-commit")
     static let redecode = CommitPoint(before: "redecode.before-commit", after: "redecode.after-commit")
 }
-
-extension Instant {
-    /// The system's clock.
-    public static var systemClock: Instant {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Instant(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
-    }
-}
