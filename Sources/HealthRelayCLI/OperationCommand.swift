@@ -9,12 +9,19 @@ enum OperationCommand {
     static func run(
         _ operation: GatewayService.Operation, _ global: GlobalOptions, answers: AnswerSource = .terminal
     ) async throws {
-        let request = OperationRequest(operation, json: global.json)
         let settings = try global.settings()
         global.startLogging(settings)
-        let output = TerminalOutput(asJSON: global.json, answers: answers)
+        try await run(
+            OperationRequest(operation, json: global.json), global, settings,
+            TerminalOutput(asJSON: global.json, answers: answers))
+    }
+
+    /// Runs a request whose output may be another's; logging has been started.
+    static func run(
+        _ request: OperationRequest, _ global: GlobalOptions, _ settings: Settings, _ output: any OperationOutput
+    ) async throws {
         let stateDir = global.stateDir
-        try await Interruption.endingBySignal(isOrdinaryEnd: operation.isEndless) {
+        try await Interruption.endingBySignal(isOrdinaryEnd: request.operation.isEndless) {
             // A gateway that is starting holds the store before it listens, and another command holds it for a moment.
             let end = ContinuousClock.now + .seconds(3)
             while true {
@@ -22,7 +29,7 @@ enum OperationCommand {
                     return try await owner.run(request, output: output)
                 }
                 let state = StateDirectory(flag: stateDir)
-                if case .doctor = operation {
+                if case .doctor = request.operation {
                     return try await Gateway.examine(settings, state: state, json: request.json, output: output)
                 }
                 do {
