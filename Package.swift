@@ -68,7 +68,8 @@ let package = Package(
         module("GATTProfiles", ["GATTClient", "HealthReadings"]),
         module("LibDBus", ["CDBus"]),
         module("BlueZCentral", ["LibDBus", "GATTClient", "HealthReadings", logging]),
-        module("HCICapture", ["GATTClient", "HealthReadings"]),
+        module("HCIMonitor"),
+        module("HCICapture", ["HCIMonitor", "GATTClient", "HealthReadings"]),
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthReadings", logging]),
         module("ReadingStore", ["HealthReadings", database, sqlite, logging]),
         module("VitalClient", ["HealthReadings", "CZlib", httpClient, logging]),
@@ -100,7 +101,7 @@ let package = Package(
             swiftSettings: settings),
 
         .executableTarget(
-            name: "HealthRelayCapture", dependencies: ["CBluetooth", "HCICapture"], swiftSettings: settings),
+            name: "HealthRelayCapture", dependencies: ["CBluetooth", "HCIMonitor"], swiftSettings: settings),
 
         .target(
             name: "ScriptedServer", dependencies: nio + ["CZlib"], path: "Tests/ScriptedServer", swiftSettings: settings
@@ -110,7 +111,8 @@ let package = Package(
         tests("GATTProfiles", ["HealthReadings"]),
         tests("LibDBus"),
         tests("BlueZCentral", ["LibDBus", "GATTClient", "HealthReadings"]),
-        tests("HCICapture", ["GATTClient", "HealthReadings"]),
+        tests("HCIMonitor"),
+        tests("HCICapture", ["HCIMonitor", "GATTClient", "HealthReadings"]),
         tests("HealthDevices", ["HCICapture", "GATTProfiles", "GATTClient", "HealthReadings"]),
         tests("ReadingStore", ["HealthReadings"]),
         tests("VitalClient", ["HealthReadings", "ScriptedServer", logging]),
@@ -132,7 +134,10 @@ let package = Package(
         tests("VitalSandbox", [httpClient]),
         tests(
             "HealthRelayCLI",
-            ["GatewayService", "EmulatedRadio", "GATTClient", "ReadingStore", "HealthReadings", lifecycle, logging]),
+            [
+                "GatewayService", "HealthRelayCapture", "EmulatedRadio", "GATTClient", "ReadingStore", "HealthReadings",
+                lifecycle, logging,
+            ]),
         .testTarget(
             name: "LabTests",
             dependencies: [
@@ -149,8 +154,8 @@ if let fuzzer {
         .executableTarget(
             name: "HealthRelayFuzz",
             dependencies: [
-                "HealthReadings", "GATTClient", "GATTProfiles", "HCICapture", "HealthDevices", "ReadingStore",
-                "VitalClient", "GatewayService", "VitalSandbox",
+                "HealthReadings", "GATTClient", "GATTProfiles", "HCIMonitor", "HCICapture", "HealthDevices",
+                "ReadingStore", "VitalClient", "GatewayService", "VitalSandbox",
             ],
             path: "Tests/Fuzz", exclude: ["run"], swiftSettings: settings,
             linkerSettings: [.unsafeFlags([fuzzer]), .linkedLibrary("stdc++")]))

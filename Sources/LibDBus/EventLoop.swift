@@ -119,8 +119,7 @@ final class EventLoop: SerialExecutor {
         identity.store(Self.currentThread, ordering: .relaxed)
         do {
             let transport = try BusTransport(address)
-            if opening.settle(.success(transport)) { turn(transport) }
-            transport.close()
+            if opening.settle(.success(transport)) { turn(transport) } else { transport.close() }
         } catch {
             _ = opening.settle(.failure(error))
         }
@@ -135,8 +134,9 @@ final class EventLoop: SerialExecutor {
     }
 
     private func turn(_ transport: BusTransport) {
-        enum Next { case run, sleep, leave }
+        enum Next { case run, sleep, close, leave }
         var batches = 0
+        var isClosed = false
         while true {
             var jobs: [UnownedJob] = []
             let next = state.withLock { state -> Next in
@@ -145,14 +145,19 @@ final class EventLoop: SerialExecutor {
                     return .run
                 }
                 if state.phase == .stopping {
-                    state.phase = .stopped
-                    return .leave
+                    // From .stopped on, jobs run elsewhere: nothing they touch may be touched here.
+                    if isClosed { state.phase = .stopped }
+                    return isClosed ? .leave : .close
                 }
                 state.isAsleep = true
                 return .sleep
             }
             switch next {
             case .leave: return
+            case .close:
+                transport.close()
+                isClosed = true
+                continue
             case .run:
                 for job in jobs { job.runSynchronously(on: asUnownedSerialExecutor()) }
                 batches += 1

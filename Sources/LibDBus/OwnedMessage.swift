@@ -12,6 +12,16 @@ struct OwnedMessage: ~Copyable {
         self.pointer = pointer
     }
 
+    /// libdbus keeps a path and an interface for itself; the bus ends a connection that uses them.
+    private static func check(_ path: String, _ interface: String, _ member: String) throws(DBusError) {
+        try Name.path.check(path)
+        try Name.interface.check(interface)
+        try Name.member.check(member)
+        guard path != DBUS_PATH_LOCAL, interface != DBUS_INTERFACE_LOCAL else {
+            throw .invalidArgument("expected a path and an interface that may be sent, found libdbus' own")
+        }
+    }
+
     private static func new(_ pointer: OpaquePointer?) throws(DBusError) -> OwnedMessage {
         guard let message = OwnedMessage(owning: pointer) else {
             throw .invalidArgument("the system has no memory left")
@@ -24,9 +34,7 @@ struct OwnedMessage: ~Copyable {
         _ destination: String, _ path: String, _ interface: String, _ member: String, _ arguments: [DBusValue]
     ) throws(DBusError) -> OwnedMessage {
         try Name.bus.check(destination)
-        try Name.path.check(path)
-        try Name.interface.check(interface)
-        try Name.member.check(member)
+        try check(path, interface, member)
         let message = try new(dbus_message_new_method_call(destination, path, interface, member))
         try ValueWriter.append(arguments, to: message.pointer)
         return message
@@ -36,9 +44,7 @@ struct OwnedMessage: ~Copyable {
     static func signal(
         _ path: String, _ interface: String, _ member: String, _ arguments: [DBusValue], to destination: String?
     ) throws(DBusError) -> OwnedMessage {
-        try Name.path.check(path)
-        try Name.interface.check(interface)
-        try Name.member.check(member)
+        try check(path, interface, member)
         let message = try new(dbus_message_new_signal(path, interface, member))
         if let destination {
             try Name.bus.check(destination)

@@ -21,7 +21,9 @@ extension Gateway {
             return (url, try await listener.redirect(within: .seconds(seconds)))
         }
         var result = LinkResult(url, provider)
-        let end = await Result { try await self.end(redirect, of: provider, for: user, sources, seconds) }
+        let end: Result<ConnectedSource, any Error> = await Result {
+            try await self.end(redirect, of: provider, for: user, sources, seconds)
+        }
         switch end {
         case .success: result.outcome = "success"
         case .failure(let problem as LinkProblem) where redirect != nil:
