@@ -51,7 +51,7 @@ actor BlueZPeripheral: Peripheral {
         do {
             do throws(DBusError) { try await wire.open() } catch { throw error.radioError }
             let course = LinkCourse(context: context, usable: usable, wire: wire, address: address)
-            await context.connecting.begin()
+            try await context.connecting.begin()
             defer { context.connecting.end() }
             let (connectedAt, device) = try await context.discovery.hold { try await course.run() }
             session?.isBonded = device.isBonded

@@ -71,7 +71,7 @@ struct PairingCourse {
 
     /// Calls `Pair`; other links may be made as soon as this one is there, for people take their time.
     private func pair() async throws {
-        await context.connecting.begin()
+        try await context.connecting.begin()
         await context.discovery.hold()
         let (connecting, discovery) = (context.connecting, context.discovery)
         let release = Once {

@@ -150,6 +150,7 @@ actor ServiceLink {
                 await attend(funnel, connection)
                 self.connection = nil
                 await connection.close()
+                if isClosed { return }
                 logger.warning("the connection to the system bus was lost")
                 become(.unusable(.noBus("the connection was lost")))
             } catch {
@@ -220,24 +221,28 @@ actor ServiceLink {
     }
 
     /// Asks the service what there is; a service that can be started on demand is started by that.
+    ///
+    /// In a task of its own, which is not cancelled with that of who needs it: the answer is everybody's.
     private func load(_ connection: DBusConnection) async {
-        await loading.take {
-            do throws(DBusError) {
-                let reply = try await connection.call(
-                    BlueZName.service, "/", BlueZName.objectManager, "GetManagedObjects")
-                let objects = try ManagedObjects(reply: reply)
-                let owner = try await connection.call(
-                    BlueZName.bus, BlueZName.busPath, BlueZName.bus, "GetNameOwner", [.string(BlueZName.service)]
-                ).first?.stringValue
-                guard !isClosed else { return }
-                adapters = [:]
-                for (path, properties) in objects.with(BlueZName.adapter) {
-                    adapters[path] = AdapterObject(path: path, properties, logger: logger)
-                }
-                begin(connection, owner: owner ?? "")
-            } catch {
-                become(.unusable((error.radioError as? RadioError) ?? .lost))
+        await Task { try? await loading.take { await loadObjects(connection) } }.value
+    }
+
+    private func loadObjects(_ connection: DBusConnection) async {
+        do throws(DBusError) {
+            let reply = try await connection.call(
+                BlueZName.service, "/", BlueZName.objectManager, "GetManagedObjects")
+            let objects = try ManagedObjects(reply: reply)
+            let owner = try await connection.call(
+                BlueZName.bus, BlueZName.busPath, BlueZName.bus, "GetNameOwner", [.string(BlueZName.service)]
+            ).first?.stringValue
+            guard !isClosed else { return }
+            adapters = [:]
+            for (path, properties) in objects.with(BlueZName.adapter) {
+                adapters[path] = AdapterObject(path: path, properties, logger: logger)
             }
+            begin(connection, owner: owner ?? "")
+        } catch {
+            become(.unusable((error.radioError as? RadioError) ?? .lost))
         }
     }
 
