@@ -12,6 +12,12 @@ enum Terminal {
     /// - Returns: false where nobody reads any more.
     static func offer(_ line: String) -> Bool { write(line + "\n", to: 1) }
 
+    /// Whether standard output is a pipe that nobody reads any more.
+    static var readerHasGone: Bool {
+        var state = pollfd(fd: 1, events: 0, revents: 0)
+        return poll(&state, 1, 0) == 1 && state.revents & Int16(POLLERR) != 0
+    }
+
     /// The moment, by the system's clock.
     static var now: Instant {
         var time = timespec()
