@@ -45,6 +45,9 @@ enum ReadingOutcome: Sendable {
     /// Nothing that says anything of the device: the radio went away, the reading was cancelled, the device was not there.
     case withdrawn
 
+    /// What it says where the radio had gone.
+    var withoutRadio: ReadingOutcome { if case .complete = self { self } else { .withdrawn } }
+
     init(_ result: Result<ContactSummary, any Error>, news: Int, model: String?) {
         switch result {
         case .success(let summary):

@@ -44,7 +44,8 @@ struct ScheduleCourse {
             if isReady { beginWatching() }
             await perform(plan.released(), &group)
         case .changed(.ended(let address, let outcome)):
-            await perform(plan.ended(address, outcome, at: elapsed()), &group)
+            // Without a radio, what went wrong says nothing of the meter.
+            await perform(plan.ended(address, isReady ? outcome : outcome.withoutRadio, at: elapsed()), &group)
         case .watching(watch, let addresses):
             failedWatches = 0
             // Watching may have failed while the adapter knew of nothing.
@@ -58,7 +59,7 @@ struct ScheduleCourse {
         case .listened(let address, let peripheral):
             if let peripheral { peripherals[address] = peripheral }
             await perform(plan.listened(address, isInReach: peripheral != nil), &group)
-        case .wasOccupied(let address): await perform(plan.wasOccupied(address), &group)
+        case .wasOccupied(let address): await perform(plan.wasOccupied(address, at: elapsed()), &group)
         // Of a watch that was ended meanwhile.
         case .watching, .heard, .watchEnded, .watchAgain: break
         }
