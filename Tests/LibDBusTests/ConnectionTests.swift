@@ -45,7 +45,9 @@ struct ConnectionTests {
     }
 
     @Test func aBusThatCannotBeReachedIsNamed() async throws {
-        for address in ["unix:path=/nonexistent/bus", "", "nonsense", "unix:", "tcp:host=127.0.0.1,port=1", "x:y=\u{7f}"] {
+        for address in [
+            "unix:path=/nonexistent/bus", "", "nonsense", "unix:", "tcp:host=127.0.0.1,port=1", "x:y=\u{7f}",
+        ] {
             let error = await #expect(throws: DBusError.self) { try await DBusConnection.open(.address(address)) }
             guard case .cannotConnect(let why) = error else {
                 Issue.record("\(address): \(String(describing: error))")
@@ -203,7 +205,9 @@ struct ConnectionTests {
         let client = try await bus.connect()
         bus.kill(SIGKILL)
         await client.closed()
-        for _ in 0..<3 { await #expect(throws: DBusError.disconnected) { try await client.emitSignal("/", "a.b", "C") } }
+        for _ in 0..<3 {
+            await #expect(throws: DBusError.disconnected) { try await client.emitSignal("/", "a.b", "C") }
+        }
     }
 
     @Test func closingEndsTheThreadAndEverythingThatWaits() async throws {
