@@ -98,8 +98,8 @@ struct ConnectionTests {
         let bus = try await TestBus.start()
         let (server, client) = (try await bus.connect(), try await bus.connect())
         let gate = Gate()
-        try await server.export("/slow", interface: "test.Slow") { _ in
-            await gate.wait()
+        try await server.export("/slow", interface: "test.Slow") { call in
+            if call.member == "Never" { await Gate().wait() } else { await gate.wait() }
             return [.string("late")]
         }
         let error = await #expect(throws: DBusError.self) {
@@ -116,7 +116,7 @@ struct ConnectionTests {
         #expect(try await client.bus("GetId").signature == "s")
         #expect(await client.calls.nextDeadline == nil)
         let none = await #expect(throws: DBusError.self) {
-            try await client.call(server.uniqueName, "/slow", "test.Slow", "Sleep", timeout: .seconds(-5))
+            try await client.call(server.uniqueName, "/slow", "test.Slow", "Never", timeout: .seconds(-5))
         }
         guard case .timedOut = none else {
             Issue.record("\(String(describing: none))")
