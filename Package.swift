@@ -42,6 +42,9 @@ let package = Package(
         .executable(name: "healthrelay", targets: ["HealthRelayCLI"]),
         .executable(name: "healthrelay-capture", targets: ["HealthRelayCapture"]),
         .library(name: "HealthRelay", targets: library),
+        .library(
+            name: "HealthRelayDevices",
+            targets: ["HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HealthDevices", "ReadingStore"]),
         .library(name: "HealthRelayStore", targets: ["HealthReadings", "ReadingStore"]),
         .library(name: "HealthRelayDecoding", targets: ["HealthReadings", "GATTProfiles", "HCICapture"]),
     ],
@@ -59,6 +62,7 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
 
+        .systemLibrary(name: "CTimex"),
         .systemLibrary(name: "CDBus", pkgConfig: "dbus-1", providers: [.apt(["libdbus-1-dev"])]),
         .systemLibrary(name: "CBluetooth", pkgConfig: "bluez", providers: [.apt(["libbluetooth-dev"])]),
 
@@ -77,7 +81,7 @@ let package = Package(
             "GatewayService",
             [
                 "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCICapture", "HealthDevices",
-                "ReadingStore", "VitalClient", "ReadingSync", httpServer, lifecycle, logging,
+                "ReadingStore", "VitalClient", "ReadingSync", "CTimex", httpServer, lifecycle, logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -94,6 +98,7 @@ let package = Package(
             name: "HealthRelayCLI",
             dependencies: [
                 "GatewayService", "ReadingStore", "VitalSandbox", httpClient, lifecycle, logging,
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
@@ -120,9 +125,22 @@ let package = Package(
                 "ReadingStore", "VitalClient", "VitalSandbox", "HealthReadings", "ScriptedServer", httpClient,
                 lifecycle, logging,
             ]),
-        tests("GatewayService", ["VitalSandbox"]),
+        .target(
+            name: "EmulatedRadio", dependencies: ["GATTClient", "GATTProfiles", "HealthReadings"],
+            path: "Tests/EmulatedRadio", swiftSettings: settings),
+        tests(
+            "GatewayService",
+            [
+                "VitalSandbox", "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles", "ReadingStore",
+                "HealthReadings", httpClient, lifecycle, logging,
+            ]),
         tests("VitalSandbox", [httpClient]),
-        tests("HealthRelayCLI", ["HealthRelayCapture"]),
+        tests(
+            "HealthRelayCLI",
+            [
+                "GatewayService", "HealthRelayCapture", "EmulatedRadio", "GATTClient", "ReadingStore", "HealthReadings",
+                lifecycle, logging,
+            ]),
         .testTarget(
             name: "LabTests",
             dependencies: [

@@ -3,10 +3,14 @@ import HealthReadings
 
 /// The two streams of the process: data on standard output, everything else on standard error.
 enum Terminal {
-    static func data(_ line: String) { write(line + "\n", to: 1) }
-    static func error(_ line: String) { write(line + "\n", to: 2) }
-    /// On standard error, without a new line: a question, or a line that is written over.
-    static func ask(_ text: String) { write(text, to: 2) }
+    /// A reader that has gone (`| head`) ends the program quietly, as it does any filter.
+    static func data(_ line: String) { if !offer(line) { Glibc.exit(0) } }
+    static func error(_ line: String) { errorPart(line + "\n") }
+    /// A part of a line: a question, or what overwrites itself.
+    static func errorPart(_ text: String) { _ = write(text, to: 2) }
+
+    /// - Returns: false where nobody reads any more.
+    static func offer(_ line: String) -> Bool { write(line + "\n", to: 1) }
 
     /// The moment, by the system's clock.
     static var now: Instant {
@@ -18,18 +22,20 @@ enum Terminal {
     /// Whether standard output is a terminal.
     static var isInteractive: Bool { isatty(1) == 1 }
 
-    /// Writes all of it; a reader that has gone (`| head`) ends the program quietly, as it does any filter.
-    private static func write(_ text: String, to descriptor: Int32) {
+    /// Writes all of it.
+    /// - Returns: false where the reader has gone.
+    private static func write(_ text: String, to descriptor: Int32) -> Bool {
         var rest = Array(text.utf8)[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
             if count > 0 {
                 rest = rest.dropFirst(count)
             } else if errno == EPIPE {
-                Glibc.exit(0)
+                return false
             } else if errno != EINTR {
-                return
+                return true
             }
         }
+        return true
     }
 }

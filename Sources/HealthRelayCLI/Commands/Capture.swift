@@ -98,7 +98,7 @@ struct CaptureNarrator: Sendable {
                 "not_confirmed", .usage, "a recording must be confirmed, and there is no terminal to ask on",
                 hint: "say --yes")
         }
-        Terminal.ask("Record? [y/N] ")
+        Terminal.errorPart("Record? [y/N] ")
         let answer = readLine()?.lowercased() ?? ""
         guard ["y", "yes"].contains(answer) else {
             throw Problem("not_confirmed", .usage, "nothing was recorded")
@@ -116,7 +116,7 @@ struct CaptureNarrator: Sendable {
                 Terminal.error(clear + message)
             }
         case .recorded(let summary):
-            if isLive, !json { return Terminal.ask("\r" + clear + summary.line) }
+            if isLive, !json { return Terminal.errorPart("\r" + clear + summary.line) }
             guard lastLogged.isDue(summary.endedAt.seconds, every: Self.pause, from: summary.startedAt.seconds) else {
                 return
             }
@@ -129,7 +129,7 @@ struct CaptureNarrator: Sendable {
     }
 
     func end(_ summary: CaptureRecording.Summary) {
-        if isLive, !json { Terminal.ask("\r" + clear) }
+        if isLive, !json { Terminal.errorPart("\r" + clear) }
         Terminal.data(json ? summary.document.text : "\(file): \(summary.line)")
     }
 

@@ -1,0 +1,169 @@
+import CDBus
+
+/// A connection to a message bus.
+///
+/// It has one thread, which is its event loop and the executor of everything isolated to it; an actor that gives this
+/// connection's ``unownedExecutor`` as its own, and holds the connection, works on the same thread and is handed signals
+/// without a change of threads. Nothing polls: an idle connection wakes nobody.
+///
+/// When the bus goes away, calls fail and streams of signals end with ``DBusError/disconnected``, handlers of exported
+/// objects are cancelled, and ``closed()`` returns; a new connection is then to be opened. A connection that is let go
+/// of is closed.
+///
+///     let connection = try await DBusConnection.open(.system)
+///     let names = try await connection.call(
+///         "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "ListNames")
+///     await connection.close()
+public actor DBusConnection {
+    /// The name the bus gave this connection: `:1.42`.
+    public nonisolated let uniqueName: String
+
+    nonisolated let loop: EventLoop
+    let transport: BusTransport
+    var isOpen = true
+    var calls = PendingCalls()
+    var sinks: [SignalSink] = []
+    var owners: [String: NameOwner] = [:]
+    var objects = ExportedObjects()
+    var handlings: [UInt64: Handling] = [:]
+    /// Calls that came and whose handlers begin when all that came has been looked at.
+    var arrivals: [Arrival] = []
+    private var closedWaiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
+    private var flushWaiters: [CheckedContinuation<Void, Never>] = []
+    private var lastNumber: UInt64 = 0
+
+    /// The event loop.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    private init(_ loop: EventLoop, _ transport: BusTransport) {
+        self.loop = loop
+        self.transport = transport
+        uniqueName = transport.uniqueName
+        loop.attach(self)
+    }
+
+    deinit {
+        for handling in handlings.values { handling.task?.cancel() }
+        loop.leave()
+    }
+
+    /// Connects to a bus and says hello.
+    ///
+    /// - Parameter timeout: how long that may take.
+    /// - Throws: ``DBusError/cannotConnect(_:)``, ``DBusError/timedOut(_:)``, ``DBusError/cancelled``, or
+    ///   ``DBusError/invalidArgument(_:)`` for an address with a NUL.
+    public static func open(
+        _ address: DBusAddress, timeout: Duration = .seconds(10)
+    ) async throws(DBusError) -> DBusConnection {
+        let loop = try EventLoop()
+        let opening = Opening()
+        let timer = Task {
+            try await Task.sleep(for: timeout.bounded)
+            _ = opening.settle(.failure(.timedOut("connecting to the bus, after \(timeout)")))
+        }
+        defer { timer.cancel() }
+        let outcome = await withTaskCancellationHandler {
+            await opening.outcome { loop.start(address, opening) }
+        } onCancel: {
+            _ = opening.settle(.failure(.cancelled))
+        }
+        switch outcome {
+        case .failure(let error):
+            loop.abandon()
+            throw error
+        case .success(let transport):
+            let connection = DBusConnection(loop, transport)
+            await connection.begin()
+            return connection
+        }
+    }
+
+    private func begin() { transport.begin() }
+
+    /// Closes the connection and ends its thread: calls, streams and handlers end as when the bus goes away. What was
+    /// sent and not yet written is lost; ``flush()`` waits for that.
+    public nonisolated func close() async {
+        await end()
+        await loop.stop()
+    }
+
+    /// Returns when the bus has gone away or the connection was closed, or when the task is cancelled.
+    public nonisolated func closed() async { await waitUntilClosed() }
+
+    private func waitUntilClosed() async {
+        guard isOpen, !Task.isCancelled else { return }
+        let number = nextNumber()
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { closedWaiters[number] = $0 }
+        } onCancel: {
+            Task { await self.stopWaiting(number) }
+        }
+    }
+
+    private func stopWaiting(_ number: UInt64) { closedWaiters.removeValue(forKey: number)?.resume() }
+
+    /// Returns when everything sent so far has been written to the bus.
+    ///
+    /// - Throws: ``DBusError/disconnected``.
+    public func flush() async throws(DBusError) {
+        if isOpen, transport.isSending { await withCheckedContinuation { flushWaiters.append($0) } }
+        guard isOpen else { throw .disconnected }
+    }
+
+    /// A number that was not given out before.
+    func nextNumber() -> UInt64 {
+        lastNumber += 1
+        return lastNumber
+    }
+
+    // MARK: The event loop's side
+
+    /// Does what a wake-up brought.
+    func wake(_ events: Int16) {
+        transport.handle(events)
+        while isOpen, let message = OwnedMessage(owning: transport.pop()) { receive(message) }
+        for sink in sinks { sink.flush() }
+        beginArrivals()
+        expireCalls()
+        if !flushWaiters.isEmpty, !transport.isSending { resumeFlushWaiters() }
+    }
+
+    private func receive(_ message: borrowing OwnedMessage) {
+        switch dbus_message_get_type(message.pointer) {
+        case DBUS_MESSAGE_TYPE_SIGNAL: receiveSignal(message)
+        case DBUS_MESSAGE_TYPE_METHOD_CALL: receiveCall(message)
+        case DBUS_MESSAGE_TYPE_METHOD_RETURN, DBUS_MESSAGE_TYPE_ERROR: receiveAnswer(message)
+        default: break
+        }
+    }
+
+    /// The connection is over: tells everyone who waits for something.
+    func end() {
+        guard isOpen else { return }
+        isOpen = false
+        transport.close()
+        for call in calls.takeAll() { call.continuation.resume(returning: .failure(.disconnected)) }
+        for sink in sinks { sink.finish(.disconnected) }
+        sinks = []
+        owners = [:]
+        for handling in handlings.values { handling.task?.cancel() }
+        handlings = [:]
+        arrivals = []
+        objects = ExportedObjects()
+        resumeFlushWaiters()
+        let waiters = closedWaiters
+        closedWaiters = [:]
+        for waiter in waiters.values { waiter.resume() }
+    }
+
+    private func resumeFlushWaiters() {
+        let waiters = flushWaiters
+        flushWaiters = []
+        for waiter in waiters { waiter.resume() }
+    }
+}
+
+extension Duration {
+    /// Durations that can be added to an instant: zero to ten years.
+    var bounded: Duration { min(max(self, .zero), .seconds(315_360_000)) }
+}

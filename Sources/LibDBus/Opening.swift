@@ -1,0 +1,45 @@
+import Synchronization
+
+/// The outcome of connecting: the first that is told counts.
+final class Opening: Sendable {
+    typealias Outcome = Result<BusTransport, DBusError>
+
+    private enum State {
+        case idle
+        case waiting(CheckedContinuation<Outcome, Never>)
+        case settled(Outcome)
+    }
+
+    private let state = Mutex(State.idle)
+
+    /// Tells an outcome.
+    ///
+    /// - Returns: whether it is the first.
+    func settle(_ outcome: Outcome) -> Bool {
+        let (isFirst, waiter) = state.withLock { state -> (Bool, CheckedContinuation<Outcome, Never>?) in
+            switch state {
+            case .settled: return (false, nil)
+            case .idle:
+                state = .settled(outcome)
+                return (true, nil)
+            case .waiting(let waiter):
+                state = .settled(outcome)
+                return (true, waiter)
+            }
+        }
+        waiter?.resume(returning: outcome)
+        return isFirst
+    }
+
+    /// Starts something and waits for its outcome; does not start it where an outcome has been told already.
+    func outcome(of start: () -> Void) async -> Outcome {
+        await withCheckedContinuation { continuation in
+            let settled = state.withLock { state -> Outcome? in
+                if case .settled(let outcome) = state { return outcome }
+                state = .waiting(continuation)
+                return nil
+            }
+            if let settled { continuation.resume(returning: settled) } else { start() }
+        }
+    }
+}
