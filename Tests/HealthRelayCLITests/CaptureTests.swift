@@ -234,5 +234,4 @@ import Testing
         let code = try Document(String(result.errors.split(separator: "\n").last ?? ""))["error"]?["code"]?.plain
         #expect(code == "no_adapter" || code == "no_bluetooth")
     }
-
 }
