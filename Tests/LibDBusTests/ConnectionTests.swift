@@ -45,7 +45,9 @@ struct ConnectionTests {
     }
 
     @Test func aBusThatCannotBeReachedIsNamed() async throws {
-        for address in ["unix:path=/nonexistent/bus", "", "nonsense", "unix:", "tcp:host=127.0.0.1,port=1", "x:y=\u{7f}"] {
+        for address in [
+            "unix:path=/nonexistent/bus", "", "nonsense", "unix:", "tcp:host=127.0.0.1,port=1", "x:y=\u{7f}",
+        ] {
             let error = await #expect(throws: DBusError.self) { try await DBusConnection.open(.address(address)) }
             guard case .cannotConnect(let why) = error else {
                 Issue.record("\(address): \(String(describing: error))")
@@ -96,8 +98,8 @@ struct ConnectionTests {
         let bus = try await TestBus.start()
         let (server, client) = (try await bus.connect(), try await bus.connect())
         let gate = Gate()
-        try await server.export("/slow", interface: "test.Slow") { _ in
-            await gate.wait()
+        try await server.export("/slow", interface: "test.Slow") { call in
+            if call.member == "Never" { await Gate().wait() } else { await gate.wait() }
             return [.string("late")]
         }
         let error = await #expect(throws: DBusError.self) {
@@ -114,7 +116,7 @@ struct ConnectionTests {
         #expect(try await client.bus("GetId").signature == "s")
         #expect(await client.calls.nextDeadline == nil)
         let none = await #expect(throws: DBusError.self) {
-            try await client.call(server.uniqueName, "/slow", "test.Slow", "Sleep", timeout: .seconds(-5))
+            try await client.call(server.uniqueName, "/slow", "test.Slow", "Never", timeout: .seconds(-5))
         }
         guard case .timedOut = none else {
             Issue.record("\(String(describing: none))")
@@ -203,7 +205,9 @@ struct ConnectionTests {
         let client = try await bus.connect()
         bus.kill(SIGKILL)
         await client.closed()
-        for _ in 0..<3 { await #expect(throws: DBusError.disconnected) { try await client.emitSignal("/", "a.b", "C") } }
+        for _ in 0..<3 {
+            await #expect(throws: DBusError.disconnected) { try await client.emitSignal("/", "a.b", "C") }
+        }
     }
 
     @Test func closingEndsTheThreadAndEverythingThatWaits() async throws {
