@@ -8,7 +8,9 @@ import ServiceLifecycle
 ///
 /// HTTP over a Unix socket in the state directory; who may open the socket may do what the owner may.
 enum ControlServer {
-    static func application(path: String, gateway: Gateway, logger: Logger) -> some ApplicationProtocol {
+    static func application(
+        path: String, mode: mode_t, gateway: Gateway, logger: Logger
+    ) -> some ApplicationProtocol {
         // Only the lock's owner gets here, so a socket file that exists belongs to a process that has died.
         unlink(path)
         let router = Router(context: ControlContext.self)
@@ -24,7 +26,7 @@ enum ControlServer {
         return Application(
             router: router,
             configuration: .init(address: .unixDomainSocket(path: path), serverName: "healthrelay"),
-            onServerRunning: { _ in chmod(path, 0o600) },
+            onServerRunning: { _ in chmod(path, mode) },
             logger: logger)
     }
 
