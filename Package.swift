@@ -121,7 +121,10 @@ let package = Package(
             ]),
         tests(
             "GatewayService",
-            ["VitalSandbox", "ReadingStore", "HealthDevices", "GATTProfiles", "HealthReadings", httpClient, logging]),
+            [
+                "VitalSandbox", "VitalClient", "ReadingStore", "HealthDevices", "GATTProfiles", "HealthReadings",
+                httpClient, httpServer, logging,
+            ]),
         tests("VitalSandbox", [httpClient]),
         tests("HealthRelayCLI"),
         .testTarget(
