@@ -54,4 +54,4 @@ test-deps:
 	@Packaging/install-packages $(TEST_PACKAGES)
 
 clean:
-	@rm -rf .build .build-release .build-bench .build-fuzz .venv
+	@rm -rf .build .build-release .build-bench .build-bench-cli .build-fuzz .venv Tests/Schemas/.venv

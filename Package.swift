@@ -131,8 +131,8 @@ let package = Package(
         tests(
             "GatewayService",
             [
-                "VitalSandbox", "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles", "ReadingStore",
-                "HealthReadings", httpClient, lifecycle, logging,
+                "VitalSandbox", "VitalClient", "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles",
+                "ReadingStore", "HealthReadings", httpClient, httpServer, lifecycle, logging,
             ]),
         tests("VitalSandbox", [httpClient]),
         tests(

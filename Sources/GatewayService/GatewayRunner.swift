@@ -73,7 +73,8 @@ public struct GatewayRunner: Service {
         let page = PageServer.application(listen: listen, store: gateway.store, logger: .quiet(logger)) { address in
             announce(.page(address))
         }
-        let control = ControlServer.application(path: state.socket, gateway: gateway, logger: .quiet(logger))
+        let control = ControlServer.application(
+            path: state.socket, mode: state.socketMode, gateway: gateway, logger: .quiet(logger))
         var services: [any Service] = [
             NamedService(page, "the page on \(listen)"), NamedService(control, state.socket),
         ]
