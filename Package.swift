@@ -12,7 +12,7 @@ let settings: [SwiftSetting] =
 
 /// Modules an embedder imports, in the order a reading passes through them.
 let library = [
-    "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCICapture", "HealthDevices",
+    "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCIMonitor", "HCICapture", "HealthDevices",
     "ReadingStore", "VitalClient", "ReadingSync", "GatewayService",
 ]
 
@@ -46,7 +46,7 @@ let package = Package(
             name: "HealthRelayDevices",
             targets: ["HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HealthDevices", "ReadingStore"]),
         .library(name: "HealthRelayStore", targets: ["HealthReadings", "ReadingStore"]),
-        .library(name: "HealthRelayDecoding", targets: ["HealthReadings", "GATTProfiles", "HCICapture"]),
+        .library(name: "HealthRelayDecoding", targets: ["HealthReadings", "GATTProfiles", "HCIMonitor", "HCICapture"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
