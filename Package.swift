@@ -42,6 +42,9 @@ let package = Package(
         .executable(name: "healthrelay", targets: ["HealthRelayCLI"]),
         .executable(name: "healthrelay-capture", targets: ["HealthRelayCapture"]),
         .library(name: "HealthRelay", targets: library),
+        .library(
+            name: "HealthRelayDevices",
+            targets: ["HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HealthDevices", "ReadingStore"]),
         .library(name: "HealthRelayStore", targets: ["HealthReadings", "ReadingStore"]),
         .library(name: "HealthRelayDecoding", targets: ["HealthReadings", "GATTProfiles", "HCICapture"]),
     ],
@@ -59,6 +62,7 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
 
+        .systemLibrary(name: "CTimex"),
         .systemLibrary(name: "CDBus", pkgConfig: "dbus-1", providers: [.apt(["libdbus-1-dev"])]),
         .systemLibrary(name: "CBluetooth", pkgConfig: "bluez", providers: [.apt(["libbluetooth-dev"])]),
 
@@ -67,7 +71,8 @@ let package = Package(
         module("GATTProfiles", ["GATTClient", "HealthReadings"]),
         module("LibDBus", ["CDBus"]),
         module("BlueZCentral", ["LibDBus", "GATTClient", "HealthReadings", logging]),
-        module("HCICapture", ["GATTClient", "HealthReadings"]),
+        module("HCIMonitor"),
+        module("HCICapture", ["HCIMonitor", "GATTClient", "HealthReadings"]),
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthReadings", logging]),
         module("ReadingStore", ["HealthReadings", database, sqlite, logging]),
         module("VitalClient", ["HealthReadings", "CZlib", httpClient, logging]),
@@ -76,7 +81,7 @@ let package = Package(
             "GatewayService",
             [
                 "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCICapture", "HealthDevices",
-                "ReadingStore", "VitalClient", "ReadingSync", httpServer, lifecycle, logging,
+                "ReadingStore", "VitalClient", "ReadingSync", "CTimex", httpServer, lifecycle, logging,
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
@@ -93,12 +98,13 @@ let package = Package(
             name: "HealthRelayCLI",
             dependencies: [
                 "GatewayService", "ReadingStore", "VitalSandbox", httpClient, lifecycle, logging,
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
 
         .executableTarget(
-            name: "HealthRelayCapture", dependencies: ["CBluetooth", "HCICapture"], swiftSettings: settings),
+            name: "HealthRelayCapture", dependencies: ["CBluetooth", "HCIMonitor"], swiftSettings: settings),
 
         .target(
             name: "ScriptedServer", dependencies: nio + ["CZlib"], path: "Tests/ScriptedServer", swiftSettings: settings
@@ -108,7 +114,8 @@ let package = Package(
         tests("GATTProfiles", ["HealthReadings"]),
         tests("LibDBus"),
         tests("BlueZCentral", ["LibDBus", "GATTClient", "HealthReadings"]),
-        tests("HCICapture", ["GATTClient", "HealthReadings"]),
+        tests("HCIMonitor"),
+        tests("HCICapture", ["HCIMonitor", "GATTClient", "HealthReadings"]),
         tests("HealthDevices", ["HCICapture", "GATTProfiles", "GATTClient", "HealthReadings"]),
         tests("ReadingStore", ["HealthReadings"]),
         tests("VitalClient", ["HealthReadings", "ScriptedServer", logging]),
@@ -118,9 +125,22 @@ let package = Package(
                 "ReadingStore", "VitalClient", "VitalSandbox", "HealthReadings", "ScriptedServer", httpClient,
                 lifecycle, logging,
             ]),
-        tests("GatewayService", ["VitalSandbox"]),
+        .target(
+            name: "EmulatedRadio", dependencies: ["GATTClient", "GATTProfiles", "HealthReadings"],
+            path: "Tests/EmulatedRadio", swiftSettings: settings),
+        tests(
+            "GatewayService",
+            [
+                "VitalSandbox", "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles", "ReadingStore",
+                "HealthReadings", httpClient, lifecycle, logging,
+            ]),
         tests("VitalSandbox", [httpClient]),
-        tests("HealthRelayCLI"),
+        tests(
+            "HealthRelayCLI",
+            [
+                "GatewayService", "HealthRelayCapture", "EmulatedRadio", "GATTClient", "ReadingStore", "HealthReadings",
+                lifecycle, logging,
+            ]),
         .testTarget(
             name: "LabTests",
             dependencies: [
@@ -137,8 +157,8 @@ if let fuzzer {
         .executableTarget(
             name: "HealthRelayFuzz",
             dependencies: [
-                "HealthReadings", "GATTClient", "GATTProfiles", "HCICapture", "HealthDevices", "ReadingStore",
-                "VitalClient", "GatewayService", "VitalSandbox",
+                "HealthReadings", "GATTClient", "GATTProfiles", "HCIMonitor", "HCICapture", "HealthDevices",
+                "ReadingStore", "VitalClient", "GatewayService", "VitalSandbox",
             ],
             path: "Tests/Fuzz", exclude: ["run"], swiftSettings: settings,
             linkerSettings: [.unsafeFlags([fuzzer]), .linkedLibrary("stdc++")]))

@@ -27,6 +27,11 @@ let package = Package(
             name: "store-benchmark",
             dependencies: ["StoreFloor", .product(name: "HealthRelayStore", package: "HealthRelay")],
             path: "Store/StoreBenchmark"),
+        // Reading a meter through a real bluetoothd (see Radio/run.sh).
+        .executableTarget(
+            name: "read-benchmark", dependencies: [.product(name: "HealthRelayDevices", package: "HealthRelay")],
+            path: "Radio/ReadBenchmark", swiftSettings: settings),
+        .executableTarget(name: "empty", path: "Radio/Empty", swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -5,6 +5,7 @@ import HealthReadings
 import Logging
 import ReadingStore
 import ReadingSync
+import Synchronization
 import VitalClient
 
 /// The gateway put together: the store it owns, and the server it delivers to.
@@ -18,35 +19,52 @@ public final class Gateway: Sendable {
     /// Delivery; nil where no key for a server is set.
     public let worker: OutboxWorker?
     let api: VitalAPI?
+    let connection: VitalConnection?
+    let radioSource: RadioSource
+    /// Whether this is `run`, which reads meters when they show up.
+    let isService: Bool
     let logger: Logger
+    private let manager = Mutex<DevicesManager?>(nil)
+
+    static let decoder = StandardFrameDecoder()
 
     /// Opens the store and prepares delivery; nothing is sent yet.
     ///
     /// - Parameters:
     ///   - server: where and with which credentials to deliver, in place of the settings' server.
+    ///   - radio: makes the radio when it is first needed.
+    ///   - isService: whether it reads meters when they show up, as `run` does.
     ///   - patience: how long to wait for another owner of the store to let go of it: a command takes a moment.
     /// - Throws: ``StoreError``, or ``Problem`` for settings that cannot be used.
     public static func open(
-        _ settings: Settings, state: StateDirectory, server: VitalConnection? = nil, patience: Duration = .zero,
-        logger: Logger = Logger(label: "healthrelay")
+        _ settings: Settings, state: StateDirectory, server: VitalConnection? = nil,
+        radio: @escaping RadioSource.Factory = RadioSource.system, isService: Bool = false,
+        patience: Duration = .zero, logger: Logger = Logger(label: "healthrelay")
     ) async throws -> Gateway {
         let connection = try server ?? VitalConnection(settings)
         let end = ContinuousClock.now + patience
         while true {
             do {
                 let store = try await ReadingStore.open(
-                    directory: state.path, decoder: StandardFrameDecoder(),
+                    directory: state.path, decoder: decoder,
                     clientUserID: settings["user.client_user_id"], timeZone: settings["user.time_zone"], logger: logger)
-                return Gateway(settings, store, connection, logger)
+                return Gateway(
+                    settings, store, connection, RadioSource(settings, logger, radio), isService: isService, logger)
             } catch StoreError.locked where ContinuousClock.now < end {
                 try await Task.sleep(for: .milliseconds(50))
             }
         }
     }
 
-    private init(_ settings: Settings, _ store: ReadingStore, _ connection: VitalConnection?, _ logger: Logger) {
+    private init(
+        _ settings: Settings, _ store: ReadingStore, _ connection: VitalConnection?, _ radioSource: RadioSource,
+        isService: Bool, _ logger: Logger
+    ) {
         self.settings = settings
         self.store = store
+        self.connection = connection
+        self.radioSource = radioSource
+        self.isService = isService
         self.logger = logger
         api = connection.map { VitalAPI(server: $0.server, credentials: .apiKey($0.key), logger: logger) }
         let policy: SourcePolicy = settings["sources.policy"] == "require" ? .require : .create
@@ -73,6 +91,21 @@ public final class Gateway: Sendable {
             logger: logger)
     }
 
+    /// The meters in reach of the radio.
+    /// - Throws: ``Problem`` where the settings say that there shall be no radio.
+    func requireManager() throws(Problem) -> DevicesManager {
+        let radio = try radioSource.requireRadio()
+        return manager.withLock { manager in
+            if let manager { return manager }
+            let map = settings.map("sources.map")
+            let made = DevicesManager(
+                radio: radio, journal: store, memory: store, pairings: store, catalogue: catalogue,
+                provider: { map[$0.id] ?? $0.provider }, logger: logger)
+            manager = made
+            return made
+        }
+    }
+
     /// Does what a command asks.
     public func run(_ request: OperationRequest, output: any OperationOutput) async throws {
         switch request.operation {
@@ -81,7 +114,15 @@ public final class Gateway: Sendable {
         case .source(let operation): try await run(operation, json: request.json, output: output)
         case .sync(let operation): try await run(operation, json: request.json, output: output)
         case .store(let operation): try await run(operation, json: request.json, output: output)
+        case .device(let operation): try await run(operation, json: request.json, output: output)
+        case .doctor: try await examine(json: request.json, output: output)
         }
+    }
+
+    /// Lets go of the radio and closes the store; nothing can be done with the gateway after that.
+    public func close() async throws {
+        await radioSource.close()
+        try store.close()
     }
 
     /// Delivery, or the problem that there is none.

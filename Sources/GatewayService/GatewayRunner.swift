@@ -1,4 +1,5 @@
 import Foundation
+import GATTClient
 import HealthDevices
 import Hummingbird
 import Logging
@@ -16,7 +17,9 @@ public struct GatewayRunner: Service {
         case page(String)
         /// Nothing is delivered, and why.
         case notDelivering(String)
-        /// A line of a reading's way.
+        /// How the radio stands, each time that changes.
+        case bluetooth(AdapterState)
+        /// A line of a reading's way, or a meter's.
         case way(String)
         /// The captures were read.
         case replayed(CaptureReplay.Report)
@@ -26,14 +29,19 @@ public struct GatewayRunner: Service {
     private let state: StateDirectory
     private let connection: @Sendable () async throws -> VitalConnection?
     private let captures: [String]
+    private let radio: RadioSource.Factory
+    private let showsValues: Bool
     private let logger: Logger
     private let announce: @Sendable (Announcement) -> Void
 
     /// - Parameters:
     ///   - connection: where to deliver in place of the settings' server, once it is known.
     ///   - captures: capture files to take as devices.
+    ///   - radio: makes the radio.
+    ///   - showsValues: whether announcements may hold readings and names of devices: never where they reach a log.
     public init(
-        settings: Settings, state: StateDirectory, captures: [String] = [], logger: Logger,
+        settings: Settings, state: StateDirectory, captures: [String] = [],
+        radio: @escaping RadioSource.Factory = RadioSource.system, showsValues: Bool, logger: Logger,
         connection: @escaping @Sendable () async throws -> VitalConnection? = { nil },
         announce: @escaping @Sendable (Announcement) -> Void
     ) {
@@ -41,6 +49,8 @@ public struct GatewayRunner: Service {
         self.state = state
         self.connection = connection
         self.captures = captures
+        self.radio = radio
+        self.showsValues = showsValues
         self.logger = logger
         self.announce = announce
     }
@@ -48,7 +58,8 @@ public struct GatewayRunner: Service {
     /// Runs until a graceful shutdown.
     public func run() async throws {
         let gateway = try await Gateway.open(
-            settings, state: state, server: try await connection(), patience: .seconds(5), logger: logger)
+            settings, state: state, server: try await connection(), radio: radio, isService: true,
+            patience: .seconds(5), logger: logger)
         let listen = try ListenAddress(settings["http.listen"] ?? "")
         guard listen.isLoopback else {
             throw Problem(
@@ -58,7 +69,7 @@ public struct GatewayRunner: Service {
         }
         if gateway.worker == nil { announce(.notDelivering("no key for a server is set; readings are kept")) }
 
-        let narrator = captures.isEmpty ? nil : Narrator { announce(.way($0)) }
+        let narrator = Narrator(showsValues: showsValues) { announce(.way($0)) }
         let page = PageServer.application(listen: listen, store: gateway.store, logger: .quiet(logger)) { address in
             announce(.page(address))
         }
@@ -67,12 +78,16 @@ public struct GatewayRunner: Service {
             NamedService(page, "the page on \(listen)"), NamedService(control, state.socket),
         ]
         if let worker = gateway.worker {
-            if let narrator { services.append(EventTeller(events: worker.events(), narrator: narrator)) }
+            services.append(EventTeller(events: worker.events(), narrator: narrator))
             services.append(worker)
         }
         if !captures.isEmpty {
             services.append(
                 ReplayService(gateway: gateway, captures: captures, narrator: narrator, announce: announce))
+        }
+        // The last to come is the first to be stopped: a meter is let go before anything else is.
+        if let manager = try? gateway.requireManager() {
+            services.append(MeterService(manager: manager, narrator: narrator, announce: announce))
         }
         let group = ServiceGroup(
             configuration: .init(
@@ -81,11 +96,11 @@ public struct GatewayRunner: Service {
         do {
             try await group.run()
         } catch {
-            try? gateway.store.close()
+            try? await gateway.close()
             throw error
         }
         unlink(state.socket)
-        try gateway.store.close()
+        try await gateway.close()
     }
 }
 
@@ -130,14 +145,14 @@ private struct EventTeller: Service {
 private struct ReplayService: Service {
     let gateway: Gateway
     let captures: [String]
-    let narrator: Narrator?
+    let narrator: Narrator
     let announce: @Sendable (GatewayRunner.Announcement) -> Void
 
     func run() async throws {
         do {
             try await cancelWhenGracefulShutdown {
                 let report = try await CaptureReplay(captures).run(with: gateway.reader()) { event in
-                    guard case .stored(let outcomes) = event, let narrator else { return }
+                    guard case .stored(let outcomes) = event else { return }
                     for outcome in outcomes { await narrator.stored(outcome) }
                 }
                 announce(.replayed(report))

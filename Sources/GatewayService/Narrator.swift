@@ -1,29 +1,45 @@
+import GATTClient
+import HealthDevices
 import HealthReadings
 import ReadingStore
 import ReadingSync
 
-/// Tells a person each reading's way: stored, source checked, posted, acknowledged.
+/// Tells each reading's way: stored, source checked, posted, acknowledged; and what becomes of meters and the radio.
 ///
-/// It prints values, so it is for replays of captures in front of a person, never for a service's log.
+/// In front of a person it tells values and names. Where what it says may end up in a log, it tells numbers of readings
+/// and aliases of devices instead.
 public actor Narrator {
+    private let showsValues: Bool
     private let print: @Sendable (String) -> Void
     private var lines: [ReadingID: String] = [:]
     private var providers: [ReadingID: String] = [:]
+    /// How many readings were new in the contacts that go on.
+    private var news: [DeviceAddress: Int] = [:]
 
     /// A narrator that says its lines through `print`.
-    public init(print: @escaping @Sendable (String) -> Void) { self.print = print }
+    ///
+    /// - Parameter showsValues: whether readings and names of devices may be told.
+    public init(showsValues: Bool = true, print: @escaping @Sendable (String) -> Void) {
+        self.showsValues = showsValues
+        self.print = print
+    }
 
     /// A frame became durable.
     public func stored(_ outcome: FrameOutcome) {
         switch outcome {
         case .new(let reading):
-            print("stored        \(reading.line)")
+            if showsValues { print("stored        \(reading.line)") }
             if reading.excluded == nil {
                 lines[reading.id] = "\(reading.time.instant?.description ?? "")  \(reading.record.words)"
                 providers[reading.id] = reading.device.provider
             }
-        case .clash(let reading, with: let other): print("clash         \(reading.line), kept beside \(other)")
-        case .malformed(let error): print("malformed     \(error); its octets are kept")
+        case .clash(let reading, with: let other):
+            print(
+                showsValues
+                    ? "clash         \(reading.line), kept beside \(other)"
+                    : "clash         two readings with one key: both are kept")
+        case .malformed(let error):
+            print("malformed     \(showsValues ? "\(error)" : "a frame is no record"); its octets are kept")
         case .revised, .repeated, .waiting, .nothing: break
         }
     }
@@ -35,20 +51,57 @@ public actor Narrator {
             let connected = Set(ids.compactMap { providers[$0] }).sorted().joined(separator: ", ")
             print("source        \(connected) is connected: \(ids.count) readings may go")
         case .readings(let ids, .posted):
+            guard showsValues else { return print("posted        \(ids.count) readings") }
             for id in ids { lines[id].map { print("posted        \($0)") } }
         case .readings(let ids, .acknowledged):
             for id in ids {
                 guard let line = lines.removeValue(forKey: id) else { continue }
                 providers[id] = nil
-                print("acknowledged  \(line)")
+                if showsValues { print("acknowledged  \(line)") }
             }
+            if !showsValues { print("acknowledged  \(ids.count) readings") }
         case .readings(let ids, .setAside(let words)):
+            guard showsValues else {
+                return print("refused       \(ids.count) readings: see `healthrelay sync status`")
+            }
             for id in ids { print("refused       \(lines[id] ?? id.description): the server said: \(words)") }
         case .held(let target, let hold, let count, let reason):
-            print("held          \(count) for \(target.provider): \(hold.words)" + (reason.map { " (\($0))" } ?? ""))
+            print(
+                "held          \(count) for \(target.provider): \(hold.words)"
+                    + (reason.map { showsValues ? " (\($0))" : "" } ?? ""))
         case .failedSyncing(_, let failure), .paused(let failure):
-            print("delivery      \(failure.message)")
+            // The server's words may repeat what was sent.
+            print("delivery      \(showsValues ? failure.message : failure.code.replacing("_", with: " "))")
         case .syncing, .successSyncing, .nothingToSync, .syncingCompleted: break
         }
+    }
+
+    /// The radio and the meters it reaches went a step on.
+    public func bluetooth(_ event: ScheduleEvent) {
+        switch event {
+        case .adapter: break
+        case .appeared(let address, let model): print("near          \(title(address, model?.id))")
+        case .transfer(let address, .began): news[address] = 0
+        case .transfer(let address, .stored(let outcomes)):
+            for outcome in outcomes {
+                stored(outcome)
+                if case .new = outcome { news[address, default: 0] += 1 }
+            }
+        case .transfer(_, .progress): break
+        case .transfer(let address, .ended(let summary)):
+            let count = news.removeValue(forKey: address) ?? 0
+            guard summary.error == nil else { return }
+            print("read          \(title(address, nil)): \(count == 0 ? "nothing" : "\(count)") new")
+        case .failed(let address, let failure, let nextTry):
+            let next = nextTry.map { "again in \($0.components.seconds) s" } ?? "again when it shows up"
+            let words = showsValues ? failure.description : failure.code.replacing("_", with: " ")
+            print("not read      \(title(address, nil)): \(words); \(next)")
+        }
+    }
+
+    private func title(_ address: DeviceAddress, _ model: String?) -> String {
+        showsValues
+            ? [model, address.description].compactMap(\.self).joined(separator: " ")
+            : DeviceAlias(address, model: model).description
     }
 }

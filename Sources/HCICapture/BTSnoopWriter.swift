@@ -1,3 +1,4 @@
+import HCIMonitor
 import HealthReadings
 
 #if canImport(Glibc)
@@ -22,7 +23,7 @@ public enum BTSnoopDatalink: UInt32, Sendable, Hashable, CaseIterable {
 public enum BTSnoopEncoder {
     /// The 16 octets a file begins with.
     public static func header(_ datalink: BTSnoopDatalink) -> [UInt8] {
-        Array("btsnoop\0".utf8) + words(1, datalink.rawValue)
+        BTSnoop.header(datalink: datalink.rawValue)
     }
 
     /// A record as it stands in a file; nil where the datalink cannot hold it (monitor messages outside 2001, and in 1001
@@ -31,15 +32,11 @@ public enum BTSnoopEncoder {
         guard let time = record.time, let flags = flags(of: record, datalink) else { return nil }
         let type = datalink == .h4 ? h4Type(of: record.kind).map { [$0] } ?? [] : []
         guard datalink != .h4 || type.count == 1 else { return nil }
-        let stamp = UInt64(bitPattern: time.microseconds) &+ RecordScanner.btsnoopEpoch
         let included = UInt32(truncatingIfNeeded: record.octets.count + type.count)
         let original = UInt32(clamping: max(record.originalLength, record.octets.count) + type.count)
-        return words(original, included, flags, 0, UInt32(stamp >> 32), UInt32(stamp & 0xFFFF_FFFF)) + type
-            + record.octets
-    }
-
-    private static func words(_ words: UInt32...) -> [UInt8] {
-        words.flatMap { word in [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: word >> $0) } }
+        return BTSnoop.recordHead(
+            original: original, included: included, flags: flags, drops: 0, microseconds: time.microseconds)
+            + type + record.octets
     }
 
     private static func h4Type(of kind: HCIPacketKind) -> UInt8? {

@@ -7,13 +7,26 @@ struct ContactCourse: Sendable {
     private(set) var summary = ContactSummary(isComplete: true, received: 0)
     /// What went wrong first.
     private(set) var failure: (any Error)?
+    /// Whether the device did something that it does on an encrypted link only.
+    private(set) var hasUsedEncryption = false
+    /// The device's address where it is bonded.
+    private let bond: DeviceAddress?
+    private let model: DeviceModel?
 
-    init(contact: Contact) { self.contact = contact }
+    /// - Parameters:
+    ///   - bond: the device's address where it is bonded.
+    ///   - model: the catalogue's entry for it.
+    init(contact: Contact, bond: DeviceAddress?, model: DeviceModel?) {
+        self.contact = contact
+        self.bond = bond
+        self.model = model
+    }
 
     /// Reads every service the gateway knows: a device may offer both glucose and blood pressure.
     mutating func run(
-        _ peripheral: any Peripheral, _ characteristics: [Characteristic], journal: any FrameJournal,
-        memory: any DeviceMemory, report: @escaping @Sendable (TransferEvent) async -> Void
+        _ peripheral: any Peripheral, _ characteristics: [Characteristic], allRecords: Bool,
+        journal: any FrameJournal, memory: any DeviceMemory,
+        report: @escaping @Sendable (TransferEvent) async -> Void
     ) async {
         func has(_ uuid: BluetoothUUID) -> Bool { characteristics.contains { $0.uuid == uuid } }
         let (hasGlucose, hasCuff) = (has(GlucoseTransfer.measurement), has(UnpromptedTransfer.bloodPressureMeasurement))
@@ -22,7 +35,9 @@ struct ContactCourse: Sendable {
         if hasGlucose {
             var intake = FrameIntake(contact: contact, journal: journal, report: report)
             do {
-                summary.isComplete = try await Self.readGlucose(peripheral, characteristics, into: &intake, memory)
+                summary.isComplete = try await Self.readGlucose(
+                    peripheral, characteristics, allRecords: allRecords, into: &intake, memory)
+                hasUsedEncryption = true
             } catch {
                 fail(error)
             }
@@ -32,7 +47,10 @@ struct ContactCourse: Sendable {
         if hasCuff, mayGoOn {
             var intake = FrameIntake(contact: contact, journal: journal, report: report)
             do {
-                try await UnpromptedTransfer.cuff(peripheral, characteristics).run(into: &intake)
+                try await UnpromptedTransfer.cuff(
+                    peripheral, characteristics, gap: model?.recordGap ?? UnpromptedTransfer.patientGap
+                ).run(into: &intake)
+                hasUsedEncryption = true
             } catch {
                 fail(error)
             }
@@ -45,19 +63,29 @@ struct ContactCourse: Sendable {
     /// Notes an error; the first stays.
     mutating func fail(_ error: any Error) {
         guard failure == nil else { return }
-        failure = error
+        if let bond, let error = error as? GATTError, error.saysBondIsMissing {
+            failure = RadioError.forgottenByDevice(bond)
+        } else {
+            failure = error
+        }
+        switch error as? TransferError {
+        // The device has answered at its control point.
+        case .refused, .timedOut: hasUsedEncryption = true
+        case .nothingToRead, .interrupted, nil: break
+        }
         summary.isComplete = false
-        summary.error = Self.code(error)
+        summary.error = ContactFailure(failure ?? error).code
     }
 
     /// - Returns: whether everything came that the meter has.
     private static func readGlucose(
-        _ peripheral: any Peripheral, _ characteristics: [Characteristic], into intake: inout FrameIntake,
-        _ memory: any DeviceMemory
+        _ peripheral: any Peripheral, _ characteristics: [Characteristic], allRecords: Bool,
+        into intake: inout FrameIntake, _ memory: any DeviceMemory
     ) async throws -> Bool {
         if let controlPoint = characteristics.first(where: { $0.uuid == GlucoseTransfer.controlPoint }) {
-            return try await GlucoseTransfer(peripheral, characteristics, controlPoint: controlPoint)
-                .run(into: &intake, memory: memory)
+            return try await GlucoseTransfer(
+                peripheral, characteristics, controlPoint: controlPoint, allRecords: allRecords
+            ).run(into: &intake, memory: memory)
         }
         try await UnpromptedTransfer(
             peripheral: peripheral, characteristics: characteristics, records: GlucoseTransfer.measurement,
@@ -70,6 +98,7 @@ struct ContactCourse: Sendable {
         contact = intake.contact
         summary.received += intake.received
         summary.gaps += intake.gaps
+        if intake.received > 0 { hasUsedEncryption = true }
     }
 
     /// Whether another service may be read after what went wrong with the first.
@@ -80,21 +109,6 @@ struct ContactCourse: Sendable {
             if case .interrupted = error { false } else { true }
         case let error as GATTError: error != .disconnected
         case .some: false
-        }
-    }
-
-    private static func code(_ error: any Error) -> String {
-        switch error {
-        case let error as TransferError: error.code
-        case let error as GATTError:
-            switch error {
-            case .attribute: "device_refused"
-            case .noSuchCharacteristic: "nothing_to_read"
-            case .disconnected: "transfer_interrupted"
-            case .timedOut: "timeout"
-            }
-        case is CancellationError: "interrupted"
-        default: "not_stored"
         }
     }
 }

@@ -10,15 +10,20 @@ struct DeviceFacts {
     var batteryPercent: UInt8?
     /// Current time (2A2B), or the date and time (2A08) that some meters offer in its place.
     var clock: ClockReading?
+    /// Whether it answered at all: on the link of a bonded device, that the bond holds.
+    private(set) var hasAnswered = false
 
     /// Asks the peripheral. What it refuses or does not have stays nil; what it answers wrongly does too.
     ///
     /// - Throws: ``GATTError/disconnected``, and what is no ``GATTError``.
     init(of peripheral: any Peripheral, _ characteristics: [Characteristic]) async throws {
+        var answers = 0
         func value(_ uuid: BluetoothUUID) async throws -> CharacteristicValue? {
             guard let characteristic = characteristics.first(where: { $0.uuid == uuid }) else { return nil }
             do {
-                return try await peripheral.read(characteristic)
+                let value = try await peripheral.read(characteristic)
+                answers += 1
+                return value
             } catch let error as GATTError where error != .disconnected {
                 return nil
             }
@@ -33,10 +38,11 @@ struct DeviceFacts {
                 Self.clock(date) { try DateTime(decoding: $0).wallTime }
             }
         }
+        hasAnswered = answers > 0
     }
 
     /// A serial number joins two addresses of one device: one that is no text, or says nothing, must not.
-    private static func serial(_ octets: [UInt8]) -> String? {
+    static func serial(_ octets: [UInt8]) -> String? {
         let string = DeviceInformationString(decoding: octets)
         guard string.isFaithful, string.text.contains(where: { $0.isLetter || $0.isNumber }) else { return nil }
         return string.text

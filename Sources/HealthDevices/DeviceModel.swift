@@ -61,6 +61,14 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
     public var pairing: Pairing
     /// Whether reading removes records from the device.
     public var consumesRecords: Bool
+    /// What a person does at the device so that it can be paired, as an instruction.
+    public var howToPair: String
+    /// What a person does at a paired device so that it can be reached, as an instruction.
+    public var howToWake: String
+    /// The silence after which the device is taken to have sent all it has, where it gives no end mark.
+    public var recordGap: Duration
+    /// How long the device is left alone after it was read, while it stays in reach.
+    public var quietTime: Duration
     /// How it was tried out.
     public var tested: [Evidence]
 
@@ -68,7 +76,8 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
     public init(
         id: String, brand: String, name: String, kinds: [ReadingKind], names: [NameRule] = [],
         services: [BluetoothUUID], provider: String, pairing: Pairing, consumesRecords: Bool = false,
-        tested: [Evidence] = []
+        howToPair: String = "put the device into its pairing mode", howToWake: String = "switch the device on",
+        recordGap: Duration = .seconds(2), quietTime: Duration = .seconds(300), tested: [Evidence] = []
     ) {
         self.id = id
         self.brand = brand
@@ -79,6 +88,10 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
         self.provider = provider
         self.pairing = pairing
         self.consumesRecords = consumesRecords
+        self.howToPair = howToPair
+        self.howToWake = howToWake
+        self.recordGap = recordGap
+        self.quietTime = quietTime
         self.tested = tested
     }
 

@@ -6,7 +6,7 @@ import HealthReadings
 ///
 /// The one place frames enter the journal from: whatever arrived together commits together, and nothing is asked of the
 /// device before that.
-struct FrameIntake {
+struct FrameIntake: Sendable {
     private(set) var contact: Contact
     /// How many records came since ``beginCounting(announced:)``; one that a meter sends twice in a row counts once.
     private(set) var received = 0
@@ -33,11 +33,12 @@ struct FrameIntake {
     }
 
     /// A transfer begins anew: what came before was a question, or will come again.
-    mutating func beginCounting(announced: Int?) {
+    mutating func beginCounting(announced: Int?) async {
         self.announced = announced
         received = 0
         previous = []
         counted = SequenceSet()
+        if let announced { await report(.progress(received: 0, of: announced)) }
     }
 
     /// Frames from here on belong to a new sequence epoch.
@@ -72,6 +73,23 @@ struct FrameIntake {
         for case .new in outcomes { stored += 1 }
         await report(.stored(outcomes))
         if came > 0 { await report(.progress(received: received, of: announced)) }
+    }
+
+    /// Takes what has come and was not looked at: what a cuff sent before it was stopped is confirmed, and may be
+    /// deleted there.
+    ///
+    /// In a task of its own, which is not cancelled with the one around it.
+    mutating func takeWhatHasCome(
+        from peripheral: any Peripheral, records: BluetoothUUID, others: BluetoothUUID
+    ) async throws {
+        let before = self
+        self = try await Task {
+            var intake = before
+            while case .values(let values)? = try? await peripheral.nextValues(within: .zero) {
+                try await intake.take(values, records: records, others: others)
+            }
+            return intake
+        }.value
     }
 
     /// In a task of its own: what a device has sent, and may have deleted, is kept where the reading is cancelled.

@@ -16,14 +16,23 @@ struct GlucoseTransfer {
     /// How long records may come late, behind the answer that says they have all come.
     static let lateness: Duration = .seconds(1)
 
+    /// How long a meter may take to stop when the reading is cancelled.
+    static let cancelPatience: Duration = .seconds(3)
+
     let peripheral: any Peripheral
     let controlPoint: Characteristic
     let characteristics: [Characteristic]
+    /// Whether everything is asked for, also what was read before.
+    let wantsAll: Bool
 
-    init(_ peripheral: any Peripheral, _ characteristics: [Characteristic], controlPoint: Characteristic) {
+    init(
+        _ peripheral: any Peripheral, _ characteristics: [Characteristic], controlPoint: Characteristic,
+        allRecords: Bool = false
+    ) {
         self.peripheral = peripheral
         self.controlPoint = controlPoint
         self.characteristics = characteristics
+        wantsAll = allRecords
     }
 
     /// Takes what is new on the meter.
@@ -50,11 +59,12 @@ struct GlucoseTransfer {
             if continuity.lookAtNewest(values) { try await intake.beginSequenceEpoch(in: memory) }
         }
         try throwUnlessRefused(outcome, intake)
-        if outcome == .completed, last.followsCompleteTransfer {
+        // Asked for everything, too: numbers that were begun anew must not be taken for the ones before.
+        if outcome == .completed, last.followsCompleteTransfer, !wantsAll {
             if continuity.newest == .same { return true }
             if continuity.newest == .later, last.baseTime != nil {
                 let news = RecordSelection.atLeast(.sequenceNumber(last.sequence))
-                intake.beginCounting(announced: try await count(news, into: &intake))
+                await intake.beginCounting(announced: try await count(news, into: &intake))
                 let outcome = try await perform(.report(news), into: &intake) { values, _ in continuity.look(values) }
                 try throwUnlessRefused(outcome, intake)
                 if outcome == .completed, continuity.hasMet {
@@ -68,7 +78,7 @@ struct GlucoseTransfer {
 
     private func readAll(into intake: inout FrameIntake, isSecondTry: Bool) async throws -> Bool {
         let storedBefore = intake.stored
-        intake.beginCounting(announced: try await count(.all, into: &intake))
+        await intake.beginCounting(announced: try await count(.all, into: &intake))
         if intake.announced == 0 { return true }
         switch try await perform(.report(.all), into: &intake) {
         case .failed(let failure): throw TransferError(failure, received: intake.received)
@@ -120,7 +130,20 @@ struct GlucoseTransfer {
         _ request: RecordAccessRequest, into intake: inout FrameIntake,
         _ look: ([CharacteristicValue], inout FrameIntake) async throws -> Void = { _, _ in }
     ) async throws -> RecordAccessOutcome {
+        try Task.checkCancellation()
         var procedure = RecordAccessProcedure(request)
+        do {
+            return try await perform(&procedure, into: &intake, look)
+        } catch is CancellationError {
+            await abort(procedure, into: &intake)
+            throw CancellationError()
+        }
+    }
+
+    private func perform(
+        _ procedure: inout RecordAccessProcedure, into intake: inout FrameIntake,
+        _ look: ([CharacteristicValue], inout FrameIntake) async throws -> Void
+    ) async throws -> RecordAccessOutcome {
         var step = procedure.begin()
         while true {
             if case .finished(let outcome) = step { return outcome }
@@ -145,6 +168,31 @@ struct GlucoseTransfer {
                 }
             }
         }
+    }
+
+    /// Tells the meter to stop, and keeps what comes until it has. In a task of its own, which is not cancelled with the
+    /// one around it.
+    private func abort(_ running: RecordAccessProcedure, into intake: inout FrameIntake) async {
+        let before = intake
+        intake =
+            await Task {
+                var (procedure, intake) = (running, before)
+                guard case .write(let octets) = procedure.abort() else { return intake }
+                // What goes wrong here changes nothing: the meter is left, and has all its records.
+                do {
+                    try await peripheral.write(octets, to: controlPoint, expectingResponse: true)
+                    let end = ContinuousClock.now + Self.cancelPatience
+                    while procedure.outcome == nil, ContinuousClock.now < end {
+                        guard case .values(let values) = try await peripheral.nextValues(within: Self.cancelPatience)
+                        else { break }
+                        try await intake.take(values, records: Self.measurement, others: Self.context)
+                        for value in values where value.uuid == Self.controlPoint {
+                            _ = procedure.received(value.octets)
+                        }
+                    }
+                } catch {}
+                return intake
+            }.value
     }
 
     private func write(_ octets: [UInt8], _ intake: FrameIntake) async throws {

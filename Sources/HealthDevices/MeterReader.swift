@@ -10,6 +10,7 @@ import Logging
 public struct MeterReader: Sendable {
     private let journal: any FrameJournal
     private let memory: any DeviceMemory
+    private let pairings: (any PairingMemory)?
     private let catalogue: Catalogue
     private let provider: @Sendable (DeviceModel) -> String
     private let model: String?
@@ -19,14 +20,16 @@ public struct MeterReader: Sendable {
     ///
     /// - Parameters:
     ///   - provider: the server's provider slug for a model; the catalogue's where not given.
+    ///   - pairings: what is remembered of bonds: a contact proves one, or finds it lost.
     ///   - model: the catalogue id to read every device as; found from the advertisement where nil.
     public init(
         journal: any FrameJournal, memory: any DeviceMemory, catalogue: Catalogue = Catalogue(),
         provider: @escaping @Sendable (DeviceModel) -> String = { $0.provider }, model: String? = nil,
-        logger: Logger = Logger(label: "healthrelay.reader")
+        pairings: (any PairingMemory)? = nil, logger: Logger = Logger(label: "healthrelay.reader")
     ) {
         self.journal = journal
         self.memory = memory
+        self.pairings = pairings
         self.catalogue = catalogue
         self.provider = provider
         self.model = model
@@ -38,30 +41,36 @@ public struct MeterReader: Sendable {
     /// Cancelling the task ends the transfer after what has come: it is kept, notifications are stopped, and the device
     /// is disconnected, before this throws.
     ///
+    /// - Parameters:
+    ///   - allRecords: asks a glucose meter for all its records, also those that were read before. Other devices send
+    ///     what they choose.
+    ///   - report: told what happens, in order; the transfer goes on when it returns.
     /// - Returns: how the contact ended. A partial transfer is not an error here but in the summary: what came is kept.
-    /// - Throws: what went wrong before the contact could begin, a failure of the journal or the memory, and
+    /// - Throws: what went wrong before the contact could begin, a failure of the journal or the memory, ``RadioError``
+    ///   (``RadioError/forgottenByDevice(_:)`` where a bonded device wants no more of its bond), and
     ///   `CancellationError`.
     @discardableResult
     public func read(
-        _ peripheral: any Peripheral, report: @escaping @Sendable (TransferEvent) async -> Void = { _ in }
+        _ peripheral: any Peripheral, allRecords: Bool = false,
+        report: @escaping @Sendable (TransferEvent) async -> Void = { _ in }
     ) async throws -> ContactSummary {
         do {
             let connectedAt = try await peripheral.connect()
-            let summary = try await read(peripheral, connectedAt: connectedAt, report: report)
-            await disconnect(peripheral)
+            let summary = try await read(
+                peripheral, connectedAt: connectedAt, allRecords: allRecords, report: report)
+            await peripheral.disconnectSurely()
             return summary
         } catch {
             // Also where connecting failed: a connection that is half made holds the device.
-            await disconnect(peripheral)
+            await peripheral.disconnectSurely()
+            if case RadioError.forgottenByDevice = error { await note(.paired, peripheral.advertisement) }
             throw error
         }
     }
 
-    /// In a task of its own, which is not cancelled with the one around it.
-    private func disconnect(_ peripheral: any Peripheral) async { await Task { await peripheral.disconnect() }.value }
-
     private func read(
-        _ peripheral: any Peripheral, connectedAt: Instant, report: @escaping @Sendable (TransferEvent) async -> Void
+        _ peripheral: any Peripheral, connectedAt: Instant, allRecords: Bool,
+        report: @escaping @Sendable (TransferEvent) async -> Void
     ) async throws -> ContactSummary {
         let characteristics = try await peripheral.characteristics()
         let facts = try await DeviceFacts(of: peripheral, characteristics)
@@ -70,8 +79,12 @@ public struct MeterReader: Sendable {
             batteryPercent: facts.batteryPercent)
         await report(.began(contact))
 
-        var course = ContactCourse(contact: contact)
-        await course.run(peripheral, characteristics, journal: journal, memory: memory, report: report)
+        let advertisement = peripheral.advertisement
+        var course = ContactCourse(
+            contact: contact, bond: advertisement.isPaired ? advertisement.address : nil,
+            model: contact.device.model.flatMap { catalogue[$0] })
+        await course.run(
+            peripheral, characteristics, allRecords: allRecords, journal: journal, memory: memory, report: report)
         do {
             let (memory, ended) = (memory, course)
             try await Task { try await memory.endContact(ended.contact, ended.summary) }.value
@@ -79,11 +92,25 @@ public struct MeterReader: Sendable {
             // A store that takes no frames takes no summary either; the first failure is the one to tell.
             course.fail(error)
         }
+        if advertisement.isPaired, facts.hasAnswered || course.hasUsedEncryption {
+            if case RadioError.forgottenByDevice? = course.failure {} else { await note(.proven, advertisement) }
+        }
         note(course)
         await report(.ended(course.summary))
         switch course.failure {
         case nil, is TransferError, is GATTError: return course.summary
         case let failure?: throw failure
+        }
+    }
+
+    /// Notes how the bond stands. It is known again at the next contact where it cannot be noted.
+    private func note(_ state: PairingState, _ advertisement: Advertisement) async {
+        guard let pairings, let address = advertisement.address else { return }
+        do {
+            let device = DeviceDescription(address: address, name: advertisement.name)
+            try await Task { try await pairings.notePairing(of: device, as: state) }.value
+        } catch {
+            logger.warning("how a bond stands could not be noted: \(error)")
         }
     }
 

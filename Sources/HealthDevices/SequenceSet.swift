@@ -1,5 +1,5 @@
 /// The sequence numbers seen: 8 KiB, however many come.
-struct SequenceSet {
+struct SequenceSet: Sendable {
     /// How many different numbers.
     private(set) var count = 0
     private var words: [UInt64] = []

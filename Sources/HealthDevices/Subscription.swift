@@ -32,6 +32,9 @@ extension Peripheral {
         }
     }
 
+    /// Disconnects, also where the task was cancelled.
+    func disconnectSurely() async { await Task { await disconnect() }.value }
+
     /// In a task of its own, which is not cancelled with the one around it.
     private func stop(_ characteristics: [Characteristic]) async {
         await Task {

@@ -11,9 +11,9 @@ struct UnpromptedTransfer {
 
     /// How long a device may take to send its first record.
     static let firstRecord: Duration = .seconds(15)
-    /// The silence after which a device is taken to have sent all it has. Two seconds are common practice and too few
-    /// for some cuffs.
-    static let gap: Duration = .seconds(5)
+    /// The silence after which a device of no listed model is taken to have sent all it has. Two seconds are common
+    /// practice and too few for some cuffs.
+    static let patientGap: Duration = .seconds(5)
 
     let peripheral: any Peripheral
     let characteristics: [Characteristic]
@@ -21,26 +21,36 @@ struct UnpromptedTransfer {
     let records: BluetoothUUID
     /// What comes beside them; a device need not have it.
     let others: BluetoothUUID
+    /// The silence after which the device is taken to have sent all it has.
+    var gap = UnpromptedTransfer.patientGap
 
     /// Cuff pressures and blood-pressure records.
-    static func cuff(_ peripheral: any Peripheral, _ characteristics: [Characteristic]) -> UnpromptedTransfer {
+    static func cuff(
+        _ peripheral: any Peripheral, _ characteristics: [Characteristic], gap: Duration
+    ) -> UnpromptedTransfer {
         UnpromptedTransfer(
             peripheral: peripheral, characteristics: characteristics, records: bloodPressureMeasurement,
-            others: intermediateCuffPressure)
+            others: intermediateCuffPressure, gap: gap)
     }
 
     /// Takes what comes until the device falls silent or disconnects, which both are an ordinary end.
     func run(into intake: inout FrameIntake) async throws {
         // The others first: the records may begin to come at once.
         let wanted = characteristics.filter { $0.uuid == others } + characteristics.filter { $0.uuid == records }
-        try await peripheral.whileNotifying(wanted, optional: others) {
-            while true {
-                try Task.checkCancellation()
-                // Before the first record cuff pressures may come for as long as a measurement takes.
-                let patience = intake.received == 0 ? Self.firstRecord : Self.gap
-                guard case .values(let values) = try await peripheral.nextValues(within: patience) else { return }
-                try await intake.take(values, records: records, others: others)
+        do {
+            try await peripheral.whileNotifying(wanted, optional: others) {
+                while true {
+                    try Task.checkCancellation()
+                    // Before the first record cuff pressures may come for as long as a measurement takes.
+                    let patience = intake.received == 0 ? Self.firstRecord : gap
+                    guard case .values(let values) = try await peripheral.nextValues(within: patience) else { return }
+                    try await intake.take(values, records: records, others: others)
+                }
             }
+        } catch let error where error is CancellationError || error is GATTError {
+            try? await intake.takeWhatHasCome(from: peripheral, records: records, others: others)
+            throw error
         }
+        try await intake.takeWhatHasCome(from: peripheral, records: records, others: others)
     }
 }

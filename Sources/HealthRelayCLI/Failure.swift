@@ -7,6 +7,7 @@ import HealthReadings
 enum Failure {
     static func exit(with error: any Error, arguments: [String]) -> Never {
         if let stop = error as? ExitCode { Glibc.exit(stop.rawValue) }
+        if error is OutputClosed { Glibc.exit(0) }
         if let problem = Problem(describing: error) {
             report(problem, asJSON: arguments.contains("--json"))
             Glibc.exit(problem.status.rawValue)

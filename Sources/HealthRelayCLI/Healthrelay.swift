@@ -10,8 +10,9 @@ struct Healthrelay: AsyncParsableCommand {
         abstract: "A personal health gateway: reads meters, keeps their readings safe, delivers them.",
         version: Version.current,
         subcommands: [
-            Run.self, Catalog.self, Decode.self, Replay.self, Query.self, User.self, Source.self, Sync.self,
-            Sandbox.self, Store.self, Config.self,
+            Run.self, Catalog.self, Scan.self, Pair.self, Unpair.self, Devices.self, Read.self, Monitor.self,
+            Watch.self, Decode.self, Replay.self, Capture.self, Query.self, User.self, Source.self, Sync.self, Sandbox.self,
+            Store.self, Doctor.self, Config.self,
         ])
 
     static func main() async {

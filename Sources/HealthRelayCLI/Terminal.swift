@@ -3,8 +3,22 @@ import HealthReadings
 
 /// The two streams of the process: data on standard output, everything else on standard error.
 enum Terminal {
-    static func data(_ line: String) { write(line + "\n", to: 1) }
-    static func error(_ line: String) { write(line + "\n", to: 2) }
+    /// A reader that has gone (`| head`) ends the program quietly, as it does any filter.
+    static func data(_ line: String) { data(Array((line + "\n").utf8)) }
+    /// Lines that come together, each with its end.
+    static func data(_ lines: [UInt8]) { if !write(lines, to: 1) { Glibc.exit(0) } }
+    static func error(_ line: String) { errorPart(line + "\n") }
+    /// A part of a line: a question, or what overwrites itself.
+    static func errorPart(_ text: String) { _ = write(Array(text.utf8), to: 2) }
+
+    /// - Returns: false where nobody reads any more.
+    static func offer(_ line: String) -> Bool { write(Array((line + "\n").utf8), to: 1) }
+
+    /// Whether standard output is a pipe that nobody reads any more.
+    static var readerHasGone: Bool {
+        var state = pollfd(fd: 1, events: 0, revents: 0)
+        return poll(&state, 1, 0) == 1 && state.revents & Int16(POLLERR) != 0
+    }
 
     /// The moment, by the system's clock.
     static var now: Instant {
@@ -16,18 +30,20 @@ enum Terminal {
     /// Whether standard output is a terminal.
     static var isInteractive: Bool { isatty(1) == 1 }
 
-    /// Writes all of it; a reader that has gone (`| head`) ends the program quietly, as it does any filter.
-    private static func write(_ text: String, to descriptor: Int32) {
-        var rest = Array(text.utf8)[...]
+    /// Writes all of it.
+    /// - Returns: false where the reader has gone.
+    private static func write(_ octets: [UInt8], to descriptor: Int32) -> Bool {
+        var rest = octets[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
             if count > 0 {
                 rest = rest.dropFirst(count)
             } else if errno == EPIPE {
-                Glibc.exit(0)
+                return false
             } else if errno != EINTR {
-                return
+                return true
             }
         }
+        return true
     }
 }

@@ -20,15 +20,37 @@ struct DeviceRegister {
                 description.serial, description.model, description.name, description.provider,
                 batteryPercent.map { Int64($0) }, seen.microseconds, key,
             ])
-        if let address = description.address {
-            try db.execute(
-                sql: """
-                    INSERT INTO device_address (address, address_kind, device, last_seen) VALUES (?, ?, ?, ?)
-                    ON CONFLICT (address, address_kind) DO UPDATE SET last_seen = excluded.last_seen
-                    """,
-                arguments: [Int64(bitPattern: address.bits), address.kindCode, key, seen.microseconds])
-        }
+        try noteAddress(of: description, device: key, at: seen)
         return key
+    }
+
+    /// The number of a device of which a bond is to be noted, made where it is new, joined where two turn out to be
+    /// one. What the description leaves out stays as it is.
+    func noteBond(_ description: DeviceDescription) throws -> Int64 {
+        guard let key = try find(description) else {
+            let key = try insert(description)
+            try noteAddress(of: description, device: key, at: nil)
+            return key
+        }
+        try db.execute(
+            sql: """
+                UPDATE device SET serial = coalesce(?1, serial), model = coalesce(?2, model), name = coalesce(?3, name),
+                    provider = CASE WHEN ?2 IS NULL THEN provider ELSE ?4 END
+                WHERE key = ?5
+                """,
+            arguments: [description.serial, description.model, description.name, description.provider, key])
+        try noteAddress(of: description, device: key, at: nil)
+        return key
+    }
+
+    private func noteAddress(of description: DeviceDescription, device: Int64, at seen: Instant?) throws {
+        guard let address = description.address else { return }
+        try db.execute(
+            sql: """
+                INSERT INTO device_address (address, address_kind, device, last_seen) VALUES (?, ?, ?, ?)
+                ON CONFLICT (address, address_kind) DO UPDATE SET last_seen = coalesce(excluded.last_seen, last_seen)
+                """,
+            arguments: [Int64(bitPattern: address.bits), address.kindCode, device, seen?.microseconds])
     }
 
     private func find(_ description: DeviceDescription) throws -> Int64? {
@@ -85,7 +107,10 @@ struct DeviceRegister {
         try db.execute(
             sql: """
                 UPDATE device SET is_paired = max(device.is_paired, y.is_paired),
-                    is_proven = max(device.is_proven, y.is_proven), user = coalesce(device.user, y.user)
+                    is_proven = max(device.is_proven, y.is_proven),
+                    paired_at = max(coalesce(device.paired_at, y.paired_at), coalesce(y.paired_at, device.paired_at)),
+                    proven_at = max(coalesce(device.proven_at, y.proven_at), coalesce(y.proven_at, device.proven_at)),
+                    user = coalesce(device.user, y.user)
                 FROM (SELECT * FROM device WHERE key = ?2) AS y WHERE device.key = ?1
                 """, arguments: [older, younger])
         try db.execute(sql: "DELETE FROM device WHERE key = ?", arguments: [younger])

@@ -51,15 +51,19 @@ public struct RefusedReading: Sendable, Hashable {
 
 extension ReadingStore {
     /// What waits, grouped as it is delivered; groups that hold nothing do not appear.
-    public func groupsWaiting() async throws -> [OutboxGroup] {
-        try await read { db in
+    ///
+    /// - Parameter range: only what waits with a timestamp in it, both ends included; nil: all.
+    public func groupsWaiting(in range: ClosedRange<Instant>? = nil) async throws -> [OutboxGroup] {
+        let seconds = Self.seconds(in: range)
+        return try await read { db in
             let holds = try HoldRules(db)
             return try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT user, resource, provider, count(*), min(timestamp) FROM outbox WHERE state = 0
+                    SELECT user, resource, provider, count(*), min(timestamp) FROM outbox
+                    WHERE state = 0 AND timestamp BETWEEN ? AND ?
                     GROUP BY user, resource, provider ORDER BY user, resource, provider
-                    """
+                    """, arguments: [seconds.first, seconds.last]
             ).map { row in
                 let (user, provider): (Int64, String) = (row[0], row[2])
                 return OutboxGroup(
@@ -72,12 +76,15 @@ extension ReadingStore {
 
     /// The oldest waiting items of one group, by timestamp.
     ///
-    /// - Parameter limit: 1 … 10,000.
+    /// - Parameters:
+    ///   - range: only those with a timestamp in it, both ends included; nil: all.
+    ///   - limit: 1 … 10,000.
     /// - Throws: ``StoreError/limitOutOfRange(_:)``, or an error of the database.
     public func outboxBatch(
-        user: UserKey, resource: ReadingKind, provider: String, limit: Int
+        user: UserKey, resource: ReadingKind, provider: String, in range: ClosedRange<Instant>? = nil, limit: Int
     ) async throws -> [OutboxItem] {
         guard ReadingQuery.limits.contains(limit) else { throw StoreError.limitOutOfRange(limit) }
+        let seconds = Self.seconds(in: range)
         return try await read { db in
             let select = try PreparedStatement(
                 db,
@@ -86,12 +93,15 @@ extension ReadingStore {
                 FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
                 LEFT JOIN reading_context AS c ON c.reading = r.key
                 WHERE o.state = 0 AND o.user = ?1 AND o.resource = ?2 AND o.provider = ?3
+                    AND o.timestamp BETWEEN ?5 AND ?6
                 ORDER BY o.timestamp LIMIT ?4
                 """)
             select.bind(1, user.rawValue)
             select.bind(2, resource.code)
             select.bind(3, provider)
             select.bind(4, Int64(limit))
+            select.bind(5, seconds.first)
+            select.bind(6, seconds.last)
             defer { select.reset() }
             let devices = DeviceCache(db)
             var items: [OutboxItem] = []
@@ -108,6 +118,13 @@ extension ReadingStore {
             }
             return items
         }
+    }
+
+    /// The whole seconds within a range: timestamps are whole seconds, its ends need not be.
+    private static func seconds(in range: ClosedRange<Instant>?) -> (first: Int64, last: Int64) {
+        guard let range else { return (.min, .max) }
+        let begin = range.lowerBound.seconds
+        return (range.lowerBound == range.lowerBound.flooredToSecond ? begin : begin + 1, range.upperBound.seconds)
     }
 
     /// Notes that the server has taken these: they wait no longer. A revision that came meanwhile still waits.

@@ -11,10 +11,15 @@ extension ReadingStore: FrameJournal {
         let decoded = frames.map { decoder.decode($0, model: contact.device.model) }
         let (outcomes, _) = try await write(.journal) { [self] db in
             // Taken out while it changes: a transaction that fails leaves nothing behind, and it is made again.
-            let known = contacts.withLock { $0.removeValue(forKey: contact.id) }
+            let state: ContactState
+            if let known = contacts.withLock({ $0.removeValue(forKey: contact.id) }) {
+                state = known
+            } else {
+                state = try ContactState(db, contact: contact.id)
+            }
+            // Handed on, not copied: a long contact's state is as large as what came in it.
             var journal = try Journal(
-                db, contact: try known ?? ContactState(db, contact: contact.id), epoch: contact.sequenceEpoch,
-                decoder: decoder)
+                db, contact: consume state, epoch: contact.sequenceEpoch, decoder: decoder)
             var outcomes: [FrameOutcome] = []
             outcomes.reserveCapacity(frames.count)
             for (frame, decoded) in zip(frames, decoded) { outcomes.append(try journal.add(frame, decoded)) }

@@ -11,6 +11,7 @@ enum Schema {
     static let migrator: DatabaseMigrator = {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1 frames, readings, outbox") { db in try db.execute(sql: first) }
+        migrator.registerMigration("2 when bonds were made") { db in try db.execute(sql: second) }
         return migrator
     }()
 
@@ -121,5 +122,10 @@ enum Schema {
         CREATE UNIQUE INDEX outbox_timestamp ON outbox (user, resource, provider, type, timestamp);
         CREATE INDEX outbox_waiting ON outbox (user, resource, provider, timestamp) WHERE state = 0;
         CREATE INDEX outbox_refused ON outbox (timestamp) WHERE state = 2;
+        """
+
+    private static let second = """
+        ALTER TABLE device ADD COLUMN paired_at INTEGER;
+        ALTER TABLE device ADD COLUMN proven_at INTEGER;
         """
 }

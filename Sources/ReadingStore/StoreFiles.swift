@@ -50,6 +50,13 @@ enum StoreFiles {
     }
 }
 
+extension ReadingStore {
+    /// The files of a directory's database that exist; none where it holds no store.
+    public static func databaseFiles(in directory: String) -> [String] {
+        ["", "-wal", "-shm"].map { directory + "/" + StoreFiles.databaseName + $0 }.filter { access($0, F_OK) == 0 }
+    }
+}
+
 /// Ownership of a store: an exclusive `flock` on a file that names the owner, released by the kernel at any death.
 final class StoreLock: Sendable {
     private let descriptor: Int32

@@ -30,7 +30,7 @@ public struct StoredDevice: Sendable, Hashable {
 }
 
 extension ReadingStore {
-    /// The devices known, in the order they were first seen.
+    /// The devices known, in the order they were first seen; not those whose first pairing came to nothing.
     public func devices() async throws -> [StoredDevice] {
         try await read { db in
             let cache = DeviceCache(db)
@@ -39,7 +39,8 @@ extension ReadingStore {
                 sql: """
                     SELECT d.key, d.is_paired, d.is_proven, d.last_seen, d.battery_percent, d.sequence_epoch,
                         (SELECT count(*) FROM reading WHERE device = d.key), u.client_user_id
-                    FROM device AS d LEFT JOIN user AS u ON u.key = d.user ORDER BY d.key
+                    FROM device AS d LEFT JOIN user AS u ON u.key = d.user
+                    WHERE d.last_seen IS NOT NULL OR d.paired_at IS NOT NULL ORDER BY d.key
                     """
             ).map { row in
                 let key: Int64 = row[0]
@@ -55,20 +56,7 @@ extension ReadingStore {
         }
     }
 
-    /// Notes whether a device is bonded, and whether the bond has proven itself.
-    ///
-    /// A device the store has not met is made known, so that pairing may come before the first contact.
-    public func setPairing(of device: DeviceDescription, isPaired: Bool, isProven: Bool) async throws {
-        let now = now()
-        try await write(.device) { db in
-            let key = try DeviceRegister(db: db).note(device, at: now, batteryPercent: nil)
-            try db.execute(
-                sql: "UPDATE device SET is_paired = ?, is_proven = ? WHERE key = ?",
-                arguments: [isPaired, isProven, key])
-        }
-    }
-
-    private static func addresses(_ db: Database, device: Int64) throws -> [DeviceAddress] {
+    static func addresses(_ db: Database, device: Int64) throws -> [DeviceAddress] {
         try Row.fetchAll(
             db,
             sql: "SELECT address, address_kind FROM device_address WHERE device = ? ORDER BY last_seen DESC, address",

@@ -24,11 +24,11 @@ struct Prepared: Sendable {
 }
 
 extension OutboxWorker {
-    /// One pass over everything that waits.
-    func deliverAll() async -> SyncReport {
+    /// One pass over everything that waits, or over what of it lies in a range of time.
+    func deliverAll(in range: ClosedRange<Instant>?) async -> SyncReport {
         var report = SyncReport()
         do {
-            let groups = try await store.groupsWaiting()
+            let groups = try await store.groupsWaiting(in: range)
             for kind in ReadingKind.allCases where !groups.contains(where: { $0.resource == kind }) {
                 hub.emit(.nothingToSync(kind))
             }
@@ -43,7 +43,7 @@ extension OutboxWorker {
                         in: &report)
                     continue
                 }
-                guard try await deliver(group, of: user, into: &report) else { break }
+                guard try await deliver(group, in: range, of: user, into: &report) else { break }
             }
         } catch {
             report.failure = report.failure ?? SyncFailure(error)
@@ -56,7 +56,7 @@ extension OutboxWorker {
     ///
     /// - Returns: whether the next group may be tried: not where the server cannot be reached or refuses the key.
     private func deliver(
-        _ group: OutboxGroup, of user: StoreUser, into report: inout SyncReport
+        _ group: OutboxGroup, in range: ClosedRange<Instant>?, of user: StoreUser, into report: inout SyncReport
     ) async throws -> Bool {
         let target = SyncTarget(user: group.user, resource: group.resource, provider: group.provider)
         if let hold = group.held, !hold.isTheSources {
@@ -70,7 +70,7 @@ extension OutboxWorker {
             report.refused += tally.refused
         }
         do {
-            try await deliver(target, of: user, into: &tally)
+            try await deliver(target, in: range, of: user, into: &tally)
             hub.emit(.successSyncing(target, delivered: tally.delivered))
             return true
         } catch let held as HeldBack {
@@ -93,7 +93,9 @@ extension OutboxWorker {
         hub.emit(.held(target, held.hold, count: count, reason: held.reason))
     }
 
-    private func deliver(_ target: SyncTarget, of user: StoreUser, into tally: inout Tally) async throws {
+    private func deliver(
+        _ target: SyncTarget, in range: ClosedRange<Instant>?, of user: StoreUser, into tally: inout Tally
+    ) async throws {
         while true {
             try Task.checkCancellation()
             // Before each delivery: what was revoked or paused meanwhile stops the next batch.
@@ -101,7 +103,7 @@ extension OutboxWorker {
             if let hold = decision.hold { throw HeldBack(hold: hold, reason: decision.reason) }
             let limit = batchLimits[target.resource] ?? options.batchLimit
             let items = try await store.outboxBatch(
-                user: target.user, resource: target.resource, provider: target.provider, limit: limit)
+                user: target.user, resource: target.resource, provider: target.provider, in: range, limit: limit)
             guard !items.isEmpty else { return }
             hub.emit(.readings(items.map(\.reading.id), .sourceChecked))
             let prepared = try await prepare(items, target, into: &tally)

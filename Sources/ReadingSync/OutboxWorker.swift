@@ -55,7 +55,8 @@ public actor OutboxWorker: Service {
     /// Batches that were too large teach what fits, until the process ends.
     var batchLimits: [ReadingKind: Int] = [:]
     private var state = SyncStatus()
-    private var present: Task<SyncReport, Never>?
+    /// Waits for what is being done alone now.
+    private var present: (@Sendable () async -> Void)?
 
     /// Makes a worker; nothing is sent before ``run()`` or ``syncOnce()``.
     public init(
@@ -84,15 +85,22 @@ public actor OutboxWorker: Service {
     /// Makes one pass now, whatever is being waited for, and says what it came to.
     ///
     /// Ends early where the task is cancelled; what was posted by then is acknowledged.
-    public func syncOnce() async -> SyncReport {
-        let report = await pass()
+    ///
+    /// - Parameter range: delivers only what waits with a timestamp in it, both ends included; nil: all.
+    public func syncOnce(in range: ClosedRange<Instant>? = nil) async -> SyncReport {
+        let report = await pass(range)
         if report.failure == nil { signal.signal(.firm) }
         return report
     }
 
+    /// Whether ``run()`` is under way: passes are made by themselves, unless that is switched off.
+    public private(set) var isRunning = false
+
     /// Delivers until a graceful shutdown or the task's cancellation.
     public func run() async throws {
+        isRunning = true
         await cancelWhenGracefulShutdown { await self.loop() }
+        isRunning = false
         hub.finish()
     }
 
@@ -128,23 +136,36 @@ public actor OutboxWorker: Service {
 
     private var waitAfterFailure: Duration = .zero
 
+    /// Does work while nothing is delivered: it waits for the pass that is being made, and the next waits for it.
+    public func withoutDelivery<Value: Sendable>(
+        _ work: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        try await alone { () async -> Result<Value, any Error> in
+            do { return .success(try await work()) } catch { return .failure(error) }
+        }.get()
+    }
+
     /// One pass at a time: a second caller waits for the first and then makes its own.
-    private func pass() async -> SyncReport {
-        while let present { _ = await present.value }
+    private func pass(_ range: ClosedRange<Instant>? = nil) async -> SyncReport {
+        let report = await alone { await self.deliverAll(in: range) }
+        conclude(report)
+        return report
+    }
+
+    private func alone<Value: Sendable>(_ work: @escaping @Sendable () async -> Value) async -> Value {
+        while let present { await present() }
         let task = Task {
-            let report = await self.deliverAll()
+            let value = await work()
             // Before the task's value can be had: whoever waits for it looks here next.
             self.present = nil
-            return report
+            return value
         }
-        present = task
-        let report = await withTaskCancellationHandler {
+        present = { _ = await task.value }
+        return await withTaskCancellationHandler {
             await task.value
         } onCancel: {
             task.cancel()
         }
-        conclude(report)
-        return report
     }
 
     private func conclude(_ report: SyncReport) {

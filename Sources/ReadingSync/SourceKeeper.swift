@@ -120,10 +120,33 @@ public actor SourceKeeper {
         source.status = .absent
         source.checkedAt = clock.now()
         try await store.setSource(source, user: user.key)
+        _ = try await confirm(provider, for: user)
+    }
+
+    /// A page at the server on which the person connects a provider themselves.
+    ///
+    /// - Parameter redirectURL: where the browser is sent in the end; nil: nowhere.
+    public func link(_ provider: String, for user: StoreUser, redirectURL: String?) async throws -> VitalLink {
+        let userID = try await serverUserID(of: user)
+        do {
+            return try await api.createLink(to: provider, for: userID, redirectURL: redirectURL)
+        } catch let error as VitalError where error.kind == .notFound {
+            // The server has lost the user, or is another server.
+            return try await api.createLink(to: provider, for: try await createUser(user), redirectURL: redirectURL)
+        }
+    }
+
+    /// Asks the server anew, because the owner says that they have connected a source; that ends a revocation here.
+    ///
+    /// - Returns: the source as it is now; nil where the server does not list it: then nothing has changed.
+    public func confirm(_ provider: String, for user: StoreUser) async throws -> ConnectedSource? {
         try await list(user)
-        guard let listed = known[user.key]?.listed[provider] else { return }
+        guard let listed = known[user.key]?.listed[provider] else { return nil }
+        var source = try await stored(provider, user)
+        source.status = .absent
         let decision = try await note(listed, source, user)
         known[user.key]?.decisions[provider] = decision
+        return try await stored(provider, user)
     }
 
     /// Disconnects a source because its owner says so: nothing is posted from this moment on, and the readings stay.

@@ -62,6 +62,7 @@ public final class DirectoryRequestRecorder: RequestRecorder {
         switch steps.first {
         case "user" where steps.count == 1: return "create_user"
         case "link" where steps.dropFirst().first == "provider": return "create_source"
+        case "link" where steps.dropFirst().first == "token": return "create_link_token"
         case "timeseries": return "timeseries_" + (steps.last ?? "")
         default: return steps.joined(separator: "_")
         }

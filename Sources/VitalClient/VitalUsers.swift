@@ -59,6 +59,21 @@ extension VitalAPI {
         ).user(isNew: false)
     }
 
+    /// Removes a user with everything the server holds of them (`DELETE /v2/user/{user_id}`).
+    ///
+    /// - Returns: whether there was one; false for 404.
+    @discardableResult
+    public func deleteUser(_ userID: String) async throws -> Bool {
+        do {
+            try await call(
+                VitalRequest(
+                    method: .DELETE, path: [.fixed("v2"), .fixed("user"), .value(userID, name: "user_id")]))
+            return true
+        } catch let error as VitalError where error.kind == .notFound {
+            return false
+        }
+    }
+
     /// Creates a user; a duplicate's 400 names the user that exists. Nil where it is a duplicate without a name.
     private func call(_ request: VitalRequest, adopting clientUserID: String) async throws -> VitalUser? {
         let answer = try await send(request)

@@ -16,8 +16,9 @@ struct APIKeyMiddleware: RouterMiddleware {
     func handle(
         _ request: Request, context: SandboxContext, next: (Request, SandboxContext) async throws -> Response
     ) async throws -> Response {
-        // The root says only what this is, so that a person or a supervisor can see that it is up.
-        if request.uri.path == "/" { return try await next(request, context) }
+        // The root says only what this is, so that a person or a supervisor can see that it is up; a link's page is
+        // opened by a person, whose key is the token.
+        if request.uri.path == "/" || request.uri.path == LinkRoutes.path { return try await next(request, context) }
         guard let key = HTTPFieldName.apiKey.flatMap({ request.headers[$0] }), accepts(key) else {
             throw APIError.refused(.unauthorized, "UNAUTHORIZED", "A valid x-vital-api-key header is required.")
         }

@@ -39,7 +39,7 @@ struct InspectionRoutes: Sendable {
         }
         router.post("/sandbox/users/:user_id/sources/:provider/status") { request, context in
             let user = try context.uuid("user_id")
-            let slug = try context.choice("provider", among: Vocabulary.providerSlugs)
+            let slug = try context.choice("provider", among: Vocabulary.linkableSlugs)
             var reader = FieldReader()
             let body = try await bodies.read(request, schema: "sandbox_status").json
             let status = reader.choice(

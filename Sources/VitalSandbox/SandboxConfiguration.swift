@@ -22,6 +22,8 @@ public struct SandboxConfiguration: Sendable {
     public var maximumItems: Int
     /// Samples on a page of grouped reading. Default 1000.
     public var pageSize: Int
+    /// How many seconds a link token can be used. Default 3600, as the API's documentation says.
+    public var linkLifetime: Int64
     /// A folder into which every request body is written as `<schema-name>-<number>.json`, for a checker that is
     /// neither client nor sandbox; nil writes none.
     public var recordBodies: String?
@@ -40,6 +42,7 @@ public struct SandboxConfiguration: Sendable {
         self.maximumInflatedOctets = 16 << 20
         self.maximumItems = 10_000
         self.pageSize = 1000
+        self.linkLifetime = 3600
         self.recordBodies = nil
         self.faults = nil
     }

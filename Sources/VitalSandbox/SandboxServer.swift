@@ -7,12 +7,12 @@ import ServiceLifecycle
 
 /// A Vital-compatible server on loopback with real persistence, to develop, demonstrate and test against.
 ///
-/// It answers users, connected sources and the time series glucose and blood_pressure as the Vital API does, validation
+/// It answers users, connected sources, links and the time series glucose and blood_pressure as the Vital API does, validation
 /// errors included, keeps what it acknowledged (a 200 follows the durable commit), replaces a sample of the same
 /// (user, resource, provider, type, time), and refuses a post whose provider is no connected source of the user.
 /// The inspection endpoints under `/sandbox` show what it holds: `users`, `samples` and `posts` with
 /// `after` and `limit`, and `POST /sandbox/users/{user_id}/sources/{slug}/status` sets a source paused, error or
-/// connected. Every answer is JSON.
+/// connected. Every answer is JSON, except the page that a link's `link_web_url` opens.
 ///
 /// ```swift
 /// let sandbox = try SandboxServer(configuration: .init(storage: .directory("/tmp/sandbox")), logger: logger)
@@ -102,8 +102,12 @@ public final class SandboxServer: Service {
         TimeseriesRoutes(
             store: store, bodies: bodies, maximumItems: configuration.maximumItems, pageSize: configuration.pageSize
         ).add(to: router)
-        InspectionRoutes(store: store, bodies: bodies).add(to: router)
         let listening = listening
+        LinkRoutes(
+            store: store, bodies: bodies, lifetime: configuration.linkLifetime,
+            address: { try await listening.value() }
+        ).add(to: router)
+        InspectionRoutes(store: store, bodies: bodies).add(to: router)
         return Application(
             router: router,
             server: .http1(configuration: .init(idleTimeout: .seconds(60))),

@@ -59,8 +59,18 @@ struct SandboxStore: Sendable {
                 sql: "INSERT INTO setting (name, value) VALUES ('team_id', ?)",
                 arguments: [UUID().uuidString.lowercased()])
         }
+        migrator.registerMigration("2: links") { database in try database.execute(sql: links) }
         return migrator
     }
+
+    private static let links = """
+        CREATE TABLE link (
+            token TEXT PRIMARY KEY NOT NULL, user_id TEXT NOT NULL REFERENCES person ON DELETE CASCADE,
+            provider TEXT, redirect_url TEXT, offered TEXT, redirects_on_close INTEGER NOT NULL,
+            expires_at INTEGER NOT NULL, consumed INTEGER NOT NULL DEFAULT 0
+        ) STRICT;
+        CREATE INDEX link_of_user ON link (user_id);
+        """
 
     private static let schema = """
         CREATE TABLE setting (name TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL) STRICT;

@@ -30,7 +30,7 @@ struct UserRoutes: Sendable {
         }
         router.delete("/v2/user/:user_id/:provider") { _, context in
             let id = try context.uuid("user_id")
-            let slug = try context.choice("provider", among: Vocabulary.providerSlugs)
+            let slug = try context.choice("provider", among: Vocabulary.linkableSlugs)
             try await store.disconnect(slug, user: id)
             return Response(json: ["success": true])
         }

@@ -8,6 +8,15 @@ enum Vocabulary {
     ]
     static let providerSlugs = manualProviders.map(\.slug)
 
+    /// Providers that a person connects on the link's page by signing in there; some of the API's many.
+    static let consentProviders: [(slug: String, name: String)] = [
+        ("abbott_libreview", "Abbott LibreView"), ("dexcom_v3", "Dexcom"), ("fitbit", "Fitbit"),
+        ("freestyle_libre", "FreeStyle Libre (practice)"), ("garmin", "Garmin"), ("omron", "OMRON connect"),
+        ("oura", "Oura"), ("polar", "Polar"), ("whoop", "WHOOP"), ("withings", "Withings"),
+    ]
+    /// Every provider that can be a connected source here.
+    static let linkableSlugs = providerSlugs + consentProviders.map(\.slug)
+
     static let sourceTypes = [
         "unknown", "phone", "watch", "app", "ring", "chest_strap", "multiple_sources", "automatic", "manual_scan",
         "cuff", "fingerprick", "scale", "insulin_pump", "lab", "exercise_machine", "earphone",
@@ -22,7 +31,9 @@ enum Vocabulary {
         "water", "caffeine", "mindfulness_minutes", "vo2_max",
     ]
 
-    static func name(of slug: String) -> String { manualProviders.first { $0.slug == slug }?.name ?? slug }
+    static func name(of slug: String) -> String {
+        (manualProviders + consentProviders).first { $0.slug == slug }?.name ?? slug
+    }
 }
 
 /// A time series the sandbox takes.

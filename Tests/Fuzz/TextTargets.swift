@@ -10,16 +10,17 @@ import VitalSandbox
 extension FuzzTarget {
     /// Texts of command lines, settings and answers: the first octet picks the parser.
     static let text = FuzzTarget(
-        "text", longest: 96,
+        "text", longest: 128,
         words: [
             "2026-11-20", "T13:30:00", "+01:00", "Z", "Europe/Berlin", "C0:00:00:00:18:08", "0x", "127.0.0.1:",
-            "https://", "status=", "retry-after=", "2a18",
+            "https://", "status=", "retry-after=", "2a18", "state=", "&error=",
         ],
         seeds: { _ in
             let texts = [
                 "2026-11-20T13:30:00.25+01:00", "2026-11-20 13:30:00", "C0:00:00:00:18:08",
                 "0000180d-0000-1000-8000-00805f9b34fb", "-12.50", "13 05:00 0xea07", "2026-11-20", "[::1]:8480",
                 "status=503,rate=0.3,drop=after,slow=2", "Europe/Berlin", "https://api.example.org/v2/", "health:80",
+                "state=error&error_type=user_cancelled&error=a+b%0A&provider=oura&isMobile=1", "state=success",
                 PageCursor(seconds: 1_763_640_000, id: ReadingID(high: 1, low: 2)).text,
             ]
             return texts.inputs.flatMap { text in TextParsers.all.indices.map { [UInt8($0)] + text } }
@@ -171,6 +172,15 @@ private enum TextParsers {
         { text in
             // The zone database's own folder is no outside input: names with steps are enough here.
             if text.utf8.count < 40 { _ = ZoneRules.named(text) }
+        },
+        { text in
+            do {
+                let redirect = try LinkRedirect(query: text)
+                let shown = "\(redirect)"
+                expect(!shown.unicodeScalars.contains { $0.value < 32 }, "a control character is shown")
+            } catch {
+                _ = "\(error)"
+            }
         },
         { text in do { _ = try VitalServer(baseURL: text) } catch { _ = "\(error)" } },
         { text in

@@ -6,7 +6,8 @@ import Testing
     @Test(
         "a wrong command line is 64",
         arguments: [
-            ["nonsense"], ["decode"], ["decode", "2a18"], ["decode", "2a18", "xyz"], ["decode", "ffff", "00"],
+            ["nonsense"], ["capture"], ["decode"], ["decode", "2a18"], ["decode", "2a18", "xyz"],
+            ["decode", "ffff", "00"],
             ["query", "--limit", "many"], ["replay"], ["replay", "x", "--address", "nonsense", "--count"],
             ["replay", "x", "--model", "nonsense", "--count"], ["sandbox", "--port", "70000"],
         ])

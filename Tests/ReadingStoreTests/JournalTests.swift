@@ -294,13 +294,68 @@ struct JournalTests {
             try await harness.contact(
                 [Build.glucose(UInt16(day), "2026-11-01T08:00:00")], at: readAt.description, clock: clock)
         }
-        try await harness.store.setPairing(of: Build.device(), isPaired: true, isProven: true)
+        try await harness.store.notePairing(of: Build.device(), as: .proven)
         let device = try #require(await harness.store.devices().first)
         #expect(device.isPaired && device.isProven)
         #expect(device.batteryPercent == 80)
         #expect(device.clock?.differenceSeconds == 309)
         #expect(abs((device.driftPartsPerMillion ?? 0) - 10.4) < 0.1)
         #expect(device.lastRecord?.sequence == 11)
+    }
+
+    @Test("a bond is remembered with its times, and by itself is no contact")
+    func pairing() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        try await store.notePairing(of: Build.device(), as: .unpaired)
+        #expect(try await store.pairings().map(\.state) == [.unpaired])
+        #expect(try await store.devices().isEmpty, "a first pairing that came to nothing leaves nothing to show")
+        try await store.notePairing(of: Build.device(), as: .paired)
+        var pairing = try #require(await store.pairings().first)
+        #expect(pairing.state == .paired && pairing.pairedAt != nil && pairing.provenAt == nil)
+        #expect(pairing.addresses == [Build.device().address])
+        try await store.notePairing(of: Build.device(), as: .proven)
+        pairing = try #require(await store.pairings().first)
+        #expect(pairing.state == .proven && pairing.provenAt != nil)
+        let device = try #require(await store.devices().first)
+        #expect(device.isPaired && device.isProven && device.lastSeen == nil)
+        try await store.notePairing(of: Build.device(), as: .unpaired)
+        pairing = try #require(await store.pairings().first)
+        #expect(pairing.state == .unpaired && pairing.pairedAt != nil && pairing.provenAt == nil)
+        #expect(try await store.devices().count == 1)
+    }
+
+    @Test("what is not known of a bonded device stays as it is remembered, and its readings stay")
+    func pairingKeepsHistory() async throws {
+        let harness = try await Harness()
+        try await harness.contact([Build.glucose(1, "2026-11-21T08:00:00"), Build.glucose(2, "2026-11-21T08:01:00")])
+        let before = try #require(await harness.store.devices().first)
+        let bare = DeviceDescription(address: Build.device().address)
+        for state in [PairingState.proven, .unpaired, .paired] {
+            try await harness.store.notePairing(of: bare, as: state)
+        }
+        let after = try #require(await harness.store.devices().first)
+        #expect(after.description == before.description && after.lastSeen == before.lastSeen)
+        #expect(after.readings == 2 && after.lastRecord == before.lastRecord && after.sequenceEpoch == 0)
+        #expect(try await harness.store.pairings().count == 1)
+    }
+
+    @Test("a device paired again under another address is joined by its serial number")
+    func pairingJoins() async throws {
+        let harness = try await Harness()
+        var device = Build.device()
+        device.serial = "0001"
+        try await harness.contact([Build.glucose(1, "2026-11-21T08:00:00")], device: device)
+        device.address = DeviceAddress("C0:00:00:00:99:99")
+        device.serial = nil
+        try await harness.store.notePairing(of: device, as: .paired)
+        #expect(try await harness.store.pairings().map(\.state) == [.unpaired, .paired])
+        device.serial = "0001"
+        try await harness.store.notePairing(of: device, as: .proven)
+        let pairing = try #require(await harness.store.pairings().first)
+        #expect(try await harness.store.pairings().count == 1)
+        #expect(pairing.state == .proven && pairing.addresses.count == 2)
+        #expect(try await harness.store.devices().map(\.readings) == [1])
     }
 
     @Test("frames an older decoder could not read are read again")

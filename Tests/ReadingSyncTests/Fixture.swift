@@ -213,6 +213,11 @@ final class VitalScript: Sendable {
                     #"{"name":"n","slug":"\#(slug)","logo":"","created_on":"\#(state.connectedOn)","status":"\#(status)"}"#
                 }
                 return .json(200, #"{"providers":[\#(list.joined(separator: ","))]}"#)
+            case ("POST", "link", "token"):
+                guard text.contains(#""user_id":"\#(state.userID)""#) else {
+                    return .json(404, #"{"detail":"User not found"}"#)
+                }
+                return .json(200, #"{"link_token":"lt_1","link_web_url":"https://link.example.org/?token=lt_1"}"#)
             case ("POST", "link", _):
                 if let answer = pop(&state.nextCreate) { return answer }
                 let slug = path.last ?? ""

@@ -173,4 +173,36 @@ struct SourceTests {
             #expect(script.now.created.isEmpty)
         }
     }
+
+    @Test(
+        "a link connected elsewhere is asked for at the server: it ends a revocation here, and only where it is listed")
+    func link() async throws {
+        let script = VitalScript()
+        try await with(script) { keeper, fixture in
+            try await expect(nil, keeper, fixture)
+            try await keeper.revoke("accuchek_ble", of: try await fixture.person)
+            let link = try await keeper.link(
+                "accuchek_ble", for: try await fixture.person, redirectURL: "http://127.0.0.1:1/x")
+            #expect(link.webURL == "https://link.example.org/?token=lt_1" && !"\(link)".contains("lt_1"))
+            #expect(try await keeper.confirm("accuchek_ble", for: try await fixture.person) == nil)
+            #expect(try await keeper.decide("accuchek_ble", for: try await fixture.person).hold == .sourceRevoked)
+            // The same moment as before: only the owner's word makes it another connection.
+            script.change { $0.sources["accuchek_ble"] = "connected" }
+            try await expect(.sourceRevoked, keeper, fixture)
+            let source = try await keeper.confirm("accuchek_ble", for: try await fixture.person)
+            #expect(source?.status == .connected)
+            #expect(try await keeper.decide("accuchek_ble", for: try await fixture.person).hold == nil)
+        }
+    }
+
+    @Test("a link for a user the server has lost is made for the one that takes their place")
+    func linkOfLostUser() async throws {
+        let script = VitalScript()
+        try await with(script) { keeper, fixture in
+            try await expect(nil, keeper, fixture)
+            script.change { $0.userID = "u-2" }
+            _ = try await keeper.link("oura", for: try await fixture.person, redirectURL: nil)
+            #expect(try await fixture.person.serverUserID == "u-2")
+        }
+    }
 }

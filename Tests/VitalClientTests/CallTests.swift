@@ -126,4 +126,52 @@ struct CallTests {
             #expect(error?.description.contains("secretword") == false)
         }
     }
+
+    @Test("a link is made with what brings the browser back; its token shows nowhere")
+    func link() async throws {
+        let answer =
+            #"{"link_token":"lt_secretword","link_web_url":"https://link.example.org/?token=lt_1","expires_at":"x"}"#
+        try await ScriptedServer.with({ _ in .json(200, answer) }) { server in
+            let log = LogBook()
+            let api = try client(of: server, log: log)
+            let link = try await api.createLink(to: "oura", for: "u-1", redirectURL: "http://127.0.0.1:5/a")
+            #expect(link.webURL == "https://link.example.org/?token=lt_1")
+            #expect(!"\(link)".contains("secretword") && !log.lines.joined().contains("lt_"))
+            let request = try #require(server.requests.first)
+            #expect(request.method == "POST" && request.path == "/v2/link/token")
+            let body =
+                #"{"user_id":"u-1","provider":"oura","redirect_url":"http://127.0.0.1:5/a","#
+                + #""on_error":"redirect","on_close":"redirect"}"#
+            #expect(String(decoding: request.body, as: UTF8.self) == body)
+            _ = try await api.createLink(to: nil, for: "u-1")
+            #expect(server.requests.last.map { String(decoding: $0.body, as: UTF8.self) } == #"{"user_id":"u-1"}"#)
+        }
+    }
+
+    @Test(
+        "what is no web address is no link",
+        arguments: ["javascript:alert(1)", "https://a b", "", "https://a\\u001b[2J", "file:///etc/passwd"])
+    func noLink(_ url: String) async throws {
+        try await ScriptedServer.with({ _ in .json(200, #"{"link_token":"t","link_web_url":"\#(url)"}"#) }) { server in
+            let error = await failure { _ = try await client(of: server).createLink(to: "oura", for: "u-1") }
+            #expect(error?.kind == .unexpectedAnswer && error?.route == "POST /v2/link/token")
+        }
+    }
+
+    @Test("deleting a user: one who is not there need not be deleted; any other answer is an error")
+    func deleteUser() async throws {
+        try await ScriptedServer.with({ request in
+            switch request.path {
+            case "/v2/user/u-1": .json(200, #"{"success":true}"#)
+            case "/v2/user/u-2": .json(404, #"{"detail":"User not found"}"#)
+            default: .json(500, "{}")
+            }
+        }) { server in
+            let api = try client(of: server)
+            #expect(try await api.deleteUser("u-1"))
+            #expect(try await !api.deleteUser("u-2"))
+            #expect(await failure { try await api.deleteUser("u-3") }?.kind == .serverError)
+            #expect(server.requests.allSatisfy { $0.method == "DELETE" })
+        }
+    }
 }

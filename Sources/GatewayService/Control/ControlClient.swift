@@ -5,6 +5,13 @@ import NIOHTTP1
 
 /// Asks a running gateway to do what a command wants.
 public struct ControlClient: Sendable {
+    /// Waits as long as it takes: nothing to tell is no fault of a stream's.
+    private static let client: HTTPClient = {
+        var configuration = HTTPClient.Configuration()
+        configuration.timeout = .init(connect: .seconds(10), read: nil)
+        return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    }()
+
     private let path: String
 
     /// A client of the socket at `path`, or nil where nobody listens there.
@@ -32,18 +39,20 @@ public struct ControlClient: Sendable {
         self.path = path
     }
 
-    /// Runs an operation in the gateway, printing through `output`.
+    /// Runs an operation in the gateway, printing and asking through `output`.
     ///
-    /// - Throws: ``Problem`` as the gateway met it.
+    /// Cancelling the task cancels the operation in the gateway.
+    ///
+    /// - Throws: ``Problem`` as the gateway met it, what `output` throws, and `CancellationError`.
     public func run(_ request: OperationRequest, output: any OperationOutput) async throws {
         do {
             try await exchange(request, output)
-        } catch is HTTPParserError {
-            throw Self.gone
-        } catch is HTTPClientError {
-            throw Self.gone
-        } catch is IOError {
-            throw Self.gone
+        } catch {
+            try Task.checkCancellation()
+            switch error {
+            case is HTTPParserError, is HTTPClientError, is IOError, is ChannelError: throw Self.gone
+            default: throw error
+            }
         }
     }
 
@@ -51,18 +60,19 @@ public struct ControlClient: Sendable {
         "gateway_gone", .tryAgain, "the gateway stopped before it had answered", hint: "look at its log and try again")
 
     private func exchange(_ request: OperationRequest, _ output: any OperationOutput) async throws {
-        guard let url = Self.url(socket: path) else {
-            throw Problem("control_socket_unusable", .ourFault, "the socket's path \(path) makes no URL")
-        }
-        var message = HTTPClientRequest(url: url)
+        var message = HTTPClientRequest(url: try url("/v1/operations"))
         message.method = .POST
+        // The gateway reads on for the end of this connection, so that another operation needs another one.
+        message.headers.replaceOrAdd(name: "connection", value: "close")
         message.body = .bytes(ByteBuffer(bytes: try JSONEncoder().encode(request)))
-        let response = try await HTTPClient.shared.execute(message, deadline: .distantFuture)
+        let response = try await Self.client.execute(message, deadline: .distantFuture)
         guard response.status == .ok else {
             throw Problem(
                 "gateway_refused", .protocolBroken, "the gateway answered \(response.status)",
                 hint: "is it another version? restart it")
         }
+        var questions: [String: Task<Void, any Error>] = [:]
+        defer { for question in questions.values { question.cancel() } }
         var line: [UInt8] = []
         for try await buffer in response.body {
             for octet in buffer.readableBytesView {
@@ -73,8 +83,12 @@ public struct ControlClient: Sendable {
                 switch try JSONDecoder().decode(ControlMessage.self, from: Data(line)) {
                 case .data(let text): try await output.data(text)
                 case .note(let text): try await output.note(text)
-                case .problem(let code, let message, let hint, let status):
-                    throw Problem(code, .init(rawValue: status) ?? .ourFault, message, hint: hint)
+                case .progress(let progress): try await output.progress(progress)
+                case .warning(let problem): try await output.warn(problem)
+                case .question(let id, let question):
+                    questions[id] = Task { try await answer(question, id, output) }
+                case .withdrawn(let id): questions.removeValue(forKey: id)?.cancel()
+                case .problem(let problem): throw problem
                 case .done: return
                 }
                 line = []
@@ -83,7 +97,25 @@ public struct ControlClient: Sendable {
         throw Self.gone
     }
 
-    private static func url(socket path: String) -> String? {
-        path.addingPercentEncoding(withAllowedCharacters: .alphanumerics).map { "http+unix://\($0)/v1/operations" }
+    /// Asks the person and brings back what they said.
+    private func answer(_ question: Question, _ id: String, _ output: any OperationOutput) async throws {
+        let answer: ControlAnswer
+        do {
+            answer = .answer(try await output.ask(question))
+        } catch {
+            try Task.checkCancellation()
+            answer = .problem(Problem(describing: error) ?? .unexpected(error))
+        }
+        var message = HTTPClientRequest(url: try url("/v1/answers/\(id)"))
+        message.method = .POST
+        message.body = .bytes(ByteBuffer(bytes: try JSONEncoder().encode(answer)))
+        _ = try await Self.client.execute(message, timeout: .seconds(10))
+    }
+
+    private func url(_ route: String) throws -> String {
+        guard let host = path.addingPercentEncoding(withAllowedCharacters: .alphanumerics) else {
+            throw Problem("control_socket_unusable", .ourFault, "the socket's path \(path) makes no URL")
+        }
+        return "http+unix://\(host)\(route)"
     }
 }

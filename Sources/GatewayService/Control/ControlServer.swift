@@ -2,31 +2,34 @@ import Foundation
 import Hummingbird
 import Logging
 import NIOCore
+import ServiceLifecycle
 
-/// The control socket of a running gateway: commands reach the store that `run` owns through it.
+/// The control socket of a running gateway: commands reach the store and the radio that `run` owns through it.
 ///
-/// HTTP over a Unix socket in the state directory; who may open the socket may do what the owner may.
+/// HTTP over a Unix socket in the state directory; who may open the socket may do what the owner may. An operation is
+/// posted to `/v1/operations` and answered by a line for each ``ControlMessage``. It is cancelled when its client goes
+/// away. What it asks is answered at `/v1/answers/ID`.
 enum ControlServer {
     static func application(path: String, gateway: Gateway, logger: Logger) -> some ApplicationProtocol {
         // Only the lock's owner gets here, so a socket file that exists belongs to a process that has died.
         unlink(path)
+        let questions = PendingQuestions()
         let router = Router()
-        router.post("/v1/operations") { request, context -> Response in
-            let body = try await request.body.collect(upTo: 64 * 1024)
-            let operation = try JSONDecoder().decode(OperationRequest.self, from: Data(buffer: body))
-            return Response(
+        router.post("/v1/operations") { request, _ in
+            Response(
                 status: .ok, headers: [.contentType: "application/x-ndjson"],
                 body: ResponseBody { writer in
-                    let output = SocketOutput()
-                    try await withThrowingTaskGroup(of: Void.self) { group in
-                        group.addTask {
-                            await output.finish(with: Result { try await gateway.run(operation, output: output) })
-                        }
-                        for await line in output.lines { try await writer.write(ByteBuffer(bytes: line)) }
-                        group.cancelAll()
-                    }
+                    try await run(request, gateway, questions, &writer)
                     try await writer.finish(nil)
                 })
+        }
+        router.post("/v1/answers/{id}") { request, context -> Response in
+            let body = try await request.body.collect(upTo: 64 * 1024)
+            guard let answer = try? JSONDecoder().decode(ControlAnswer.self, from: Data(buffer: body)) else {
+                return Response(status: .badRequest)
+            }
+            let isWanted = questions.answer(answer, to: try context.parameters.require("id"))
+            return Response(status: isWanted ? .noContent : .gone)
         }
         return Application(
             router: router,
@@ -34,40 +37,74 @@ enum ControlServer {
             onServerRunning: { _ in chmod(path, 0o600) },
             logger: logger)
     }
-}
 
-extension Result where Failure == any Error {
-    /// The outcome of asynchronous work.
-    init(_ work: () async throws -> Success) async {
-        do { self = .success(try await work()) } catch { self = .failure(error) }
+    /// Runs an operation and writes what it says; ends when it has ended, which is soon where its client has gone.
+    private static func run(
+        _ request: Request, _ gateway: Gateway, _ questions: PendingQuestions, _ writer: inout any ResponseBodyWriter
+    ) async throws {
+        let output = SocketOutput(questions)
+        try await request.body.consumeWithInboundCloseHandler { body in
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    let result = await Result {
+                        let octets = try await body.collect(upTo: 64 * 1024)
+                        let operation = try JSONDecoder().decode(OperationRequest.self, from: Data(buffer: octets))
+                        // A gateway that stops ends what it does for others as well.
+                        try await cancelWhenGracefulShutdown {
+                            try await gateway.run(operation, output: output)
+                        }
+                    }
+                    output.finish(with: result.mapError(Problem.init(telling:)))
+                }
+                for await line in output.lines {
+                    do { try await writer.write(ByteBuffer(bytes: line)) } catch { break }
+                }
+                group.cancelAll()
+            }
+        } onInboundClosed: {
+            output.abandon()
+        }
     }
 }
 
-/// Lines on their way to the client of the control socket.
+/// Lines on their way to the client of the control socket, and its answers on their way back.
 private struct SocketOutput: OperationOutput {
     let lines: AsyncStream<[UInt8]>
     private let continuation: AsyncStream<[UInt8]>.Continuation
+    private let questions: PendingQuestions
 
-    init() { (lines, continuation) = AsyncStream.makeStream() }
+    init(_ questions: PendingQuestions) {
+        (lines, continuation) = AsyncStream.makeStream()
+        self.questions = questions
+    }
 
-    func data(_ line: String) { send(.data(line)) }
-    func note(_ line: String) { send(.note(line)) }
+    func data(_ line: String) throws { try send(.data(line)) }
+    func note(_ line: String) throws { try send(.note(line)) }
+    func progress(_ progress: TransferProgress) throws { try send(.progress(progress)) }
+    func warn(_ problem: Problem) throws { try send(.warning(problem)) }
 
-    func finish(with result: Result<Void, any Error>) async {
+    func ask(_ question: Question) async throws -> Answer {
+        try await questions.ask { id in
+            try? send(.question(id: id, question))
+        } withdraw: { id in
+            try? send(.withdrawn(id: id))
+        }
+    }
+
+    func finish(with result: Result<Void, Problem>) {
         switch result {
-        case .success: send(.done)
-        case .failure(let error):
-            let problem = Problem(describing: error) ?? .unexpected(error)
-            send(
-                .problem(
-                    code: problem.code, message: problem.message, hint: problem.hint, status: problem.status.rawValue))
+        case .success: try? send(.done)
+        case .failure(let problem): try? send(.problem(problem))
         }
         continuation.finish()
     }
 
-    private func send(_ message: ControlMessage) {
-        guard var line = try? JSONEncoder().encode(message) else { return }
+    /// Nobody listens any more.
+    func abandon() { continuation.finish() }
+
+    private func send(_ message: ControlMessage) throws {
+        var line = try JSONEncoder().encode(message)
         line.append(UInt8(ascii: "\n"))
-        continuation.yield(Array(line))
+        if case .terminated = continuation.yield(Array(line)) { throw CancellationError() }
     }
 }

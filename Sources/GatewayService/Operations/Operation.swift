@@ -11,6 +11,10 @@ public enum Operation: Codable, Sendable, Hashable {
     case sync(SyncOperation)
     /// The store itself.
     case store(StoreOperation)
+    /// Devices near and known, over Bluetooth.
+    case device(DeviceOperation)
+    /// What stands in the way of anything.
+    case doctor
 }
 
 /// The arguments of `query`; instants are still text, because a date means the user's zone, which the store knows.
@@ -47,6 +51,8 @@ public enum UserOperation: Codable, Sendable, Hashable {
     case set(String)
     case show
     case clear
+    /// Removes the current user, at the server too unless `local`; where a name is given, only if it is theirs.
+    case remove(confirmed: String?, local: Bool)
 }
 
 /// The arguments of `source`.
@@ -54,11 +60,14 @@ public enum SourceOperation: Codable, Sendable, Hashable {
     case list
     case connect(String)
     case revoke(String)
+    /// Makes a page on which the person connects a provider, and waits that many seconds for its end; 0: not at all.
+    case link(String, wait: Int)
 }
 
 /// The arguments of `sync`.
 public enum SyncOperation: Codable, Sendable, Hashable {
-    case now
+    /// Delivers what waits, or what of it lies between two instants, both included: RFC 3339 or a date.
+    case now(from: String?, to: String?)
     case watch
     case status
     case enable
@@ -83,12 +92,4 @@ public struct OperationRequest: Codable, Sendable, Hashable {
         self.operation = operation
         self.json = json
     }
-}
-
-/// Where an operation's result goes: lines of data and lines of notes.
-public protocol OperationOutput: Sendable {
-    /// A line for standard output.
-    func data(_ line: String) async throws
-    /// A line for standard error.
-    func note(_ line: String) async throws
 }

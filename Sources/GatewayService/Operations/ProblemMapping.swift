@@ -19,8 +19,10 @@ extension Problem {
         case let error as CaptureError: self.init(error)
         case let error as HandleMapError:
             self.init("handle_map_invalid", .badData, error.description)
+        case let error as RadioError: self.init(error)
+        case let error as PairingFailure: self.init(error)
         case let error as TransferError:
-            self.init(error.code, .tryAgain, error.description, hint: "read the device again")
+            self.init(deviceCode: error.code, error.description, hint: "read the device again")
         case let error as GATTError:
             self.init("device_error", .tryAgain, error.description)
         case is CancellationError:

@@ -41,7 +41,7 @@ extension Gateway {
         }
     }
 
-    private static func kind(_ name: String) throws -> ReadingKind {
+    static func kind(_ name: String) throws -> ReadingKind {
         guard let kind = ReadingKind(rawValue: name) else {
             throw Problem(
                 "usage", .usage,

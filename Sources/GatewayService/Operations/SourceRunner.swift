@@ -7,7 +7,12 @@ extension Gateway {
         let user = try await store.currentUser()
         switch operation {
         case .list: break
-        case .connect(let provider): try await worker.sources.connect(provider, for: user)
+        case .connect(let provider):
+            let user = try await requireNamedUser()
+            try await worker.sources.connect(provider, for: user)
+        case .link(let provider, let wait):
+            try await link(provider, wait: wait, json: json, output)
+            return worker.wake()
         case .revoke(let provider): try await worker.sources.revoke(provider, of: user)
         }
         worker.wake()

@@ -10,16 +10,43 @@ extension Gateway {
             if operation == .enable { worker?.wake() }
             try await status(json: json, output)
         case .status: try await status(json: json, output)
-        case .now:
-            let report = try await requireWorker().syncOnce()
+        case .now(let from, let to):
+            let range = try await range(from: from, to: to)
+            let report = try await requireWorker().syncOnce(in: range)
             try await status(json: json, output)
             if let failure = report.failure { throw Problem(failure) }
-        case .watch:
-            for await event in try requireWorker().events() {
+        case .watch: try await watch(json: json, output)
+        }
+    }
+
+    /// Prints what delivery does until it ends. Where no service delivers, this process does meanwhile.
+    private func watch(json: Bool, _ output: any OperationOutput) async throws {
+        let worker = try requireWorker()
+        let events = worker.events()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            if await !worker.isRunning { group.addTask { try await worker.run() } }
+            for await event in events {
                 guard let line = json ? event.document?.text : event.line else { continue }
                 try await output.data(line)
             }
+            group.cancelAll()
         }
+    }
+
+    /// What `--from` and `--to` say; nil where neither is given.
+    private func range(from: String?, to: String?) async throws -> ClosedRange<Instant>? {
+        guard from != nil || to != nil else { return nil }
+        let user = try await store.currentUser()
+        guard let zone = ZoneRules.named(user.timeZone) else { throw StoreError.unknownTimeZone(user.timeZone) }
+        // Years that RFC 3339 can write stand for an end that is open.
+        let start =
+            try from.map { try InstantArgument.instant($0, "--from", end: .start, zone: zone) }
+            ?? Instant(seconds: -62_135_596_800)
+        let end =
+            try to.map { try InstantArgument.instant($0, "--to", end: .end, zone: zone) }
+            ?? Instant(seconds: 253_402_300_799)
+        guard start <= end else { throw Problem("usage", .usage, "--from \(start) is later than --to \(end)") }
+        return start...end
     }
 
     private func status(json: Bool, _ output: any OperationOutput) async throws {

@@ -4,6 +4,7 @@ import Hummingbird
 import Logging
 import NIOCore
 import ReadingStore
+import ServiceLifecycle
 
 /// The gateway's page on loopback: readings as they come. It only reads, and looks at the store alone.
 enum PageServer {
@@ -24,6 +25,9 @@ enum PageServer {
         }
         router.get("/api/v1/readings") { request, _ in
             try await readings(request, store)
+        }
+        router.get("/api/v1/devices") { _, _ in
+            content(Array(try await devices(store).text.utf8), "application/json")
         }
         router.get("/api/v1/events") { _, _ in
             events(store)
@@ -62,6 +66,18 @@ enum PageServer {
         }
     }
 
+    /// The devices as `devices --json` shows them, each with its latest contact.
+    private static func devices(_ store: ReadingStore) async throws -> JSONValue {
+        let user = try await store.currentUser().clientUserID
+        let contacts = try await store.latestContacts()
+        let devices = try await store.devices().map { device in
+            let known = KnownDevice(device, currentUser: user.isEmpty ? nil : user)
+            return JSONValue.object(
+                known.members + [.init("last_contact", contacts[device.description]?.document ?? .null)])
+        }
+        return .object(["devices": .array(devices)])
+    }
+
     /// Server-sent events: `readings` with the number of new ones whenever some were committed, and a comment every
     /// fifteen seconds, so that a page learns of a connection that broke.
     private static func events(_ store: ReadingStore) -> Response {
@@ -69,8 +85,8 @@ enum PageServer {
             status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
             body: ResponseBody { writer in
                 try await writer.write(ByteBuffer(string: ": connected\n\n"))
+                let (lines, continuation) = AsyncStream<String>.makeStream(bufferingPolicy: .bufferingNewest(16))
                 try await withThrowingTaskGroup(of: Void.self) { group in
-                    let (lines, continuation) = AsyncStream<String>.makeStream(bufferingPolicy: .bufferingNewest(16))
                     group.addTask {
                         for await batch in store.committedReadings() {
                             continuation.yield("event: readings\ndata: \(batch.count)\n\n")
@@ -83,7 +99,12 @@ enum PageServer {
                             continuation.yield(": still here\n\n")
                         }
                     }
-                    for await line in lines { try await writer.write(ByteBuffer(string: line)) }
+                    // A page that is open does not keep the gateway from stopping.
+                    try await withGracefulShutdownHandler {
+                        for await line in lines { try await writer.write(ByteBuffer(string: line)) }
+                    } onGracefulShutdown: {
+                        continuation.finish()
+                    }
                     group.cancelAll()
                 }
                 try await writer.finish(nil)

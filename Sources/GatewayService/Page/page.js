@@ -23,11 +23,32 @@ async function refresh() {
   none.hidden = page.readings.length > 0;
   state.textContent = page.more ? `The newest ${shown} readings; there are more.` : `${page.readings.length} readings.`;
 }
+const when = t => t ? new Date(t).toLocaleString(undefined, {dateStyle: "medium", timeStyle: "short"}) : "never";
+const clock = c => { const minutes = c ? Math.round(c.difference_seconds / 60) : 0; return !c ? "–" : Math.abs(c.difference_seconds) < 120 ? "right" : `${Math.abs(minutes)} min ${minutes > 0 ? "ahead" : "behind"}`; };
+const contact = c => !c ? "none yet" : `${when(c.began)}: ` + (!c.ended ? "goes on, or was cut" : c.error ? c.error.replaceAll("_", " ") : c.complete ? "all came" : "records are missing");
+async function refreshDevices() {
+  const answer = await fetch("/api/v1/devices");
+  if (!answer.ok) throw new Error(answer.status);
+  const devices = (await answer.json()).devices;
+  document.getElementById("devices").replaceChildren(...devices.map(d => {
+    const row = document.createElement("tr");
+    cell(row, [d.name, d.model, d.address].filter(Boolean).join(" "), "");
+    cell(row, d.paired ? (d.proven ? "paired" : "paired, not proven yet") : "not paired", d.paired ? "" : "quiet");
+    cell(row, d.battery_percent === null ? "–" : d.battery_percent + " %", "");
+    cell(row, clock(d.clock), "");
+    cell(row, contact(d.last_contact), d.last_contact?.error ? "" : "quiet");
+    return row;
+  }));
+  document.getElementById("device-table").hidden = devices.length === 0;
+}
 let pending = false;
-async function refreshSoon() { if (pending) return; pending = true; setTimeout(() => { pending = false; refresh().catch(lost); }, 150); }
+async function refreshSoon() { if (pending) return; pending = true; setTimeout(() => { pending = false; refreshAll(); }, 150); }
+function refreshAll() { refresh().then(refreshDevices).catch(lost); }
 function lost() { state.textContent = "The gateway does not answer; trying again …"; }
 const events = new EventSource("/api/v1/events");
 events.addEventListener("open", refreshSoon);
 events.addEventListener("readings", refreshSoon);
 events.addEventListener("error", lost);
-refresh().catch(lost);
+refreshAll();
+// A contact that brought nothing new is no event.
+setInterval(() => refreshDevices().catch(() => {}), 60000);

@@ -2,9 +2,9 @@ import HealthReadings
 
 /// Something that went wrong, as a person or a script is told it: a published code, one clear line, what to do next,
 /// and the exit status.
-public struct Problem: Error, Sendable, Hashable {
+public struct Problem: Error, Sendable, Hashable, Codable {
     /// Exit statuses, after sysexits.h.
-    public enum ExitStatus: Int32, Sendable, Hashable {
+    public enum ExitStatus: Int32, Sendable, Hashable, Codable {
         case usage = 64
         case badData = 65
         case noInput = 66

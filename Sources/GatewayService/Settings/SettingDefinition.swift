@@ -64,7 +64,7 @@ struct SettingDefinition: Sendable {
         .init("sync.mode", .choice(["automatic", "manual"]), "automatic"),
         .init("sync.backfill_days", .whole(0...36_500), "90", isHeeded: false),
         .init("sync.ignore", .list, isHeeded: false),
-        .init("bluetooth.adapter", .text, isHeeded: false),
+        .init("bluetooth.adapter", .text),
         .init("nfc.reader", .text, isHeeded: false),
         .init("libre.deliver", .choice(["estimate", "none"]), "estimate", isHeeded: false),
         .init("http.listen", .text, "127.0.0.1:8480"),

@@ -42,7 +42,9 @@ struct Run: AsyncParsableCommand {
         }
         services.append(
             GatewayRunner(
-                settings: settings, state: state, captures: captures, logger: logger, connection: connection
+                settings: settings, state: state, captures: captures,
+                // A capture is replayed in front of a person; elsewhere what is printed may end up in a log.
+                showsValues: !captures.isEmpty || Terminal.isInteractive, logger: logger, connection: connection
             ) { Self.tell($0, json: json) })
         let group = ServiceGroup(
             configuration: .init(
@@ -72,6 +74,7 @@ struct Run: AsyncParsableCommand {
         switch announcement {
         case .page(let address): Terminal.error("Page at \(address)  (stop with Ctrl-C)")
         case .notDelivering(let why): Terminal.error("Not delivering: \(why)")
+        case .bluetooth(let state): Terminal.error(state.line)
         case .way(let line): if !json { Terminal.data(line) }
         case .replayed(let report):
             for warning in report.warnings { Terminal.error("warning: \(warning)") }

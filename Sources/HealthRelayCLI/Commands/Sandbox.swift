@@ -12,10 +12,24 @@ struct Sandbox: AsyncParsableCommand {
     var port = 8481
     @Option(help: ArgumentHelp("Where it keeps its data; without it, it forgets them at the end.", valueName: "dir"))
     var data: String?
+    @Option(
+        help: ArgumentHelp(
+            "Faults to order, with commas between: status=503, drop, drop=after, slow=2; and for which requests: rate=0.3, after=5, times=2, seed=1, retry-after=10.",
+            valueName: "spec"),
+        transform: Self.faultPlan)
+    var fault: FaultPlan?
     @OptionGroup var global: GlobalOptions
 
     func validate() throws {
         guard (0...65535).contains(port) else { throw ValidationError("--port: expected 0 to 65535, found \(port)") }
+    }
+
+    private static func faultPlan(_ specification: String) throws -> FaultPlan {
+        do throws(FaultPlan.Failure) {
+            return try FaultPlan(specification)
+        } catch {
+            throw ValidationError(error.description)
+        }
     }
 
     func run() async throws {
@@ -24,8 +38,9 @@ struct Sandbox: AsyncParsableCommand {
         let logger = Logger(label: "healthrelay.sandbox")
         let storage: SandboxConfiguration.Storage = data.map { .directory($0) } ?? .inMemory
         do {
-            let server = try SandboxServer(
-                configuration: SandboxConfiguration(port: port, storage: storage), logger: logger)
+            var configuration = SandboxConfiguration(port: port, storage: storage)
+            configuration.faults = fault
+            let server = try SandboxServer(configuration: configuration, logger: logger)
             let announcement = Task {
                 let address = try await server.address()
                 Terminal.error("sandbox at \(address.baseURL), key \(SandboxConfiguration.fixedKey)")

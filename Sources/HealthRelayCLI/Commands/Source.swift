@@ -4,7 +4,7 @@ import GatewayService
 struct Source: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "source", abstract: "The user's connected sources at the server.",
-        subcommands: [List.self, Connect.self, Revoke.self])
+        subcommands: [List.self, Connect.self, Revoke.self, Link.self])
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Sources, their status, and what waits for them.")
@@ -26,5 +26,31 @@ struct Source: AsyncParsableCommand {
         @Argument(help: "The provider's slug.") var provider: String
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.source(.revoke(provider)), global) }
+    }
+
+    struct Link: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Connect a provider that wants the person's consent, on a page of the server's.",
+            discussion: """
+                Prints the page's address and waits until the person has connected the provider there, or refused.
+
+                The page sends the browser back to this machine, so the browser must run here. From another machine, \
+                forward the port that is named: ssh -L PORT:127.0.0.1:PORT THIS-MACHINE. With --wait 0 the address is \
+                printed and nobody waits: the browser may then be anywhere, and `source list` shows what came of it.
+                """)
+        @Argument(help: "The provider's slug: oura, dexcom_v3, …") var provider: String
+        @Option(help: ArgumentHelp("How many seconds to wait for the person, 0 to 86400.", valueName: "s"))
+        var wait = 300
+        @OptionGroup var global: GlobalOptions
+
+        func validate() throws {
+            guard (0...86_400).contains(wait) else {
+                throw ValidationError("--wait: expected 0 to 86400 seconds, found \(wait)")
+            }
+        }
+
+        func run() async throws {
+            try await OperationCommand.run(.source(.link(provider, wait: wait)), global)
+        }
     }
 }

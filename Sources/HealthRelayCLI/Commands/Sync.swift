@@ -7,10 +7,26 @@ struct Sync: AsyncParsableCommand {
         subcommands: [Now.self, Status.self, Enable.self, Disable.self], defaultSubcommand: Now.self)
 
     struct Now: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(commandName: "now", abstract: "Deliver what waits.")
+        static let configuration = CommandConfiguration(
+            commandName: "now", abstract: "Deliver what waits.",
+            discussion: "Instants are RFC 3339, or a date in the user's zone; both ends are included.")
         @Flag(help: "Print what happens to readings, until interrupted.") var watch = false
+        @Option(help: ArgumentHelp("Only what waits from this time on.", valueName: "instant"))
+        var from: String?
+        @Option(
+            help: ArgumentHelp(
+                "Only what waits up to this time; a date means the end of that day.", valueName: "instant"))
+        var to: String?
         @OptionGroup var global: GlobalOptions
-        func run() async throws { try await OperationCommand.run(.sync(watch ? .watch : .now), global) }
+
+        func validate() throws {
+            guard watch, from != nil || to != nil else { return }
+            throw ValidationError("--watch tells of everything: it cannot be used together with --from or --to")
+        }
+
+        func run() async throws {
+            try await OperationCommand.run(.sync(watch ? .watch : .now(from: from, to: to)), global)
+        }
     }
 
     struct Status: AsyncParsableCommand {

@@ -1,6 +1,7 @@
 """The collector: an application on top of the guest's bluetoothd, as the gateway is one. It writes nothing down;
 the capture beside it does."""
 import asyncio
+import os
 import time
 
 from dbus_fast import BusType, DBusError, Message, MessageType, Variant
@@ -49,13 +50,13 @@ class Collector:
         self.bus_address, self.passkey = bus_address, passkey
         self.values = asyncio.Queue()
 
-    async def open(self, timeout=120):
-        """Connects to the guest's bus and waits until the adapter is powered."""
+    async def open(self, timeout=120, agent=True):
+        """Connects to the guest's bus, waits until the adapter is powered, and answers for whoever pairs (`agent`)."""
         end = time.monotonic() + timeout
         while True:
             try:       # qemu accepts before the guest listens: short time-outs, and again
-                # The guest's bus sees its own root, whoever we are.
-                bus = MessageBus(bus_address=self.bus_address, bus_type=BusType.SYSTEM, auth=AuthExternal(0))
+                # The guest's bus sees a user with our number.
+                bus = MessageBus(bus_address=self.bus_address, bus_type=BusType.SYSTEM, auth=AuthExternal(os.getuid()))
                 self.bus = await asyncio.wait_for(bus.connect(), 1.5)
                 if await self.get(HCI0, ADAPTER, "Powered", timeout=2):
                     break
@@ -69,6 +70,8 @@ class Collector:
         await self.bus.call(Message(destination="org.freedesktop.DBus", path="/org/freedesktop/DBus",
                                     interface="org.freedesktop.DBus", member="AddMatch", signature="s",
                                     body=["type='signal',sender='org.bluez'"]))
+        if not agent:
+            return
         self.bus.export("/agent", Agent(self.passkey))
         await self.call("/org/bluez", "org.bluez.AgentManager1", "RegisterAgent", "os", ["/agent", "KeyboardDisplay"])
         await self.call("/org/bluez", "org.bluez.AgentManager1", "RequestDefaultAgent", "o", ["/agent"])

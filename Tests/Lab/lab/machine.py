@@ -1,5 +1,6 @@
 """The guest: a qemu machine whose hci0 is a unix socket to us and whose system bus is a TCP port."""
 import asyncio
+import hashlib
 import os
 import pathlib
 import socket
@@ -8,6 +9,13 @@ import time
 
 CACHE = pathlib.Path(os.environ.get("HEALTHRELAY_LAB_CACHE") or
                      os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "healthrelay-lab"))
+LAB = pathlib.Path(__file__).resolve().parents[1]
+
+
+def guest_folder():
+    """Where build-guest puts the guest of these very scripts."""
+    made_from = b"".join((LAB / each).read_bytes() for each in ("build-guest", "guest-init"))
+    return CACHE / f"guest-{hashlib.sha256(made_from).hexdigest()[:16]}"
 
 
 def free_ports(count):
@@ -22,13 +30,14 @@ def free_ports(count):
 
 
 class Machine:
-    """One boot of the guest. `starts_at` (an aware datetime) is what its clock says at power-on."""
+    """One boot of the guest. `starts_at` (an aware datetime) is what its clock says at power-on; `shares` are folders of
+    the host that it may mount, read-only, by the tag that is their key."""
 
-    def __init__(self, starts_at=None):
-        self.starts_at = starts_at
+    def __init__(self, starts_at=None, shares=None):
+        self.starts_at, self.shares = starts_at, shares or {}
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="healthrelay-lab."))
         self.hci_path = self.folder / "hci"
-        self.bus_port, self.capture_port = free_ports(2)
+        self.bus_port, self.capture_port, self.shell_port = free_ports(3)
         self.process = None
 
     @property
@@ -36,11 +45,14 @@ class Machine:
         return f"tcp:host=127.0.0.1,port={self.bus_port}"
 
     async def start(self):
-        guest = CACHE / "guest"
+        guest = guest_folder()
         clock = self.starts_at.strftime("%Y-%m-%dT%H:%M:%S") if self.starts_at else "utc"      # qemu's word for now
-        forward = ",".join(f"hostfwd=tcp:127.0.0.1:{outside}-10.0.2.15:{inside}"
-                           for outside, inside in ((self.bus_port, 5555), (self.capture_port, 5556)))
+        forward = ",".join(f"hostfwd=tcp:127.0.0.1:{outside}-10.0.2.15:{inside}" for outside, inside in (
+            (self.bus_port, 5555), (self.capture_port, 5556), (self.shell_port, 5557)))
         accelerator = os.environ.get("HEALTHRELAY_LAB_ACCEL", "tcg,thread=multi")
+        shares = []
+        for tag, path in self.shares.items():
+            shares += ["-virtfs", f"local,path={path},mount_tag={tag},security_model=none,readonly=on,multidevs=remap"]
         self.process = await asyncio.create_subprocess_exec(
             "qemu-system-x86_64", "-accel", accelerator, "-M", "pc", "-cpu", "max", "-smp", "1", "-m", "256",
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-rtc", f"base={clock}",
@@ -48,9 +60,9 @@ class Machine:
             "-device", "virtio-serial-pci",
             "-chardev", f"socket,id=hci,path={self.hci_path},server=on,wait=off",
             "-device", "virtconsole,chardev=hci",
-            "-netdev", f"user,id=net,restrict=on,{forward}", "-device", "virtio-net-pci,netdev=net,romfile=",
+            "-netdev", f"user,id=net,restrict=on,{forward}", "-device", "virtio-net-pci,netdev=net,romfile=", *shares,
             "-kernel", str(guest / "vmlinuz"), "-initrd", str(guest / "initrd.gz"),
-            "-append", "console=ttyS0 panic=-1 quiet mitigations=off cryptomgr.notests",
+            "-append", f"console=ttyS0 panic=-1 quiet mitigations=off cryptomgr.notests lab.uid={os.getuid()}",
             stdin=asyncio.subprocess.DEVNULL, stdout=open(self.folder / "qemu.log", "w"), stderr=asyncio.subprocess.STDOUT)
         for _ in range(200):
             if self.hci_path.exists():
@@ -75,6 +87,22 @@ class Machine:
             if time.monotonic() > end:
                 raise TimeoutError("the guest does not hand out its capture")
             await asyncio.sleep(0.2)
+
+    async def shell(self, script, timeout=60):
+        """Runs a shell script in the guest: (status, output in bytes)."""
+        async def run():
+            reader, writer = await asyncio.open_connection("127.0.0.1", self.shell_port)
+            try:
+                octets = script.encode()
+                writer.write(b"%d\n%b" % (len(octets), octets))
+                return await reader.read(-1)
+            finally:
+                writer.close()
+        answer = await asyncio.wait_for(run(), timeout)
+        output, mark, status = answer.rpartition(b"\nlab: status ")
+        if not mark:
+            raise RuntimeError(f"the guest's shell broke off: {answer[-200:]!r}")
+        return int(status), output
 
     def console(self):
         return (self.folder / "console.log").read_text(errors="replace")

@@ -65,29 +65,36 @@ class Emulation:
 
     async def start(self):
         meter = self.meter
-        controller = Controller(meter.name, link=self.air.link, public_address=meter.address)
+        self.controller = Controller(meter.name, link=self.air.link, public_address=meter.address)
         configuration = DeviceConfiguration()
         configuration.name = meter.name
         configuration.address = hci.Address(meter.address, hci.Address.RANDOM_DEVICE_ADDRESS)
         configuration.irk = os.urandom(16)
         configuration.identity_address_type = hci.Address.RANDOM_DEVICE_ADDRESS
         configuration.le_privacy_enabled = meter.private
-        self.host = Host(controller, AsyncPipeSink(controller))
+        self.host = Host(self.controller, AsyncPipeSink(self.controller))
         self.device = MeterDevice(name=meter.name, config=configuration, host=self.host)
         self.device.gatt_server.max_mtu = meter.mtu
-        self.device.pairing_config_factory = lambda connection: PairingConfig(
-            identity_address_type=PairingConfig.AddressType.RANDOM, sc=True, mitm=meter.passkey, bonding=True,
-            delegate=Delegate(self))
+        self.device.pairing_config_factory = lambda connection: self.pairing()
         self.device.on("connection", self.on_connection)
         self.characteristics = {}
         for service in self.services():
             self.device.add_service(service)
         await self.device.power_on()
-        advertisement = AdvertisingData([
+        await self.advertise()
+
+    def pairing(self):
+        return PairingConfig(identity_address_type=PairingConfig.AddressType.RANDOM, sc=True, mitm=self.meter.passkey,
+                             bonding=True, delegate=Delegate(self))
+
+    def advertisement(self):
+        return bytes(AdvertisingData([
             (AdvertisingData.FLAGS, b"\x06"),
-            (AdvertisingData.COMPLETE_LIST_OF_16_BIT_SERVICE_CLASS_UUIDS, struct.pack("<H", meter.service)),
-            (AdvertisingData.COMPLETE_LOCAL_NAME, meter.name.encode())])
-        await self.device.start_advertising(advertising_data=bytes(advertisement), auto_restart=True,
+            (AdvertisingData.COMPLETE_LIST_OF_16_BIT_SERVICE_CLASS_UUIDS, struct.pack("<H", self.meter.service)),
+            (AdvertisingData.COMPLETE_LOCAL_NAME, self.meter.name.encode())]))
+
+    async def advertise(self, restarts=True):
+        await self.device.start_advertising(advertising_data=self.advertisement(), auto_restart=restarts,
                                             advertising_interval_min=100, advertising_interval_max=100)
 
     async def stop(self):

@@ -38,6 +38,18 @@ class KernelController(Controller):
                                              | hci.LeFeatureMask.LE_EXTENDED_ADVERTISING
                                              | hci.LeFeatureMask.LE_PERIODIC_ADVERTISING)
     tap = None
+    detached = False                   # an adapter that was pulled out: nothing reaches the kernel
+
+    def __init__(self, *arguments, **more):
+        super().__init__(*arguments, **more)
+        self.accept_list, self.reported = set(), set()
+        self.strength = {}             # address → dBm, where it is not the usual
+        self.octets_left = {}          # address → how many octets from there still arrive before that link is lost
+        self.connections_made = []     # (our monotonic time, handle, address)
+
+    def send_hci_packet(self, packet):
+        if not self.detached:
+            super().send_hci_packet(packet)
 
     def on_packet(self, packet):
         if self.tap:
@@ -51,6 +63,11 @@ class KernelController(Controller):
             return super().on_link_acl_data(sender_address, transport, data)
         for start in range(0, len(data), LINK_PAYLOAD):
             piece = data[start:start + LINK_PAYLOAD]
+            if str(sender_address) in self.octets_left:
+                self.octets_left[str(sender_address)] -= len(piece)
+                if self.octets_left[str(sender_address)] < 0:
+                    del self.octets_left[str(sender_address)]
+                    return lose(self, connection)
             self.send_hci_packet(hci.HCI_AclDataPacket(connection.handle, 1 if start else 2, 0, len(piece), piece))
 
     def on_hci_le_create_connection_cancel_command(self, command):
@@ -64,6 +81,66 @@ class KernelController(Controller):
             peer_address_type=pending.peer_address.address_type, peer_address=pending.peer_address,
             connection_interval=0, peripheral_latency=0, supervision_timeout=0, central_clock_accuracy=0))
         return hci.HCI_StatusReturnParameters(hci.HCI_ErrorCode.SUCCESS)
+
+    def create_le_connection(self, peer_address):
+        super().create_le_connection(peer_address)
+        if connection := self.le_connections.get(peer_address):
+            self.connections_made.append((time.monotonic(), connection.handle, str(peer_address)))
+
+    # ---- what bumble accepts and does not do
+
+    def on_hci_reset_command(self, command):
+        """bumble forgets nothing; of a real adapter the others lose the link, and hear nothing of it."""
+        for connection in list(self.le_connections.values()):
+            lose(self, connection, told=False)
+        self.pending_le_connection, self.le_scan_enable = None, False
+        self.accept_list.clear()
+        return super().on_hci_reset_command(command)
+
+    def on_hci_le_set_scan_enable_command(self, command):
+        self.reported.clear()
+        return super().on_hci_le_set_scan_enable_command(command)
+
+    def on_hci_le_clear_filter_accept_list_command(self, command):
+        self.accept_list.clear()
+        return super().on_hci_le_clear_filter_accept_list_command(command)
+
+    def on_hci_le_add_device_to_filter_accept_list_command(self, command):
+        self.accept_list.add(bytes(command.address))
+        return super().on_hci_le_add_device_to_filter_accept_list_command(command)
+
+    def on_hci_le_remove_device_from_filter_accept_list_command(self, command):
+        self.accept_list.discard(bytes(command.address))
+        return super().on_hci_le_remove_device_from_filter_accept_list_command(command)
+
+    def on_advertising_pdu(self, pdu):
+        """bumble reports all it hears, again and again, and a scan response to a passive scan."""
+        address, kinds = pdu.advertiser_address, hci.HCI_LE_Advertising_Report_Event.EventType
+        is_wanted = not self.le_scanning_filter_policy & 1 or bytes(address) in self.accept_list
+        if self.le_scan_enable and is_wanted:
+            for kind in (kinds.ADV_IND, kinds.SCAN_RSP) if self.le_scan_type else (kinds.ADV_IND,):
+                seen = (bytes(address), kind, pdu.data)
+                if self.filter_duplicates and seen in self.reported:
+                    continue
+                self.reported.add(seen)
+                self.send_hci_packet(hci.HCI_LE_Advertising_Report_Event([hci.HCI_LE_Advertising_Report_Event.Report(
+                    event_type=kind, address_type=address.address_type, address=address, data=pdu.data,
+                    rssi=self.strength.get(str(address), -50))]))
+        if self.pending_le_connection and self.pending_le_connection.peer_address == address:
+            self.create_le_connection(address)
+
+
+def lose(controller, connection, told=True, reason=hci.HCI_ErrorCode.CONNECTION_TIMEOUT_ERROR):
+    """A link that is gone without a word, as out of reach: both ends notice by time-out, but ours not where it was reset."""
+    other = controller.link.find_le_controller(connection.peer_address)
+    theirs = other and other.le_connections.get(connection.self_address)
+    if theirs:
+        other.on_le_disconnected(theirs, reason)
+    if controller.le_connections.get(connection.peer_address) is connection:
+        if told:
+            controller.on_le_disconnected(connection, reason)
+        else:
+            del controller.le_connections[connection.peer_address]
 
 
 class MeterDevice(Device):
@@ -84,8 +161,9 @@ class TappedSink:
         self.sink, self.controller = sink, controller
 
     def on_packet(self, packet):
-        self.controller.tap("in", packet)
-        self.sink.on_packet(packet)
+        if not self.controller.detached:
+            self.controller.tap("in", packet)
+            self.sink.on_packet(packet)
 
 
 class Air:

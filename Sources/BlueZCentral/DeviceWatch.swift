@@ -1,0 +1,204 @@
+import GATTClient
+import HealthReadings
+import LibDBus
+import Logging
+import Synchronization
+
+/// Devices of one adapter as they appear, change and go: all of them, or those with certain addresses.
+///
+/// Of the latter the bus sends what belongs to their own objects and nothing of strangers but that they came and went.
+/// Used by one task.
+final class DeviceWatch {
+    /// What happened to a device.
+    struct Change: Sendable {
+        enum Kind: Sendable, Hashable {
+            /// It was there, or has come. The daemon has heard it where there is an RSSI.
+            case present
+            /// The daemon heard it.
+            case heard
+            /// Something else it says.
+            case changed
+            /// The daemon has forgotten it.
+            case gone
+        }
+
+        var kind: Kind
+        /// As it is after the change; for one that is gone, as it was.
+        var device: DeviceObject
+        var at: Instant
+    }
+
+    private enum Signal: Sendable {
+        case added(String, [String: DBusValue], Instant)
+        case removed(String, Instant)
+        case changed(String, PropertyChange, Instant)
+    }
+
+    private let usable: ServiceLink.UsableAdapter
+    /// Their 48 bits: who types an address does not know its type.
+    private let addresses: Set<UInt64>?
+    private let logger: Logger
+    private let funnel = SignalFunnel<Signal>()
+    private var devices: [String: DeviceObject] = [:]
+    /// The paths of the devices that are watched, for the event loop to look at.
+    private let paths = Paths()
+    /// The paths whose properties' rule is on the bus; it stays there when the object goes, and may come again.
+    private var ruled: Set<String> = []
+
+    private var connection: DBusConnection { usable.service.connection }
+
+    /// - Parameter addresses: nil for every device.
+    init(_ usable: ServiceLink.UsableAdapter, addresses: Set<DeviceAddress>?, logger: Logger) {
+        self.usable = usable
+        self.addresses = addresses.map { Set($0.map(\.bits)) }
+        self.logger = logger
+    }
+
+    deinit { funnel.close() }
+
+    /// Begins to watch.
+    ///
+    /// - Returns: the devices there are now.
+    func begin() async throws -> [Change] {
+        do throws(DBusError) {
+            try await addObjectRule()
+            if addresses == nil {
+                try await addPropertyRule(
+                    DBusMatch(
+                        sender: BlueZName.service, pathNamespace: usable.adapter.path,
+                        interface: BlueZName.properties, member: "PropertiesChanged", arg0: BlueZName.device))
+            }
+        } catch {
+            throw error.radioError
+        }
+        return try await reload()
+    }
+
+    /// Looks at all objects anew; what is new among them is returned.
+    func reload() async throws -> [Change] {
+        do throws(DBusError) {
+            let reply = try await connection.call(BlueZName.service, "/", BlueZName.objectManager, "GetManagedObjects")
+            let now = Instant.now()
+            var changes: [Change] = []
+            for (path, properties) in try ManagedObjects(reply: reply).with(BlueZName.device)
+            where path.hasPrefix(usable.adapter.path + "/") {
+                if let change = try await add(path, properties, now) { changes.append(change) }
+            }
+            return changes
+        } catch {
+            throw error.radioError
+        }
+    }
+
+    /// Makes ``next()`` return, from any task.
+    var interruption: @Sendable () -> Void { { [funnel] in funnel.poke() } }
+
+    /// What happens next, by the burst; empty where the burst held nothing of interest, or after an interruption.
+    ///
+    /// - Throws: ``RadioError/lost`` when the bus is gone, `CancellationError`.
+    func next() async throws -> [Change] {
+        switch await funnel.next() {
+        case .silence, .poked: return []
+        case .ended: throw RadioError.lost
+        case .cancelled: throw CancellationError()
+        case .events(let signals):
+            var changes: [Change] = []
+            changes.reserveCapacity(signals.count)
+            for signal in signals {
+                do throws(DBusError) {
+                    if let change = try await take(signal) { changes.append(change) }
+                } catch {
+                    throw error.radioError
+                }
+            }
+            return changes
+        }
+    }
+
+    private func take(_ signal: Signal) async throws(DBusError) -> Change? {
+        switch signal {
+        case .added(let path, let properties, let instant): return try await add(path, properties, instant)
+        case .removed(let path, let instant):
+            paths.remove(path)
+            return devices.removeValue(forKey: path).map { Change(kind: .gone, device: $0, at: instant) }
+        case .changed(let path, let change, let instant):
+            guard var device = devices[path] else { return nil }
+            device.apply(change, logger: logger)
+            devices[path] = device
+            return Change(kind: change.changed["RSSI"] == nil ? .changed : .heard, device: device, at: instant)
+        }
+    }
+
+    private func add(_ path: String, _ properties: [String: DBusValue], _ instant: Instant) async throws(DBusError)
+        -> Change?
+    {
+        var device = DeviceObject(path: path, properties, logger: logger)
+        guard let addresses else {
+            let isNew = devices.updateValue(device, forKey: path) == nil
+            return Change(kind: isNew ? .present : .changed, device: device, at: instant)
+        }
+        guard let address = device.address, addresses.contains(address.bits) else { return nil }
+        if devices[path] != nil {
+            devices[path] = device
+            return Change(kind: .changed, device: device, at: instant)
+        }
+        paths.insert(path)
+        if ruled.insert(path).inserted {
+            try await addPropertyRule(
+                DBusMatch(
+                    sender: BlueZName.service, path: path, interface: BlueZName.properties,
+                    member: "PropertiesChanged", arg0: BlueZName.device))
+            // What it said before the rule was on the bus.
+            if let current = await allProperties(of: path) {
+                device.apply(PropertyChange(changed: current), logger: logger)
+            }
+        }
+        devices[path] = device
+        return Change(kind: .present, device: device, at: instant)
+    }
+
+    /// Nil where the device has gone meanwhile.
+    private func allProperties(of path: String) async -> [String: DBusValue]? {
+        try? await connection.call(
+            BlueZName.service, path, BlueZName.properties, "GetAll", [.string(BlueZName.device)]
+        ).first?.stringKeyed
+    }
+
+    private func addObjectRule() async throws(DBusError) {
+        let rule = DBusMatch(sender: BlueZName.service, interface: BlueZName.objectManager)
+        let prefix = usable.adapter.path + "/"
+        let (addresses, paths, logger) = (addresses, paths, logger)
+        try await funnel.add(rule, on: connection) { signal in
+            guard let path = signal.argument(0)?.objectPathValue, path.hasPrefix(prefix) else { return nil }
+            if signal.isMember("org.freedesktop.DBus.ObjectManager", "InterfacesRemoved") {
+                guard addresses == nil || paths.contains(path),
+                    signal.argument(1)?.stringValues?.contains(BlueZName.device) ?? false
+                else { return nil }
+                return .removed(path, .now())
+            }
+            guard let properties = signal.argument(1).flatMap(ManagedObjects.interfaces)?[BlueZName.device] else {
+                return nil
+            }
+            if let addresses {
+                let address = DeviceObject(path: path, properties, logger: logger).address
+                guard let address, addresses.contains(address.bits) else { return nil }
+            }
+            return .added(path, properties, .now())
+        }
+    }
+
+    private func addPropertyRule(_ rule: DBusMatch) async throws(DBusError) {
+        try await funnel.add(rule, on: connection) { signal in
+            PropertyChange(signal).map { .changed(signal.path, $0, .now()) }
+        }
+    }
+}
+
+/// A set of object paths, changed by a watch and looked at by the event loop.
+private final class Paths: Sendable {
+    private let paths = Mutex<Set<String>>([])
+
+    func contains(_ path: String) -> Bool { paths.withLock { $0.contains(path) } }
+    func insert(_ path: String) { _ = paths.withLock { $0.insert(path) } }
+    func remove(_ path: String) { _ = paths.withLock { $0.remove(path) } }
+}

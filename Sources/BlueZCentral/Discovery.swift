@@ -1,0 +1,156 @@
+import GATTClient
+import LibDBus
+import Logging
+
+/// Discovery on the adapter in use: on while somebody listens and nobody connects.
+///
+/// BlueZ ties discovery to the connection, so that it is counted here: the first listener starts it, the last stops it.
+/// A connection attempt holds it meanwhile, for the two disturb each other (`InProgress`, `le-connection-abort-by-local`).
+actor Discovery {
+    private let link: ServiceLink
+    private let logger: Logger
+    private let turn = Turn()
+    private var listeners = 0
+    private var holds = 0
+    private var running: ServiceLink.UsableAdapter?
+    /// What the adapter was last seen to do, while it is ours to discover.
+    private var wasDiscovering = false
+
+    private var listened: Duration = .zero
+    private var listeningSince: ContinuousClock.Instant?
+
+    init(link: ServiceLink, logger: Logger) {
+        self.link = link
+        self.logger = logger
+    }
+
+    /// For how long discovery has run, all together: the clock that tells a device's silence from our own deafness.
+    var listeningTime: Duration {
+        listened + (listeningSince.map { $0.duration(to: .now) } ?? .zero)
+    }
+
+    /// Listens from here on; ``end()`` must follow where this does not throw.
+    ///
+    /// - Returns: the adapter that listens, or will when a connection attempt is over.
+    func begin() async throws -> ServiceLink.UsableAdapter {
+        listeners += 1
+        do {
+            let usable = try await link.usableAdapter()
+            // What is begun is ended in order, whatever becomes of the task that asked for it.
+            try await Task { try await settle() }.value
+            return usable
+        } catch {
+            await end()
+            throw error
+        }
+    }
+
+    /// Listens no more.
+    func end() async {
+        listeners -= 1
+        await Task { try? await settle() }.value
+    }
+
+    /// Is silent while the body runs.
+    func hold<Result: Sendable>(_ body: @Sendable () async throws -> Result) async throws -> Result {
+        await hold()
+        do {
+            let result = try await body()
+            await release()
+            return result
+        } catch {
+            await release()
+            throw error
+        }
+    }
+
+    /// Is silent until ``release()``.
+    func hold() async {
+        holds += 1
+        await Task { try? await settle() }.value
+    }
+
+    /// Listens again, where somebody wants it and nobody else holds it.
+    func release() async {
+        holds -= 1
+        // A listener notices by itself that its adapter can be used no longer.
+        await Task { try? await settle() }.value
+    }
+
+    /// Begins again where discovery ended without our doing (a controller that was reset).
+    func check() async {
+        guard let running, await link.isRunning(running.service) else { return }
+        let isDiscovering = await link.adapters[running.adapter.path]?.isDiscovering ?? false
+        let hasEnded = wasDiscovering && !isDiscovering
+        wasDiscovering = isDiscovering
+        guard hasEnded, self.running != nil, holds == 0 else { return }
+        logger.debug("discovery ended by itself")
+        deafen()
+        await Task { try? await settle() }.value
+    }
+
+    private func settle() async throws {
+        try await turn.take {
+            let isWanted = listeners > 0 && holds == 0
+            if let running, await !link.isRunning(running.service) { deafen() }
+            if isWanted, running == nil {
+                try await start()
+            } else if !isWanted, let running {
+                await stop(running)
+            }
+        }
+    }
+
+    private func start() async throws {
+        let usable = try await link.usableAdapter()
+        let connection = usable.service.connection
+        let path = usable.adapter.path
+        // By transport only: not every meter advertises its service. Forgotten when the service restarts, so told anew.
+        let filter: [String: DBusValue] = ["Transport": .string("le"), "DuplicateData": .bool(false)]
+        do {
+            _ = try await connection.call(
+                BlueZName.service, path, BlueZName.adapter, "SetDiscoveryFilter", [.properties(filter)])
+        } catch {
+            // An adapter without LE refuses the transport; one that is switched off refuses everything, and says so below.
+            logger.debug("the discovery filter was refused", metadata: ["error": "\(error)"])
+        }
+        for attempt in 0... {
+            do {
+                _ = try await connection.call(BlueZName.service, path, BlueZName.adapter, "StartDiscovery")
+                break
+            } catch {
+                guard let remote = RemoteError(error) else { throw error.radioError }
+                if remote.isInProgress {
+                    // Our own stop may still be under way; where it is not, discovery runs already.
+                    if attempt == 10 { break }
+                    try await Task.sleep(for: .milliseconds(200))
+                    continue
+                }
+                if let fault = await link.fault(of: usable) { throw fault }
+                if remote.isNotReady { throw RadioError.poweredOff(usable.adapter.name) }
+                if remote.isVanished { throw RadioError.noAdapter(usable.adapter.name) }
+                throw error.radioError
+            }
+        }
+        running = usable
+        wasDiscovering = false
+        listeningSince = .now
+    }
+
+    private func stop(_ running: ServiceLink.UsableAdapter) async {
+        deafen()
+        do {
+            _ = try await running.service.connection.call(
+                BlueZName.service, running.adapter.path, BlueZName.adapter, "StopDiscovery")
+        } catch {
+            // It has ended by itself, or the adapter or the service has: all of these are what was wanted.
+            logger.debug("discovery could not be stopped", metadata: ["error": "\(error)"])
+        }
+    }
+
+    private func deafen() {
+        listened = listeningTime
+        listeningSince = nil
+        running = nil
+    }
+}

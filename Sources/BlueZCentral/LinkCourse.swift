@@ -1,0 +1,133 @@
+import GATTClient
+import HealthReadings
+import LibDBus
+import Logging
+
+/// How a link is made: asked for, asked for again where the failure is one that passes, and waited for until the
+/// services are resolved; given up after a bounded time, with nothing left half-made.
+struct LinkCourse {
+    /// Links that came and went before anything could be asked over them, until a bonded device counts as having lost
+    /// its key: BlueZ before 5.82 does not say why they went.
+    static let lossesToForget = 3
+
+    private static let leftAtOnce = "the device left at once"
+
+    let context: RadioContext
+    let usable: ServiceLink.UsableAdapter
+    let wire: PeripheralWire
+    let address: DeviceAddress
+
+    private var limits: RadioLimits { context.limits }
+
+    /// - Returns: the moment of the connection, and the device as it then is.
+    func run() async throws -> (Instant, DeviceObject) {
+        let deadline = ContinuousClock.now + limits.connectAltogether
+        var pause = limits.pause
+        var losses = 0
+        while true {
+            try Task.checkCancellation()
+            guard let properties = try await wire.look() else {
+                throw RadioError.notConnected(address, "the service has forgotten it")
+            }
+            let device = DeviceObject(path: wire.path, properties, logger: context.logger)
+            let connections = wire.link.connections
+            var why: String
+            do {
+                if !wire.link.isConnected { try await ask() }
+                why = try await resolve()
+                if why.isEmpty {
+                    let connectedAt = wire.link.connectedAt ?? .now()
+                    let connected = try await describe(device)
+                    // Links that came and went before this one are not to be taken for its end.
+                    _ = wire.funnel.drain()
+                    if wire.link.isConnected { return (connectedAt, connected) }
+                    why = Self.leftAtOnce
+                }
+            } catch let error as DBusError {
+                why = try await judge(error, device)
+            } catch {
+                await abandon()
+                throw error
+            }
+            if device.isBonded {
+                let hadLink = wire.link.connections != connections
+                if hadLink { losses += 1 }
+                if isAuthenticationLost || losses == Self.lossesToForget { throw RadioError.forgottenByDevice(address) }
+            }
+            guard ContinuousClock.now + pause < deadline else {
+                await abandon()
+                throw RadioError.notConnected(address, why)
+            }
+            context.logger.debug("connecting once more", metadata: ["error": "\(why)"])
+            try await Task.sleep(for: pause)
+            pause = min(pause * 2, .seconds(5))
+        }
+    }
+
+    private func ask() async throws {
+        do {
+            _ = try await wire.service.connection.call(
+                BlueZName.service, wire.path, BlueZName.device, "Connect", timeout: limits.connect)
+        } catch {
+            if RemoteError(error)?.name == "org.bluez.Error.AlreadyConnected" { return }
+            throw error
+        }
+    }
+
+    /// Waits for the services.
+    ///
+    /// - Returns: nothing when they are resolved, else why not yet.
+    private func resolve() async throws -> String {
+        let deadline = ContinuousClock.now + limits.resolve
+        while true {
+            let link = wire.link
+            if !link.isConnected { return Self.leftAtOnce }
+            if link.areServicesResolved { return "" }
+            switch await wire.funnel.next(within: ContinuousClock.now.duration(to: deadline)) {
+            case .events(let signals):
+                for case .lost in signals { throw RadioError.lost }
+            case .poked: continue
+            case .silence: throw RadioError.notConnected(address, "its services were not resolved in time")
+            case .ended: throw RadioError.lost
+            case .cancelled: throw CancellationError()
+            }
+        }
+    }
+
+    /// What follows from an attempt that failed.
+    ///
+    /// - Returns: why, where another attempt is worth making.
+    private func judge(_ error: DBusError, _ device: DeviceObject) async throws -> String {
+        guard let remote = RemoteError(error) else {
+            await abandon()
+            if case .timedOut = error { throw RadioError.notConnected(address, "no answer in time") }
+            throw error.radioError
+        }
+        if device.isBonded, remote.isKeyMissing { throw RadioError.forgottenByDevice(address) }
+        if remote.isVanished { throw RadioError.notConnected(address, "the service has forgotten it") }
+        if let fault = await context.link.fault(of: usable) { throw fault }
+        if remote.isNotReady { throw RadioError.poweredOff(usable.adapter.name) }
+        if remote.isLost || remote.isDenied || remote.isWithoutService { throw error.radioError }
+        guard remote.isPassing else {
+            throw RadioError.notConnected(address, remote.message.isEmpty ? remote.name : remote.message)
+        }
+        return remote.message
+    }
+
+    private var isAuthenticationLost: Bool { wire.link.reason?.hasSuffix(".Authentication") ?? false }
+
+    /// The device after its services were resolved: bonded by then, or known by its identity address.
+    private func describe(_ before: DeviceObject) async throws -> DeviceObject {
+        guard let properties = try await wire.look() else { return before }
+        return DeviceObject(path: wire.path, properties, logger: context.logger)
+    }
+
+    /// Ends an attempt that may still be under way: in a task of its own, which is not cancelled with the one around it.
+    private func abandon() async {
+        let (service, path, limit) = (wire.service, wire.path, limits.disconnect)
+        await Task {
+            _ = try? await service.connection.call(
+                BlueZName.service, path, BlueZName.device, "Disconnect", timeout: limit)
+        }.value
+    }
+}

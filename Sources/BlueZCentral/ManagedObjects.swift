@@ -1,0 +1,27 @@
+import LibDBus
+
+/// The objects of a service with their interfaces and properties, as `GetManagedObjects` tells them (`a{oa{sa{sv}}}`).
+struct ManagedObjects: Sendable {
+    typealias Interfaces = [String: [String: DBusValue]]
+
+    /// By object path. What has another type is left out.
+    let objects: [String: Interfaces]
+
+    /// - Throws: ``DBusError/unexpectedReply(expected:found:)``.
+    init(reply: [DBusValue]) throws(DBusError) {
+        guard let paths = reply.first?.stringKeyed else {
+            throw .unexpectedReply(expected: "a{oa{sa{sv}}}", found: reply.signature)
+        }
+        objects = paths.compactMapValues { Self.interfaces($0) }
+    }
+
+    /// The interfaces of one object (`a{sa{sv}}`); nil for another type.
+    static func interfaces(_ value: DBusValue) -> Interfaces? {
+        value.stringKeyed?.compactMapValues(\.stringKeyed)
+    }
+
+    /// The objects with an interface, and its properties.
+    func with(_ interface: String) -> [(path: String, properties: [String: DBusValue])] {
+        objects.compactMap { path, interfaces in interfaces[interface].map { (path, $0) } }
+    }
+}

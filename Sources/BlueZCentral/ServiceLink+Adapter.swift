@@ -1,0 +1,100 @@
+import GATTClient
+import LibDBus
+
+extension ServiceLink {
+    /// How long a service that has just begun may take to show its adapters.
+    static let adapterGrace: Duration = .seconds(2)
+
+    /// An adapter that can be used, and the service it belongs to.
+    struct UsableAdapter: Sendable {
+        let service: Service
+        let adapter: AdapterObject
+    }
+
+    /// The adapter to use, switched on where it can be.
+    ///
+    /// - Parameter trying: whether a service that was not there is looked for once more.
+    /// - Throws: ``RadioError``: why there is none.
+    func usableAdapter(trying: Bool = true) async throws -> UsableAdapter {
+        let service = try await service(trying: trying)
+        var adapter = choose()
+        if adapter == nil {
+            await awaitAdapter()
+            adapter = choose()
+        }
+        guard let adapter else {
+            guard isRunning(service) else { throw RadioError.lost }
+            throw RadioError.noAdapter(wantedAdapter)
+        }
+        chosen = adapter.path
+        if adapter.isPowered { return UsableAdapter(service: service, adapter: adapter) }
+        return try await powering.take { try await switchOn(adapter.path, service) }
+    }
+
+    /// Why an adapter that was used can be used no longer; nil while it can.
+    func fault(of usable: UsableAdapter) async -> RadioError? {
+        guard isRunning(usable.service) else { return .lost }
+        guard let adapter = adapters[usable.adapter.path] else {
+            return .noAdapter(wantedAdapter ?? usable.adapter.name)
+        }
+        return adapter.isPowered ? nil : whyOff(adapter)
+    }
+
+    private func choose() -> AdapterObject? {
+        let candidates = adapters.values.filter { adapter in wantedAdapter.map { adapter.isNamed($0) } ?? true }
+        let usable = candidates.filter(\.isPowered)
+        let preferred = usable.isEmpty ? candidates : usable
+        if let chosen, let adapter = preferred.first(where: { $0.path == chosen }) { return adapter }
+        return preferred.min { ($0.number, $0.path) < ($1.number, $1.path) }
+    }
+
+    /// A service that has just begun tells its adapters one by one.
+    private func awaitAdapter() async {
+        let rest = Self.adapterGrace - runningSince.duration(to: .now)
+        guard rest > .zero else { return }
+        let changes = changes()
+        let waiting = Task { for await _ in changes where self.hasAdapter { return } }
+        let limit = Task {
+            try? await Task.sleep(for: rest)
+            waiting.cancel()
+        }
+        await waiting.value
+        limit.cancel()
+    }
+
+    private var hasAdapter: Bool { choose() != nil }
+
+    private func switchOn(_ path: String, _ service: Service) async throws -> UsableAdapter {
+        guard let adapter = adapters[path] else { throw RadioError.noAdapter(wantedAdapter) }
+        if adapter.isPowered { return UsableAdapter(service: service, adapter: adapter) }
+        if let block = block(of: adapter) { throw RadioError.blocked(adapter.name, hard: block == .hard) }
+        // Once: whoever switches it off afterwards means it.
+        guard switchedOn.insert(path).inserted else { throw RadioError.poweredOff(adapter.name) }
+        logger.notice("the Bluetooth adapter is switched on", metadata: ["adapter": "\(adapter.name)"])
+        do {
+            _ = try await service.connection.call(
+                BlueZName.service, path, BlueZName.properties, "Set",
+                [.string(BlueZName.adapter), .string("Powered"), .variant(.bool(true))], timeout: .seconds(15))
+        } catch {
+            guard let remote = RemoteError(error) else { throw error.radioError }
+            if remote.isBlocked {
+                throw RadioError.blocked(adapter.name, hard: rfkill.block(of: adapter.name) == .hard)
+            }
+            if remote.isDenied || remote.isLost || remote.isWithoutService { throw error.radioError }
+            throw RadioError.poweredOff(adapter.name)
+        }
+        guard var adapter = adapters[path] else { throw RadioError.noAdapter(wantedAdapter) }
+        adapter.isPowered = true
+        adapters[path] = adapter
+        tellChange()
+        return UsableAdapter(service: service, adapter: adapter)
+    }
+
+    private func block(of adapter: AdapterObject) -> RFKill.Block? {
+        rfkill.block(of: adapter.name) ?? (adapter.powerState == "off-blocked" ? .soft : nil)
+    }
+
+    private func whyOff(_ adapter: AdapterObject) -> RadioError {
+        block(of: adapter).map { .blocked(adapter.name, hard: $0 == .hard) } ?? .poweredOff(adapter.name)
+    }
+}

@@ -1,0 +1,289 @@
+import GATTClient
+import LibDBus
+import Logging
+
+/// The process' one connection to the bus and the Bluetooth service behind it: lost, looked for again, found.
+///
+/// Nothing is asked for while nobody needs it: the first use opens the connection, and from then on it is kept.
+actor ServiceLink {
+    /// A running service. Another process that takes its place is another incarnation.
+    struct Service: Sendable {
+        let connection: DBusConnection
+        let owner: String
+        let incarnation: Int
+    }
+
+    private enum State {
+        case starting
+        case unusable(RadioError)
+        case running(Service)
+        case closed
+    }
+
+    private enum Event {
+        case owner(String)
+        case added(String, [String: DBusValue])
+        case removed(String)
+        case changed(String, PropertyChange)
+    }
+
+    static let firstDelay: Duration = .milliseconds(200)
+    static let longestDelay: Duration = .seconds(30)
+
+    let logger: Logger
+    /// The adapters of the running service by their paths.
+    var adapters: [String: AdapterObject] = [:]
+    /// The adapter in use; it stays in use while it can be.
+    var chosen: String?
+    /// Adapters that have been on, or that it was tried to switch on: no second time.
+    var switchedOn: Set<String> = []
+    let wantedAdapter: String?
+    let rfkill: RFKill
+    let powering = Turn()
+
+    private let address: DBusAddress
+    private var state = State.starting
+    private var incarnations = 0
+    private(set) var runningSince: ContinuousClock.Instant = .now
+    private let loading = Turn()
+    private var supervisor: Task<Void, Never>?
+    private var connection: DBusConnection?
+    private var pause: Task<Void, Never>?
+    private var settling: [CheckedContinuation<Void, Never>] = []
+    private var observers: [Int: AsyncStream<Void>.Continuation] = [:]
+    private var observed = 0
+
+    init(address: DBusAddress, wantedAdapter: String?, rfkill: RFKill, logger: Logger) {
+        self.address = address
+        self.wantedAdapter = wantedAdapter
+        self.rfkill = rfkill
+        self.logger = logger
+    }
+
+    // MARK: What others ask
+
+    /// The running service, waiting for the attempt under way.
+    ///
+    /// - Parameter trying: whether a service that was not there is looked for once more.
+    /// - Throws: why there is none.
+    func service(trying: Bool = true) async throws -> Service {
+        start()
+        switch state {
+        case .running(let service): return service
+        case .starting: await settled()
+        case .unusable where trying:
+            if let connection {
+                await load(connection)
+            } else {
+                pause?.cancel()
+                await settled()
+            }
+        case .unusable, .closed: break
+        }
+        try Task.checkCancellation()
+        switch state {
+        case .running(let service): return service
+        case .unusable(let error): throw error
+        case .starting, .closed: throw RadioError.lost
+        }
+    }
+
+    /// Whether it is this service that runs.
+    func isRunning(_ service: Service) -> Bool {
+        guard case .running(let current) = state else { return false }
+        return current.incarnation == service.incarnation
+    }
+
+    /// One element now and one after each change of the service or an adapter; changes that come together are one.
+    func changes() -> AsyncStream<Void> {
+        let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        observed += 1
+        let number = observed
+        observers[number] = continuation
+        continuation.onTermination = { [weak self] _ in Task { await self?.forget(number) } }
+        continuation.yield()
+        if case .closed = state { continuation.finish() }
+        return stream
+    }
+
+    /// Tells everyone who observes to look again.
+    func tellChange() {
+        for observer in observers.values { observer.yield() }
+    }
+
+    /// Ends everything for good.
+    func close() async {
+        state = .closed
+        adapters = [:]
+        supervisor?.cancel()
+        pause?.cancel()
+        finishSettling()
+        for observer in observers.values { observer.finish() }
+        observers = [:]
+        if let connection { await connection.close() }
+    }
+
+    // MARK: Keeping the connection
+
+    private func start() {
+        guard supervisor == nil, !isClosed else { return }
+        supervisor = Task { await supervise() }
+    }
+
+    private var isClosed: Bool {
+        if case .closed = state { true } else { false }
+    }
+
+    private func supervise() async {
+        var delay = Self.firstDelay
+        while !isClosed {
+            do {
+                let connection = try await DBusConnection.open(address)
+                let funnel = SignalFunnel<Event>()
+                defer { funnel.close() }
+                try await subscribe(funnel, to: connection)
+                self.connection = connection
+                if isClosed { return await connection.close() }
+                await load(connection)
+                finishSettling()
+                delay = Self.firstDelay
+                await attend(funnel, connection)
+                self.connection = nil
+                await connection.close()
+                if isClosed { return }
+                logger.warning("the connection to the system bus was lost")
+                become(.unusable(.noBus("the connection was lost")))
+            } catch {
+                logger.debug("the system bus cannot be reached", metadata: ["error": "\(error)"])
+                become(.unusable((error.radioError as? RadioError) ?? .noBus("\(error)")))
+                finishSettling()
+            }
+            guard !isClosed else { return }
+            let current = delay
+            let pause = Task { _ = try? await Task.sleep(for: current) }
+            self.pause = pause
+            await pause.value
+            delay = min(delay * 2, Self.longestDelay)
+        }
+    }
+
+    private func subscribe(_ funnel: SignalFunnel<Event>, to connection: DBusConnection) async throws(DBusError) {
+        let owner = DBusMatch(
+            sender: BlueZName.bus, interface: BlueZName.bus, member: "NameOwnerChanged", arg0: BlueZName.service)
+        try await funnel.add(owner, on: connection) { signal in
+            signal.argument(2)?.stringValue.map { .owner($0) }
+        }
+        // Devices come and go by the hundred: of those not even a value is built.
+        let objects = DBusMatch(sender: BlueZName.service, interface: BlueZName.objectManager)
+        try await funnel.add(objects, on: connection) { signal in
+            guard let path = signal.argument(0)?.objectPathValue,
+                path.utf8.count(where: { $0 == UInt8(ascii: "/") }) == 3
+            else { return nil }
+            if signal.isMember("org.freedesktop.DBus.ObjectManager", "InterfacesRemoved") {
+                let names = signal.argument(1)?.stringValues ?? []
+                return names.contains(BlueZName.adapter) ? .removed(path) : nil
+            }
+            return signal.argument(1).flatMap(ManagedObjects.interfaces)?[BlueZName.adapter].map { .added(path, $0) }
+        }
+        let properties = DBusMatch(
+            sender: BlueZName.service, interface: BlueZName.properties, member: "PropertiesChanged",
+            arg0: BlueZName.adapter)
+        try await funnel.add(properties, on: connection) { signal in
+            PropertyChange(signal).map { .changed(signal.path, $0) }
+        }
+    }
+
+    /// Follows the service until the bus is gone.
+    private func attend(_ funnel: SignalFunnel<Event>, _ connection: DBusConnection) async {
+        while case .events(let events) = await funnel.next() {
+            for event in events { await take(event, connection) }
+            tellChange()
+        }
+    }
+
+    private func take(_ event: Event, _ connection: DBusConnection) async {
+        switch event {
+        case .owner(""):
+            logger.warning("the Bluetooth service has left the bus")
+            become(.unusable(.noService))
+        case .owner: await load(connection)
+        case .added(let path, let properties):
+            adapters[path] = AdapterObject(path: path, properties, logger: logger)
+            switchedOn.remove(path)
+            noteSwitchedOn()
+        case .removed(let path):
+            adapters[path] = nil
+            switchedOn.remove(path)
+        case .changed(let path, let change):
+            adapters[path]?.apply(change, logger: logger)
+            noteSwitchedOn()
+        }
+    }
+
+    /// Asks the service what there is; a service that can be started on demand is started by that.
+    ///
+    /// In a task of its own, which is not cancelled with that of who needs it: the answer is everybody's.
+    private func load(_ connection: DBusConnection) async {
+        await Task { try? await loading.take { await loadObjects(connection) } }.value
+    }
+
+    private func loadObjects(_ connection: DBusConnection) async {
+        do throws(DBusError) {
+            let reply = try await connection.call(
+                BlueZName.service, "/", BlueZName.objectManager, "GetManagedObjects")
+            let objects = try ManagedObjects(reply: reply)
+            let owner = try await connection.call(
+                BlueZName.bus, BlueZName.busPath, BlueZName.bus, "GetNameOwner", [.string(BlueZName.service)]
+            ).first?.stringValue
+            guard !isClosed else { return }
+            adapters = [:]
+            for (path, properties) in objects.with(BlueZName.adapter) {
+                adapters[path] = AdapterObject(path: path, properties, logger: logger)
+            }
+            begin(connection, owner: owner ?? "")
+        } catch {
+            become(.unusable((error.radioError as? RadioError) ?? .lost))
+        }
+    }
+
+    private func begin(_ connection: DBusConnection, owner: String) {
+        if case .running(let service) = state, service.owner == owner, service.connection === connection {
+            noteSwitchedOn()
+            return tellChange()
+        }
+        incarnations += 1
+        runningSince = .now
+        switchedOn = []
+        noteSwitchedOn()
+        logger.debug("the Bluetooth service runs", metadata: ["adapters": "\(adapters.count)"])
+        become(.running(Service(connection: connection, owner: owner, incarnation: incarnations)))
+    }
+
+    private func noteSwitchedOn() {
+        for adapter in adapters.values where adapter.isPowered { switchedOn.insert(adapter.path) }
+    }
+
+    private func become(_ new: State) {
+        guard !isClosed else { return }
+        if case .unusable(let error) = new {
+            adapters = [:]
+            if case .unusable(error) = state { return }
+        }
+        state = new
+        tellChange()
+    }
+
+    // MARK: Waiting
+
+    private func settled() async {
+        await withCheckedContinuation { settling.append($0) }
+    }
+
+    private func finishSettling() {
+        let waiting = settling
+        settling = []
+        for continuation in waiting { continuation.resume() }
+    }
+
+    private func forget(_ observer: Int) { observers[observer] = nil }
+}

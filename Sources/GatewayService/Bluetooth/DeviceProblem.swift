@@ -1,0 +1,52 @@
+import GATTClient
+import HealthDevices
+import HealthReadings
+
+extension Problem {
+    /// Why a radio, or a device by radio, cannot be used.
+    ///
+    /// 69: there is nothing to use; 75: it may come back by itself; 77: the system or the device refuses; 78: something
+    /// must be set first.
+    init(_ error: RadioError) {
+        let status: ExitStatus =
+            switch error {
+            case .noBus, .noService, .noAdapter, .poweredOff, .blocked, .other: .unavailable
+            case .notPermitted, .forgottenByDevice: .notPermitted
+            case .lost, .notSeen, .notConnected: .tryAgain
+            case .pairing(.wrongPasskey), .pairing(.rejectedByDevice), .pairing(.rejectedHere),
+                .pairing(.forgottenHere):
+                .notPermitted
+            case .pairing(.timedOut), .pairing(.disconnected): .tryAgain
+            case .notBonded: .configuration
+            }
+        self.init(error.code, status, error.description, hint: error.hint)
+    }
+
+    init(_ failure: PairingFailure) { self.init(RadioError.pairing(failure)) }
+
+    /// Why a device could not be read to the end, by its published code.
+    init(deviceCode code: String, _ message: String, hint: String?) {
+        let status: ExitStatus =
+            switch code {
+            // The device answered and refused, or broke the procedure.
+            case "racp_aborted", "racp_count_missing": .tryAgain
+            case _ where code.hasPrefix("racp_"): .protocolBroken
+            case "device_refused": .notPermitted
+            case "nothing_to_read": .unavailable
+            case "not_stored": .inputOutput
+            default: .tryAgain
+            }
+        self.init(code, status, message, hint: hint)
+    }
+}
+
+extension DeviceAddress {
+    /// Reads an address as commands take it.
+    /// - Throws: ``Problem`` with status 64.
+    static func argument(_ text: String) throws(Problem) -> DeviceAddress {
+        guard let address = DeviceAddress(text) else {
+            throw Problem("usage", .usage, "expected an address such as C0:00:00:00:18:08, found '\(text)'")
+        }
+        return address
+    }
+}

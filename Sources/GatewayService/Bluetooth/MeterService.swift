@@ -1,0 +1,45 @@
+import GATTClient
+import HealthDevices
+import HealthReadings
+import ServiceLifecycle
+
+/// Reads paired meters as they show up, for as long as the gateway runs. A gateway without a radio goes on without.
+struct MeterService: Service {
+    let manager: DevicesManager
+    let narrator: Narrator
+    let announce: @Sendable (GatewayRunner.Announcement) -> Void
+
+    func run() async throws {
+        // What a meter has sent is stored before this ends; its notifications are stopped, and it is disconnected.
+        await cancelWhenGracefulShutdown {
+            await MeterSchedule(manager).run { event in
+                if case .adapter(let state) = event { announce(.bluetooth(state)) }
+                await narrator.bluetooth(event)
+            }
+        }
+    }
+}
+
+extension AdapterState {
+    /// How the radio stands, on one line for people.
+    public var line: String {
+        switch self {
+        case .ready(let adapter): "Bluetooth: \(adapter.name) is ready; paired meters are read when they show up."
+        case .unusable(let error):
+            "Bluetooth: \(error); going on without" + (error.hint.map { " (\($0))" } ?? "") + "."
+        }
+    }
+}
+
+extension Gateway {
+    /// Reads paired meters as they show up, until the task is cancelled, and tells of the radio alone.
+    func read(_ manager: DevicesManager, telling output: any OperationOutput) async throws {
+        await MeterSchedule(manager).run { event in
+            switch event {
+            case .adapter(let state): try? await output.note(state.line)
+            case .failed(let address, let failure, _): try? await output.note("\(address): \(failure.description)")
+            case .appeared, .transfer: break
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+import GATTClient
+import HealthReadings
+import Logging
+import ReadingStore
+import VitalClient
+
+/// `doctor`: looks at everything a reading's way depends on, and says what is wrong and how to mend it.
+///
+/// It changes nothing: no store, user or source is made, nothing is sent but one question to the server.
+struct Doctor: Sendable {
+    /// How long the radio may take to say how it stands.
+    static let radioPatience: Duration = .seconds(5)
+
+    let settings: Settings
+    let stateDirectory: String
+    /// The store, or why there is none.
+    let store: Result<ReadingStore?, Problem>
+    let connection: Result<VitalConnection?, Problem>
+    let radio: (any Radio)?
+    let logger: Logger
+
+    /// Looks at everything, in the order of the list.
+    func examine() async -> [DoctorCheck] {
+        async let server = serverCheck()
+        let bluetooth = await bluetoothChecks()
+        return [
+            bluetooth.adapter, bluetooth.bus, .good("reader", "no NFC reader configured"), permissionsCheck(),
+            await clockCheck(), await zoneCheck(), await server, await sourceCheck(), await storeCheck(),
+        ]
+    }
+
+    /// Prints what was found.
+    ///
+    /// - Throws: ``Problem`` with the highest status of the checks that failed.
+    static func report(_ checks: [DoctorCheck], json: Bool, to output: any OperationOutput) async throws {
+        if json {
+            try await output.data(JSONValue.object(["checks": .array(checks.map(\.document))]).text)
+        } else {
+            for line in checks.flatMap(\.lines) { try await output.data(line) }
+        }
+        let failed = checks.filter { !$0.ok }
+        guard let worst = failed.compactMap(\.status).max(by: { $0.rawValue < $1.rawValue }) else { return }
+        throw Problem(
+            "checks_failed", worst,
+            "\(failed.count) of \(checks.count) checks found something: \(failed.map(\.name).joined(separator: ", "))",
+            hint: failed.first { $0.status == worst }?.mend)
+    }
+}
+
+extension Gateway {
+    /// `doctor` where no gateway owns the store: opens it where there is one, and makes none.
+    public static func examine(
+        _ settings: Settings, state: StateDirectory, json: Bool,
+        radio: @escaping RadioSource.Factory = RadioSource.system, logger: Logger = Logger(label: "healthrelay"),
+        output: any OperationOutput
+    ) async throws {
+        let connection = Result(catching: { try VitalConnection(settings) }).mapError(Problem.init(telling:))
+        var opened: ReadingStore?
+        let store = await Result<ReadingStore?, any Error> {
+            guard !ReadingStore.databaseFiles(in: state.path).isEmpty else { return nil }
+            opened = try await ReadingStore.open(
+                directory: state.path, decoder: Gateway.decoder, clientUserID: settings["user.client_user_id"],
+                timeZone: settings["user.time_zone"], logger: logger)
+            return opened
+        }.mapError(Problem.init(telling:))
+        defer { try? opened?.close() }
+        let doctor = Doctor(
+            settings: settings, stateDirectory: state.path, store: store, connection: connection,
+            radio: radio(settings, logger), logger: logger)
+        try await Doctor.report(await doctor.examine(), json: json, to: output)
+    }
+
+    func examine(json: Bool, output: any OperationOutput) async throws {
+        let doctor = Doctor(
+            settings: settings, stateDirectory: store.directory, store: .success(store),
+            connection: .success(connection), radio: radioSource.radio, logger: logger)
+        try await Doctor.report(await doctor.examine(), json: json, to: output)
+    }
+}

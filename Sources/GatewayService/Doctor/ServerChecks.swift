@@ -1,0 +1,66 @@
+import HealthReadings
+import ReadingStore
+import VitalClient
+
+extension Doctor {
+    /// Whether the server answers and takes the key: asks for a user, which makes nothing.
+    func serverCheck() async -> DoctorCheck {
+        switch connection {
+        case .failure(let problem): return .bad("server", problem)
+        case .success(nil):
+            return .bad(
+                "server", .configuration, "no key for a server is set, so nothing is delivered; readings are kept",
+                mend: "put the key into a file (mode 0600) and name it: `server.api_key_file`")
+        case .success(let connection?):
+            var limits = VitalAPI.Limits()
+            limits.connecting = .seconds(5)
+            limits.call = .seconds(10)
+            let api = VitalAPI(
+                server: connection.server, credentials: .apiKey(connection.key), limits: limits, logger: logger)
+            let name = settings["user.client_user_id"] ?? "healthrelay-doctor"
+            do {
+                _ = try await api.resolveUser(clientUserID: name)
+            } catch let error as VitalError where error.kind == .notFound {
+                // It answered, and took the key: that it has no such user yet is no fault.
+            } catch {
+                return .bad("server", Problem(describing: error) ?? .unexpected(error))
+            }
+            return .good("server", "\(connection.server.host) answers and accepts the key")
+        }
+    }
+
+    /// Whether readings that wait may go, as far as the store knows.
+    func sourceCheck() async -> DoctorCheck {
+        guard case .success(let store?) = store else { return .good("source", "no store, so no sources yet") }
+        do {
+            let user = try await store.currentUser()
+            let sources = try await store.sources(user: user.key).filter { $0.status != .absent }
+            let held = try await store.groupsWaiting().filter { $0.held.map(needsAPerson) ?? false }
+            if let group = held.first {
+                let others = held.count > 1 ? ", and others" : ""
+                return .bad(
+                    "source", .configuration,
+                    "\(group.count) \(group.resource.rawValue) for \(group.provider) wait: "
+                        + "\(group.held?.words ?? "")\(others)",
+                    mend: "connect it: `healthrelay source connect \(group.provider)`")
+            }
+            if try await !store.isSyncEnabled() {
+                return .good("source", "delivery is switched off", mend: "switch it on: `healthrelay sync enable`")
+            }
+            guard !sources.isEmpty else { return .good("source", "none yet; connected with the first delivery") }
+            return .good("source", sources.map { "\($0.provider) is \($0.status.rawValue)" }.joined(separator: ", "))
+        } catch {
+            return .bad("source", Problem(describing: error) ?? .unexpected(error))
+        }
+    }
+
+    /// Whether what waits for this goes on waiting until somebody does something at the server.
+    private func needsAPerson(_ hold: Hold) -> Bool {
+        switch hold {
+        case .sourceRevoked, .sourcePaused, .sourceError: true
+        // Under the other policy, the first delivery connects it.
+        case .noSource: settings["sources.policy"] == "require"
+        default: false
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import Foundation
+import HealthReadings
+import ReadingStore
+
+extension Doctor {
+    /// Below this, a disk counts as full: a store grows by some megabytes a year, its log by as much in between.
+    static let leastFreeOctets: UInt64 = 64 << 20
+
+    /// Whether the store can be written, and whether there is room for more.
+    func storeCheck() async -> DoctorCheck {
+        switch store {
+        case .failure(let problem): return .bad("store", problem)
+        case .success(nil):
+            let parent = existingAncestor(of: stateDirectory)
+            guard access(parent, W_OK | X_OK) == 0 else {
+                return .bad(
+                    "store", .notPermitted, "there is none, and this user may not make one in \(parent)",
+                    mend: "give this user the directory, or choose another with --state-dir")
+            }
+            return .good("store", "none yet in \(stateDirectory); `run`, `pair` or `replay` makes it")
+        case .success(let store?):
+            do {
+                let statistics = try await store.statistics()
+                let free = Self.freeOctets(at: store.directory)
+                let contents =
+                    "\(statistics.readings.values.reduce(0, +)) readings in \(store.directory), "
+                    + "\(statistics.octetsOnDisk >> 10) KiB; \((free ?? 0) >> 20) MiB are free"
+                if let free, free < Self.leastFreeOctets {
+                    return .bad("store", .inputOutput, contents, mend: "free space on this disk")
+                }
+                guard access(store.directory, W_OK) == 0 else {
+                    return .bad("store", .notPermitted, "\(store.directory) cannot be written", mend: nil)
+                }
+                return .good("store", contents)
+            } catch {
+                return .bad("store", Problem(describing: error) ?? .unexpected(error))
+            }
+        }
+    }
+
+    /// Whether what is secret or personal can be read by its owner only.
+    func permissionsCheck() -> DoctorCheck {
+        let files =
+            ReadingStore.databaseFiles(in: stateDirectory) + (settings["server.api_key_file"].map { [$0] } ?? [])
+        for file in files {
+            var status = stat()
+            guard stat(file, &status) == 0, status.st_mode & 0o077 != 0 else { continue }
+            return .bad(
+                "permissions", .notPermitted, "others than its owner may use \(file)", mend: "chmod 600 \(file)")
+        }
+        let root = geteuid() == 0 ? "; this runs as root, which nothing here needs" : ""
+        return .good("permissions", "the store and the key belong to their owner alone\(root)")
+    }
+
+    /// Whether the user's zone is one.
+    func zoneCheck() async -> DoctorCheck {
+        var zone = settings["user.time_zone"]
+        if zone == nil, case .success(let store?) = store { zone = try? await store.currentUser().timeZone }
+        guard let zone else {
+            return .good(
+                "zone", "none yet; the system's is taken when the store is made: \(TimeZone.current.identifier)")
+        }
+        guard ZoneRules.named(zone) != nil else {
+            return .bad(
+                "zone", .configuration, "\(zone) is no time zone of the tz database",
+                mend: "use a name such as Europe/Berlin, and install tzdata")
+        }
+        return .good("zone", zone)
+    }
+
+    private static func freeOctets(at path: String) -> UInt64? {
+        var status = statvfs()
+        guard statvfs(path, &status) == 0 else { return nil }
+        return UInt64(status.f_bavail) * UInt64(status.f_frsize)
+    }
+
+    private func existingAncestor(of path: String) -> String {
+        var path = path
+        while path.count > 1, !FileManager.default.fileExists(atPath: path) {
+            path = (path as NSString).deletingLastPathComponent
+        }
+        return path
+    }
+}

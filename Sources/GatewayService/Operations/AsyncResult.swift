@@ -1,0 +1,11 @@
+extension Result where Failure == any Error {
+    /// The outcome of asynchronous work.
+    init(_ work: () async throws -> Success) async {
+        do { self = .success(try await work()) } catch { self = .failure(error) }
+    }
+}
+
+extension Problem {
+    /// The problem behind any error; one of none of the modules is a fault of this program.
+    init(telling error: any Error) { self = Problem(describing: error) ?? .unexpected(error) }
+}

@@ -1,0 +1,84 @@
+import HealthReadings
+
+/// What a command asks of the radio and of the devices it knows.
+public enum DeviceOperation: Codable, Sendable, Hashable {
+    /// What is near.
+    case scan(ScanOperation)
+    /// Bonds with a device.
+    case pair(PairOperation)
+    /// Removes a bond.
+    case unpair(address: String)
+    /// The devices known.
+    case list
+    /// Reads devices.
+    case read(ReadOperation)
+    /// Connections coming and going; no address: of all paired devices.
+    case monitor(addresses: [String])
+    /// Readings as they come into the store; no type: all.
+    case watch(types: [String])
+}
+
+/// The arguments of `scan`.
+public struct ScanOperation: Codable, Sendable, Hashable {
+    /// How long, in seconds; nil until it is stopped.
+    public var seconds: Double?
+    /// Only this brand, in whatever case.
+    public var brand: String?
+    /// Only this model, by the catalogue's id.
+    public var model: String?
+    /// Also what is no health device.
+    public var all: Bool
+
+    /// Makes a scan.
+    public init(seconds: Double? = nil, brand: String? = nil, model: String? = nil, all: Bool = false) {
+        self.seconds = seconds
+        self.brand = brand
+        self.model = model
+        self.all = all
+    }
+}
+
+/// The arguments of `pair`. The passkey is none of them: it answers the question for it, and so never travels with what
+/// may be printed.
+public struct PairOperation: Codable, Sendable, Hashable {
+    /// The device.
+    public var address: String
+    /// How long it may take to be heard, in seconds.
+    public var seconds: Double
+    /// Removes the bond that is there first.
+    public var repair: Bool
+
+    /// Makes a pairing.
+    public init(address: String, seconds: Double = 60, repair: Bool = false) {
+        self.address = address
+        self.seconds = seconds
+        self.repair = repair
+    }
+}
+
+/// The arguments of `read`.
+public struct ReadOperation: Codable, Sendable, Hashable {
+    /// The devices; none: all that are paired.
+    public var addresses: [String]
+    /// Everything a device has, not what is new only.
+    public var allRecords: Bool
+    /// How long a device may take to be heard, in seconds.
+    public var seconds: Double
+
+    /// Makes a reading.
+    public init(addresses: [String] = [], allRecords: Bool = false, seconds: Double = 60) {
+        self.addresses = addresses
+        self.allRecords = allRecords
+        self.seconds = seconds
+    }
+}
+
+extension Operation {
+    /// Whether it goes on until it is stopped, so that stopping it is its ordinary end.
+    public var isEndless: Bool {
+        switch self {
+        case .device(.scan), .device(.monitor), .device(.watch), .sync(.watch): true
+        default: false
+        }
+    }
+}

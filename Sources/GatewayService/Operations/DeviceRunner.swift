@@ -1,0 +1,154 @@
+import GATTClient
+import HealthDevices
+import HealthReadings
+import ReadingStore
+
+extension Gateway {
+    /// How long the radio may take to say which bonds there are.
+    private static let bondPatience: Duration = .seconds(5)
+
+    func run(_ operation: DeviceOperation, json: Bool, output: any OperationOutput) async throws {
+        switch operation {
+        case .scan(let scan): try await self.scan(scan, json: json, output)
+        case .pair(let pairing): try await pair(pairing, json: json, output)
+        case .unpair(let address): try await unpair(address, json: json, output)
+        case .list: try await list(json: json, output)
+        case .read(let reading): try await ReadRunner(self, reading, json: json, output).run()
+        case .monitor(let addresses): try await monitor(addresses, json: json, output)
+        case .watch(let types): try await watch(types, json: json, output)
+        }
+    }
+
+    private func scan(_ scan: ScanOperation, json: Bool, _ output: any OperationOutput) async throws {
+        let found = try finds(scan)
+        let end = scan.seconds.map { ContinuousClock.now + .seconds($0) }
+        try await withDeadline(end) {
+            for try await device in found {
+                try await output.data(
+                    json
+                        ? device.advertisement.document(model: device.model).text
+                        : device.advertisement.line(model: device.model))
+            }
+        }
+    }
+
+    private func finds(_ scan: ScanOperation) throws -> AsyncThrowingStream<FoundDevice, any Error> {
+        let manager = try requireManager()
+        if scan.all {
+            let (catalogue, radio) = (catalogue, try radioSource.requireRadio())
+            return AsyncThrowingStream { continuation in
+                let task = Task {
+                    do {
+                        for try await advertisement in radio.advertisements() {
+                            let model = catalogue.model(for: advertisement)
+                            continuation.yield(FoundDevice(advertisement: advertisement, model: model))
+                        }
+                        continuation.finish()
+                    } catch {
+                        continuation.finish(throwing: error)
+                    }
+                }
+                continuation.onTermination = { _ in task.cancel() }
+            }
+        }
+        guard scan.brand != nil || scan.model != nil else { return manager.search() }
+        var models = catalogue.models
+        if let name = scan.brand {
+            guard let brand = manager.brands.first(where: { $0.name.lowercased() == name.lowercased() }) else {
+                throw Problem(
+                    "unknown_brand", .usage, "the catalogue has no brand '\(name)'",
+                    hint: "it has " + manager.brands.map(\.name).joined(separator: ", "))
+            }
+            models = manager.devices(for: brand)
+        }
+        if let id = scan.model {
+            guard catalogue[id] != nil else {
+                throw Problem(
+                    "unknown_model", .usage, "the catalogue has no model '\(id)'", hint: "see `healthrelay catalog`")
+            }
+            models = models.filter { $0.id == id }
+        }
+        return manager.search(for: models)
+    }
+
+    private func unpair(_ text: String, json: Bool, _ output: any OperationOutput) async throws {
+        let address = try DeviceAddress.argument(text)
+        let existed = try await requireManager().unpair(address)
+        guard existed else { throw RadioError.notBonded(address) }
+        guard !json else {
+            return try await output.data(
+                JSONValue.object(["address": .string(address.description), "paired": .bool(false)]).text)
+        }
+        try await output.data("\(address) is no longer paired; its readings stay")
+        try await output.note("It keeps its own bond until it is told to forget this machine.")
+    }
+
+    private func list(json: Bool, _ output: any OperationOutput) async throws {
+        // What the radio knows of bonds is newer than what is remembered; without a radio, that is what is known.
+        if let manager = try? requireManager() {
+            try? await withDeadline(.now + Self.bondPatience) { _ = try await manager.reconcilePairings() }
+        }
+        let devices = try await knownDevices()
+        guard !json else {
+            return try await output.data(JSONValue.object(["devices": .array(devices.map(\.document))]).text)
+        }
+        for device in devices { try await output.data(device.line) }
+        if devices.isEmpty { try await output.note("no devices yet: find one with `scan`, then `pair ADDRESS`") }
+    }
+
+    /// The devices the store knows.
+    func knownDevices() async throws -> [KnownDevice] {
+        let user = try await store.currentUser().clientUserID
+        return try await store.devices().map { KnownDevice($0, currentUser: user.isEmpty ? nil : user) }
+    }
+
+    private func monitor(_ texts: [String], json: Bool, _ output: any OperationOutput) async throws {
+        let manager = try requireManager()
+        let addresses = try Set(texts.map { try DeviceAddress.argument($0) })
+        if addresses.isEmpty { _ = try await pairedDevices(manager) }
+        for try await change in manager.monitorConnection(addresses) {
+            let at = change.at.flooredToSecond.description
+            try await output.data(
+                json
+                    ? JSONValue.object([
+                        "address": .string(change.address.description), "connected": .bool(change.isConnected),
+                        "at": .string(at),
+                    ]).text
+                    : "\(at)  \(change.address) \(change.isConnected ? "connected" : "disconnected")")
+        }
+    }
+
+    /// The paired meters.
+    /// - Throws: ``Problem`` with status 66 where there is none.
+    func pairedDevices(_ manager: DevicesManager) async throws -> Set<DeviceAddress> {
+        let paired = try await manager.reconcilePairings()
+        guard !paired.isEmpty else {
+            throw Problem(
+                "nothing_paired", .noInput, "no meter is paired",
+                hint: "find one with `healthrelay scan`, then `healthrelay pair ADDRESS`")
+        }
+        return paired
+    }
+}
+
+/// Does something until it is done or the time has come, which is no error.
+func withDeadline(
+    _ deadline: ContinuousClock.Instant?, _ body: @escaping @Sendable () async throws -> Void
+) async throws {
+    guard let deadline else { return try await body() }
+    try await withThrowingTaskGroup(of: Bool.self) { group in
+        group.addTask {
+            try await body()
+            return true
+        }
+        group.addTask {
+            try await Task.sleep(until: deadline, clock: .continuous)
+            return false
+        }
+        let isDone = try await group.next() ?? true
+        group.cancelAll()
+        guard !isDone else { return }
+        do { while try await group.next() != nil {} } catch is CancellationError {}
+        try Task.checkCancellation()
+    }
+}

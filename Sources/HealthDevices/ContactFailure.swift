@@ -1,0 +1,74 @@
+import GATTClient
+import HealthReadings
+
+/// Why a contact with a device did not bring what it should: named, for people and for scripts.
+public struct ContactFailure: Error, Sendable, Hashable {
+    /// The published snake_case code.
+    public var code: String
+    /// One line for people.
+    public var description: String
+    /// What to do next; nil where nothing need be done.
+    public var hint: String?
+
+    /// Makes a failure.
+    public init(code: String, description: String, hint: String? = nil) {
+        self.code = code
+        self.description = description
+        self.hint = hint
+    }
+
+    /// The failure that an error of a contact stands for.
+    public init(_ error: any Error) {
+        switch error {
+        case let failure as ContactFailure: self = failure
+        case let error as RadioError: self.init(code: error.code, description: error.description, hint: error.hint)
+        case let error as TransferError: self.init(code: error.code, description: error.description)
+        case let error as GATTError: self.init(code: error.code, description: error.description)
+        case is CancellationError: self.init(code: "interrupted", description: "the transfer was ended here")
+        default: self.init(code: "not_stored", description: "what came could not be stored: \(error)")
+        }
+    }
+
+    /// The failure that a summary tells of; nil where everything came.
+    public init?(_ summary: ContactSummary) {
+        if let error = summary.error {
+            self.init(
+                code: error,
+                description: "\(error.replacing("_", with: " ")), after \(summary.received) records; they are kept")
+        } else if !summary.isComplete {
+            let announced = summary.announced.map { " of \($0)" } ?? ""
+            self.init(
+                code: "records_missing",
+                description: "\(summary.received)\(announced) records came; the next contact reads all again")
+        } else {
+            return nil
+        }
+    }
+}
+
+extension ContactFailure: CustomStringConvertible {}
+
+extension GATTError {
+    /// The published snake_case code.
+    var code: String {
+        switch self {
+        case .attribute: "device_refused"
+        case .noSuchCharacteristic: "nothing_to_read"
+        case .disconnected: "transfer_interrupted"
+        case .timedOut: "timeout"
+        }
+    }
+
+    /// Whether the device says that the link is not as secure as it wants: on a bonded link, that the bond does not hold.
+    var saysBondIsMissing: Bool { self == .attribute(0x05) || self == .attribute(0x0F) }
+}
+
+extension RadioError {
+    /// Whether nothing can be reached by this radio now, as opposed to this one device.
+    var concernsTheRadio: Bool {
+        switch self {
+        case .noBus, .notPermitted, .noService, .noAdapter, .poweredOff, .blocked, .lost: true
+        case .notSeen, .notConnected, .pairing, .forgottenByDevice, .notBonded, .other: false
+        }
+    }
+}

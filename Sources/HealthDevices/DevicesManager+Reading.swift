@@ -1,0 +1,124 @@
+import GATTClient
+import HealthReadings
+
+extension DevicesManager {
+    /// Waits for a paired device and takes what is new on it, as a stream of what happens; it ends with
+    /// ``TransferEvent/ended(_:)``. Ending the iteration ends the transfer: what came is kept.
+    ///
+    /// See ``read(_:within:allRecords:report:)`` for the parameters and errors.
+    public func read(
+        _ address: DeviceAddress, within timeout: Duration = .seconds(60), allRecords: Bool = false
+    ) -> AsyncThrowingStream<TransferEvent, any Error> {
+        .producing { yield in
+            try await read(address, within: timeout, allRecords: allRecords) { yield($0) }
+        }
+    }
+
+    /// Waits for a paired device and takes what is new on it.
+    ///
+    /// Where the device is being read already, that transfer is joined: what it has brought so far is told first.
+    /// Cancelling ends a transfer that was begun here, and keeps what came.
+    ///
+    /// - Parameters:
+    ///   - timeout: how long the device may take to be heard and connected.
+    ///   - allRecords: asks a glucose meter for all its records, also those that were read before; reading a record
+    ///     again changes nothing. Other devices send what they choose.
+    ///   - report: told what happens, in order; the transfer goes on when it returns.
+    /// - Returns: how the contact ended. A partial transfer is not an error here but in the summary.
+    /// - Throws: ``RadioError`` (``RadioError/notBonded(_:)``, ``RadioError/notSeen(_:within:)``,
+    ///   ``RadioError/forgottenByDevice(_:)``, …), ``GATTError`` where the contact could not begin, an error of the
+    ///   journal or the memory, and `CancellationError`.
+    @discardableResult public func read(
+        _ address: DeviceAddress, within timeout: Duration = .seconds(60), allRecords: Bool = false,
+        report: @escaping @Sendable (TransferEvent) async -> Void
+    ) async throws -> ContactSummary {
+        guard let bond = try await bonded(address) else { throw RadioError.notBonded(address) }
+        while true {
+            let transfer = SharedTransfer(wantsAll: allRecords)
+            switch await turns.enter(bond, reading: transfer) {
+            case .entered:
+                return try await perform(transfer, of: bond) {
+                    try await readWhenHeard(bond, within: timeout, transfer, report)
+                }
+            case .occupied: try await turns.waitForTurn(bond)
+            case .joins(let current):
+                do {
+                    return try await follow(current, report)
+                } catch is CancellationError where !Task.isCancelled {
+                    // Whoever had begun it gave up; we have not.
+                    try await turns.waitForTurn(bond)
+                }
+            }
+        }
+    }
+
+    /// Reads a device that has just been heard, where nobody else is at it.
+    ///
+    /// - Returns: whether it was read, however that ended.
+    func readUnlessOccupied(
+        _ peripheral: any Peripheral, at address: DeviceAddress,
+        report: @escaping @Sendable (TransferEvent) async -> Void
+    ) async -> Bool {
+        let transfer = SharedTransfer(wantsAll: false)
+        guard case .entered = await turns.enter(address, reading: transfer) else { return false }
+        _ = try? await perform(transfer, of: address) {
+            try await reader.read(peripheral) { event in
+                transfer.note(event)
+                await report(event)
+            }
+        }
+        return true
+    }
+
+    private func readWhenHeard(
+        _ address: DeviceAddress, within timeout: Duration, _ transfer: SharedTransfer,
+        _ report: @escaping @Sendable (TransferEvent) async -> Void
+    ) async throws -> ContactSummary {
+        let elapsed = clock.stopwatch()
+        while true {
+            let peripheral = try await radio.peripheral(address, within: max(timeout - elapsed(), .zero))
+            do {
+                return try await reader.read(peripheral, allRecords: transfer.wantsAll) { event in
+                    transfer.note(event)
+                    await report(event)
+                }
+            } catch let error where Self.mayConnectLater(error) && !transfer.hasBegun && elapsed() < timeout {
+                logger.debug("a device could not be connected; it is waited for: \(error)")
+                try await clock.sleep(for: Self.reconnectPause)
+            }
+        }
+    }
+
+    private static func mayConnectLater(_ error: any Error) -> Bool {
+        switch error {
+        case GATTError.disconnected, GATTError.timedOut, RadioError.notConnected: true
+        default: false
+        }
+    }
+
+    /// Performs a reading whose turn it is, and tells everyone how it ended.
+    private func perform(
+        _ transfer: SharedTransfer, of address: DeviceAddress, _ body: () async throws -> ContactSummary
+    ) async throws -> ContactSummary {
+        let result: Result<ContactSummary, any Error>
+        do { result = .success(try await body()) } catch { result = .failure(error) }
+        let course = transfer.course
+        // Told before the device is free, so that nobody takes it for one that has just come.
+        changes.post(.ended(address, ReadingOutcome(result, news: course.news, model: course.model)))
+        await turns.leave(address)
+        transfer.finish(result)
+        return try result.get()
+    }
+
+    private func follow(
+        _ transfer: SharedTransfer, _ report: @Sendable (TransferEvent) async -> Void
+    ) async throws -> ContactSummary {
+        var summary: ContactSummary?
+        for try await event in transfer.events() {
+            if case .ended(let ended) = event { summary = ended }
+            await report(event)
+        }
+        guard let summary else { throw CancellationError() }
+        return summary
+    }
+}

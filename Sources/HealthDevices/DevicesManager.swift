@@ -1,0 +1,128 @@
+import GATTClient
+import HealthReadings
+import Logging
+
+/// The meters near this gateway: found, paired, read, and watched as they come and go.
+///
+///     let manager = DevicesManager(radio: radio, journal: store, memory: store, pairings: store)
+///     for try await found in manager.search(for: manager.devices(for: brand)) {
+///         print(found.advertisement.name ?? "-", found.model?.name ?? "-")
+///     }
+///     let device = try await manager.pair(address, agent: agent)
+///     let summary = try await manager.read(device.address)
+///
+/// One manager uses one radio, and all of it may be called from any task at any time: what concerns the same device is
+/// put in order here, what concerns the radio alone by the radio. ``MeterSchedule`` reads paired meters by itself
+/// whenever they show up, and takes the devices in turn with what is called here.
+public struct DevicesManager: Sendable {
+    let radio: any Radio
+    let catalogue: Catalogue
+    let pairings: any PairingMemory
+    let reader: MeterReader
+    let clock: any Clock<Duration>
+    let logger: Logger
+    let turns = DeviceTurns()
+    let changes = ManagerChanges()
+    private let provider: @Sendable (DeviceModel) -> String
+
+    /// Makes a manager. Nothing is asked of the radio yet.
+    ///
+    /// - Parameters:
+    ///   - journal: where frames become durable.
+    ///   - memory: what is remembered of devices between contacts.
+    ///   - pairings: what is remembered of bonds.
+    ///   - provider: the server's provider slug for a model; the catalogue's where not given.
+    ///   - clock: measures how long is waited.
+    public init(
+        radio: any Radio, journal: any FrameJournal, memory: any DeviceMemory, pairings: any PairingMemory,
+        catalogue: Catalogue = Catalogue(), provider: @escaping @Sendable (DeviceModel) -> String = { $0.provider },
+        clock: any Clock<Duration> = ContinuousClock(), logger: Logger = Logger(label: "healthrelay.devices")
+    ) {
+        self.radio = radio
+        self.catalogue = catalogue
+        self.pairings = pairings
+        self.provider = provider
+        self.clock = clock
+        self.logger = logger
+        reader = MeterReader(
+            journal: journal, memory: memory, catalogue: catalogue, provider: provider, pairings: pairings,
+            logger: logger)
+    }
+
+    /// The brands of the catalogue, in alphabetical order, the generic one last.
+    public var brands: [Brand] { catalogue.brands }
+
+    /// The models of a brand.
+    public func devices(for brand: Brand) -> [DeviceModel] { catalogue.devices(for: brand) }
+
+    /// Removes the bond with a device here. The device keeps its own until it is told otherwise; its readings, sequence
+    /// epochs and clock stay remembered.
+    ///
+    /// A transfer that is going on is waited for.
+    ///
+    /// - Returns: whether there was a bond.
+    /// - Throws: ``RadioError``, or the memory's error.
+    @discardableResult public func unpair(_ address: DeviceAddress) async throws -> Bool {
+        let address = try await bonded(address) ?? address
+        return try await turns.inTurn(address) {
+            let existed = try await radio.unpair(address)
+            if let known = try await pairings.pairings().first(where: { $0.addresses.contains(address) }),
+                known.state.isPaired
+            {
+                try await pairings.notePairing(of: DeviceDescription(address: address), as: .unpaired)
+            }
+            changes.post(.pairings)
+            return existed
+        }
+    }
+
+    /// Brings what is remembered of bonds in line with the bonds there are: a device that was bonded when the program
+    /// died is paired though unproven; one whose bond was removed by other means is not.
+    ///
+    /// Bonds with devices that are neither known here nor in the catalogue are not ours.
+    ///
+    /// - Returns: the addresses of the paired meters' bonds.
+    /// - Throws: ``RadioError``, or the memory's error.
+    @discardableResult public func reconcilePairings() async throws -> Set<DeviceAddress> {
+        let bonds = try await radio.bonds()
+        let known = try await pairings.pairings()
+        var paired: Set<DeviceAddress> = []
+        for bond in bonds {
+            let advertisement = Advertisement(
+                address: bond.address, name: bond.name, isPaired: true, seenAt: Instant(microseconds: 0))
+            let remembered = known.first { $0.addresses.contains(bond.address) }
+            guard remembered != nil || catalogue.model(for: advertisement) != nil else { continue }
+            paired.insert(bond.address)
+            if remembered?.state.isPaired != true {
+                try await pairings.notePairing(of: describe(advertisement), as: .paired)
+            }
+        }
+        for device in known where device.state.isPaired && paired.isDisjoint(with: device.addresses) {
+            try await pairings.notePairing(of: device.device, as: .unpaired)
+        }
+        return paired
+    }
+
+    /// Has ``MeterSchedule`` look anew which meters are paired, where a bond came or went by other means.
+    public func refresh() { changes.post(.pairings) }
+
+    /// The address a device is bonded under, where it is: a device may be known by several, and people do not say
+    /// whether one is public or random.
+    func bonded(_ address: DeviceAddress) async throws -> DeviceAddress? {
+        let bonds = try await radio.bonds().map(\.address)
+        if bonds.contains(address) { return address }
+        if let sameBits = bonds.first(where: { $0.bits == address.bits }) { return sameBits }
+        let device = try await pairings.pairings().first { device in
+            device.addresses.contains { $0.bits == address.bits }
+        }
+        return device?.addresses.first(where: bonds.contains)
+    }
+
+    /// What is known of a device by what it advertises.
+    func describe(_ advertisement: Advertisement, serial: String? = nil) -> DeviceDescription {
+        let model = catalogue.model(for: advertisement)
+        return DeviceDescription(
+            address: advertisement.address, model: model?.id, serial: serial, name: advertisement.name,
+            provider: model.map(provider) ?? "manual")
+    }
+}

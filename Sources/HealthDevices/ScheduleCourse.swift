@@ -1,0 +1,203 @@
+import GATTClient
+import HealthReadings
+
+/// A schedule that runs: asks ``SchedulePlan`` what to do, does it, and tells it what came of it.
+struct ScheduleCourse {
+    /// The pauses before watching is begun again where it ended and the adapter knows of nothing.
+    private static let watchPauses: [Duration] = [.seconds(1), .seconds(2), .seconds(5), .seconds(15), .seconds(30)]
+
+    private let manager: DevicesManager
+    private let inbox: AsyncStream<ScheduleSignal>.Continuation
+    private let report: @Sendable (ScheduleEvent) async -> Void
+    private let pace: SchedulePace
+    private let elapsed: @Sendable () -> Duration
+    private var plan: SchedulePlan
+    private var adapter: AdapterState?
+    /// What was told of the adapter last.
+    private var told: AdapterState?
+    private var watch = 0
+    private var watching: Task<Void, Never>?
+    private var failedWatches = 0
+    private var peripherals: [DeviceAddress: any Peripheral] = [:]
+    private var timers: [DeviceAddress: Task<Void, Never>] = [:]
+    private var watchTimer: Task<Void, Never>?
+
+    init(
+        _ manager: DevicesManager, pace: SchedulePace, inbox: AsyncStream<ScheduleSignal>.Continuation,
+        report: @escaping @Sendable (ScheduleEvent) async -> Void
+    ) {
+        self.manager = manager
+        self.pace = pace
+        self.inbox = inbox
+        self.report = report
+        elapsed = manager.clock.stopwatch()
+        plan = SchedulePlan(pace: pace) { [catalogue = manager.catalogue] model in
+            model.flatMap { catalogue[$0]?.quietTime } ?? pace.quietTime
+        }
+    }
+
+    /// Takes a signal to its end.
+    mutating func take(_ signal: ScheduleSignal, _ group: inout DiscardingTaskGroup) async {
+        switch signal {
+        case .adapter(let state): await take(state, &group)
+        case .changed(.pairings):
+            if isReady { beginWatching() }
+            await perform(plan.released(), &group)
+        case .changed(.ended(let address, let outcome)):
+            // Without a radio, what went wrong says nothing of the meter.
+            await perform(plan.ended(address, isReady ? outcome : outcome.withoutRadio, at: elapsed()), &group)
+        case .watching(watch, let addresses):
+            failedWatches = 0
+            // Watching may have failed while the adapter knew of nothing.
+            if let adapter { await tell(adapter) }
+            peripherals = peripherals.filter { addresses.contains($0.key) }
+            await perform(plan.watch(addresses, at: elapsed()), &group)
+        case .heard(watch, let peripheral): await heard(peripheral, &group)
+        case .watchEnded(watch, let error): await watchEnded(error, &group)
+        case .watchAgain(watch): if isReady, watching == nil { beginWatching() }
+        case .woke(let address, let ticket): await perform(plan.woke(address, ticket: ticket), &group)
+        case .listened(let address, let peripheral):
+            if let peripheral { peripherals[address] = peripheral }
+            await perform(plan.listened(address, isInReach: peripheral != nil), &group)
+        case .wasOccupied(let address): await perform(plan.wasOccupied(address, at: elapsed()), &group)
+        // Of a watch that was ended meanwhile.
+        case .watching, .heard, .watchEnded, .watchAgain: break
+        }
+    }
+
+    /// Ends what runs beside the transfers.
+    mutating func stop() async {
+        for timer in timers.values { timer.cancel() }
+        watchTimer?.cancel()
+        watching?.cancel()
+        await watching?.value
+    }
+
+    // MARK: The adapter
+
+    private var isReady: Bool { if case .ready? = adapter { true } else { false } }
+
+    private mutating func take(_ state: AdapterState, _ group: inout DiscardingTaskGroup) async {
+        let before = adapter
+        adapter = state
+        await tell(state)
+        switch (before, state) {
+        case (.ready(let old)?, .ready(let new)) where old.isSame(as: new) && watching != nil: break
+        case (_, .ready): beginWatching()
+        case (_, .unusable):
+            endWatching()
+            await perform(plan.radioLost(), &group)
+        }
+    }
+
+    /// Tells of the adapter where something has changed that matters to a person.
+    private mutating func tell(_ state: AdapterState) async {
+        switch (told, state) {
+        case (.ready(let old)?, .ready(let new)) where old.isSame(as: new): return
+        case (.unusable(let old)?, .unusable(let new)) where old == new: return
+        default: break
+        }
+        told = state
+        await report(.adapter(state))
+    }
+
+    // MARK: Watching
+
+    private mutating func beginWatching() {
+        endWatching()
+        watching = Task { [manager, inbox, watch] in
+            do {
+                let paired = try await manager.reconcilePairings()
+                inbox.yield(.watching(watch: watch, paired))
+                // Without a meter there is nothing to watch for, until one is paired.
+                guard !paired.isEmpty else { return }
+                for try await peripheral in manager.radio.peripherals(paired) {
+                    inbox.yield(.heard(watch: watch, peripheral))
+                }
+                try Task.checkCancellation()
+                throw RadioError.lost
+            } catch is CancellationError {
+                return
+            } catch {
+                inbox.yield(.watchEnded(watch: watch, error))
+            }
+        }
+    }
+
+    private mutating func endWatching() {
+        watch += 1
+        watchTimer?.cancel()
+        watchTimer = nil
+        watching?.cancel()
+        watching = nil
+    }
+
+    private mutating func watchEnded(_ error: any Error, _ group: inout DiscardingTaskGroup) async {
+        endWatching()
+        await perform(plan.radioLost(), &group)
+        guard isReady else { return }
+        // The adapter tells soon where it was the cause, and watching then begins when it is back.
+        let pause = Self.watchPauses[min(failedWatches, Self.watchPauses.count - 1)]
+        failedWatches += 1
+        manager.logger.notice("meters cannot be watched for; tried again in \(pause): \(error)")
+        if let error = error as? RadioError, failedWatches > 1 { await tell(.unusable(error)) }
+        watchTimer = Task { [clock = manager.clock, inbox, watch] in
+            guard (try? await clock.sleep(for: pause)) != nil else { return }
+            inbox.yield(.watchAgain(watch: watch))
+        }
+    }
+
+    // MARK: Meters
+
+    private mutating func heard(_ peripheral: any Peripheral, _ group: inout DiscardingTaskGroup) async {
+        let advertisement = peripheral.advertisement
+        guard let address = advertisement.address else { return }
+        peripherals[address] = peripheral
+        let (steps, hasCome) = plan.heard(address, at: elapsed())
+        if hasCome { await report(.appeared(address, manager.catalogue.model(for: advertisement))) }
+        await perform(steps, &group)
+    }
+
+    private mutating func perform(_ steps: [SchedulePlan.Step], _ group: inout DiscardingTaskGroup) async {
+        for step in steps {
+            switch step {
+            case .read(let address): read(address, &group)
+            case .listen(let address): listen(address, &group)
+            case .wake(let address, let delay, let ticket):
+                timers[address]?.cancel()
+                timers[address] = Task { [clock = manager.clock, inbox] in
+                    guard (try? await clock.sleep(for: delay)) != nil else { return }
+                    inbox.yield(.woke(address, ticket: ticket))
+                }
+            case .letSleep(let address): timers.removeValue(forKey: address)?.cancel()
+            case .tell(let address, let failure, let delay):
+                await report(.failed(address, failure, nextTryAfter: delay))
+            }
+        }
+    }
+
+    private func read(_ address: DeviceAddress, _ group: inout DiscardingTaskGroup) {
+        guard let peripheral = peripherals[address] else {
+            inbox.yield(.changed(.ended(address, .withdrawn)))
+            return
+        }
+        group.addTask { [manager, inbox, report] in
+            let wasRead = await manager.readUnlessOccupied(peripheral, at: address) { event in
+                await report(.transfer(address, event))
+            }
+            if !wasRead { inbox.yield(.wasOccupied(address)) }
+        }
+    }
+
+    private func listen(_ address: DeviceAddress, _ group: inout DiscardingTaskGroup) {
+        group.addTask { [radio = manager.radio, inbox, pace] in
+            let peripheral = try? await radio.peripheral(address, within: pace.listeningTime)
+            inbox.yield(.listened(address, peripheral))
+        }
+    }
+}
+
+extension Adapter {
+    /// Whether it is the same adapter; whether it looks for devices does not matter.
+    fileprivate func isSame(as other: Adapter) -> Bool { name == other.name && address == other.address }
+}

@@ -1,0 +1,51 @@
+/// How a device stands to this gateway.
+public enum PairingState: String, Sendable, Hashable, CaseIterable {
+    /// There is no bond.
+    case unpaired
+    /// A bond was made. Whether the device has kept it is not known, or no longer.
+    case paired
+    /// A bonded reconnect and an encrypted operation have succeeded since the bond was made.
+    case proven
+
+    /// Whether a bond exists here.
+    public var isPaired: Bool { self != .unpaired }
+    /// Whether the bond has proven itself.
+    public var isProven: Bool { self == .proven }
+}
+
+/// What is remembered of a device's bond.
+public struct DevicePairing: Sendable, Hashable {
+    /// The device.
+    public var device: DeviceDescription
+    /// All addresses it was met with; the bond is with one of them.
+    public var addresses: [DeviceAddress]
+    /// How it stands.
+    public var state: PairingState
+    /// When the bond was made, or the last one where there is none now; nil where there never was one.
+    public var pairedAt: Instant?
+    /// When the bond first proved itself; nil where it has not, or no longer does.
+    public var provenAt: Instant?
+
+    /// Makes a memory.
+    public init(
+        device: DeviceDescription, addresses: [DeviceAddress], state: PairingState, pairedAt: Instant? = nil,
+        provenAt: Instant? = nil
+    ) {
+        self.device = device
+        self.addresses = addresses
+        self.state = state
+        self.pairedAt = pairedAt
+        self.provenAt = provenAt
+    }
+}
+
+/// What is remembered of bonds: readings, sequence epochs and clocks stay whatever becomes of a bond.
+public protocol PairingMemory: Sendable {
+    /// The devices known, bonded or not.
+    func pairings() async throws -> [DevicePairing]
+
+    /// Notes how a device stands; durable when it returns.
+    ///
+    /// A device that is not known yet is made known. What `device` leaves out stays as it is remembered.
+    func notePairing(of device: DeviceDescription, as state: PairingState) async throws
+}

@@ -1,0 +1,32 @@
+import ArgumentParser
+import GatewayService
+import HealthDevices
+
+struct Scan: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "scan", abstract: "Meters near this machine, a line when one is new or has changed.")
+
+    @Option(
+        name: .customLong("for"),
+        help: ArgumentHelp("How long: 5, 30s, 2m. Until it is interrupted where not given.", valueName: "duration"))
+    var duration: DurationArgument?
+    @Option(help: ArgumentHelp("Only this brand.", valueName: "brand"))
+    var brand: String?
+    @Option(help: ArgumentHelp("Only this model, by its id in the catalogue.", valueName: "id"))
+    var model: String?
+    @Flag(help: "Also what the catalogue knows for no meter.")
+    var all = false
+    @OptionGroup var global: GlobalOptions
+
+    func validate() throws {
+        guard !all || (brand == nil && model == nil) else {
+            throw ValidationError("--all shows everything: it cannot be used together with --brand or --model")
+        }
+    }
+
+    func run() async throws {
+        if let model, Catalogue()[model] == nil { throw Problem.unknownModel(model) }
+        let scan = ScanOperation(seconds: duration?.seconds, brand: brand, model: model, all: all)
+        try await OperationCommand.run(.device(.scan(scan)), global)
+    }
+}

@@ -1,0 +1,23 @@
+import ArgumentParser
+
+/// A duration as commands take it: `90`, `30s`, `5m`, `12h`, `90d`; a number alone is seconds.
+struct DurationArgument: ExpressibleByArgument {
+    /// How long, in seconds.
+    let seconds: Double
+
+    init(seconds: Double) { self.seconds = seconds }
+
+    init?(argument: String) {
+        let units: [Character: Double] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
+        var digits = argument[...]
+        var factor = 1.0
+        if let last = argument.last, let unit = units[last] {
+            factor = unit
+            digits = argument.dropLast()
+        }
+        guard !digits.isEmpty, digits.allSatisfy({ $0.isASCII && $0.isNumber || $0 == "." }),
+            let number = Double(digits), number * factor <= 366 * 86_400
+        else { return nil }
+        seconds = number * factor
+    }
+}

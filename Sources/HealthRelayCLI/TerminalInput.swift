@@ -1,0 +1,33 @@
+import Dispatch
+import Foundation
+
+/// What a person types.
+enum TerminalInput {
+    /// Whether standard input is a terminal.
+    static var isThere: Bool { isatty(0) == 1 }
+
+    /// Asks and waits for a line; nil where the input has ended. Holds no thread while it waits.
+    ///
+    /// - Throws: `CancellationError` where the answer is no longer wanted.
+    static func line(_ prompt: String) async throws -> String? {
+        Terminal.errorPart(prompt)
+        let lines = AsyncStream<String?> { continuation in
+            let source = DispatchSource.makeReadSource(fileDescriptor: 0, queue: .global())
+            source.setEventHandler {
+                // A terminal hands out one line at a time.
+                var octets = [UInt8](repeating: 0, count: 1024)
+                let count = read(0, &octets, octets.count)
+                guard count >= 0 || errno != EINTR && errno != EAGAIN else { return }
+                continuation.yield(count > 0 ? String(decoding: octets[..<count], as: UTF8.self) : nil)
+                continuation.finish()
+            }
+            // The source is only cancelled here, which any thread may do.
+            nonisolated(unsafe) let watched = source
+            continuation.onTermination = { _ in watched.cancel() }
+            source.resume()
+        }
+        for await line in lines { return line }
+        Terminal.errorPart("\n")
+        throw CancellationError()
+    }
+}

@@ -1,0 +1,88 @@
+import Foundation
+import GatewayService
+import HealthReadings
+import Synchronization
+
+/// Nobody reads standard output any more: the program ends quietly, as any filter does.
+struct OutputClosed: Error {}
+
+/// An operation's terminal: prints its lines, shows how far it has come, and answers its questions.
+final class TerminalOutput: OperationOutput {
+    private struct State {
+        /// Whether the last line of the terminal is a progress that the next one overwrites.
+        var hasProgress = false
+        var lastProgress: ContinuousClock.Instant?
+    }
+
+    /// How often progress is told where it cannot overwrite itself.
+    private static let progressInterval: Duration = .seconds(1)
+    /// How often it overwrites itself.
+    private static let refreshInterval: Duration = .milliseconds(100)
+
+    private let asJSON: Bool
+    private let answers: AnswerSource
+    private let overwrites: Bool
+    private let state = Mutex(State())
+
+    init(asJSON: Bool, answers: AnswerSource) {
+        self.asJSON = asJSON
+        self.answers = answers
+        overwrites = !asJSON && isatty(2) == 1
+    }
+
+    func data(_ line: String) throws {
+        clearProgress()
+        guard Terminal.offer(line) else { throw OutputClosed() }
+    }
+
+    func note(_ line: String) {
+        clearProgress()
+        // One that is a document already stays what it is.
+        Terminal.error(asJSON && !line.hasPrefix("{") ? Self.logLine("notice", line).text : line)
+    }
+
+    func warn(_ problem: Problem) {
+        clearProgress()
+        Failure.report(problem, asJSON: asJSON)
+    }
+
+    func progress(_ progress: TransferProgress) {
+        let now = ContinuousClock.now
+        let isDue = state.withLock { state in
+            let interval = overwrites ? Self.refreshInterval : Self.progressInterval
+            if let last = state.lastProgress, now - last < interval, !progress.isComplete { return false }
+            state.lastProgress = now
+            state.hasProgress = overwrites && !progress.isComplete
+            return true
+        }
+        guard isDue else { return }
+        if overwrites {
+            Terminal.errorPart("\r\u{1B}[K" + progress.line + (progress.isComplete ? "\n" : ""))
+        } else {
+            Terminal.error(
+                asJSON ? Self.logLine("info", progress.line, [.init("progress", progress.document)]).text : progress.line)
+        }
+    }
+
+    func ask(_ question: Question) async throws -> Answer {
+        clearProgress()
+        return try await answers.answer(question)
+    }
+
+    /// A line as ``StandardErrorLog`` writes it.
+    private static func logLine(_ level: String, _ message: String, _ more: [JSONValue.Member] = []) -> JSONValue {
+        .object(
+            [
+                .init("at", .string(Terminal.now.description)), .init("level", .string(level)),
+                .init("message", .string(message)),
+            ] + more)
+    }
+
+    private func clearProgress() {
+        let hadProgress = state.withLock { state in
+            defer { state.hasProgress = false }
+            return state.hasProgress
+        }
+        if hadProgress { Terminal.errorPart("\r\u{1B}[K") }
+    }
+}

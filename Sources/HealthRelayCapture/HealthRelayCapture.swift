@@ -1,4 +1,0 @@
-@main
-enum HealthRelayCapture {
-    static func main() {}
-}

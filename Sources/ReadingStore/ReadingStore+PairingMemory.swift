@@ -1,0 +1,45 @@
+import GRDB
+import HealthReadings
+
+extension ReadingStore: PairingMemory {
+    /// The devices known, bonded or not, in the order they were first seen; also those that were never paired to the
+    /// end.
+    public func pairings() async throws -> [DevicePairing] {
+        try await read { db in
+            let cache = DeviceCache(db)
+            return try Row.fetchAll(
+                db, sql: "SELECT key, is_paired, is_proven, paired_at, proven_at FROM device ORDER BY key"
+            ).map { row in
+                let state: PairingState = row[1] ? (row[2] ? .proven : .paired) : .unpaired
+                return DevicePairing(
+                    device: try cache.description(row[0]), addresses: try Self.addresses(db, device: row[0]),
+                    state: state, pairedAt: (row[3] as Int64?).map(Instant.init(microseconds:)),
+                    provenAt: (row[4] as Int64?).map(Instant.init(microseconds:)))
+            }
+        }
+    }
+
+    /// Notes how a device stands. Durable when it returns.
+    ///
+    /// A device the store has not met is made known, so that pairing may come before the first contact. It counts as
+    /// seen by its contacts alone.
+    public func notePairing(of device: DeviceDescription, as state: PairingState) async throws {
+        let now = now().microseconds
+        _ = try await write(.device) { db in
+            let devicesBefore = try Int.fetchOne(db, sql: "SELECT count(*) FROM device") ?? 0
+            let key = try DeviceRegister(db: db).noteBond(device)
+            try db.execute(
+                sql: """
+                    UPDATE device SET
+                        paired_at = CASE WHEN ?1 AND NOT is_paired THEN ?3 ELSE paired_at END,
+                        proven_at = CASE WHEN NOT ?2 THEN NULL WHEN NOT is_proven THEN ?3 ELSE proven_at END,
+                        is_paired = ?1, is_proven = ?2
+                    WHERE key = ?4 AND (is_paired <> ?1 OR is_proven <> ?2)
+                    """, arguments: [state.isPaired, state.isProven, now, key])
+            return try Int.fetchOne(db, sql: "SELECT count(*) FROM device") ?? 0 < devicesBefore
+        } committed: { [self] joined in
+            // Two devices have become one: what is remembered of contacts is made again when it is needed.
+            if joined { contacts.withLock { $0 = [:] } }
+        }
+    }
+}
