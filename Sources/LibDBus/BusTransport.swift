@@ -1,6 +1,5 @@
 import CDBus
 import Glibc
-import Synchronization
 
 /// libdbus' connection with its watches, and when its calls run out of time: what the event loop waits for.
 ///

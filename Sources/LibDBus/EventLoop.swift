@@ -33,7 +33,7 @@ final class EventLoop: SerialExecutor {
     /// Jobs are run in so many batches before the socket is looked at again, however many more come.
     private static let mostBatches = 16
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
     private let identity = Atomic<UInt>(0)
     private let bell: Int32
 

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import Testing
 
 @testable import LibDBus
@@ -114,7 +113,7 @@ struct ConnectionTests {
         // The answer is on its way before this one's.
         await until { await server.handlings.isEmpty }
         #expect(try await client.bus("GetId").signature == "s")
-        #expect(await client.calls.nextDeadline == nil)
+        #expect(await client.nextDeadline == nil)
         let none = await #expect(throws: DBusError.self) {
             try await client.call(server.uniqueName, "/slow", "test.Slow", "Never", timeout: .seconds(-5))
         }
@@ -147,7 +146,7 @@ struct ConnectionTests {
         }
         early.cancel()
         #expect(await early.result.failure as? DBusError == .cancelled)
-        #expect(await client.calls.nextDeadline == nil)
+        #expect(await client.nextDeadline == nil)
     }
 
     @Test func cancelledCallsRaceWithTheirAnswersAndEachEndsOnce() async throws {
@@ -165,7 +164,7 @@ struct ConnectionTests {
             }
         }
         #expect(answered + cancelled == 400)
-        #expect(await client.calls.nextDeadline == nil)
+        #expect(await client.nextDeadline == nil)
     }
 
     @Test func whenTheBusDiesEveryoneIsTold() async throws {
@@ -324,7 +323,7 @@ struct ConnectionTests {
 
 /// Holds tasks until it is opened, or they are cancelled.
 final class Gate: Sendable {
-    private let state = Mutex<(isOpen: Bool, waiters: [CheckedContinuation<Void, Never>])>((false, []))
+    private let state = Lock<(isOpen: Bool, waiters: [CheckedContinuation<Void, Never>])>((false, []))
 
     func open() {
         let waiters = state.withLock { state in
@@ -359,6 +358,9 @@ extension Result {
 }
 
 extension DBusConnection {
+    /// When the next call runs out of time.
+    var nextDeadline: SuspendingClock.Instant? { calls.nextDeadline }
+
     /// How many subscriptions, and names that are followed, it knows.
     var subscriptions: [Int] { [sinks.count, owners.count] }
 
