@@ -10,8 +10,8 @@ extension DevicesManager {
     /// Bonds with a device, and has the bond prove itself: the device is disconnected, connected again by its bond, and
     /// one encrypted operation succeeds. Records are not read.
     ///
-    /// A device that is bonded already is not paired anew; its bond is put to the test. A transfer of it that is going on
-    /// is waited for, and none is begun meanwhile.
+    /// A device that is bonded already is not paired anew; its bond is put to the test. A transfer of it that is going
+    /// on is waited for, and none is begun meanwhile.
     ///
     /// - Parameters:
     ///   - timeout: how long the device may take to be heard, and again after bonding: many stop advertising until
