@@ -42,6 +42,9 @@ let package = Package(
         .executable(name: "healthrelay", targets: ["HealthRelayCLI"]),
         .executable(name: "healthrelay-capture", targets: ["HealthRelayCapture"]),
         .library(name: "HealthRelay", targets: library),
+        .library(
+            name: "HealthRelayDevices",
+            targets: ["HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HealthDevices", "ReadingStore"]),
         .library(name: "HealthRelayStore", targets: ["HealthReadings", "ReadingStore"]),
         .library(name: "HealthRelayDecoding", targets: ["HealthReadings", "GATTProfiles", "HCICapture"]),
     ],

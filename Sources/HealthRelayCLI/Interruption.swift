@@ -22,6 +22,8 @@ enum Interruption {
         // A reader that has gone away is told by the write's error, so that devices are left in order.
         signal(SIGPIPE, SIG_IGN)
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        // What a command does after it can be stopped as any program can.
+        defer { for number in [SIGINT, SIGTERM] { signal(number, SIG_DFL) } }
         let work = Task { try await body() }
         let interruption = Flag()
         try await withThrowingTaskGroup(of: Void.self) { group in

@@ -12,6 +12,11 @@ final class Opening: Sendable {
 
     private let state = Mutex(State.idle)
 
+    /// Whether an outcome has been told.
+    var isSettled: Bool {
+        state.withLock { state in if case .settled = state { true } else { false } }
+    }
+
     /// Tells an outcome.
     ///
     /// - Returns: whether it is the first.

@@ -96,7 +96,7 @@ class LiveMeter(Emulation):
         self.behaviour, self.ever, self.events = behaviour, list(meter.records), []
         self.typed, self.changed = asyncio.Queue(), asyncio.Condition()
         self.connection, self.awake, self.indications = None, True, 0
-        self.remembered, self.indicated = {}, None
+        self.remembered, self.indicated, self.first_clock = {}, None, meter.clock
 
     def shown_time(self, ahead):
         now = datetime.now(ZoneInfo(ZONE)).replace(tzinfo=None, microsecond=0)
@@ -166,6 +166,17 @@ class LiveMeter(Emulation):
         """After a disconnect."""
         if await self.bonds():
             self.awake = False
+        await self.advertise()
+
+    async def begin_anew(self):
+        """As it was when it came, with the bonds it has made since."""
+        self.drop()
+        pairing = self.behaviour.pairing
+        self.behaviour, self.awake, self.meter.clock = Behaviour(pairing=pairing), True, self.first_clock
+        self.meter.records[:] = []
+        self.ever, self.remembered = [], {}
+        await asyncio.sleep(0.01)              # the disconnect is heard
+        self.events.clear()
         await self.advertise()
 
     async def press(self):

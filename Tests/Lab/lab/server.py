@@ -143,12 +143,16 @@ class Server:
         else:
             self.strangers.stop()
 
-    async def do_reset(self):
-        """No meters, no strangers, no devices in bluetoothd, an adapter that is up."""
+    async def do_reset(self, keep=()):
+        """No strangers, an adapter that is up, no meters and no devices in bluetoothd; but the meters to keep are there
+        with their bonds, well-behaved, empty and without a past."""
         self.strangers.stop()
-        for name in list(self.meters):
-            await self.do_remove(name)
-        await self.guest.reset()
+        for name, live in list(self.meters.items()):
+            if name in keep:
+                await live.begin_anew()
+            else:
+                await self.do_remove(name)
+        await self.guest.reset([live.meter.address for live in self.meters.values()])
 
     # ---- the gateway's machine
 
