@@ -67,8 +67,9 @@ extension DevicesManager {
             await progress(.bondRemoved(old))
             // Removing a bond makes the service forget the device: it has to be heard anew.
             peripheral = try await radio.peripheral(address, within: timeout)
-        } else {
-            // Known before there is a bond, so that one whose note is lost in a crash is found again.
+        } else if !address.isResolvablePrivate {
+            // Known before there is a bond, so that one whose note is lost in a crash is found again. A private address
+            // is nobody's by then.
             try await pairings.notePairing(of: device, as: .unpaired)
         }
         let advertisement = peripheral.advertisement
