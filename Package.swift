@@ -12,7 +12,7 @@ let settings: [SwiftSetting] =
 
 /// Modules an embedder imports, in the order a reading passes through them.
 let library = [
-    "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCICapture", "HealthDevices",
+    "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCIMonitor", "HCICapture", "HealthDevices",
     "ReadingStore", "VitalClient", "ReadingSync", "GatewayService",
 ]
 
@@ -42,8 +42,11 @@ let package = Package(
         .executable(name: "healthrelay", targets: ["HealthRelayCLI"]),
         .executable(name: "healthrelay-capture", targets: ["HealthRelayCapture"]),
         .library(name: "HealthRelay", targets: library),
+        .library(
+            name: "HealthRelayDevices",
+            targets: ["HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HealthDevices", "ReadingStore"]),
         .library(name: "HealthRelayStore", targets: ["HealthReadings", "ReadingStore"]),
-        .library(name: "HealthRelayDecoding", targets: ["HealthReadings", "GATTProfiles", "HCICapture"]),
+        .library(name: "HealthRelayDecoding", targets: ["HealthReadings", "GATTProfiles", "HCIMonitor", "HCICapture"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
@@ -113,7 +116,9 @@ let package = Package(
         tests("BlueZCentral", ["LibDBus", "GATTClient", "HealthReadings"]),
         tests("HCIMonitor"),
         tests("HCICapture", ["HCIMonitor", "GATTClient", "HealthReadings"]),
-        tests("HealthDevices", ["HCICapture", "GATTProfiles", "GATTClient", "HealthReadings"]),
+        tests(
+            "HealthDevices",
+            ["BlueZCentral", "HCICapture", "GATTProfiles", "GATTClient", "ReadingStore", "HealthReadings"]),
         tests("ReadingStore", ["HealthReadings"]),
         tests("VitalClient", ["HealthReadings", "ScriptedServer", logging]),
         tests(
@@ -128,8 +133,8 @@ let package = Package(
         tests(
             "GatewayService",
             [
-                "VitalSandbox", "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles", "ReadingStore",
-                "HealthReadings", httpClient, lifecycle, logging,
+                "VitalSandbox", "VitalClient", "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles",
+                "ReadingStore", "HealthReadings", httpClient, httpServer, lifecycle, logging,
             ]),
         tests("VitalSandbox", [httpClient]),
         tests(

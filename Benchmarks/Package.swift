@@ -29,7 +29,7 @@ let package = Package(
             path: "Store/StoreBenchmark"),
         // Reading a meter through a real bluetoothd (see Radio/run.sh).
         .executableTarget(
-            name: "read-benchmark", dependencies: [.product(name: "HealthRelay", package: "HealthRelay")],
+            name: "read-benchmark", dependencies: [.product(name: "HealthRelayDevices", package: "HealthRelay")],
             path: "Radio/ReadBenchmark", swiftSettings: settings),
         .executableTarget(name: "empty", path: "Radio/Empty", swiftSettings: settings),
     ],

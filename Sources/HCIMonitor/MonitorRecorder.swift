@@ -13,9 +13,6 @@ public struct MonitorSelection: Sendable, Hashable {
     public init(adapter: UInt16, peer: PeerAddress? = nil, peerHandles: [UInt16] = [], keepsKeys: Bool = false) {
         (self.adapter, self.peer, self.peerHandles, self.keepsKeys) = (adapter, peer, peerHandles, keepsKeys)
     }
-
-    /// The messages the kernel need not hand out at all.
-    public var opcodes: [MonitorOpcode] { MonitorOpcode.recorded + (peer == nil ? [] : [.managementEvent]) }
 }
 
 /// What a recorder noticed that is not in the file.

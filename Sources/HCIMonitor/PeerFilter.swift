@@ -28,6 +28,10 @@ public struct PeerFilter: Sendable {
     private var unanswered: [UInt16: Int] = [:]
     private static let (mostAliases, mostUndecided) = (16, 64)
 
+    /// The one management event that is looked at: Device Connected (mgmt-api.txt in BlueZ). Its number stands in a
+    /// ``MonitorOpcode/managementEvent`` from its fifth octet on, little endian.
+    public static let identityEvent: UInt16 = 0x000B
+
     /// Makes a filter.
     /// - Parameters:
     ///   - peer: the device's identity address, or the address it shows.
@@ -205,10 +209,11 @@ public struct PeerFilter: Sendable {
 
     // MARK: identity
 
-    /// Device Connected (mgmt-api.txt in BlueZ): the identity address of the connection that was completed just before.
+    /// Device Connected: the identity address of the connection that was completed just before.
     private mutating func managementEvent(_ octets: [UInt8]) -> [TimedMessage] {
         // A cookie of 32 bits, the event, then its parameters: address and its type, 0 for BR/EDR.
-        guard octets.count >= 13, octets.word(4) == 0x000B, octets[12] != 0, let connection = undecided else {
+        guard octets.count >= 13, octets.word(4) == Self.identityEvent, octets[12] != 0, let connection = undecided
+        else {
             return []
         }
         undecided = nil

@@ -102,10 +102,11 @@ extension DevicesManager {
     ) async throws -> ContactSummary {
         let result: Result<ContactSummary, any Error>
         do { result = .success(try await body()) } catch { result = .failure(error) }
+        let course = transfer.course
+        // Told before the device is free, so that nobody takes it for one that has just come.
+        changes.post(.ended(address, ReadingOutcome(result, news: course.news, model: course.model)))
         await turns.leave(address)
         transfer.finish(result)
-        let course = transfer.course
-        changes.post(.ended(address, ReadingOutcome(result, news: course.news, model: course.model)))
         return try result.get()
     }
 

@@ -42,8 +42,12 @@ enum ReadingOutcome: Sendable {
     case cut(ContactFailure)
     /// Something else went wrong; `isLasting` where trying again soon cannot help.
     case failed(ContactFailure, isLasting: Bool)
-    /// Nothing that says anything of the device: the radio went away, the reading was cancelled, the device was not there.
+    /// Nothing that says anything of the device: the radio went away, the reading was cancelled, the device was not
+    /// there.
     case withdrawn
+
+    /// What it says where the radio had gone.
+    var withoutRadio: ReadingOutcome { if case .complete = self { self } else { .withdrawn } }
 
     init(_ result: Result<ContactSummary, any Error>, news: Int, model: String?) {
         switch result {

@@ -43,6 +43,8 @@ struct SchedulePlan {
         /// Of the timer that runs.
         var ticket: Int?
         var quietTime: Duration?
+        /// Heard while something is done with it: it is about to be left, or was by the time that is told.
+        var wasHeard = false
     }
 
     private let pace: SchedulePace
@@ -75,6 +77,7 @@ struct SchedulePlan {
     /// Nothing can be heard any more: what was waited for is forgotten.
     mutating func radioLost() -> [Step] {
         queue = []
+        for address in meters.keys { meters[address]?.wasHeard = false }
         var steps: [Step] = []
         for (address, meter) in meters {
             switch meter.phase {
@@ -104,7 +107,10 @@ struct SchedulePlan {
             guard meter.ticket == nil else { return ([], false) }
             let rest = max((meter.quietTime ?? pace.quietTime) - (now - since), .zero)
             return ([wake(address, after: rest)], false)
-        case .waiting, .reading, .occupied, .backingOff: return ([], false)
+        case .reading, .occupied:
+            meters[address]?.wasHeard = true
+            return ([], false)
+        case .waiting, .backingOff: return ([], false)
         }
     }
 
@@ -127,13 +133,19 @@ struct SchedulePlan {
     }
 
     /// The meter could not be read, because something else is done with it.
-    mutating func wasOccupied(_ address: DeviceAddress) -> [Step] {
+    mutating func wasOccupied(_ address: DeviceAddress, at now: Duration) -> [Step] {
         running.remove(address)
-        if meters[address]?.phase == .reading { meters[address]?.phase = .occupied }
+        switch meters[address]?.phase {
+        case .reading: meters[address]?.phase = .occupied
+        // Read by others meanwhile, and heard since.
+        case .resting: return heard(address, at: now).steps + startNext()
+        default: break
+        }
         return startNext()
     }
 
-    /// Whatever was done with meters by others is done, as far as is known: look again at those it kept from being read.
+    /// Whatever was done with meters by others is done, as far as is known: look again at those it kept from being
+    /// read.
     mutating func released() -> [Step] {
         meters.filter { $0.value.phase == .occupied }.keys.sorted { $0.bits < $1.bits }.flatMap { listen($0) }
     }
@@ -163,6 +175,10 @@ struct SchedulePlan {
         case .withdrawn:
             meters[address]?.phase = .away
         }
+        if meters[address]?.wasHeard == true {
+            meters[address]?.wasHeard = false
+            steps += heard(address, at: now).steps
+        }
         return steps + startNext()
     }
 
@@ -180,6 +196,7 @@ struct SchedulePlan {
         while running.count < max(pace.transfersAtOnce, 1), !queue.isEmpty {
             let address = queue.removeFirst()
             meters[address]?.phase = .reading
+            meters[address]?.wasHeard = false
             running.insert(address)
             steps.append(.read(address))
         }

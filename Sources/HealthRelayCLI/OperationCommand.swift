@@ -9,12 +9,18 @@ enum OperationCommand {
     static func run(
         _ operation: GatewayService.Operation, _ global: GlobalOptions, answers: AnswerSource = .terminal
     ) async throws {
-        let request = OperationRequest(operation, json: global.json)
         let settings = try global.settings()
         global.startLogging(settings)
         let output = TerminalOutput(asJSON: global.json, answers: answers)
+        try await run(OperationRequest(operation, json: global.json), global, settings, output)
+    }
+
+    /// Runs a request whose output may be another's; logging has been started.
+    static func run(
+        _ request: OperationRequest, _ global: GlobalOptions, _ settings: Settings, _ output: any OperationOutput
+    ) async throws {
         let stateDir = global.stateDir
-        try await Interruption.endingBySignal(isOrdinaryEnd: operation.isEndless) {
+        try await Interruption.endingBySignal(isOrdinaryEnd: request.operation.isEndless) {
             // A gateway that is starting holds the store before it listens, and another command holds it for a moment.
             let end = ContinuousClock.now + .seconds(3)
             while true {
@@ -22,22 +28,28 @@ enum OperationCommand {
                     return try await owner.run(request, output: output)
                 }
                 let state = StateDirectory(flag: stateDir)
-                if case .doctor = operation {
+                if case .doctor = request.operation {
                     return try await Gateway.examine(settings, state: state, json: request.json, output: output)
                 }
                 do {
-                    let gateway = try await Gateway.open(settings, state: state)
-                    do {
-                        try await gateway.run(request, output: output)
-                    } catch {
-                        try? await gateway.close()
-                        throw error
-                    }
-                    return try await gateway.close()
+                    return try await runHere(request, settings, state, output)
                 } catch StoreError.locked where ContinuousClock.now < end {
                     try await Task.sleep(for: .milliseconds(50))
                 }
             }
         }
+    }
+
+    private static func runHere(
+        _ request: OperationRequest, _ settings: Settings, _ state: StateDirectory, _ output: any OperationOutput
+    ) async throws {
+        let gateway = try await Gateway.open(settings, state: state)
+        do {
+            try await gateway.run(request, output: output)
+        } catch {
+            try? await gateway.close()
+            throw error
+        }
+        try await gateway.close()
     }
 }

@@ -6,8 +6,8 @@ import HCIMonitor
 ///
 /// A program of its own, because the monitor needs a capability that the gateway must not have. `healthrelay capture` starts
 /// it and writes the file. It opens the channel, gives up every privilege, and goes on until it gets SIGINT or SIGTERM, or
-/// its standard input or output is closed; the last record is whole. Standard error carries lines for programs: see
-/// ``Report``. Exit statuses are those of sysexits.h.
+/// the other end of its standard input or output is closed; the last record is whole. Standard error carries lines for
+/// programs: see ``Report``. Exit statuses are those of sysexits.h.
 @main
 enum CaptureHelper {
     static func main() {

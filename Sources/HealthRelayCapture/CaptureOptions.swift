@@ -40,8 +40,8 @@ struct CaptureOptions: Sendable {
     static let help = """
         usage: healthrelay-capture [--adapter hci0|ADDRESS] [--device ADDRESS] [--keep-keys] > FILE
 
-        Records the HCI monitor as btsnoop (datalink 2001) to standard output, keys zeroed, until SIGINT, SIGTERM or
-        the end of standard input. Needs CAP_NET_RAW, which it gives up once the channel is open.
+        Records the HCI monitor as btsnoop (datalink 2001) to standard output, keys zeroed, until SIGINT or SIGTERM, or
+        until a standard input that is a pipe or a terminal ends. Needs CAP_NET_RAW, which it gives up once the channel is open.
         `healthrelay capture FILE` runs it.
 
         """

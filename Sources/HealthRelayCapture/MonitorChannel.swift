@@ -129,27 +129,35 @@ struct MonitorChannel: ~Copyable {
         guard result == 0 else { throw .system("the filter of packets") }
     }
 
-    /// A classic BPF program that passes what a selection is about. It loads big endian, and the monitor's heads are
-    /// little endian.
+    /// A classic BPF program that passes what a selection is about: other adapters' packets, and management traffic with
+    /// its keys, never reach this program. It loads big endian, and the monitor's messages are little endian.
     private static func filter(_ selection: MonitorSelection) -> [sock_filter] {
-        let load = UInt16(BPF_LD | BPF_H | BPF_ABS)
-        let isEqual = UInt16(BPF_JMP | BPF_JEQ | BPF_K)
-        let give = UInt16(BPF_RET | BPF_K)
-        let opcodes = selection.opcodes
-        var program = [
-            sock_filter(code: load, jt: 0, jf: 0, k: 2),
-            sock_filter(
-                code: isEqual, jt: 0, jf: UInt8(opcodes.count + 1), k: UInt32(selection.adapter.byteSwapped)),
-            sock_filter(code: load, jt: 0, jf: 0, k: 0),
-        ]
-        for (place, opcode) in opcodes.enumerated() {
-            let toEnd = UInt8(opcodes.count - place)
-            program.append(
-                sock_filter(code: isEqual, jt: toEnd, jf: 0, k: UInt32(opcode.rawValue.byteSwapped)))
+        func load(_ place: UInt32) -> sock_filter {
+            sock_filter(code: UInt16(BPF_LD | BPF_H | BPF_ABS), jt: 0, jf: 0, k: place)
         }
-        program.append(sock_filter(code: give, jt: 0, jf: 0, k: 0))
-        program.append(sock_filter(code: give, jt: 0, jf: 0, k: .max))
-        return program
+        /// Where the loaded number is this one, goes on there, else elsewhere: so many instructions further.
+        func compare(_ number: UInt16, then: Int, else otherwise: Int) -> sock_filter {
+            sock_filter(
+                code: UInt16(BPF_JMP | BPF_JEQ | BPF_K), jt: UInt8(then), jf: UInt8(otherwise),
+                k: UInt32(number.byteSwapped))
+        }
+        func give(_ octets: UInt32) -> sock_filter {
+            sock_filter(code: UInt16(BPF_RET | BPF_K), jt: 0, jf: 0, k: octets)
+        }
+        let opcodes = MonitorOpcode.recorded
+        let identity =
+            selection.peer == nil
+            ? []
+            : [
+                compare(MonitorOpcode.managementEvent.rawValue, then: 0, else: 2),
+                load(UInt32(MonitorMessage.headLength) + 4), compare(PeerFilter.identityEvent, then: 1, else: 0),
+            ]
+        let toRefusal = opcodes.count + identity.count
+        var program = [load(2), compare(selection.adapter, then: 0, else: toRefusal + 1), load(0)]
+        for (place, opcode) in opcodes.enumerated() {
+            program.append(compare(opcode.rawValue, then: toRefusal - place, else: 0))
+        }
+        return program + identity + [give(0), give(.max)]
     }
 
     // MARK: adapters

@@ -7,6 +7,8 @@ struct MonitorPump: ~Copyable {
     private var channel: MonitorChannel
     private(set) var recorder: MonitorRecorder
     private let signals: Int32
+    /// Standard input, where somebody can close it; -1 where it is /dev/null or a file, as a service manager gives it.
+    private let lifeline: Int32
 
     /// Messages taken before the reader is looked after again.
     private static let burst = 256
@@ -27,6 +29,9 @@ struct MonitorPump: ~Copyable {
         sigprocmask(SIG_BLOCK, &set, nil)
         signals = signalfd(-1, &set, Int32(SFD_CLOEXEC | SFD_NONBLOCK))
         guard signals >= 0 else { throw .system("signals") }
+        var status = stat()
+        let kind = fstat(0, &status) == 0 ? status.st_mode & S_IFMT : 0
+        lifeline = kind == S_IFIFO || kind == S_IFSOCK || isatty(0) == 1 ? 0 : -1
         _ = fcntl(1, F_SETFL, fcntl(1, F_GETFL) | O_NONBLOCK)
     }
 
@@ -36,7 +41,7 @@ struct MonitorPump: ~Copyable {
         while true {
             var waits = [
                 pollfd(fd: channel.pollDescriptor, events: Int16(POLLIN), revents: 0),
-                pollfd(fd: 0, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: lifeline, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: signals, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: 1, events: recorder.isEmpty ? 0 : Int16(POLLOUT), revents: 0),
             ]

@@ -18,12 +18,13 @@ extension ReadingStore: DeviceMemory {
             }
             try db.execute(
                 sql: """
-                    INSERT INTO contact (device, user, started_at, zone, sequence_epoch, clock_device_time, clock_read_at)
-                    SELECT ?1, ?2, ?3, ?4, sequence_epoch, ?5, ?6 FROM device WHERE key = ?1
+                    INSERT INTO contact
+                        (key, device, user, started_at, zone, sequence_epoch, clock_device_time, clock_read_at)
+                    SELECT ?7, ?1, ?2, ?3, ?4, sequence_epoch, ?5, ?6 FROM device WHERE key = ?1
                     """,
                 arguments: [
                     key, current, start.microseconds, zoneName, clock?.deviceTime.secondsSinceEpoch,
-                    clock?.readAt.microseconds,
+                    clock?.readAt.microseconds, try Self.nextKey(db, of: "contact"),
                 ])
             let number = db.lastInsertedRowID
             let state = try ContactState(db, contact: number)

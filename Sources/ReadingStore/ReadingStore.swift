@@ -48,6 +48,13 @@ public final class ReadingStore: Sendable {
         now: @escaping @Sendable () -> Instant = { .systemClock }
     ) async throws -> ReadingStore {
         let store = try ReadingStore(directory: directory, decoder: decoder, logger: logger, now: now)
+        do {
+            try await store.finishErasure()
+        } catch {
+            // What could not be written anew now is no reason to keep nothing: the next opening tries again.
+            store.logger.warning(
+                "erased octets may still be in the store's files", metadata: ["error": "\(error)"])
+        }
         let last = try await store.lastUser()
         try await store.setCurrentUser(
             clientUserID ?? last?.clientUserID ?? "",
@@ -163,5 +170,6 @@ struct CommitPoint: Sendable {
     static let attempt = CommitPoint(before: "attempt.before-commit", after: "attempt.after-commit")
     static let reject = CommitPoint(before: "reject.before-commit", after: "reject.after-commit")
     static let requeue = CommitPoint(before: "requeue.before-commit", after: "requeue.after-commit")
+    static let erase = CommitPoint(before: "erase.before-commit", after: "erase.after-commit")
     static let redecode = CommitPoint(before: "redecode.before-commit", after: "redecode.after-commit")
 }

@@ -99,8 +99,8 @@ extension ReadingStore {
         }
         if known == nil {
             try db.execute(
-                sql: "INSERT INTO user (client_user_id, created_at) VALUES (?, ?)",
-                arguments: [clientUserID, now.microseconds])
+                sql: "INSERT INTO user (key, client_user_id, created_at) VALUES (?, ?, ?)",
+                arguments: [try nextKey(db, of: "user"), clientUserID, now.microseconds])
         }
         let key = known?.key.rawValue ?? db.lastInsertedRowID
         if known?.timeZone != timeZone {

@@ -27,7 +27,7 @@ struct Subscribers: Sendable {
 }
 
 extension ReadingStore {
-    /// Readings as they are committed, new or changed, one element for each commit.
+    /// Readings as they are committed, new or changed, one element for each commit; an empty one where some were erased.
     ///
     /// A listener that falls 1024 commits behind loses the oldest of them; the store has all.
     public func committedReadings() -> AsyncStream<[Reading]> {

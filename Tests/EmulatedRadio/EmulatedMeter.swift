@@ -39,6 +39,7 @@ public final class EmulatedMeter: Peripheral {
         var queue: [CharacteristicValue] = []
         var records: [[UInt8]]
         var handedOut = 0
+        var contexts: Bool?
         var holdsAfter: Int?
         var events: [Event] = []
         var waiters: [Int: CheckedContinuation<ValueBurst, Never>] = [:]
@@ -107,6 +108,8 @@ public final class EmulatedMeter: Peripheral {
     public func measureOther() {
         state.withLock { $0.records.append(Self.record(UInt16(truncatingIfNeeded: 1000 + $0.records.count))) }
     }
+    /// A context (fasting) goes with each record, before it or behind it.
+    public func sendContexts(first: Bool) { state.withLock { $0.contexts = first } }
     /// It was bonded before the test begins.
     public func bondAlready() { bond(true) }
     /// Its next pairing.
@@ -333,7 +336,12 @@ extension EmulatedMeter.State {
             send(0x2A52, [5, 0, UInt8(truncatingIfNeeded: count), UInt8(truncatingIfNeeded: count >> 8)])
         case .report(let selection):
             let chosen = select(selection)
-            for record in chosen { send(0x2A18, record) }
+            for record in chosen {
+                let context: [UInt8] = [0x02, record[1], record[2], 0x03]
+                if contexts == true { send(0x2A34, context) }
+                send(0x2A18, record)
+                if contexts == false { send(0x2A34, context) }
+            }
             send(0x2A52, [6, 0, 1, chosen.isEmpty ? 6 : 1])
         }
     }

@@ -20,8 +20,8 @@ struct FuzzTarget: Sendable {
 
     /// All targets, in the order they are run.
     static let all: [FuzzTarget] = [
-        .characteristic, .recordAccess, .btsnoop, .pcap, .pcapng, .replay, .handleMap, .text, .settings, .control,
-        .vitalAnswer, .sandboxBody,
+        .characteristic, .recordAccess, .btsnoop, .pcap, .pcapng, .replay, .monitor, .handleMap, .text, .settings,
+        .control, .vitalAnswer, .sandboxBody,
     ]
 }
 

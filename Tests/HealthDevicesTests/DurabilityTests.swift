@@ -104,6 +104,8 @@ import Testing
         #expect(bench.store.readingCount == (cuff ? 2 : 5))
         #expect(bench.log.events.last == .disconnect)
         #expect(bench.log.events.contains(.stop(cuff ? 0x2A35 : 0x2A18)))
+        // The meter is told to stop.
+        #expect(cuff || bench.log.requests == [[4, 1], [1, 1], [3, 0]])
         #expect(bench.store.summaries.last??.error == "interrupted")
         #expect(bench.store.summaries.last??.isComplete == false)
     }

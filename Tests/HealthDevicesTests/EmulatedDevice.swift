@@ -27,6 +27,23 @@ final class EmulatedDevice: Peripheral {
         /// Enabling these is refused.
         var refusesToNotify: Set<BluetoothUUID> = []
         var failsToConnect = false
+        /// A cuff has these on their way when its indications are stopped.
+        var cuffSendsWhenStopped: [[UInt8]] = []
+        /// There is a bond here.
+        var isPaired = false
+        /// There is one in the device.
+        var knowsBond = true
+        /// Asks for encryption, and refuses what is not.
+        var wantsEncryption = false
+        /// Where the bond is gone, the link comes about all the same, without encryption.
+        var connectsWithoutBond = false
+        var isInReach = true
+        /// It stops advertising when it was bonded, as many do that have a button.
+        var sleepsAfterBonding = false
+        /// The radio fails to ask for any value, for a reason of its own.
+        var unaskable: RadioError?
+        /// Values wait until this ends.
+        var isHeld = false
         /// The task that reads is cancelled as soon as values have left the device.
         var cancelsItsReader = false
     }
@@ -37,11 +54,20 @@ final class EmulatedDevice: Peripheral {
         var notifying: Set<BluetoothUUID> = []
         var queue: [CharacteristicValue] = []
         var handedOut = 0
+        /// How many values come though their characteristic was stopped.
+        var onItsWay = 0
         var waited = Duration.zero
         var clock: Int64 = 1_795_000_000
+        var linkChanged: (@Sendable (Bool) -> Void)?
+
+        /// What the device does where encryption is missing.
+        func checkSecurity() throws {
+            guard behaviour.wantsEncryption, !(behaviour.isPaired && behaviour.knowsBond) else { return }
+            throw GATTError.attribute(0x05)
+        }
     }
 
-    private let log: EventLog
+    let log: EventLog
     private let state: Mutex<State>
 
     init(_ behaviour: Behaviour, log: EventLog) {
@@ -57,6 +83,22 @@ final class EmulatedDevice: Peripheral {
         }
     }
 
+    var behaviour: Behaviour { state.withLock { $0.behaviour } }
+    var isConnected: Bool { state.withLock { $0.isConnected } }
+    /// Told of each connection and each disconnection.
+    func follow(_ linkChanged: @escaping @Sendable (Bool) -> Void) { state.withLock { $0.linkChanged = linkChanged } }
+
+    private func tellLink(_ isConnected: Bool) { state.withLock { $0.linkChanged }?(isConnected) }
+
+    /// Ends the link from the device's side.
+    func cut() {
+        state.withLock { state in
+            state.isConnected = false
+            state.notifying = []
+            state.queue = []
+        }
+    }
+
     var cuffRecords: [[UInt8]] { state.withLock { $0.behaviour.cuffRecords ?? [] } }
     /// How long the device was waited for in vain.
     var waited: Duration { state.withLock { $0.waited } }
@@ -65,18 +107,24 @@ final class EmulatedDevice: Peripheral {
         state.withLock {
             Advertisement(
                 address: $0.behaviour.address, name: $0.behaviour.name, services: $0.behaviour.services,
-                seenAt: Instant(seconds: $0.clock))
+                isPaired: $0.behaviour.isPaired, seenAt: Instant(seconds: $0.clock))
         }
     }
 
     func connect() async throws -> Instant {
         log.note(.connect)
-        return try state.withLock { state in
-            guard !state.behaviour.failsToConnect else { throw GATTError.timedOut }
+        let instant = try state.withLock { state in
+            guard !state.behaviour.failsToConnect, state.behaviour.isInReach else { throw GATTError.timedOut }
+            if state.behaviour.isPaired, !state.behaviour.knowsBond, !state.behaviour.connectsWithoutBond {
+                throw RadioError.forgottenByDevice(state.behaviour.address)
+            }
             state.isConnected = true
+            state.handedOut = 0
             state.clock += 3600
             return Instant(seconds: state.clock)
         }
+        tellLink(true)
+        return instant
     }
 
     func characteristics() async throws -> [Characteristic] {
@@ -96,7 +144,9 @@ final class EmulatedDevice: Peripheral {
     func read(_ characteristic: Characteristic) async throws -> CharacteristicValue {
         log.note(.read(characteristic.uuid))
         return try state.withLock { state in
-            CharacteristicValue(
+            try state.checkSecurity()
+            if let error = state.behaviour.unaskable { throw error }
+            return CharacteristicValue(
                 uuid: characteristic.uuid,
                 octets: try (state.behaviour.readable[characteristic.uuid] ?? .failure(.attribute(0x02))).get(),
                 receivedAt: Instant(seconds: state.clock))
@@ -118,6 +168,7 @@ final class EmulatedDevice: Peripheral {
     func startNotifying(_ characteristic: Characteristic) async throws {
         try state.withLock { state in
             guard state.isConnected else { throw GATTError.disconnected }
+            try state.checkSecurity()
             guard !state.behaviour.refusesToNotify.contains(characteristic.uuid) else {
                 throw GATTError.attribute(0x06)
             }
@@ -145,27 +196,45 @@ final class EmulatedDevice: Peripheral {
         log.note(.stop(characteristic.uuid))
         state.withLock { state in
             state.notifying.remove(characteristic.uuid)
-            state.queue.removeAll { $0.uuid == characteristic.uuid }
+            // What a cuff has sent is confirmed: it waits here to be taken.
+            guard characteristic.uuid == 0x2A35 else {
+                state.queue.removeAll { $0.uuid == characteristic.uuid }
+                return
+            }
+            state.queue = state.behaviour.cuffSendsWhenStopped.map {
+                CharacteristicValue(uuid: 0x2A35, octets: $0, receivedAt: Instant(seconds: state.clock))
+            }
+            state.onItsWay = state.queue.count
         }
     }
 
     func nextValues(within timeout: Duration) async throws -> ValueBurst {
+        let end = ContinuousClock.now + timeout
+        while state.withLock({ $0.behaviour.isHeld && $0.isConnected }) {
+            guard ContinuousClock.now < end else { return .silence }
+            try await Task.sleep(for: .milliseconds(1))
+        }
         let burst: ValueBurst? = state.withLock { state in
             guard state.isConnected else { return .disconnected }
             var values: [CharacteristicValue] = []
             while values.count < state.behaviour.burst, !state.queue.isEmpty {
                 if let cut = state.behaviour.cutAfter, state.handedOut >= cut { break }
                 let value = state.queue.removeFirst()
-                guard state.notifying.contains(value.uuid) else { continue }
+                guard state.notifying.contains(value.uuid) || state.onItsWay > 0 else { continue }
                 values.append(value)
                 state.handedOut += 1
-                if value.uuid == 0x2A35 { state.behaviour.cuffRecords?.removeFirst() }
+                if state.onItsWay > 0 {
+                    state.onItsWay -= 1
+                } else if value.uuid == 0x2A35 {
+                    state.behaviour.cuffRecords?.removeFirst()
+                }
             }
             if !values.isEmpty { return .values(values) }
             if let cut = state.behaviour.cutAfter, state.handedOut >= cut {
                 state.isConnected = false
                 return .disconnected
             }
+            if timeout == .zero { return .silence }
             if state.behaviour.cuffRecords != nil, state.behaviour.cuffDisconnects, state.notifying.contains(0x2A35) {
                 state.isConnected = false
                 return .disconnected
@@ -193,5 +262,6 @@ final class EmulatedDevice: Peripheral {
             state.notifying = []
             state.queue = []
         }
+        tellLink(false)
     }
 }

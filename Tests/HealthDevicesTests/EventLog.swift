@@ -19,6 +19,7 @@ final class EventLog: Sendable {
         case appendFailed
         case epoch(Int)
         case ended(ContactSummary)
+        case paired(PairingState)
     }
 
     private let state = Mutex<[Event]>([])
@@ -59,7 +60,7 @@ final class EventLog: Sendable {
                 if !notifying.isEmpty { return "disconnected while \(notifying) notified" }
                 hasBegun = false
             case .began: hasBegun = true
-            case .connect, .askedForLast, .epoch, .ended: break
+            case .connect, .askedForLast, .epoch, .ended, .paired: break
             }
         }
         return owed == 0 ? nil : "\(owed) frames never became durable"

@@ -3,13 +3,14 @@ import HealthReadings
 import Synchronization
 
 /// A store in memory by the rules of the two seams, which notes when it was asked what and can fail.
-final class RecordingStore: FrameJournal, DeviceMemory {
+final class RecordingStore: FrameJournal, DeviceMemory, PairingMemory {
     struct Full: Error {}
 
     private struct Stored {
         var frame: Frame
         var epoch: Int
         var record: Record
+        var device: DeviceAddress?
     }
 
     private struct State {
@@ -20,9 +21,10 @@ final class RecordingStore: FrameJournal, DeviceMemory {
         var appendsUntilFull: Int?
         var isClosed = false
         var failsToEnd = false
+        var pairings: [DevicePairing] = []
     }
 
-    private let log: EventLog
+    let log: EventLog
     private let state = Mutex(State())
 
     init(_ log: EventLog) { self.log = log }
@@ -80,7 +82,8 @@ final class RecordingStore: FrameJournal, DeviceMemory {
         case .record(let record):
             // One that comes again with the octets an earlier epoch has it with is repeated.
             let known = state.readings.first {
-                record.sequence != nil && $0.value.record.sequence == record.sequence
+                record.sequence != nil && $0.value.device == contact.device.address
+                    && $0.value.record.sequence == record.sequence
                     && $0.value.frame.payload == frame.payload
             }
             let id =
@@ -89,7 +92,8 @@ final class RecordingStore: FrameJournal, DeviceMemory {
                     of: record, epoch: contact.sequenceEpoch, frame: frame, contactStart: contact.startedAt
                 ).id(device: contact.device.address, kind: record.value.kind)
             guard state.readings[id] == nil else { return .repeated(id) }
-            state.readings[id] = Stored(frame: frame, epoch: contact.sequenceEpoch, record: record)
+            state.readings[id] = Stored(
+                frame: frame, epoch: contact.sequenceEpoch, record: record, device: contact.device.address)
             return .new(
                 Reading(
                     id: id, record: record, device: contact.device,
@@ -117,14 +121,17 @@ final class RecordingStore: FrameJournal, DeviceMemory {
     func lastRecord(of contact: Contact) async throws -> LastRecord? {
         log.note(.askedForLast)
         return state.withLock { state in
-            let ours = state.readings.values.filter { $0.epoch == contact.sequenceEpoch && $0.record.sequence != nil }
+            let ours = state.readings.values.filter {
+                $0.epoch == contact.sequenceEpoch && $0.record.sequence != nil && $0.device == contact.device.address
+            }
             guard let newest = ours.max(by: { ($0.record.sequence ?? 0) < ($1.record.sequence ?? 0) }) else {
                 return nil
             }
             return LastRecord(
                 sequence: newest.record.sequence ?? 0, baseTime: newest.record.baseTime, count: ours.count,
-                followsCompleteTransfer: state.contacts.last { $0.contact.id < contact.id }?.summary?.isComplete == true
-            )
+                followsCompleteTransfer: state.contacts.last {
+                    $0.contact.id < contact.id && $0.contact.device.address == contact.device.address
+                }?.summary?.isComplete == true)
         }
     }
 
@@ -147,6 +154,42 @@ final class RecordingStore: FrameJournal, DeviceMemory {
             return state.failsToEnd
         }
         if fails { throw Full() }
+    }
+
+    // MARK: Bonds
+
+    /// How a device stands; nil for one that is not known.
+    func pairing(_ address: DeviceAddress) -> PairingState? {
+        state.withLock { state in state.pairings.first { $0.addresses.contains(address) }?.state }
+    }
+
+    func serial(of address: DeviceAddress) -> String? {
+        state.withLock { state in state.pairings.first { $0.addresses.contains(address) }?.device.serial }
+    }
+
+    func pairings() async throws -> [DevicePairing] { state.withLock { $0.pairings } }
+
+    func notePairing(of device: DeviceDescription, as pairing: PairingState) async throws {
+        try Task.checkCancellation()
+        state.withLock { state in
+            guard
+                let index = state.pairings.firstIndex(where: { known in
+                    device.address.map(known.addresses.contains) ?? false
+                        || device.serial != nil && known.device.serial == device.serial
+                })
+            else {
+                state.pairings.append(
+                    DevicePairing(device: device, addresses: device.address.map { [$0] } ?? [], state: pairing))
+                return
+            }
+            state.pairings[index].state = pairing
+            if let address = device.address, !state.pairings[index].addresses.contains(address) {
+                state.pairings[index].addresses.append(address)
+            }
+            state.pairings[index].device.model = device.model ?? state.pairings[index].device.model
+            state.pairings[index].device.serial = device.serial ?? state.pairings[index].device.serial
+        }
+        log.note(.paired(pairing))
     }
 }
 

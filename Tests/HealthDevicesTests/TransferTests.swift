@@ -181,8 +181,31 @@ import Testing
         #expect(summary == ContactSummary(isComplete: true, received: 3))
         #expect(bench.device.cuffRecords.isEmpty)
         #expect(bench.store.frames.count == 4)
-        #expect(bench.device.waited == (disconnects ? .zero : UnpromptedTransfer.gap))
+        #expect(bench.device.waited == (disconnects ? .zero : .seconds(2)), "the catalogue's for an Omron")
         #expect(try await bench.read() == ContactSummary(isComplete: true, received: 0))
+    }
+
+    @Test("a cuff of no listed model is given more time", arguments: [("X", 5), ("BM57", 5), ("BLESmart_1", 2)])
+    func gap(name: String, seconds: Int64) async throws {
+        let bench = Bench(cuff: [pressureRecord(1)])
+        bench.device.change {
+            $0.name = name
+            $0.cuffDisconnects = false
+        }
+        #expect(try await bench.read().isComplete)
+        #expect(bench.device.waited == .seconds(seconds))
+    }
+
+    @Test("promise 1: what a cuff sent before it was stopped is kept, though nobody waited for it any more")
+    func sentWhileStopping() async throws {
+        let bench = Bench(cuff: [pressureRecord(1)])
+        bench.device.change {
+            $0.cuffDisconnects = false
+            $0.cuffSendsWhenStopped = [pressureRecord(2), pressureRecord(3)]
+        }
+        #expect(try await bench.read() == ContactSummary(isComplete: true, received: 3))
+        #expect(bench.store.readingCount == 3)
+        #expect(bench.log.events.last == .disconnect)
     }
 
     @Test("promise 5: a short frame of a cuff is kept and stops no transfer")

@@ -5,46 +5,14 @@ import Testing
 @Suite struct CaptureTests {
     static let fixture = "glucose-first-delivery"
 
-    /// A capture under way.
-    final class Session {
-        let scratch = try? Scratch()
-        let server: MonitorServer
-        let file: String
-        let run: Tool.Running
-
-        init(_ arguments: [String] = [], environment: [String: String] = [:]) throws {
-            let scratch = try #require(scratch)
-            server = try MonitorServer(scratch)
-            file = scratch.url.appendingPathComponent("capture.btsnoop").path
-            run = try Tool.Running(
-                ["capture", file, "--yes"] + arguments,
-                environment: ["HEALTHRELAY_CAPTURE_MONITOR": server.path].merging(environment) { $1 }, in: scratch.url)
-        }
-
-        /// Waits until so many packets are in the file.
-        func wait(for packets: Int) async -> Bool {
-            await run.wait { _ in (try? MonitorFile(self.file).datagrams.count) ?? 0 >= packets }
-        }
-
-        /// Waits until this packet is the file's last.
-        func wait(for datagram: [UInt8]) async -> Bool {
-            await run.wait { _ in (try? MonitorFile(self.file).datagrams.last) == datagram }
-        }
-
-        func finish(_ signal: Int32 = SIGINT) async -> Tool.Result {
-            run.kill(signal)
-            return await run.finish()
-        }
-    }
-
     /// A packet that every recording of hci0 keeps.
     static let last = MonitorServer.message(3, [0x10, 1, 0x42])
 
     /// Runs one until the last message, or `last`, is in the file.
     private func record(
         _ datagrams: [[UInt8]], last: [UInt8]? = nil, _ arguments: [String] = []
-    ) async throws -> (Tool.Result, MonitorFile, Session) {
-        let session = try Session(arguments)
+    ) async throws -> (Tool.Result, MonitorFile, CaptureSession) {
+        let session = try CaptureSession(arguments)
         try await session.server.accept()
         try await session.server.send(datagrams + (last.map { [$0] } ?? []))
         let end = try #require(last ?? datagrams.last)
@@ -89,7 +57,7 @@ import Testing
         "--json gives one document at the end, and JSON lines on standard error", arguments: [SIGINT, SIGTERM, SIGHUP])
     func document(_ signal: Int32) async throws {
         let original = try MonitorFile(Tool.fixture("cuff-three.btsnoop"))
-        let session = try Session(["--json"])
+        let session = try CaptureSession(["--json"])
         try await session.server.accept()
         try await session.server.send(original.datagrams)
         #expect(await session.wait(for: original.datagrams.count))
@@ -152,6 +120,25 @@ import Testing
         #expect(second.errors.contains("Recording hci1"))
     }
 
+    @Test(
+        "a bonded device that hides behind a private address is found by its identity, and nothing of management is kept"
+    )
+    func identity() async throws {
+        let hidden: [UInt8] = [0xE2, 0xB1, 0x54, 0x65, 0x5C, 0x6A]
+        let ours: [UInt8] = [0x10, 0x18, 0, 0, 0, 0xC0]
+        let parameters: [UInt8] = [24, 0, 0, 0, 72, 0, 0]
+        let opened = MonitorServer.message(3, [0x3E, 19, 1, 0, 64, 0, 0, 1] + hidden + parameters)
+        let value = MonitorServer.message(5, [64, 0x20, 8, 0, 4, 0, 4, 0, 0x1B, 14, 0, 7])
+        let known = MonitorServer.message(17, [1, 0, 0, 0, 0x0B, 0] + ours + [2, 0, 0, 0, 0, 0, 0])
+        let key = MonitorServer.message(
+            17, [1, 0, 0, 0, 0x0A, 0, 1] + ours + [2] + [UInt8](repeating: 0x55, count: 28))
+        let messages = [key, opened, key, known, value]
+        let (_, file, _) = try await record(messages, last: Self.last, ["--device", "C0:00:00:00:18:10"])
+        #expect(file.datagrams == [opened, value, Self.last])
+        let (_, other, _) = try await record(messages, last: Self.last, ["--device", "C0:00:00:00:18:11"])
+        #expect(other.datagrams == [Self.last])
+    }
+
     @Test("an adapter that goes and comes back is told, and the recording goes on")
     func unplugged() async throws {
         let (there, gone) = (MonitorServer.message(0, [UInt8](repeating: 1, count: 16)), MonitorServer.message(1, []))
@@ -160,36 +147,10 @@ import Testing
         #expect(result.errors.contains("hci0 is gone") && result.errors.contains("hci0 is there again"))
     }
 
-    @Test("the program gives up what it was started with, and stays small")
-    func privileges() async throws {
-        let session = try Session()
-        try await session.server.accept()
-        let value = MonitorServer.message(5, [64, 0x20, 11, 0, 7, 0, 4, 0, 0x1B, 14, 0] + [1, 2, 3, 4])
-        try await session.server.send(Array(repeating: value, count: 20_000))
-        #expect(await session.wait(for: 20_000))
-        let helpers = try FileManager.default.contentsOfDirectory(atPath: "/proc").filter { Int($0) != nil }.filter {
-            let stat = (try? String(contentsOfFile: "/proc/\($0)/stat", encoding: .utf8)) ?? ""
-            let fields = stat.split(separator: ")").last?.split(separator: " ") ?? []
-            return stat.contains("(healthrelay-cap")
-                && fields.dropFirst().first == "\(session.run.process.processIdentifier)"
-        }
-        let helper = try #require(helpers.first)
-        let status = try String(contentsOfFile: "/proc/\(helper)/status", encoding: .utf8)
-        func field(_ name: String) -> [Substring] {
-            status.split(separator: "\n").first { $0.hasPrefix(name + ":") }?.split(whereSeparator: \.isWhitespace)
-                .dropFirst().map { $0 } ?? []
-        }
-        for name in ["CapInh", "CapPrm", "CapEff", "CapAmb"] { #expect(field(name) == ["0000000000000000"]) }
-        #expect(field("NoNewPrivs") == ["1"] && !field("Uid").contains("0"))
-        #expect(Int(field("VmHWM").first ?? "") ?? .max < 48 * 1024, "\(field("VmHWM"))")
-        #expect(await session.finish().status == 0)
-        #expect(kill(pid_t(helper) ?? 0, 0) != 0)
-    }
-
     @Test("a killed command leaves whole records, and no helper behind")
     func killed() async throws {
         let original = try MonitorFile(Tool.fixture(Self.fixture + ".btsnoop"))
-        let session = try Session()
+        let session = try CaptureSession()
         try await session.server.accept()
         try await session.server.send(original.datagrams)
         #expect(await session.wait(for: original.datagrams.count))
@@ -272,95 +233,5 @@ import Testing
         #expect(result.status == 69 && !FileManager.default.fileExists(atPath: file), "\(result.errors)")
         let code = try Document(String(result.errors.split(separator: "\n").last ?? ""))["error"]?["code"]?.plain
         #expect(code == "no_adapter" || code == "no_bluetooth")
-    }
-
-    @Test("a helper that is missing is 69, one that is not for this user 77, one that cannot start 69 with its words")
-    func helper() async throws {
-        // A second name of the program, in a folder of its own.
-        let folder = Tool.executable.deletingLastPathComponent().appendingPathComponent("capture-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let program = folder.appendingPathComponent("healthrelay")
-        try FileManager.default.linkItem(at: Tool.executable, to: program)
-        let scratch = try Scratch()
-        let file = scratch.url.appendingPathComponent("capture.btsnoop").path
-        func run() async throws -> Tool.Result {
-            try await Tool.Running(
-                ["capture", file, "--yes", "--json"], environment: ["PATH": "/nonexistent"], in: scratch.url,
-                executable: program
-            ).finish()
-        }
-        let missing = try await run()
-        #expect(missing.status == 69 && missing.errors.contains("capture_helper_missing"), "\(missing.errors)")
-        let helper = folder.appendingPathComponent("healthrelay-capture")
-        try "#!/bin/sh\necho 'error while loading shared libraries' >&2\nexit 127\n".write(
-            to: helper, atomically: true, encoding: .utf8)
-        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: helper.path)
-        let closed = try await run()
-        #expect(closed.status == 77 && closed.errors.contains("the group"), "\(closed.errors)")
-        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: helper.path)
-        let broken = try await run()
-        #expect(broken.status == 69 && broken.errors.contains("loading shared libraries"), "\(broken.errors)")
-        #expect(!FileManager.default.fileExists(atPath: file))
-    }
-
-    @Test("on a terminal it asks first, shows how it goes, and Ctrl-C ends it", arguments: ["y", "n"])
-    func terminal(_ answer: String) async throws {
-        let scratch = try Scratch()
-        let server = try MonitorServer(scratch)
-        let file = scratch.url.appendingPathComponent("capture.btsnoop").path
-        let script = """
-            import os, pty, sys
-            child, terminal = pty.fork()
-            if child == 0:
-                os.execv(sys.argv[1], [sys.argv[1], "capture", sys.argv[2]])
-            shown = b""
-            def until(text):
-                global shown
-                while text not in shown:
-                    try:
-                        shown += os.read(terminal, 4096)
-                    except OSError:
-                        return
-            until(b"[y/N]")
-            os.write(terminal, sys.argv[3].encode() + b"\\n")
-            until(b"3 packets")
-            os.write(terminal, b"\\x03")
-            until(b"never said")
-            print(shown.decode(errors="replace"))
-            sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-            """
-        let run = try Tool.Running(
-            ["python3", "-c", script, Tool.executable.path, file, answer],
-            environment: ["HEALTHRELAY_CAPTURE_MONITOR": server.path], in: scratch.url,
-            executable: URL(fileURLWithPath: "/usr/bin/env"))
-        if answer == "y" {
-            try await server.accept()
-            try await server.send(Array(repeating: MonitorServer.message(3, [0x10, 1, 0x42]), count: 3))
-        }
-        let result = await run.finish()
-        #expect(result.status == (answer == "y" ? 0 : 64), "\(result.output) \(result.errors)")
-        #expect(FileManager.default.fileExists(atPath: file) == (answer == "y"))
-        if answer == "y" { #expect(result.output.contains("Recording hci0") && result.output.contains("0 lost")) }
-    }
-
-    @Test("the helper alone: ends with its input, refuses a terminal's options it does not know, prints its help")
-    func helperAlone() async throws {
-        let helper = Tool.executable.deletingLastPathComponent().appendingPathComponent("healthrelay-capture")
-        let scratch = try Scratch()
-        let server = try MonitorServer(scratch)
-        func run(_ arguments: [String]) throws -> Tool.Running {
-            try Tool.Running(
-                arguments, environment: ["HEALTHRELAY_CAPTURE_MONITOR": server.path], in: scratch.url,
-                executable: helper)
-        }
-        // Its input is /dev/null: it ends at once, with a valid stream.
-        let ended = try run([])
-        try await server.accept()
-        let result = await ended.finish()
-        #expect(result.status == 0 && result.errors.contains("total\tpackets\t0"), "\(result.errors)")
-        #expect(try MonitorFile(ended.output.path).isWhole)
-        #expect(try await run(["--nonsense"]).finish().status == 64)
-        #expect(try await run(["--help"]).finish().output.contains("usage: healthrelay-capture"))
     }
 }

@@ -1,8 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// The decoding tests once more, optimised: an optimiser's mistake in a decoder is a wrong reading. A package of its own
-// builds the decoders alone in release, without the HTTP stack.
+// The decoding tests once more, optimised: an optimiser's mistake in a decoder is a wrong reading, and in the eraser a key
+// in a file. A package of its own builds these alone in release, without the HTTP stack.
 let package = Package(
     name: "ReleaseDecoding",
     platforms: [.macOS(.v15)],
@@ -12,6 +12,9 @@ let package = Package(
     targets: [
         .testTarget(
             name: "HealthReadingsTests",
+            dependencies: [.product(name: "HealthRelayDecoding", package: "HealthRelay")]),
+        .testTarget(
+            name: "HCIMonitorTests",
             dependencies: [.product(name: "HealthRelayDecoding", package: "HealthRelay")]),
         .testTarget(
             name: "GATTProfilesTests",

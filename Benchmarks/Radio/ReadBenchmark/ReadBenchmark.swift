@@ -1,6 +1,7 @@
 import BlueZCentral
 import Foundation
 import GATTClient
+import GATTProfiles
 import HealthDevices
 import HealthReadings
 import Logging
@@ -18,7 +19,7 @@ struct ReadBenchmark {
         }
         let logger = Logger(label: "benchmark") { _ in SwiftLogNoOpLogHandler() }
         let store = try await ReadingStore.open(
-            directory: arguments[2], decoder: NoDecoder(), clientUserID: "bench", timeZone: "Asia/Kolkata",
+            directory: arguments[2], decoder: StandardFrameDecoder(), clientUserID: "bench", timeZone: "Asia/Kolkata",
             logger: logger)
         let radio = TimedRadio(BlueZRadio(adapter: nil, logger: logger))
         let manager = DevicesManager(
@@ -46,7 +47,7 @@ struct ReadBenchmark {
 
     static func mostResident() -> Int {
         var usage = rusage()
-        getrusage(RUSAGE_SELF, &usage)
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
         return usage.ru_maxrss
     }
 }

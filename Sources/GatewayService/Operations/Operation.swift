@@ -51,6 +51,8 @@ public enum UserOperation: Codable, Sendable, Hashable {
     case set(String)
     case show
     case clear
+    /// Removes the current user, at the server too unless `local`; where a name is given, only if it is theirs.
+    case remove(confirmed: String?, local: Bool)
 }
 
 /// The arguments of `source`.

@@ -69,8 +69,10 @@ struct ReadRunner {
                 address, within: .seconds(operation.seconds), allRecords: operation.allRecords
             ) { await course.note($0) }
         } catch {
+            try await course.finish()
             throw course.failure ?? error
         }
+        try await course.finish()
         if let failure = course.failure { throw failure }
         if let failure = ContactFailure(summary) {
             return Problem(
@@ -107,6 +109,7 @@ private final class ReadCourse: Sendable {
     private struct State {
         var name: String
         var new = 0
+        var join = ContextJoin()
         var failure: (any Error)?
     }
 
@@ -136,7 +139,7 @@ private final class ReadCourse: Sendable {
             case .ended: break
             case .progress(let received, let announced):
                 try await output.progress(TransferProgress(device: name, received: received, announced: announced))
-            case .stored(let outcomes): for outcome in outcomes { try await tell(outcome) }
+            case .stored(let outcomes): try await tell(outcomes)
             }
         } catch {
             // Nobody sees it any more: the transfer ends in good order, and what came is kept.
@@ -145,12 +148,24 @@ private final class ReadCourse: Sendable {
         }
     }
 
-    private func tell(_ outcome: FrameOutcome) async throws {
-        if case .malformed(let error) = outcome {
+    /// Tells what was held back: the transfer is over, however it ended.
+    func finish() async throws {
+        guard failure == nil else { return }
+        for reading in state.withLock({ $0.join.rest() }) { try await tell(reading) }
+    }
+
+    private func tell(_ outcomes: [FrameOutcome]) async throws {
+        for case .malformed(let error) in outcomes {
             try await output.note("\(name): malformed, its octets are kept: \(error)")
         }
-        guard let reading = outcome.changedReading else { return }
-        if case .new = outcome { state.withLock { $0.new += 1 } }
+        let readings = state.withLock { state in
+            for case .new in outcomes { state.new += 1 }
+            return state.join.take(outcomes)
+        }
+        for reading in readings { try await tell(reading) }
+    }
+
+    private func tell(_ reading: Reading) async throws {
         try await output.data(json ? reading.document.text : reading.line)
     }
 }

@@ -21,6 +21,8 @@ extension Gateway {
                     "no_such_user", .noInput, "the server has no user \(name)",
                     hint: "create it: `healthrelay user create \(name)`")
             }
+        case .remove(let confirmed, let local):
+            return try await remove(confirmed: confirmed, isLocal: local, json: json, output)
         case .clear:
             let user = try await store.currentUser()
             try await store.setServerUserID(nil, of: user.key)

@@ -38,7 +38,15 @@ struct Capture: AsyncParsableCommand {
             }
             arguments += ["--device", address.description]
         }
-        if let adapter = adapter ?? settings["bluetooth.adapter"] { arguments += ["--adapter", adapter] }
+        if let adapter = adapter ?? settings["bluetooth.adapter"] {
+            guard adapter != "none" else {
+                throw Problem(
+                    "bluetooth_disabled", .configuration,
+                    "the settings say to leave Bluetooth alone: `bluetooth.adapter` is none",
+                    hint: "name the adapter to record: `--adapter hci0`")
+            }
+            arguments += ["--adapter", adapter]
+        }
         if keepKeys { arguments.append("--keep-keys") }
 
         var status = stat()

@@ -4,7 +4,7 @@ import GatewayService
 struct User: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "user", abstract: "Whose readings they are at the server.",
-        subcommands: [Create.self, Set.self, Show.self, Clear.self])
+        subcommands: [Create.self, Set.self, Show.self, Clear.self, Remove.self])
 
     struct Create: AsyncParsableCommand {
         static let configuration = CommandConfiguration(

@@ -88,16 +88,18 @@ struct SeededGenerator: RandomNumberGenerator {
 
 /// Whether any four octets of a secret that follow each other stand somewhere, in either order.
 func holds(_ messages: [MonitorMessage], any secret: [UInt8]) -> Bool {
-    // Fragments as they are, and joined without their heads, so that a cut cannot hide a key.
-    let texts = messages.map(\.octets) + [messages.flatMap(\.octets), messages.flatMap { $0.octets.dropFirst(4) }]
-    let windows = Set(
-        [secret, secret.reversed()].flatMap { key in
-            (0...(key.count - min(4, key.count))).map { Array(key[$0..<($0 + min(4, key.count))]) }
-        })
-    return texts.contains { text in
-        guard let length = windows.first?.count, text.count >= length else { return false }
-        return (0...(text.count - length)).contains { windows.contains(Array(text[$0..<($0 + length)])) }
+    func words(_ octets: [UInt8]) -> [UInt32] {
+        var (word, words) = (UInt32(0), [UInt32]())
+        for (index, octet) in octets.enumerated() {
+            word = word << 8 | UInt32(octet)
+            if index >= 3 { words.append(word) }
+        }
+        return words
     }
+    let secrets = Set(words(secret) + words(secret.reversed()))
+    // Fragments as they are, and joined without their heads, so that a cut cannot hide a key.
+    let texts = messages.map(\.octets) + [messages.flatMap { $0.octets.dropFirst(4) }]
+    return texts.contains { words($0).contains(where: secrets.contains) }
 }
 
 /// An eraser that expectations can call.

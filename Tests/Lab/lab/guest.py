@@ -106,15 +106,17 @@ class Guest:
     async def devices(self):
         return {path: interfaces[DEVICE] for path, interfaces in (await self.collector.objects()).items() if DEVICE in interfaces}
 
-    async def reset(self):
-        """Everything as it was after the boot."""
+    async def reset(self, keep):
+        """Everything as it was after the boot, but for the bonds with these addresses."""
         if self.air.controller.detached:
             await self.plug_in()
         await self.block(False)
         await self.start_bluetoothd()
         if not await self.collector.get(HCI0, ADAPTER, "Powered"):
             await self.power(True)
-        for path in await self.devices():
+        for path, device in (await self.devices()).items():
+            if device["Address"].value in keep:
+                continue
             try:
                 await self.collector.call(HCI0, ADAPTER, "RemoveDevice", "o", [path])
             except DBusError:
@@ -133,17 +135,17 @@ class Guest:
         self.is_mounted = True
 
     async def run(self, program, arguments=(), environment=None):
-        """Starts one of our executables; its number, for `end`. Its files are job N.out and N.err in /run/jobs, and what it
-        writes by a relative name is there too."""
+        """Starts one of our executables, with a standard input that stays open; its number, for `end`. What it writes is in
+        /run/jobs: N.out, N.err, and any file with a relative name."""
         await self.mount()
         number = next(self.jobs)
         path = program if program.startswith("/") else f"/host/build/{program}"
         loader = ["/host/libraries/ld-linux-x86-64.so.2", "--library-path", "/host/swift:/host/libraries", path]
         command = " ".join(shlex.quote(each) for each in (loader if path.startswith("/host/") else [path]) + list(arguments))
         variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in (environment or {}).items())
-        inner = shlex.quote(f"cd /run/jobs; echo $$ >{number}.pid; exec env {variables} {command}")
+        inner = shlex.quote(f"cd /run/jobs; mkfifo {number}.in; exec 0<>{number}.in; echo $$ >{number}.pid; exec env {variables} {command}")
         await self.must(f"mkdir -p /run/jobs; (setsid sh -c {inner} >/run/jobs/{number}.out 2>/run/jobs/{number}.err; "
-                        f"echo $? >/run/jobs/{number}.status) >/dev/null 2>&1 </dev/null & "
+                        f"echo $? >/run/jobs/{number}.status) >/dev/null 2>&1 & "
                         f"while [ ! -s /run/jobs/{number}.pid ]; do sleep 0.02; done")
         return number
 

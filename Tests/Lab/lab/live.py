@@ -96,7 +96,7 @@ class LiveMeter(Emulation):
         self.behaviour, self.ever, self.events = behaviour, list(meter.records), []
         self.typed, self.changed = asyncio.Queue(), asyncio.Condition()
         self.connection, self.awake, self.indications = None, True, 0
-        self.remembered, self.indicated = {}, None
+        self.remembered, self.indicated, self.first_clock = {}, None, meter.clock
 
     def shown_time(self, ahead):
         now = datetime.now(ZoneInfo(ZONE)).replace(tzinfo=None, microsecond=0)
@@ -168,6 +168,17 @@ class LiveMeter(Emulation):
             self.awake = False
         await self.advertise()
 
+    async def begin_anew(self):
+        """As it was when it came, with the bonds it has made since."""
+        self.drop()
+        pairing = self.behaviour.pairing
+        self.behaviour, self.awake, self.meter.clock = Behaviour(pairing=pairing), True, self.first_clock
+        self.meter.records[:] = []
+        self.ever, self.remembered = [], {}
+        await asyncio.sleep(0.01)              # the disconnect is heard
+        self.events.clear()
+        await self.advertise()
+
     async def press(self):
         """Its button: awake until the next disconnect."""
         self.awake = True
@@ -204,7 +215,7 @@ class LiveMeter(Emulation):
         for oldest in kept[:-self.behaviour.bond_slots] if self.behaviour.bond_slots else []:
             await self.device.keystore.delete(oldest)
         self.log("bonded", hosts=await self.bonds())
-        self.awake = False
+        self.awake, self.shown_passkey = False, None
         if self.behaviour.leaves_after_bonding:
             await asyncio.sleep(0.5)           # the keys are on their way
             if self.connection:
@@ -220,7 +231,7 @@ class LiveMeter(Emulation):
 
         def ended(reason):
             self.remembered[peer] = dict(self.device.gatt_server.subscribers.get(connection, {}))
-            self.connection, self.transfer = None, None
+            self.connection, self.transfer, self.shown_passkey = None, None, None
             self.log("disconnected", reason=reason)
             asyncio.ensure_future(self.rest())
 

@@ -1,0 +1,90 @@
+import HealthReadings
+import ReadingStore
+import VitalClient
+
+/// `user remove`: the right to be forgotten, at the server and here.
+extension Gateway {
+    /// What removing a person came to.
+    private struct Removal: Sendable {
+        var user: StoreUser
+        var atServer: AtServer
+        var erased: Erasure
+    }
+
+    /// What became of them at the server.
+    private enum AtServer: String, Sendable {
+        case removed
+        /// They were not there.
+        case absent
+        /// The server was not asked.
+        case untouched
+    }
+
+    func remove(confirmed: String?, isLocal: Bool, json: Bool, _ output: any OperationOutput) async throws {
+        let work = { @Sendable [self] () async throws -> Removal in
+            let user = try await store.currentUser()
+            if let confirmed, confirmed != user.clientUserID {
+                throw Problem(
+                    "user_changed", .tryAgain, "the current user is no longer '\(confirmed)'; nothing was erased",
+                    hint: "look again: `healthrelay user show`")
+            }
+            // The server first: what it still holds could not be found again once their id is gone here.
+            let atServer = isLocal ? .untouched : try await removeAtServer(user)
+            let erased = try await store.eraseUser(user.key)
+            await worker?.sources.forget()
+            return Removal(user: user, atServer: atServer, erased: erased)
+        }
+        // A post on its way would arrive for somebody who is gone, and might make them again.
+        let removal = if let worker { try await worker.withoutDelivery(work) } else { try await work() }
+        try await tell(removal, json: json, output)
+    }
+
+    private func removeAtServer(_ user: StoreUser) async throws -> AtServer {
+        // Nobody without a name was ever made there.
+        guard !user.clientUserID.isEmpty || user.serverUserID != nil else { return .absent }
+        do {
+            let api = try requireAPI()
+            if let userID = user.serverUserID { return try await api.deleteUser(userID) ? .removed : .absent }
+            do {
+                let userID = try await api.resolveUser(clientUserID: user.clientUserID).userID
+                return try await api.deleteUser(userID) ? .removed : .absent
+            } catch let error as VitalError where error.kind == .notFound {
+                return .absent
+            }
+        } catch is CancellationError {
+            throw CancellationError()
+        } catch {
+            var problem = Problem(describing: error) ?? .unexpected(error)
+            problem.message += "; nothing was erased here"
+            let local = "`healthrelay user remove --local` erases what is here alone"
+            problem.hint = problem.code == "no_server_key" ? local : "try again later, or " + local
+            throw problem
+        }
+    }
+
+    private func tell(_ removal: Removal, json: Bool, _ output: any OperationOutput) async throws {
+        let (user, erased) = (removal.user, removal.erased)
+        guard !json else {
+            return try await output.data(
+                JSONValue.object([
+                    "client_user_id": .optional(user.clientUserID.isEmpty ? nil : user.clientUserID),
+                    "user_id": .optional(user.serverUserID), "at_server": .string(removal.atServer.rawValue),
+                    "erased": .object([
+                        "readings": .integer(Int64(erased.readings)), "frames": .integer(Int64(erased.frames)),
+                        "contacts": .integer(Int64(erased.contacts)), "sources": .integer(Int64(erased.sources)),
+                    ]),
+                ]).text)
+        }
+        switch removal.atServer {
+        case .removed: try await output.data("removed at the server")
+        case .absent: try await output.data("not at the server")
+        case .untouched: try await output.data("left as they are at the server")
+        }
+        try await output.data(
+            "erased here: \(erased.readings) readings, \(erased.frames) frames, \(erased.contacts) contacts, "
+                + "\(erased.sources) sources")
+        guard !user.clientUserID.isEmpty, settings["user.client_user_id"] == user.clientUserID else { return }
+        try await output.note(
+            "the setting `user.client_user_id` still names them: readings to come would be delivered for them again")
+    }
+}

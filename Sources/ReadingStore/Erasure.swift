@@ -1,0 +1,181 @@
+import GRDB
+import HealthReadings
+
+/// What was erased of a person.
+public struct Erasure: Sendable, Hashable {
+    /// Readings of every kind.
+    public var readings = 0
+    /// Frames as they came.
+    public var frames = 0
+    /// Contacts with devices.
+    public var contacts = 0
+    /// Sources that were known.
+    public var sources = 0
+
+    /// Nothing.
+    public init() {}
+}
+
+extension ReadingStore {
+    /// Says, in the database itself, that rows are gone and the files not yet written anew.
+    private static let unfinished = "erase.unfinished"
+
+    /// Erases everything of a person: readings, what waits of them, their contexts and frames, the contacts these came
+    /// in, sources and zones. It cannot be undone.
+    ///
+    /// Devices that are nobody else's stay known, without user and without a bond that counts. Where the person was the
+    /// current user, one without a name is from then on, in the zone that was in force; a contact that goes on ends with
+    /// an error.
+    ///
+    /// The rows go in one transaction. After it the file is written anew and the write-ahead log is emptied: a page
+    /// keeps octets of what once stood in it, whatever has been deleted since. Where that is cut short, it is done when
+    /// the store is opened next. What the medium keeps below the file system is beyond this program.
+    ///
+    /// - Throws: ``StoreError/unknown(_:)`` for a user the store does not know; ``StoreError/inputOutput(detail:)``
+    ///   where the rows are gone and the files could not be written anew: erasing a second time mends it.
+    @discardableResult
+    public func eraseUser(_ user: UserKey) async throws -> Erasure {
+        let now = now()
+        let erasure = try await write(.erase) { db in
+            guard let person = try Self.user(db, where: "key = ?", [user.rawValue]) else {
+                throw StoreError.unknown("user \(user.rawValue)")
+            }
+            let current = try String.fetchOne(db, sql: "SELECT value FROM setting WHERE name = 'user.current'")
+            try db.execute(sql: "PRAGMA secure_delete = ON")
+            let isCurrent = current == String(user.rawValue)
+            try Self.keepKeys(db)
+            let erasure = try Self.eraseRows(db, of: user.rawValue, isCurrent: isCurrent)
+            if isCurrent { _ = try Self.adoptUser(db, "", timeZone: person.timeZone, now: now) }
+            try db.execute(
+                sql: "INSERT OR REPLACE INTO setting (name, value) VALUES (?, '1')", arguments: [Self.unfinished])
+            return erasure
+        } committed: { [self] _ in
+            // Each is made again from its row, or found to have none.
+            contacts.withLock { $0 = [:] }
+            subscribers.withLock { $0.publish([]) }
+        }
+        try await rewriteFiles()
+        return erasure
+    }
+
+    /// Writes the files anew where an erasure was cut short before it could.
+    func finishErasure() async throws {
+        let isUnfinished = try await read { db in
+            try Bool.fetchOne(
+                db, sql: "SELECT EXISTS (SELECT 1 FROM setting WHERE name = ?)", arguments: [Self.unfinished])
+        }
+        if isUnfinished == true { try await rewriteFiles() }
+    }
+
+    /// A number that no row of the table has, nor had before an erasure: somebody may still hold one of those.
+    static func nextKey(_ db: Database, of table: StaticString) throws -> Int64 {
+        let used = try Int64.fetchOne(
+            db,
+            sql: """
+                SELECT max(coalesce((SELECT max(key) FROM \(table)), 0),
+                    coalesce((SELECT CAST(value AS INTEGER) FROM setting WHERE name = 'key.\(table)'), 0))
+                """)
+        return (used ?? 0) + 1
+    }
+
+    /// Remembers the highest numbers given, before the rows that bear them go.
+    private static func keepKeys(_ db: Database) throws {
+        for table in ["contact", "user"] as [StaticString] {
+            try db.execute(
+                sql: "INSERT OR REPLACE INTO setting (name, value) VALUES ('key.\(table)', ?)",
+                arguments: [String(try nextKey(db, of: table) - 1)])
+        }
+    }
+
+    private static func eraseRows(_ db: Database, of user: Int64, isCurrent: Bool) throws -> Erasure {
+        // A frame belongs to whom its reading belongs to; one without a reading, to whose contact it came in. The two
+        // differ where a meter that was read for one person is read again for another.
+        try db.execute(sql: "CREATE TEMP TABLE erased_frame (key INTEGER PRIMARY KEY)")
+        try db.execute(
+            sql: """
+                INSERT INTO erased_frame
+                SELECT f.key FROM frame AS f JOIN contact AS c ON c.key = f.contact
+                WHERE coalesce((SELECT max(r.user <> ?1) FROM reading_frame AS b JOIN reading AS r ON r.key = b.reading
+                    WHERE b.frame = f.key), c.user <> ?1) = 0
+                """, arguments: [user])
+        func count(_ rows: String) throws -> Int {
+            try Int.fetchOne(db, sql: "SELECT count(*) FROM \(rows)", arguments: rows.contains("?") ? [user] : []) ?? 0
+        }
+        var erasure = Erasure()
+        erasure.readings = try count("reading WHERE user = ?")
+        erasure.frames = try count("erased_frame")
+        erasure.contacts = try count("contact WHERE user = ?")
+        erasure.sources = try count("source WHERE user = ?")
+        try erasePairings(db, of: user, isCurrent: isCurrent)
+        let statements = [
+            "DELETE FROM waiting_context WHERE frame IN (SELECT key FROM erased_frame)",
+            "DELETE FROM outbox WHERE reading IN (SELECT key FROM reading WHERE user = ?1)",
+            "DELETE FROM reading_context WHERE reading IN (SELECT key FROM reading WHERE user = ?1)",
+            "DELETE FROM reading_frame WHERE reading IN (SELECT key FROM reading WHERE user = ?1)",
+            "DELETE FROM reading WHERE user = ?1",
+            "DELETE FROM frame WHERE key IN (SELECT key FROM erased_frame)",
+            // What another person's frames came in becomes theirs.
+            """
+            UPDATE contact SET user = (
+                SELECT r.user FROM frame AS f JOIN reading_frame AS b ON b.frame = f.key
+                JOIN reading AS r ON r.key = b.reading WHERE f.contact = contact.key LIMIT 1)
+            WHERE user = ?1 AND EXISTS (SELECT 1 FROM frame WHERE contact = contact.key)
+            """,
+            "DELETE FROM contact WHERE user = ?1",
+            "DELETE FROM source WHERE user = ?1",
+            "DELETE FROM user_zone WHERE user = ?1",
+            "DELETE FROM user WHERE key = ?1",
+        ]
+        for statement in statements {
+            try db.execute(sql: statement, arguments: statement.contains("?1") ? [user] : [])
+        }
+        try db.execute(sql: "DROP TABLE erased_frame")
+        return erasure
+    }
+
+    /// A device that was assigned to the person, or to nobody while the person was the one it then belonged to, is
+    /// nobody's any more: it is not read again before it is paired anew. One that another person used last is theirs.
+    private static func erasePairings(_ db: Database, of user: Int64, isCurrent: Bool) throws {
+        try db.execute(
+            sql: """
+                UPDATE device SET is_paired = 0, is_proven = 0, user = NULL
+                WHERE user = ?1 OR (user IS NULL AND ?2 AND coalesce(
+                    (SELECT c.user FROM contact AS c WHERE c.device = device.key ORDER BY c.key DESC LIMIT 1), ?1) = ?1)
+                """, arguments: [user, isCurrent])
+    }
+
+    /// Writes the database file anew and empties the write-ahead log.
+    private func rewriteFiles() async throws {
+        let result = await withCheckedContinuation {
+            (continuation: CheckedContinuation<Result<Void, any Error>, Never>) in
+            pool.asyncWriteWithoutTransaction { db in
+                continuation.resume(
+                    returning: Result {
+                        try db.execute(sql: "VACUUM")
+                        try Self.emptyLog(db)
+                        try db.execute(sql: "DELETE FROM setting WHERE name = ?", arguments: [Self.unfinished])
+                    })
+            }
+        }
+        do {
+            try result.get()
+        } catch {
+            let mapped = StoreError.mapping(error)
+            guard case StoreError.internalFault(let detail) = mapped else { throw mapped }
+            throw StoreError.inputOutput(detail: "erased, and the files could not be written anew: \(detail)")
+        }
+    }
+
+    /// Folds the write-ahead log into the file and makes it empty.
+    private static func emptyLog(_ db: Database) throws {
+        for attempt in 1... {
+            do {
+                _ = try db.checkpoint(.truncate)
+                return
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_BUSY && attempt < 3 {
+                // A reader of a moment ago still holds the log.
+                continue
+            }
+        }
+    }
+}

@@ -1,0 +1,22 @@
+import Testing
+
+/// Waits until something is so, without holding a thread.
+func eventually(
+    _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation, _ isSo: () async throws -> Bool
+) async throws {
+    let end = ContinuousClock.now + .seconds(120)
+    while try await !isSo() {
+        guard ContinuousClock.now < end else {
+            Issue.record("never: \(what)", sourceLocation: sourceLocation)
+            throw NeverHappened()
+        }
+        try await Task.sleep(for: .milliseconds(1))
+    }
+}
+
+private struct NeverHappened: Error {}
+
+/// Gives everything that can go on the time to do so, to see that nothing comes of it.
+func settle() async throws {
+    for _ in 0..<20 { try await Task.sleep(for: .milliseconds(2)) }
+}

@@ -1,0 +1,121 @@
+import Foundation
+import Testing
+
+/// A meter on the lab's air.
+struct LabMeter: Sendable {
+    let lab: Lab
+    let name: String
+    /// Its identity address.
+    let address: String
+
+    /// Something that happened to it.
+    struct Event: Sendable {
+        var document: Document
+        /// By ``Lab/now``.
+        var at: Double { document["at"]?.number ?? 0 }
+        var name: String { document["event"]?.text ?? "" }
+        /// The place of the record it is about among all it ever held.
+        var record: Int? { document["record"]?.integer }
+        var hex: String { document["hex"]?.text ?? "" }
+        var characteristic: String { document["characteristic"]?.text ?? "" }
+    }
+
+    @discardableResult
+    private func ask(_ request: String, _ arguments: [String: Document] = [:]) async throws -> Document {
+        try await lab(request, arguments.merging(["meter": .string(name)]) { $1 })
+    }
+
+    func behave(_ behaviour: Document) async throws { try await ask("change", ["behaviour": behaviour]) }
+    func remove() async throws { try await ask("remove") }
+    /// Adds records: a list of them, or `count`, `seed` and so on.
+    func add(_ records: Document) async throws { try await ask("records", ["add": records]) }
+    func replaceRecords(_ records: Document) async throws { try await ask("records", ["replace": records]) }
+    func setClock(ahead seconds: Int) async throws { try await ask("clock", ["ahead": .number(seconds)]) }
+    func press() async throws { try await ask("press") }
+    func drop(_ way: String = "lost") async throws { try await ask("drop", ["way": .string(way)]) }
+    func forget() async throws { try await ask("forget") }
+    func pairWithSecondHost() async throws { try await ask("second_host") }
+    func type(_ digits: String) async throws { try await ask("type", ["number": .number(Int(digits) ?? -1)]) }
+    func state() async throws -> Document { try await ask("state") }
+
+    /// The six digits it shows, once it does.
+    func passkey() async throws -> String {
+        let number = try #require(try await ask("passkey")["passkey"]?.integer)
+        let digits = String(number)
+        return String(repeating: "0", count: 6 - digits.count) + digits
+    }
+
+    /// What the command line must print of the records it holds, or ever held.
+    func readings(ever: Bool = false) async throws -> [Document] {
+        try await ask("readings", ["ever": ever ? true : false])["readings"]?.elements ?? []
+    }
+
+    func log(since: Int = 0) async throws -> [Event] {
+        try await ask("log", ["since": .number(since)])["events"]?.elements.map(Event.init) ?? []
+    }
+
+    /// How much has happened: a beginning for ``wait(_:count:since:seconds:)``.
+    func mark() async throws -> Int { try await ask("log", ["since": 1_000_000_000])["next"]?.integer ?? 0 }
+
+    /// Waits until that has happened so often since then; the last of them.
+    @discardableResult
+    func wait(_ event: String, count: Int = 1, since: Int = 0, seconds: Int = 60) async throws -> Event {
+        Event(
+            document: try await ask(
+                "wait",
+                [
+                    "event": .string(event), "count": .number(count), "since": .number(since),
+                    "timeout": .number(seconds),
+                ]))
+    }
+
+    /// The requests its Record Access Control Point got, in hexadecimal.
+    func requests(since: Int = 0) async throws -> [String] {
+        try await log(since: since).filter { $0.name == "asked" }.map(\.hex)
+    }
+}
+
+/// The devices of the lab.
+enum Meters {
+    /// Pairs by six digits that it shows; has a clock that is right.
+    static func accuchek(_ more: Document = [:]) -> Document {
+        merge(
+            [
+                "name": "meter+00001808", "address": "C0:00:00:00:18:08", "service": "1808", "passkey": true,
+                "manufacturer": "Roche", "model": "932", "serial": "00001808", "battery": 87, "clock": 0,
+                "feature": "7b04",
+            ], more)
+    }
+
+    /// Pairs without digits; has no clock to read.
+    static func generic(_ more: Document = [:]) -> Document {
+        merge(
+            [
+                "name": "TestGlucose", "address": "C0:00:00:00:18:0A", "service": "1808", "manufacturer": "Example",
+                "model": "GM-1", "serial": "GM1-0042", "battery": 55, "feature": "7b04",
+            ], more)
+    }
+
+    static func contour(_ more: Document = [:]) -> Document {
+        merge(
+            [
+                "name": "Contour7800H1234", "address": "C0:00:00:00:18:0B", "service": "1808", "passkey": true,
+                "manufacturer": "Ascensia", "model": "Contour next ONE", "serial": "7800H1234", "battery": 60,
+                "feature": "0004",
+            ], more)
+    }
+
+    /// A cuff that pairs without digits.
+    static func omron(_ more: Document = [:]) -> Document {
+        merge(
+            [
+                "name": "BLESmart_0000021A28FF", "address": "C0:00:00:00:18:10", "service": "1810",
+                "manufacturer": "OMRON HEALTHCARE", "model": "HEM-7322T", "serial": "20190407001", "battery": 100,
+                "feature": "3500",
+            ], more)
+    }
+
+    private static func merge(_ one: Document, _ other: Document) -> Document {
+        .object(one.members.merging(other.members) { $1 })
+    }
+}
