@@ -51,7 +51,7 @@ extension BlueZPeripheral {
         let path = try await object(of: characteristic)
         let wire = try connected().wire
         // Before the call: the device may send before its answer has come.
-        wire.notify(characteristic, at: path)
+        do throws(DBusError) { try await wire.notify(characteristic, at: path) } catch { throw error.radioError }
         session?.subscribed.append(path)
         do {
             _ = try await ask(characteristic, path, "StartNotify", refusal: 0x03)

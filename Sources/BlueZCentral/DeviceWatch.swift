@@ -63,10 +63,11 @@ final class DeviceWatch {
         do throws(DBusError) {
             try await addObjectRule()
             if addresses == nil {
+                // By no path namespace: see PeripheralWire.
                 try await addPropertyRule(
                     DBusMatch(
-                        sender: BlueZName.service, pathNamespace: usable.adapter.path,
-                        interface: BlueZName.properties, member: "PropertiesChanged", arg0: BlueZName.device))
+                        sender: BlueZName.service, interface: BlueZName.properties, member: "PropertiesChanged",
+                        arg0: BlueZName.device))
             }
         } catch {
             throw error.radioError

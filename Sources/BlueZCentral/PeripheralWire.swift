@@ -34,6 +34,8 @@ final class PeripheralWire: Sendable {
     private struct State {
         var link = Link()
         var notifying: [String: Characteristic] = [:]
+        /// The objects whose values' rule is on the bus.
+        var ruled: Set<String> = []
     }
 
     private let state = Mutex(State())
@@ -50,14 +52,10 @@ final class PeripheralWire: Sendable {
 
     var link: Link { state.withLock(\.link) }
 
-    /// Puts the rules on the bus: one for everything below the device, so that the order of its values is the wire's.
+    /// Puts the rules for the link on the bus.
     func open() async throws(DBusError) {
         let connection = service.connection
-        try await funnel.add(
-            DBusMatch(
-                sender: BlueZName.service, pathNamespace: path, interface: BlueZName.properties,
-                member: "PropertiesChanged"), on: connection
-        ) { [weak self] signal in self?.takeChange(signal) }
+        try await funnel.add(changes(of: path), on: connection) { [weak self] signal in self?.takeChange(signal) }
         try await funnel.add(
             DBusMatch(sender: BlueZName.service, path: path, interface: BlueZName.device, member: "Disconnected"),
             on: connection
@@ -120,8 +118,26 @@ final class PeripheralWire: Sendable {
 
     /// From now on the values of this characteristic count. What else changes them (a read, another program's
     /// notifications) does not.
-    func notify(_ characteristic: Characteristic, at path: String) {
-        state.withLock { $0.notifying[path] = characteristic }
+    func notify(_ characteristic: Characteristic, at path: String) async throws(DBusError) {
+        let isNew = state.withLock { state in
+            state.notifying[path] = characteristic
+            return state.ruled.insert(path).inserted
+        }
+        guard isNew else { return }
+        do {
+            try await funnel.add(changes(of: path), on: service.connection) { [weak self] in self?.takeValue($0) }
+        } catch {
+            state.withLock { _ = $0.ruled.remove(path) }
+            throw error
+        }
+    }
+
+    /// A rule for each object, and never one for all below the device: dbus-daemon (1.14) does not look at the path of a
+    /// rule with `path_namespace` when it removes one. The end of one device's rule would take another's away, and its
+    /// values would be lost.
+    private func changes(of path: String) -> DBusMatch {
+        DBusMatch(
+            sender: BlueZName.service, path: path, interface: BlueZName.properties, member: "PropertiesChanged")
     }
 
     func stopNotifying(at path: String) { _ = state.withLock { $0.notifying.removeValue(forKey: path) } }
@@ -138,8 +154,7 @@ final class PeripheralWire: Sendable {
     // MARK: On the event loop
 
     private func takeChange(_ signal: borrowing DBusSignal) -> Signal? {
-        if signal.isChange(of: "org.bluez.GattCharacteristic1") { return takeValue(signal) }
-        guard signal.isChange(of: "org.bluez.Device1"), signal.pathEquals(path) else { return nil }
+        guard signal.isChange(of: "org.bluez.Device1") else { return nil }
         var connected: Bool?
         var resolved: Bool?
         signal.forEachChangedProperty { property in
@@ -160,6 +175,7 @@ final class PeripheralWire: Sendable {
     }
 
     private func takeValue(_ signal: borrowing DBusSignal) -> Signal? {
+        guard signal.isChange(of: "org.bluez.GattCharacteristic1") else { return nil }
         let path = signal.path
         guard let characteristic = state.withLock({ $0.notifying[path] }) else { return nil }
         var octets: [UInt8]?

@@ -77,13 +77,17 @@ public enum ValueBurst: Sendable, Hashable {
 ///
 /// A peripheral is used by one reader at a time. Values are pulled in bursts, so that time-outs follow the central's
 /// clock (a replay's is the capture's packet time) and so that what arrives together can be committed together.
+///
+/// A ``Radio``'s peripherals also throw ``RadioError``, from each of these: ``RadioError/lost`` where the service or the
+/// bus went away, ``RadioError/forgottenByDevice(_:)`` where the device refuses what the bond allows.
 public protocol Peripheral: Sendable {
     /// What it advertised; its address becomes the identity address when that is known.
     var advertisement: Advertisement { get }
 
     /// Connects and resolves the services.
     /// - Returns: the moment of the connection.
-    /// - Throws: ``GATTError``.
+    /// - Throws: ``GATTError``; of a radio ``RadioError/notConnected(_:_:)`` with the service's words, after what passes
+    ///   by itself was tried again.
     func connect() async throws -> Instant
 
     /// The characteristics of the connected peripheral.
@@ -99,13 +103,17 @@ public protocol Peripheral: Sendable {
     /// Enables the characteristic's notifications or indications. Some devices begin to send, and to delete, at once.
     func startNotifying(_ characteristic: Characteristic) async throws
 
-    /// Disables them again.
+    /// Disables them again. What came until then can still be taken, with ``nextValues(within:)``, until the disconnect.
     func stopNotifying(_ characteristic: Characteristic) async throws
 
-    /// The next values of all characteristics that notify, at most after `timeout` of silence.
+    /// The next values of all characteristics that notify, at most after `timeout` of silence; with a `timeout` of zero,
+    /// what has come by now.
+    ///
+    /// The end of the link is told after every value that came before it.
     func nextValues(within timeout: Duration) async throws -> ValueBurst
 
-    /// Disconnects; does nothing where the peripheral has gone already.
+    /// Stops what still notifies and disconnects; does nothing where the peripheral has gone already. Returns when the
+    /// link is gone, also where the task is cancelled. Values that nobody took are lost.
     func disconnect() async
 }
 

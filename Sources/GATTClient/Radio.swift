@@ -4,6 +4,8 @@ import HealthReadings
 ///
 /// One process uses one radio. Everything here may be called from any task; calls that must not overlap on the radio
 /// (discovery and connecting, above all) are put in order by the radio itself.
+///
+/// An address that is asked for is matched by its 48 bits: who types one does not know its type. What is told has both.
 public protocol Radio: Central {
     /// The adapter's state now, and again each time it changes, for as long as it is iterated: a radio that was
     /// unplugged, blocked or whose service was restarted is found again without a person.
@@ -15,8 +17,10 @@ public protocol Radio: Central {
     /// Finishes by throwing ``RadioError`` where the radio cannot be used, or no longer.
     func advertisements() -> AsyncThrowingStream<Advertisement, any Error>
 
-    /// These devices as they come into reach, again each time they come: after a disconnect, or after silence.
+    /// These devices as they come into reach, again each time they come: when they are heard, or connect by themselves,
+    /// after a disconnect, a connection attempt that failed, or some 20 s of silence.
     ///
+    /// A device that keeps advertising after it was read has come again: how often to read it is the caller's choice.
     /// Watching costs no more where others advertise nearby. Finishes by throwing ``RadioError``.
     func peripherals(_ addresses: Set<DeviceAddress>) -> AsyncThrowingStream<any Peripheral, any Error>
 
@@ -27,6 +31,11 @@ public protocol Radio: Central {
 
     /// Bonds with a device and trusts it. It is left connected, where it stays: ``Peripheral/disconnect()`` ends that.
     ///
+    /// A device that is bonded already is trusted and its bond returned, without being heard: whether it still knows the
+    /// bond, a connection shows. A device that can neither show nor ask anything may be bonded before the agent is asked
+    /// (BlueZ does not ask where it begins the pairing); a refusal then removes that bond. Where it fails, nothing
+    /// half-bonded is left, and the service has to hear the device anew.
+    ///
     /// - Parameters:
     ///   - timeout: how long the device may take to be heard; pairing itself has its own limits, set by the
     ///     specification (30 s for each of its steps) and by people who read digits (60 s).
@@ -35,7 +44,7 @@ public protocol Radio: Central {
     /// - Throws: ``RadioError``; ``RadioError/pairing(_:)`` names what became of the pairing.
     func pair(_ address: DeviceAddress, within timeout: Duration, agent: any PairingAgent) async throws -> Bond
 
-    /// Removes the bond here; the device keeps its own.
+    /// Removes the bond here; the device keeps its own. The service then has to hear the device anew.
     ///
     /// - Returns: whether there was one.
     @discardableResult func unpair(_ address: DeviceAddress) async throws -> Bool

@@ -22,7 +22,8 @@ public enum RadioError: Error, Sendable, Hashable {
     case notConnected(DeviceAddress, String)
     /// A pairing that came to nothing.
     case pairing(PairingFailure)
-    /// The device no longer knows the bond that is kept here ("key missing").
+    /// The device no longer knows the bond that is kept here ("key missing"): it says so, or its links break again and
+    /// again before anything can be asked over them.
     case forgottenByDevice(DeviceAddress)
     /// There is no bond with the device here.
     case notBonded(DeviceAddress)
@@ -42,7 +43,8 @@ public enum PairingFailure: Error, Sendable, Hashable {
     case timedOut
     /// The device went away in the middle.
     case disconnected
-    /// The device keeps a bond with this gateway that the gateway has lost.
+    /// The device keeps a bond with this gateway that the gateway has lost. A radio cannot tell that from a device that
+    /// just refuses: who remembers that they were bonded can.
     case forgottenHere
 }
 

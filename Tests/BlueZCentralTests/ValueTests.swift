@@ -83,6 +83,28 @@ struct ValueTests {
         await peripheral.disconnect()
     }
 
+    @Test("Two meters at the same time: the end of one's link costs the other no value (dbus-daemon's path_namespace)")
+    func keepsTwoApart() async throws {
+        let bench = try await Bench()
+        let meter = try await bench.addMeter()
+        let other = DeviceAddress(bits: 0xC000_0000_1809, kind: .random)
+        _ = try await bench.addMeter(other.description)
+        let (first, _) = try await bench.connect(other)
+        let (second, characteristics) = try await bench.connect()
+        let measurement = try #require(characteristics[0x2A18])
+        try await first.startNotifying(measurement)
+        try await second.startNotifying(measurement)
+        await first.disconnect()
+        // The rules of the first are taken off the bus by now, or will be among these.
+        for octet in 0..<200 as Range<UInt8> {
+            try await bench.daemon.notify(meter.measurement, [octet])
+            try await Task.sleep(for: .milliseconds(1))
+        }
+        let octets = (0..<200 as Range<UInt8>).map { [$0] }
+        #expect(try await Self.values(second, 200).map(\.octets) == octets)
+        await second.disconnect()
+    }
+
     @Test("Equal values are as many as came")
     func keepsEqualValues() async throws {
         let bench = try await Bench()
