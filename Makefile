@@ -6,7 +6,7 @@ STATE ?= $(shell mktemp -d -t healthrelay.XXXXXX)
 LISTEN ?= 127.0.0.1:8480
 
 BUILD_PACKAGES := libdbus-1-dev libbluetooth-dev libsqlite3-dev zlib1g-dev
-TEST_PACKAGES := tshark python3-venv curl
+TEST_PACKAGES := dbus tshark python3-venv curl
 
 .PHONY: help run build test test-release fuzz bench format lint fixtures deps test-deps clean
 
@@ -54,4 +54,4 @@ test-deps:
 	@Packaging/install-packages $(TEST_PACKAGES)
 
 clean:
-	@rm -rf .build .build-release .build-bench .build-fuzz .venv
+	@rm -rf .build .build-release .build-bench .build-bench-cli .build-fuzz .venv Tests/Schemas/.venv

@@ -116,7 +116,9 @@ let package = Package(
         tests("BlueZCentral", ["LibDBus", "GATTClient", "HealthReadings"]),
         tests("HCIMonitor"),
         tests("HCICapture", ["HCIMonitor", "GATTClient", "HealthReadings"]),
-        tests("HealthDevices", ["HCICapture", "GATTProfiles", "GATTClient", "HealthReadings"]),
+        tests(
+            "HealthDevices",
+            ["BlueZCentral", "HCICapture", "GATTProfiles", "GATTClient", "ReadingStore", "HealthReadings"]),
         tests("ReadingStore", ["HealthReadings"]),
         tests("VitalClient", ["HealthReadings", "ScriptedServer", logging]),
         tests(
@@ -131,8 +133,8 @@ let package = Package(
         tests(
             "GatewayService",
             [
-                "VitalSandbox", "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles", "ReadingStore",
-                "HealthReadings", httpClient, lifecycle, logging,
+                "VitalSandbox", "VitalClient", "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles",
+                "ReadingStore", "HealthReadings", httpClient, httpServer, lifecycle, logging,
             ]),
         tests("VitalSandbox", [httpClient]),
         tests(

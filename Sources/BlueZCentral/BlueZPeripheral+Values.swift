@@ -32,7 +32,7 @@ extension BlueZPeripheral {
         }
         let path = try await object(of: characteristic)
         let reply = try await ask(characteristic, path, "ReadValue", [.properties([:])], refusal: 0x02)
-        let receivedAt = Instant.now()
+        let receivedAt = Instant.systemClock
         guard let octets = reply.first?.byteValues else {
             throw DBusError.unexpectedReply(expected: "ay", found: reply.signature).radioError
         }
@@ -147,6 +147,6 @@ extension BlueZPeripheral {
         guard let percent = reply.first?.intValue.flatMap({ UInt8(exactly: $0) }) else {
             throw DBusError.unexpectedReply(expected: "y", found: reply.signature).radioError
         }
-        return CharacteristicValue(uuid: characteristic.uuid, octets: [percent], receivedAt: .now())
+        return CharacteristicValue(uuid: characteristic.uuid, octets: [percent], receivedAt: .systemClock)
     }
 }

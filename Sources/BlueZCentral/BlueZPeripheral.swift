@@ -48,27 +48,29 @@ actor BlueZPeripheral: Peripheral {
         let usable = try await context.link.usableAdapter()
         let wire = PeripheralWire(usable.service, path: path)
         session = Session(wire: wire)
-        do {
-            do throws(DBusError) { try await wire.open() } catch { throw error.radioError }
-            let course = LinkCourse(context: context, usable: usable, wire: wire, address: address)
-            try await context.connecting.begin()
-            defer { context.connecting.end() }
-            let (connectedAt, device) = try await context.discovery.hold { try await course.run() }
-            session?.isBonded = device.isBonded
-            session?.readySince = .now
-            known.withLock { known in
-                let seen = known
-                known = device.advertisement(at: connectedAt)
-                if known.name == nil { known.name = seen.name }
-                if known.services.isEmpty { known.services = seen.services }
-                known.rssi = known.rssi ?? seen.rssi
+        do throws(DBusError) { try await wire.open() } catch { throw error.radioError }
+        let course = LinkCourse(context: context, usable: usable, wire: wire, address: address)
+        try await context.connecting.begin()
+        defer { context.connecting.end() }
+        let (connectedAt, device) = try await context.discovery.hold { [context] in
+            do {
+                return try await course.run()
+            } catch {
+                // Before anybody listens again: the next that is heard of it is its coming.
+                context.noteFailure(of: address)
+                throw error
             }
-            // What came while the link was made is no value: nothing notified yet.
-            return connectedAt
-        } catch {
-            context.noteFailure(of: address)
-            throw error
         }
+        session?.isBonded = device.isBonded
+        session?.readySince = .now
+        known.withLock { known in
+            let seen = known
+            known = device.advertisement(at: connectedAt)
+            if known.name == nil { known.name = seen.name }
+            if known.services.isEmpty { known.services = seen.services }
+            known.rssi = known.rssi ?? seen.rssi
+        }
+        return connectedAt
     }
 
     func disconnect() async {
@@ -105,7 +107,8 @@ actor BlueZPeripheral: Peripheral {
         while wire.link.isConnected {
             switch await wire.funnel.next(within: ContinuousClock.now.duration(to: deadline)) {
             case .events, .poked: continue
-            case .silence, .ended, .cancelled: return
+            case .silence: return context.logger.notice("the device has not disconnected in time")
+            case .ended, .cancelled: return
             }
         }
     }
@@ -123,7 +126,9 @@ actor BlueZPeripheral: Peripheral {
 
     /// The session, for an operation on the link.
     func connected() throws -> Session {
-        guard let session, !session.hasGone else { throw GATTError.disconnected }
+        guard let session else { throw GATTError.disconnected }
+        if session.isLost { throw RadioError.lost }
+        if session.hasGone { throw GATTError.disconnected }
         return session
     }
 

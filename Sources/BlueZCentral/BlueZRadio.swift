@@ -13,7 +13,7 @@ import Logging
 ///         print(advertisement.name ?? "?", advertisement.rssi ?? 0)
 ///     }
 public final class BlueZRadio: Radio {
-    private let context: RadioContext
+    let context: RadioContext
 
     /// Makes a radio; nothing is opened before it is used.
     ///
@@ -160,7 +160,9 @@ public final class BlueZRadio: Radio {
                 }
                 if isFirst {
                     isFirst = false
-                    for address in addresses where states[address.bits] == nil { tell(address.bits, false, .now()) }
+                    for address in addresses where states[address.bits] == nil {
+                        tell(address.bits, false, .systemClock)
+                    }
                 }
                 return true
             }

@@ -28,6 +28,17 @@ struct DeviceStream {
     func follow(
         _ usable: ServiceLink.UsableAdapter, _ take: ([DeviceWatch.Change], Duration) async throws -> Bool
     ) async throws {
+        do {
+            try await watch(usable, take)
+        } catch RadioError.noService {
+            // There was one.
+            throw RadioError.lost
+        }
+    }
+
+    private func watch(
+        _ usable: ServiceLink.UsableAdapter, _ take: ([DeviceWatch.Change], Duration) async throws -> Bool
+    ) async throws {
         let (link, discovery) = (context.link, context.discovery)
         let watch = DeviceWatch(usable, addresses: addresses, logger: context.logger)
         var bondChanges = context.bondChanges

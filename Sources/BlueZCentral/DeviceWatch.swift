@@ -78,7 +78,7 @@ final class DeviceWatch {
     func reload() async throws -> [Change] {
         do throws(DBusError) {
             let reply = try await connection.call(BlueZName.service, "/", BlueZName.objectManager, "GetManagedObjects")
-            let now = Instant.now()
+            let now = Instant.systemClock
             var changes: [Change] = []
             for (path, properties) in try ManagedObjects(reply: reply).with(BlueZName.device)
             where path.hasPrefix(usable.adapter.path + "/") {
@@ -174,7 +174,7 @@ final class DeviceWatch {
                 guard addresses == nil || paths.contains(path),
                     signal.argument(1)?.stringValues?.contains(BlueZName.device) ?? false
                 else { return nil }
-                return .removed(path, .now())
+                return .removed(path, .systemClock)
             }
             guard let properties = signal.argument(1).flatMap(ManagedObjects.interfaces)?[BlueZName.device] else {
                 return nil
@@ -183,13 +183,13 @@ final class DeviceWatch {
                 let address = DeviceObject(path: path, properties, logger: logger).address
                 guard let address, addresses.contains(address.bits) else { return nil }
             }
-            return .added(path, properties, .now())
+            return .added(path, properties, .systemClock)
         }
     }
 
     private func addPropertyRule(_ rule: DBusMatch) async throws(DBusError) {
         try await funnel.add(rule, on: connection) { signal in
-            PropertyChange(signal).map { .changed(signal.path, $0, .now()) }
+            PropertyChange(signal).map { .changed(signal.path, $0, .systemClock) }
         }
     }
 }

@@ -10,11 +10,11 @@ actor Discovery {
     private let link: ServiceLink
     private let logger: Logger
     private let turn = Turn()
-    private var listeners = 0
+    private(set) var listeners = 0
     private var holds = 0
     private var running: ServiceLink.UsableAdapter?
-    /// What the adapter was last seen to do, while it is ours to discover.
-    private var wasDiscovering = false
+    /// How often discovery had ended on the adapter when ours began.
+    private var endsBefore = 0
 
     private var listened: Duration = .zero
     private var listeningSince: ContinuousClock.Instant?
@@ -23,6 +23,9 @@ actor Discovery {
         self.link = link
         self.logger = logger
     }
+
+    /// Whether discovery runs.
+    var isRunning: Bool { running != nil }
 
     /// For how long discovery has run, all together: the clock that tells a device's silence from our own deafness.
     var listeningTime: Duration {
@@ -34,11 +37,17 @@ actor Discovery {
     /// - Returns: the adapter that listens, or will when a connection attempt is over.
     func begin() async throws -> ServiceLink.UsableAdapter {
         listeners += 1
+        var hasAdapter = false
         do {
             let usable = try await link.usableAdapter()
+            hasAdapter = true
             // What is begun is ended in order, whatever becomes of the task that asked for it.
             try await Task { try await settle() }.value
             return usable
+        } catch RadioError.noService where hasAdapter {
+            // There was one.
+            await end()
+            throw RadioError.lost
         } catch {
             await end()
             throw error
@@ -79,11 +88,10 @@ actor Discovery {
 
     /// Begins again where discovery ended without our doing (a controller that was reset).
     func check() async {
-        guard let running, await link.isRunning(running.service) else { return }
-        let isDiscovering = await link.adapters[running.adapter.path]?.isDiscovering ?? false
-        let hasEnded = wasDiscovering && !isDiscovering
-        wasDiscovering = isDiscovering
-        guard hasEnded, self.running != nil, holds == 0 else { return }
+        guard let running, await link.fault(of: running) == nil,
+            endsBefore != link.discoveryEnds.count(at: running.adapter.path)
+        else { return }
+        guard self.running != nil, holds == 0 else { return }
         logger.debug("discovery ended by itself")
         deafen()
         await Task { try? await settle() }.value
@@ -132,8 +140,8 @@ actor Discovery {
                 throw error.radioError
             }
         }
+        endsBefore = link.discoveryEnds.count(at: path)
         running = usable
-        wasDiscovering = false
         listeningSince = .now
     }
 

@@ -36,7 +36,7 @@ struct LinkCourse {
                 if !wire.link.isConnected { try await ask() }
                 why = try await resolve()
                 if why.isEmpty {
-                    let connectedAt = wire.link.connectedAt ?? .now()
+                    let connectedAt = wire.link.connectedAt ?? .systemClock
                     let connected = try await describe(device)
                     // Links that came and went before this one are not to be taken for its end.
                     _ = wire.funnel.drain()

@@ -24,7 +24,7 @@ struct PairingCourse {
         self.address = address
         wire = PeripheralWire(usable.service, path: device.path)
         self.agent = AgentObject(
-            agent, for: device.advertisement(at: .now()), at: device.path, serviceOwner: usable.service.owner,
+            agent, for: device.advertisement(at: .systemClock), at: device.path, serviceOwner: usable.service.owner,
             limit: context.limits.person, logger: context.logger)
     }
 

@@ -101,7 +101,7 @@ final class PeripheralWire: Sendable {
                 if state.link.connectedSignals == before.connectedSignals,
                     let isConnected = properties["Connected"]?.boolValue
                 {
-                    if isConnected, !state.link.isConnected { state.link.connectedAt = .now() }
+                    if isConnected, !state.link.isConnected { state.link.connectedAt = .systemClock }
                     state.link.isConnected = isConnected
                 }
                 if state.link.resolvedSignals == before.resolvedSignals,
@@ -168,7 +168,7 @@ final class PeripheralWire: Sendable {
         }
         guard let octets else { return nil }
         return .value(
-            CharacteristicValue(uuid: characteristic.uuid, octets: octets, receivedAt: .now()),
+            CharacteristicValue(uuid: characteristic.uuid, octets: octets, receivedAt: .systemClock),
             handle: characteristic.valueHandle)
     }
 
@@ -177,7 +177,7 @@ final class PeripheralWire: Sendable {
             state.link.connectedSignals += 1
             state.link.isConnected = isConnected
             if isConnected {
-                state.link.connectedAt = .now()
+                state.link.connectedAt = .systemClock
                 state.link.connections += 1
                 state.link.reason = nil
             } else {

@@ -35,7 +35,7 @@ extension ServiceLink {
     func fault(of usable: UsableAdapter) async -> RadioError? {
         guard isRunning(usable.service) else { return .lost }
         guard let adapter = adapters[usable.adapter.path] else {
-            return .noAdapter(wantedAdapter ?? usable.adapter.name)
+            return .noAdapter(wantedAdapter)
         }
         return adapter.isPowered ? nil : whyOff(adapter)
     }

@@ -40,6 +40,8 @@ actor ServiceLink {
     let wantedAdapter: String?
     let rfkill: RFKill
     let powering = Turn()
+    /// How often discovery has ended on each adapter.
+    nonisolated let discoveryEnds = DiscoveryEnds()
 
     private let address: DBusAddress
     private var state = State.starting
@@ -188,8 +190,12 @@ actor ServiceLink {
         let properties = DBusMatch(
             sender: BlueZName.service, interface: BlueZName.properties, member: "PropertiesChanged",
             arg0: BlueZName.adapter)
-        try await funnel.add(properties, on: connection) { signal in
-            PropertyChange(signal).map { .changed(signal.path, $0) }
+        try await funnel.add(properties, on: connection) { [discoveryEnds] signal in
+            guard let change = PropertyChange(signal) else { return nil }
+            if let isDiscovering = change.changed["Discovering"]?.boolValue {
+                discoveryEnds.note(isDiscovering, at: signal.path)
+            }
+            return .changed(signal.path, change)
         }
     }
 

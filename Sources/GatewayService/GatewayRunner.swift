@@ -73,7 +73,8 @@ public struct GatewayRunner: Service {
         let page = PageServer.application(listen: listen, store: gateway.store, logger: .quiet(logger)) { address in
             announce(.page(address))
         }
-        let control = ControlServer.application(path: state.socket, gateway: gateway, logger: .quiet(logger))
+        let control = ControlServer.application(
+            path: state.socket, mode: state.socketMode, gateway: gateway, logger: .quiet(logger))
         var services: [any Service] = [
             NamedService(page, "the page on \(listen)"), NamedService(control, state.socket),
         ]
@@ -91,7 +92,7 @@ public struct GatewayRunner: Service {
         }
         let group = ServiceGroup(
             configuration: .init(
-                services: services.map { .init(service: $0, successTerminationBehavior: .ignore) },
+                services: services.map { .init(service: LastingService(service: $0)) },
                 logger: .quiet(logger)))
         do {
             try await group.run()
@@ -101,6 +102,17 @@ public struct GatewayRunner: Service {
         }
         unlink(state.socket)
         try await gateway.close()
+    }
+}
+
+/// A service that has done what it had to and stays until it is its turn to be stopped: while a group stops its services
+/// one by one, it takes another one's end for a failure.
+private struct LastingService: Service {
+    let service: any Service
+
+    func run() async throws {
+        try await service.run()
+        try? await gracefulShutdown()
     }
 }
 

@@ -1,10 +1,11 @@
 import GATTClient
 import HealthReadings
 
-/// The proof that a bond holds: the device is connected by it, and does something that it does on an encrypted link only.
+/// The proof that a bond holds: the device is connected by it, and does something that it does on an encrypted link
+/// only.
 ///
-/// BlueZ encrypts the link of a bonded device as it connects, so an operation that the device answers has been encrypted.
-/// Nothing here makes a device send its records: a cuff would begin, and delete what it has sent.
+/// BlueZ encrypts the link of a bonded device as it connects, so an operation that the device answers has been
+/// encrypted. Nothing here makes a device send its records: a cuff would begin, and delete what it has sent.
 struct BondProof: Sendable {
     /// Whether an encrypted operation has succeeded.
     var hasSucceeded = false

@@ -59,7 +59,8 @@ extension GATTError {
         }
     }
 
-    /// Whether the device says that the link is not as secure as it wants: on a bonded link, that the bond does not hold.
+    /// Whether the device says that the link is not as secure as it wants: on a bonded link, that the bond does not
+    /// hold.
     var saysBondIsMissing: Bool { self == .attribute(0x05) || self == .attribute(0x0F) }
 }
 

@@ -15,7 +15,7 @@ struct DeviceFacts {
 
     /// Asks the peripheral. What it refuses or does not have stays nil; what it answers wrongly does too.
     ///
-    /// - Throws: ``GATTError/disconnected``, and what is no ``GATTError``.
+    /// - Throws: ``GATTError/disconnected``, and what says more than that this value cannot be had.
     init(of peripheral: any Peripheral, _ characteristics: [Characteristic]) async throws {
         var answers = 0
         func value(_ uuid: BluetoothUUID) async throws -> CharacteristicValue? {
@@ -25,6 +25,9 @@ struct DeviceFacts {
                 answers += 1
                 return value
             } catch let error as GATTError where error != .disconnected {
+                return nil
+            } catch RadioError.other {
+                // The service could not ask for it: nothing that is needed.
                 return nil
             }
         }

@@ -1,7 +1,8 @@
 import GATTClient
 import HealthReadings
 
-/// Who does something with which device: one at a time, so that nothing is asked of a device that someone else talks to.
+/// Who does something with which device: one at a time, so that nothing is asked of a device that someone else talks
+/// to.
 actor DeviceTurns {
     /// What became of a wish to read a device.
     enum Entry {

@@ -10,8 +10,8 @@ extension DevicesManager {
     /// Bonds with a device, and has the bond prove itself: the device is disconnected, connected again by its bond, and
     /// one encrypted operation succeeds. Records are not read.
     ///
-    /// A device that is bonded already is not paired anew; its bond is put to the test. A transfer of it that is going on
-    /// is waited for, and none is begun meanwhile.
+    /// A device that is bonded already is not paired anew; its bond is put to the test. A transfer of it that is going
+    /// on is waited for, and none is begun meanwhile.
     ///
     /// - Parameters:
     ///   - timeout: how long the device may take to be heard, and again after bonding: many stop advertising until
@@ -67,8 +67,9 @@ extension DevicesManager {
             await progress(.bondRemoved(old))
             // Removing a bond makes the service forget the device: it has to be heard anew.
             peripheral = try await radio.peripheral(address, within: timeout)
-        } else {
-            // Known before there is a bond, so that one whose note is lost in a crash is found again.
+        } else if !address.isResolvablePrivate {
+            // Known before there is a bond, so that one whose note is lost in a crash is found again. A private address
+            // is nobody's by then.
             try await pairings.notePairing(of: device, as: .unpaired)
         }
         let advertisement = peripheral.advertisement

@@ -170,8 +170,8 @@ struct GlucoseTransfer {
         }
     }
 
-    /// Tells the meter to stop, and keeps what comes until it has. In a task of its own, which is not cancelled with the
-    /// one around it.
+    /// Tells the meter to stop, and keeps what comes until it has. In a task of its own, which is not cancelled with
+    /// the one around it.
     private func abort(_ running: RecordAccessProcedure, into intake: inout FrameIntake) async {
         let before = intake
         intake =

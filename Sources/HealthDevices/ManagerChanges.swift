@@ -42,7 +42,8 @@ enum ReadingOutcome: Sendable {
     case cut(ContactFailure)
     /// Something else went wrong; `isLasting` where trying again soon cannot help.
     case failed(ContactFailure, isLasting: Bool)
-    /// Nothing that says anything of the device: the radio went away, the reading was cancelled, the device was not there.
+    /// Nothing that says anything of the device: the radio went away, the reading was cancelled, the device was not
+    /// there.
     case withdrawn
 
     /// What it says where the radio had gone.

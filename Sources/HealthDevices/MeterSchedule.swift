@@ -9,8 +9,8 @@ import HealthReadings
 ///     }
 ///
 /// A meter that was read is left alone until it has gone and come again, or a quiet time has passed while it stays in
-/// reach; one whose reading failed is tried again after 10 s, 30 s, 2 and 10 minutes; one whose transfer was cut is read
-/// on as soon as it is heard. Two are read at the same time; connecting is put in order by the radio. A meter that is
+/// reach; one whose reading failed is tried again after 10 s, 30 s, 2 and 10 minutes; one whose transfer was cut is
+/// read on as soon as it is heard. Two are read at the same time; connecting is put in order by the radio. A meter that is
 /// away costs nothing. An adapter that goes, or a service that is restarted, is waited for.
 ///
 /// What is called on the same ``DevicesManager`` goes first: a device that is being paired is not read meanwhile, and a

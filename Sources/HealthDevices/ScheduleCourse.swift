@@ -21,6 +21,8 @@ struct ScheduleCourse {
     private var peripherals: [DeviceAddress: any Peripheral] = [:]
     private var timers: [DeviceAddress: Task<Void, Never>] = [:]
     private var watchTimer: Task<Void, Never>?
+    /// Those heard without a bond since it was last known which are paired: asked about once.
+    private var unbonded: Set<DeviceAddress> = []
 
     init(
         _ manager: DevicesManager, pace: SchedulePace, inbox: AsyncStream<ScheduleSignal>.Continuation,
@@ -41,6 +43,7 @@ struct ScheduleCourse {
         switch signal {
         case .adapter(let state): await take(state, &group)
         case .changed(.pairings):
+            unbonded = []
             if isReady { beginWatching() }
             await perform(plan.released(), &group)
         case .changed(.ended(let address, let outcome)):
@@ -83,7 +86,9 @@ struct ScheduleCourse {
         await tell(state)
         switch (before, state) {
         case (.ready(let old)?, .ready(let new)) where old.isSame(as: new) && watching != nil: break
-        case (_, .ready): beginWatching()
+        case (_, .ready):
+            unbonded = []
+            beginWatching()
         case (_, .unusable):
             endWatching()
             await perform(plan.radioLost(), &group)
@@ -152,6 +157,11 @@ struct ScheduleCourse {
     private mutating func heard(_ peripheral: any Peripheral, _ group: inout DiscardingTaskGroup) async {
         let advertisement = peripheral.advertisement
         guard let address = advertisement.address else { return }
+        guard advertisement.isPaired else {
+            // Its bond was removed by other means: what it sends would go unencrypted, and it is not ours any more.
+            if unbonded.insert(address).inserted { beginWatching() }
+            return
+        }
         peripherals[address] = peripheral
         let (steps, hasCome) = plan.heard(address, at: elapsed())
         if hasCome { await report(.appeared(address, manager.catalogue.model(for: advertisement))) }
@@ -192,7 +202,7 @@ struct ScheduleCourse {
     private func listen(_ address: DeviceAddress, _ group: inout DiscardingTaskGroup) {
         group.addTask { [radio = manager.radio, inbox, pace] in
             let peripheral = try? await radio.peripheral(address, within: pace.listeningTime)
-            inbox.yield(.listened(address, peripheral))
+            inbox.yield(.listened(address, peripheral?.advertisement.isPaired == true ? peripheral : nil))
         }
     }
 }

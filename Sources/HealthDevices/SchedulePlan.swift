@@ -144,7 +144,8 @@ struct SchedulePlan {
         return startNext()
     }
 
-    /// Whatever was done with meters by others is done, as far as is known: look again at those it kept from being read.
+    /// Whatever was done with meters by others is done, as far as is known: look again at those it kept from being
+    /// read.
     mutating func released() -> [Step] {
         meters.filter { $0.value.phase == .occupied }.keys.sorted { $0.bits < $1.bits }.flatMap { listen($0) }
     }

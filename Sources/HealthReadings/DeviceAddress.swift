@@ -37,9 +37,16 @@ public struct DeviceAddress: Sendable, Hashable {
 extension DeviceAddress: CustomStringConvertible {
     /// `C0:00:00:00:18:08`.
     public var description: String {
-        (0..<6).reversed().map { index in
-            let octet = UInt8(truncatingIfNeeded: bits >> (8 * UInt64(index)))
-            return (octet < 16 ? "0" : "") + String(octet, radix: 16, uppercase: true)
-        }.joined(separator: ":")
+        String(unsafeUninitializedCapacity: 17) { octets in
+            for place in 0..<17 {
+                guard place % 3 < 2 else {
+                    octets[place] = UInt8(ascii: ":")
+                    continue
+                }
+                let nibble = UInt8(truncatingIfNeeded: bits >> UInt64(44 - 8 * (place / 3) - 4 * (place % 3))) & 15
+                octets[place] = nibble + (nibble < 10 ? UInt8(ascii: "0") : UInt8(ascii: "A") - 10)
+            }
+            return 17
+        }
     }
 }

@@ -79,21 +79,34 @@ public enum JSONValue: Sendable, Hashable {
     }
 
     private static func write(_ text: String, into octets: inout [UInt8]) {
-        let hex = Array("0123456789abcdef".utf8)
         octets.append(UInt8(ascii: "\""))
-        for octet in text.utf8 {
-            switch octet {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"): octets.append(contentsOf: [UInt8(ascii: "\\"), octet])
-            case 0x0A: octets.append(contentsOf: "\\n".utf8)
-            case 0x0D: octets.append(contentsOf: "\\r".utf8)
-            case 0x09: octets.append(contentsOf: "\\t".utf8)
-            case 0..<0x20:
-                octets.append(contentsOf: "\\u00".utf8)
-                octets.append(contentsOf: [hex[Int(octet >> 4)], hex[Int(octet & 15)]])
-            default: octets.append(octet)
+        var text = text
+        text.withUTF8 { utf8 in
+            // What needs no escape, nearly always all of it, is copied at once.
+            var plain = 0
+            for (place, octet) in utf8.enumerated() where octet < 0x20 || octet == 0x22 || octet == 0x5C {
+                octets.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[plain..<place]))
+                escape(octet, into: &octets)
+                plain = place + 1
             }
+            octets.append(contentsOf: UnsafeBufferPointer(rebasing: utf8[plain...]))
         }
         octets.append(UInt8(ascii: "\""))
+    }
+
+    private static func escape(_ octet: UInt8, into octets: inout [UInt8]) {
+        switch octet {
+        case 0x0A: octets.append(contentsOf: "\\n".utf8)
+        case 0x0D: octets.append(contentsOf: "\\r".utf8)
+        case 0x09: octets.append(contentsOf: "\\t".utf8)
+        case 0..<0x20:
+            octets.append(contentsOf: "\\u00".utf8)
+            octets.append(48 + (octet >> 4))
+            octets.append(octet & 15 < 10 ? 48 + (octet & 15) : 87 + (octet & 15))
+        default:
+            octets.append(UInt8(ascii: "\\"))
+            octets.append(octet)
+        }
     }
 }
 

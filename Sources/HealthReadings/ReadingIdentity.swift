@@ -25,11 +25,14 @@ public struct ReadingID: Sendable, Hashable, Comparable {
 extension ReadingID: CustomStringConvertible {
     /// 32 hexadecimal digits in lower case.
     public var description: String {
-        func hex(_ half: UInt64) -> String {
-            let digits = String(half, radix: 16)
-            return String(repeating: "0", count: 16 - digits.count) + digits
+        String(unsafeUninitializedCapacity: 32) { octets in
+            for place in 0..<32 {
+                let half = place < 16 ? high : low
+                let nibble = UInt8(truncatingIfNeeded: half >> UInt64(60 - 4 * (place % 16))) & 15
+                octets[place] = nibble + (nibble < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10)
+            }
+            return 32
         }
-        return hex(high) + hex(low)
     }
 
     /// Reads 32 hexadecimal digits; nil for anything else.

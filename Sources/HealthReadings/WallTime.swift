@@ -45,7 +45,8 @@ public struct WallTime: Sendable, Hashable, Comparable {
 
     /// Hour, minute and second of the day.
     public var timeOfDay: (hour: Int, minute: Int, second: Int) {
-        let seconds = Int(secondsSinceEpoch - secondsSinceEpoch.flooredDivision(by: 86_400) * 86_400)
+        let remainder = Int(secondsSinceEpoch % 86_400)
+        let seconds = remainder < 0 ? remainder + 86_400 : remainder
         return (seconds / 3600, seconds / 60 % 60, seconds % 60)
     }
 
@@ -71,10 +72,30 @@ extension WallTime: CustomStringConvertible {
     public var description: String {
         let (year, month, day) = date
         let (hour, minute, second) = timeOfDay
-        func two(_ value: Int) -> String { value < 10 ? "0\(value)" : "\(value)" }
-        let digits = String(year)
-        let paddedYear = String(repeating: "0", count: max(0, 4 - digits.count)) + digits
-        return "\(paddedYear)-\(two(month))-\(two(day))T\(two(hour)):\(two(minute)):\(two(second))"
+        let text = String(unsafeUninitializedCapacity: 19) { octets in
+            func put(_ value: Int, at place: Int, digits: Int) {
+                var value = value
+                for digit in (0..<digits).reversed() {
+                    octets[place + digit] = UInt8(ascii: "0") + UInt8(value % 10)
+                    value /= 10
+                }
+            }
+            put(abs(year), at: 0, digits: 4)
+            put(month, at: 5, digits: 2)
+            put(day, at: 8, digits: 2)
+            put(hour, at: 11, digits: 2)
+            put(minute, at: 14, digits: 2)
+            put(second, at: 17, digits: 2)
+            octets[4] = UInt8(ascii: "-")
+            octets[7] = UInt8(ascii: "-")
+            octets[10] = UInt8(ascii: "T")
+            octets[13] = UInt8(ascii: ":")
+            octets[16] = UInt8(ascii: ":")
+            return 19
+        }
+        guard !(0...9999).contains(year) else { return text }
+        // Beyond the calendar of years with four digits; nothing that is read gets here.
+        return (year < 0 ? "-" : "") + (abs(year) > 9999 ? String(abs(year) / 10_000) : "") + text
     }
 
     /// Reads `2026-11-20T13:30:00` (also with a space or `t`); nil for anything else, impossible dates included.

@@ -5,8 +5,14 @@ import UnixSignals
 
 /// Ends work by SIGINT and SIGTERM without leaving anything half done.
 enum Interruption {
+    /// How often standard output is looked at.
+    private static let lookInterval: Duration = .seconds(1)
+
     /// Does something until it ends or a signal comes. A signal cancels it and waits for it to put things in order; a
     /// second one does not wait.
+    ///
+    /// What goes on until it is stopped also ends when nobody reads standard output any more, even where there is nothing
+    /// to print.
     ///
     /// - Parameter isOrdinaryEnd: whether to be stopped is how it is meant to end.
     /// - Throws: what the work throws, or ``Problem`` with status 75 where a signal ended what had not been done yet.
@@ -16,12 +22,21 @@ enum Interruption {
         // A reader that has gone away is told by the write's error, so that devices are left in order.
         signal(SIGPIPE, SIG_IGN)
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+        // What a command does after it can be stopped as any program can.
+        defer { for number in [SIGINT, SIGTERM] { signal(number, SIG_DFL) } }
         let work = Task { try await body() }
         let interruption = Flag()
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 for await _ in signals {
                     if interruption.raise() { Glibc.exit(Problem.ExitStatus.tryAgain.rawValue) }
+                    work.cancel()
+                }
+            }
+            if isOrdinaryEnd {
+                group.addTask {
+                    while !Terminal.readerHasGone { try await Task.sleep(for: Self.lookInterval) }
+                    _ = interruption.raise()
                     work.cancel()
                 }
             }

@@ -11,9 +11,8 @@ enum OperationCommand {
     ) async throws {
         let settings = try global.settings()
         global.startLogging(settings)
-        try await run(
-            OperationRequest(operation, json: global.json), global, settings,
-            TerminalOutput(asJSON: global.json, answers: answers))
+        let output = TerminalOutput(asJSON: global.json, answers: answers)
+        try await run(OperationRequest(operation, json: global.json), global, settings, output)
     }
 
     /// Runs a request whose output may be another's; logging has been started.
@@ -33,18 +32,24 @@ enum OperationCommand {
                     return try await Gateway.examine(settings, state: state, json: request.json, output: output)
                 }
                 do {
-                    let gateway = try await Gateway.open(settings, state: state)
-                    do {
-                        try await gateway.run(request, output: output)
-                    } catch {
-                        try? await gateway.close()
-                        throw error
-                    }
-                    return try await gateway.close()
+                    return try await runHere(request, settings, state, output)
                 } catch StoreError.locked where ContinuousClock.now < end {
                     try await Task.sleep(for: .milliseconds(50))
                 }
             }
         }
+    }
+
+    private static func runHere(
+        _ request: OperationRequest, _ settings: Settings, _ state: StateDirectory, _ output: any OperationOutput
+    ) async throws {
+        let gateway = try await Gateway.open(settings, state: state)
+        do {
+            try await gateway.run(request, output: output)
+        } catch {
+            try? await gateway.close()
+            throw error
+        }
+        try await gateway.close()
     }
 }

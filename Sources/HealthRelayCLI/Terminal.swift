@@ -4,13 +4,21 @@ import HealthReadings
 /// The two streams of the process: data on standard output, everything else on standard error.
 enum Terminal {
     /// A reader that has gone (`| head`) ends the program quietly, as it does any filter.
-    static func data(_ line: String) { if !offer(line) { Glibc.exit(0) } }
+    static func data(_ line: String) { data(Array((line + "\n").utf8)) }
+    /// Lines that come together, each with its end.
+    static func data(_ lines: [UInt8]) { if !write(lines, to: 1) { Glibc.exit(0) } }
     static func error(_ line: String) { errorPart(line + "\n") }
     /// A part of a line: a question, or what overwrites itself.
-    static func errorPart(_ text: String) { _ = write(text, to: 2) }
+    static func errorPart(_ text: String) { _ = write(Array(text.utf8), to: 2) }
 
     /// - Returns: false where nobody reads any more.
-    static func offer(_ line: String) -> Bool { write(line + "\n", to: 1) }
+    static func offer(_ line: String) -> Bool { write(Array((line + "\n").utf8), to: 1) }
+
+    /// Whether standard output is a pipe that nobody reads any more.
+    static var readerHasGone: Bool {
+        var state = pollfd(fd: 1, events: 0, revents: 0)
+        return poll(&state, 1, 0) == 1 && state.revents & Int16(POLLERR) != 0
+    }
 
     /// The moment, by the system's clock.
     static var now: Instant {
@@ -24,8 +32,8 @@ enum Terminal {
 
     /// Writes all of it.
     /// - Returns: false where the reader has gone.
-    private static func write(_ text: String, to descriptor: Int32) -> Bool {
-        var rest = Array(text.utf8)[...]
+    private static func write(_ octets: [UInt8], to descriptor: Int32) -> Bool {
+        var rest = octets[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
             if count > 0 {

@@ -37,7 +37,8 @@ final class TerminalOutput: OperationOutput {
 
     func note(_ line: String) {
         clearProgress()
-        Terminal.error(asJSON ? JSONValue.object(["note": .string(line)]).text : line)
+        // One that is a document already stays what it is.
+        Terminal.error(asJSON && !line.hasPrefix("{") ? Self.logLine("notice", line).text : line)
     }
 
     func warn(_ problem: Problem) {
@@ -58,13 +59,23 @@ final class TerminalOutput: OperationOutput {
         if overwrites {
             Terminal.errorPart("\r\u{1B}[K" + progress.line + (progress.isComplete ? "\n" : ""))
         } else {
-            Terminal.error(asJSON ? progress.document.text : progress.line)
+            Terminal.error(
+                asJSON ? Self.logLine("info", progress.line, [.init("progress", progress.document)]).text : progress.line)
         }
     }
 
     func ask(_ question: Question) async throws -> Answer {
         clearProgress()
         return try await answers.answer(question)
+    }
+
+    /// A line as ``StandardErrorLog`` writes it.
+    private static func logLine(_ level: String, _ message: String, _ more: [JSONValue.Member] = []) -> JSONValue {
+        .object(
+            [
+                .init("at", .string(Terminal.now.description)), .init("level", .string(level)),
+                .init("message", .string(message)),
+            ] + more)
     }
 
     private func clearProgress() {

@@ -1,6 +1,5 @@
 import CDBus
 import Glibc
-import Synchronization
 
 /// libdbus' connection with its watches, and when its calls run out of time: what the event loop waits for.
 ///
@@ -10,8 +9,8 @@ import Synchronization
 final class BusTransport: @unchecked Sendable {
     /// libdbus' connection; nil once it is closed.
     private(set) var connection: OpaquePointer?
-    /// The name the bus gave.
-    let uniqueName: String
+    /// The name the bus gave; empty before it was greeted.
+    private(set) var uniqueName = ""
     /// When the next call has waited long enough.
     var deadline: SuspendingClock.Instant?
     /// What to poll for, and on which descriptor: none (-1) before the connection begins to read.
@@ -22,36 +21,76 @@ final class BusTransport: @unchecked Sendable {
     private var watches: [OpaquePointer] = []
     private var isReading = false
 
-    /// Connects, in the calling thread; may take as long as the bus takes to answer.
+    /// Connects, in the calling thread. The system may take its time over a bus that does not accept.
     ///
-    /// - Throws: ``DBusError/cannotConnect(_:)``.
+    /// The bus is not greeted here, and never by libdbus itself: that holds a lock of the whole process for as long as
+    /// the bus takes to answer, and so stops every other connection.
+    ///
+    /// - Throws: ``DBusError/cannotConnect(_:)``, and ``DBusError/invalidArgument(_:)`` for an address with a NUL.
     init(_ address: DBusAddress) throws(DBusError) {
         _ = Self.threads
-        if case .address(let text) = address { try Name.text.check(text) }
+        let text = try address.text()
+        try Name.text.check(text)
         var error = CDBus.DBusError()
         dbus_error_init(&error)
         defer { dbus_error_free(&error) }
-        let opened: OpaquePointer? =
-            switch address {
-            case .system: dbus_bus_get_private(DBUS_BUS_SYSTEM, &error)
-            case .session: dbus_bus_get_private(DBUS_BUS_SESSION, &error)
-            case .address(let text): Self.register(at: text, &error)
-            }
-        guard let opened else {
+        guard let opened = dbus_connection_open_private(text, &error) else {
             throw .cannotConnect(error.message.map { String(cString: $0) } ?? "the reason is unknown")
         }
-        dbus_connection_set_exit_on_disconnect(opened, 0)
-        uniqueName = dbus_bus_get_unique_name(opened).map { String(cString: $0) } ?? ""
         connection = opened
+        dbus_connection_set_exit_on_disconnect(opened, 0)
+        let context = Unmanaged.passUnretained(self).toOpaque()
+        let isWatched = dbus_connection_set_watch_functions(
+            opened,
+            { watch, context in
+                BusTransport.of(context)?.add(watch)
+                return 1
+            },
+            { watch, context in BusTransport.of(context)?.remove(watch) },
+            { _, context in BusTransport.of(context)?.weigh() },
+            context, nil)
+        if isWatched == 0 {
+            close()
+            throw .cannotConnect("the system has no memory left")
+        }
     }
 
-    private static func register(at address: String, _ error: inout CDBus.DBusError) -> OpaquePointer? {
-        guard let opened = dbus_connection_open_private(address, &error) else { return nil }
-        dbus_connection_set_exit_on_disconnect(opened, 0)
-        if dbus_bus_register(opened, &error) != 0 { return opened }
-        dbus_connection_close(opened)
-        dbus_connection_unref(opened)
-        return nil
+    /// Says hello, which a bus wants before anything else, in the calling thread.
+    ///
+    /// - Parameters:
+    ///   - bell: a descriptor that becomes readable when `isGivenUp` is to be asked again.
+    ///   - isGivenUp: whether nobody waits any more.
+    /// - Throws: ``DBusError/cannotConnect(_:)``; ``DBusError/cancelled`` where it was given up.
+    func greet(bell: Int32, isGivenUp: () -> Bool) throws(DBusError) {
+        isReading = true
+        weigh()
+        defer {
+            isReading = false
+            weigh()
+            needsAttention = false
+        }
+        let hello = try OwnedMessage.call(DBUS_SERVICE_DBUS, DBUS_PATH_DBUS, DBUS_INTERFACE_DBUS, "Hello", [])
+        let serial = try send(hello)
+        while !isGivenUp() {
+            var polled = (pollfd(fd: bell, events: Int16(POLLIN), revents: 0), wanted)
+            withUnsafeMutableBytes(of: &polled) { bytes in
+                _ = poll(bytes.assumingMemoryBound(to: pollfd.self).baseAddress, 2, needsAttention ? 0 : -1)
+            }
+            handle(polled.1.revents)
+            while let message = OwnedMessage(owning: pop()) {
+                if dbus_message_is_signal(message.pointer, DBUS_INTERFACE_LOCAL, "Disconnected") != 0 {
+                    throw .cannotConnect("the bus ended the connection")
+                }
+                guard dbus_message_get_reply_serial(message.pointer) == serial else { continue }
+                let text = MessageHeader.firstText(of: message.pointer).map { String(cString: $0.text) }
+                guard dbus_message_get_type(message.pointer) == DBUS_MESSAGE_TYPE_METHOD_RETURN, let text else {
+                    throw .cannotConnect(text ?? "the bus gave no name")
+                }
+                uniqueName = text
+                return
+            }
+        }
+        throw .cancelled
     }
 
     /// libdbus guards itself with locks from here on, and leaves the process' SIGPIPE as it is: it does not need it
@@ -61,23 +100,11 @@ final class BusTransport: @unchecked Sendable {
         return dbus_threads_init_default() != 0
     }()
 
-    /// Begins to read.
+    /// Begins to read: what came behind the bus's answer to the greeting lies in libdbus' queue already.
     func begin() {
-        guard let connection, !isReading else { return }
         isReading = true
-        let context = Unmanaged.passUnretained(self).toOpaque()
-        let isSet = dbus_connection_set_watch_functions(
-            connection,
-            { watch, context in
-                BusTransport.of(context)?.add(watch)
-                return 1
-            },
-            { watch, context in BusTransport.of(context)?.remove(watch) },
-            { _, context in BusTransport.of(context)?.weigh() },
-            context, nil)
-        // What came while the bus was greeted lies in libdbus' queue; without watches the connection is lost.
+        weigh()
         needsAttention = true
-        if isSet == 0 { dbus_connection_close(connection) }
     }
 
     /// Lets libdbus read and write what poll() says it can; messages are then there to be popped.
@@ -166,6 +193,7 @@ final class BusTransport: @unchecked Sendable {
 
     private func weigh() {
         wanted = pollfd(fd: -1, events: 0, revents: 0)
+        guard isReading else { return }
         for watch in watches where dbus_watch_get_enabled(watch) != 0 {
             let flags = dbus_watch_get_flags(watch)
             wanted.fd = dbus_watch_get_unix_fd(watch)

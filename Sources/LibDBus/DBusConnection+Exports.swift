@@ -141,14 +141,20 @@ extension DBusConnection {
             let address =
                 call.isReplyExpected ? ReplyAddress(sender: call.sender, serial: arrival.serial) : nil
             handlings[number] = Handling(path: call.path, address: address)
-            let handler = arrival.handler
-            // Begins at once and in order; its answer comes back by a job, so later than this.
-            let task = Task.immediate { [weak self] in
-                let outcome: Result<[DBusValue], any Error>
-                do { outcome = .success(try await handler(call)) } catch { outcome = .failure(error) }
-                await self?.finish(number, outcome)
-            }
+            // Its answer comes back by a job, so later than this.
+            let task = Self.begin(arrival) { [weak self] outcome in await self?.finish(number, outcome) }
             handlings[number]?.task = task
+        }
+    }
+
+    /// Begins a handler at once, so in order, and outside of the connection's isolation: a connection that is let go of
+    /// is not held by handlers that run.
+    private static func begin(
+        _ arrival: Arrival, then finish: @escaping @Sendable (Result<[DBusValue], any Error>) async -> Void
+    ) -> Task<Void, Never> {
+        let (call, handler) = (arrival.call, arrival.handler)
+        return Task.immediate {
+            do { await finish(.success(try await handler(call))) } catch { await finish(.failure(error)) }
         }
     }
 

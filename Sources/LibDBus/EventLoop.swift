@@ -33,7 +33,7 @@ final class EventLoop: SerialExecutor {
     /// Jobs are run in so many batches before the socket is looked at again, however many more come.
     private static let mostBatches = 16
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
     private let identity = Atomic<UInt>(0)
     private let bell: Int32
 
@@ -117,8 +117,14 @@ final class EventLoop: SerialExecutor {
     private func run(_ address: DBusAddress, _ opening: Opening) {
         pthread_setname_np(pthread_self(), "dbus")
         identity.store(Self.currentThread, ordering: .relaxed)
-        do {
+        do throws(DBusError) {
             let transport = try BusTransport(address)
+            do throws(DBusError) {
+                try transport.greet(bell: bell) { opening.isSettled }
+            } catch {
+                transport.close()
+                throw error
+            }
             if opening.settle(.success(transport)) { turn(transport) } else { transport.close() }
         } catch {
             _ = opening.settle(.failure(error))
@@ -213,8 +219,9 @@ final class EventLoop: SerialExecutor {
         joinThread()
     }
 
-    /// Lets the thread end by itself, whenever the bus lets it.
+    /// Lets the thread end by itself: at once where it waits for the bus's answer, else when the system lets it.
     func abandon() {
+        ring()
         if let thread = takeThread() { pthread_detach(thread) }
     }
 

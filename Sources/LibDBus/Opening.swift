@@ -1,22 +1,25 @@
-import Synchronization
-
 /// The outcome of connecting: the first that is told counts.
 final class Opening: Sendable {
     typealias Outcome = Result<BusTransport, DBusError>
 
     private enum State {
         case idle
-        case waiting(CheckedContinuation<Outcome, Never>)
+        case waiting(CheckedContinuation<Void, Never>)
         case settled(Outcome)
     }
 
-    private let state = Mutex(State.idle)
+    private let state = Lock(State.idle)
+
+    /// Whether an outcome has been told.
+    var isSettled: Bool {
+        state.withLock { state in if case .settled = state { true } else { false } }
+    }
 
     /// Tells an outcome.
     ///
     /// - Returns: whether it is the first.
     func settle(_ outcome: Outcome) -> Bool {
-        let (isFirst, waiter) = state.withLock { state -> (Bool, CheckedContinuation<Outcome, Never>?) in
+        let (isFirst, waiter) = state.withLock { state -> (Bool, CheckedContinuation<Void, Never>?) in
             switch state {
             case .settled: return (false, nil)
             case .idle:
@@ -27,19 +30,23 @@ final class Opening: Sendable {
                 return (true, waiter)
             }
         }
-        waiter?.resume(returning: outcome)
+        waiter?.resume()
         return isFirst
     }
 
     /// Starts something and waits for its outcome; does not start it where an outcome has been told already.
     func outcome(of start: () -> Void) async -> Outcome {
         await withCheckedContinuation { continuation in
-            let settled = state.withLock { state -> Outcome? in
-                if case .settled(let outcome) = state { return outcome }
+            let isSettled = state.withLock { state in
+                if case .settled = state { return true }
                 state = .waiting(continuation)
-                return nil
+                return false
             }
-            if let settled { continuation.resume(returning: settled) } else { start() }
+            if isSettled { continuation.resume() } else { start() }
+        }
+        return state.withLock { state in
+            guard case .settled(let outcome) = state else { return .failure(.cancelled) }
+            return outcome
         }
     }
 }

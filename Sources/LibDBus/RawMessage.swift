@@ -21,9 +21,10 @@ enum RawMessage {
         read(octets) { try? ValueReader.arguments(of: $0.pointer) } ?? nil
     }
 
-    /// The octets of a message.
-    static func octets(of message: borrowing OwnedMessage, serial: UInt32 = 1) -> [UInt8] {
-        if dbus_message_get_serial(message.pointer) == 0 { dbus_message_set_serial(message.pointer, serial) }
+    /// The octets of a message, as a bus would send it for this sender.
+    static func octets(of message: borrowing OwnedMessage, from sender: String? = nil) -> [UInt8] {
+        if dbus_message_get_serial(message.pointer) == 0 { dbus_message_set_serial(message.pointer, 1) }
+        if let sender, Name.bus.accepts(sender) { dbus_message_set_sender(message.pointer, sender) }
         var start: UnsafeMutablePointer<CChar>?
         var count: Int32 = 0
         guard dbus_message_marshal(message.pointer, &start, &count) != 0, let start else { return [] }

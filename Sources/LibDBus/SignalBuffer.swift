@@ -1,5 +1,3 @@
-import Synchronization
-
 /// Hands signals from the event loop to who iterates them: what has come and was not taken yet goes over in one burst.
 final class SignalBuffer<Signal: Sendable>: Sendable {
     typealias Taken = Result<[Signal]?, DBusError>
@@ -17,7 +15,7 @@ final class SignalBuffer<Signal: Sendable>: Sendable {
         var end: End?
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     /// Adds a burst, which is not empty.
     func put(_ burst: [Signal]) {

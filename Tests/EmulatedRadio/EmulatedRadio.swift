@@ -56,6 +56,10 @@ public final class EmulatedRadio: Radio {
         }
     }
 
+    private func reachable(_ address: DeviceAddress) -> EmulatedMeter? {
+        meters.first { $0.address.bits == address.bits && $0.isAwake && !$0.isConnected }
+    }
+
     private var meters: [EmulatedMeter] { state.withLock(\.meters) }
     private func checkAdapter() throws(RadioError) {
         if case .unusable(let error) = state.withLock(\.adapter) { throw error }
@@ -135,16 +139,15 @@ public final class EmulatedRadio: Radio {
     }
 
     public func peripheral(_ address: DeviceAddress, within timeout: Duration) async throws -> any Peripheral {
-        try await withThrowingTaskGroup(of: (any Peripheral)?.self) { group in
+        try checkAdapter()
+        // However busy the machine is, one that is there has been heard in time.
+        if let meter = reachable(address) { return meter }
+        return try await withThrowingTaskGroup(of: (any Peripheral)?.self) { group in
             defer { group.cancelAll() }
             group.addTask {
                 for await _ in self.changes() {
                     try self.checkAdapter()
-                    if let meter = self.meters.first(where: {
-                        $0.address.bits == address.bits && $0.isAwake && !$0.isConnected
-                    }) {
-                        return meter
-                    }
+                    if let meter = self.reachable(address) { return meter }
                 }
                 return nil
             }

@@ -95,7 +95,7 @@ import Testing
         #expect(
             await eventually {
                 meter.measure(100...100)
-                try? await bench.run(.device(.read(ReadOperation(allRecords: true, seconds: 5))))
+                try? await bench.run(.device(.read(ReadOperation(allRecords: true, seconds: 60))))
                 meter.measureOther()
                 return all.data.count >= 2
             })

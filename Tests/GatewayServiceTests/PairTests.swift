@@ -8,7 +8,7 @@ import Testing
 /// `pair` and `unpair`: what a device asks reaches the person, wherever their terminal is.
 @Suite struct PairTests {
     static let address = "C0:00:00:00:18:08"
-    static let operation = GatewayService.Operation.device(.pair(PairOperation(address: address, seconds: 2)))
+    static let operation = GatewayService.Operation.device(.pair(PairOperation(address: address, seconds: 60)))
     static func meter(_ pairing: EmulatedMeter.Pairing = .passkey(12_345)) -> EmulatedMeter {
         EmulatedMeter(address, name: "meter+00001808", pairing: pairing)
     }
@@ -89,7 +89,7 @@ import Testing
         let posing = Self.meter(.justWorks)
         let bench = try await GatewayBench(.inProcess, [plain, posing])
         let operation = GatewayService.Operation.device(
-            .pair(PairOperation(address: "C0:00:00:00:18:0A", seconds: 2)))
+            .pair(PairOperation(address: "C0:00:00:00:18:0A", seconds: 60)))
         #expect(try await bench.lines(operation).first?.contains(#""proven":true"#) == true)
         let problem = try await bench.problem(Self.operation)
         #expect(problem.code == "confirmation_needed" && problem.status == .usage && !posing.isBonded)
@@ -110,7 +110,7 @@ import Testing
         #expect(result.first?.contains(#""paired":true,"proven":false"#) == true)
         #expect(output.notes.contains { $0.contains("button") })
         meter.wake()
-        try await bench.run(.device(.read(ReadOperation(seconds: 5))))
+        try await bench.run(.device(.read(ReadOperation(seconds: 60))))
         let devices = try await bench.lines(.device(.list))
         #expect(devices.first?.contains(#""paired":true,"proven":true"#) == true)
         try await bench.stop()
@@ -143,16 +143,16 @@ import Testing
         let meter = Self.meter()
         let bench = try await GatewayBench(way, [meter])
         try await bench.run(Self.operation, output: Self.typing(12_345))
-        #expect(try await bench.lines(.device(.read(ReadOperation(seconds: 5)))).count == 5)
+        #expect(try await bench.lines(.device(.read(ReadOperation(seconds: 60)))).count == 5)
         meter.forgetBond()
         let problem = try await bench.problem(Self.operation)
         #expect(problem.code == "bond_lost_by_device" && problem.status == .notPermitted)
         #expect(problem.hint?.contains("--repair") == true)
         let repair = GatewayService.Operation.device(
-            .pair(PairOperation(address: Self.address, seconds: 2, repair: true)))
+            .pair(PairOperation(address: Self.address, seconds: 60, repair: true)))
         #expect(try await bench.lines(repair, output: Self.typing(12_345)).first?.contains(#""proven":true"#) == true)
         meter.measure(6...6)
-        #expect(try await bench.lines(.device(.read(ReadOperation(seconds: 5)))).count == 1)
+        #expect(try await bench.lines(.device(.read(ReadOperation(seconds: 60)))).count == 1)
         try await bench.stop()
     }
 
@@ -210,7 +210,7 @@ import Testing
         let meter = Self.meter()
         let bench = try await GatewayBench(.controlSocket, [meter])
         try await bench.run(Self.operation, output: Self.typing(12_345))
-        try await bench.run(.device(.read(ReadOperation(seconds: 5))))
+        try await bench.run(.device(.read(ReadOperation(seconds: 60))))
         let result = try await bench.lines(.device(.unpair(address: Self.address)))
         #expect(result == [#"{"address":"C0:00:00:00:18:08","paired":false}"#] && !meter.isBonded)
         let devices = try await bench.lines(.device(.list))

@@ -8,7 +8,7 @@ import Testing
 
 /// `read`: waits for meters, fetches what is new, and prints each new reading.
 @Suite struct ReadTests {
-    static let read = GatewayService.Operation.device(.read(ReadOperation(seconds: 5)))
+    static let read = GatewayService.Operation.device(.read(ReadOperation(seconds: 60)))
 
     /// A meter that is paired with the bench's radio.
     static func paired(
@@ -44,7 +44,7 @@ import Testing
         let meter = try await Self.paired()
         let bench = try await GatewayBench(.inProcess, [meter])
         #expect(try await bench.lines(Self.read).count == 5)
-        #expect(try await bench.lines(.device(.read(ReadOperation(allRecords: true, seconds: 5)))).isEmpty)
+        #expect(try await bench.lines(.device(.read(ReadOperation(allRecords: true, seconds: 60)))).isEmpty)
         #expect(meter.events.filter { $0 == .wrote([1, 1]) }.count == 2)
     }
 

@@ -18,11 +18,11 @@ import Testing
     @Test("health devices are told once, and the scan ends at its time", arguments: GatewayBench.Way.allCases)
     func finds(_ way: GatewayBench.Way) async throws {
         let bench = try await GatewayBench(way, Self.meters())
-        let output = Collected()
-        let scanning = Task { try await bench.run(.device(.scan(ScanOperation(seconds: 2))), output: output) }
-        #expect(await eventually { output.data.count == 2 })
-        try await scanning.value
-        let found = output.data.map(\.object)
+        // As long as it takes on a busy machine: what is told is told once, and the end comes by itself.
+        var found: [[String: any Sendable]] = []
+        for seconds in [0.5, 5, 50] where found.count < 2 {
+            found = try await bench.lines(.device(.scan(ScanOperation(seconds: seconds)))).map(\.object)
+        }
         #expect(found.count == 2)
         let guide = try #require(found.first { $0["address"] as? String == Self.guide })
         #expect(guide["model"] as? String == "accuchek_guide" && guide["kinds"] as? [String] == ["glucose"])

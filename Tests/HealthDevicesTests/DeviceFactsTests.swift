@@ -40,6 +40,15 @@ import Testing
         #expect(contact.device.serial == nil && battery == nil && contact.clock == nil)
     }
 
+    @Test("a value the radio cannot ask for is one that is not there")
+    func unaskable() async throws {
+        let bench = Bench(records: glucoseRecords(1...2))
+        bench.device.change { $0.unaskable = .other(name: "org.bluez.Error.Failed", message: "x") }
+        bench.device.change { $0.readable = [0x2A25: .success([0x31]), 0x2A19: .success([9])] }
+        #expect(try await bench.read().isComplete)
+        #expect(bench.store.contacts.first?.device.serial == nil && bench.store.batteries == [nil])
+    }
+
     @Test("a device without these services is read")
     func nothing() async throws {
         let (contact, battery) = try await contact(reading: [:])

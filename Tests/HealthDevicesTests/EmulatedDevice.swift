@@ -40,6 +40,8 @@ final class EmulatedDevice: Peripheral {
         var isInReach = true
         /// It stops advertising when it was bonded, as many do that have a button.
         var sleepsAfterBonding = false
+        /// The radio fails to ask for any value, for a reason of its own.
+        var unaskable: RadioError?
         /// Values wait until this ends.
         var isHeld = false
         /// The task that reads is cancelled as soon as values have left the device.
@@ -143,6 +145,7 @@ final class EmulatedDevice: Peripheral {
         log.note(.read(characteristic.uuid))
         return try state.withLock { state in
             try state.checkSecurity()
+            if let error = state.behaviour.unaskable { throw error }
             return CharacteristicValue(
                 uuid: characteristic.uuid,
                 octets: try (state.behaviour.readable[characteristic.uuid] ?? .failure(.attribute(0x02))).get(),

@@ -224,6 +224,15 @@ import Testing
         #expect(bench.store.contacts.map(\.device.address) == [.device(0x99)])
     }
 
+    @Test("a private address is not remembered as a device of its own")
+    func privateAddress() async throws {
+        let shown = DeviceAddress(bits: 0x40_0000_000001, kind: .random)
+        try await bench.meter(1, identity: .device(0x99)) { $0.address = shown }
+        let device = try await bench.manager.pair(shown, agent: TestAgent())
+        #expect(device.address == .device(0x99) && device.isProven)
+        #expect(try await bench.store.pairings().map(\.addresses) == [[.device(0x99)]])
+    }
+
     @Test("a device paired anew under another address is joined to itself by its serial number")
     func joinedBySerial() async throws {
         try await bench.meter(1, paired: .unpaired) { $0.readable = [0x2A25: .success(Array("00001808".utf8))] }

@@ -245,6 +245,23 @@ import Testing
         #expect(bench.store.pairing(.device(1)) == .proven)
     }
 
+    @Test("a meter whose bond was removed by other means is not read over a link in clear")
+    func bondRemoved() async throws {
+        let cuff = try await bench.cuff(paired: .proven) { $0.isInReach = false }
+        try await running {
+            try await eventually("it is watched for") { bench.radio.watched == [.device(1)] }
+            cuff.change {
+                $0.isPaired = false
+                $0.wantsEncryption = false
+            }
+            bench.radio.appear(cuff)
+            try await eventually("it is watched for no longer") { bench.radio.watched.isEmpty }
+            try await settle()
+        }
+        #expect(cuff.log.events.isEmpty && cuff.cuffRecords.count == 2)
+        #expect(bench.store.pairing(.device(1)) == .unpaired)
+    }
+
     @Test("a device is not read while it is paired, and is afterwards")
     func pairingGoesFirst() async throws {
         let meter = try await bench.meter(paired: .proven) { $0.isInReach = false }

@@ -79,6 +79,11 @@ struct TimeTests {
         let wall = WallTime("2026-12-31T23:30:00")
         #expect(wall?.advanced(byMinutes: 60).description == "2027-01-01T00:30:00")
         #expect(wall?.advanced(byMinutes: -32_767).description == "2026-12-09T05:23:00")
+        // Beyond years of four digits, where nothing that is read gets, a text is still the time's own.
+        #expect(WallTime(secondsSinceEpoch: Self.last + 1).description == "10000-01-01T00:00:00")
+        #expect(WallTime(secondsSinceEpoch: Self.first - 1).description == "0000-12-31T23:59:59")
+        #expect(WallTime(secondsSinceEpoch: Self.first - 366 * 86_400 - 1).description == "-0001-12-31T23:59:59")
+        #expect(WallTime(secondsSinceEpoch: .min).description.utf8.count > 19)
     }
 
     @Test("RFC 3339 comes back as it went out, to the microsecond")

@@ -108,6 +108,15 @@ import Testing
         #expect(result.errors.contains("interrupted"))
     }
 
+    /// Every setting that may have another value than its standard.
+    static let everySetting = [
+        "HEALTHRELAY_SERVER_ENVIRONMENT": "production", "HEALTHRELAY_SERVER_REGION": "eu",
+        "HEALTHRELAY_SERVER_BASE_URL": "https://user:word@example.org", "HEALTHRELAY_SERVER_API_KEY_FILE": "/key",
+        "HEALTHRELAY_USER_CLIENT_USER_ID": "white_bear", "HEALTHRELAY_USER_TIME_ZONE": "Europe/Berlin",
+        "HEALTHRELAY_SOURCES_POLICY": "require", "HEALTHRELAY_SOURCES_MAP": "generic_glucose=manual",
+        "HEALTHRELAY_SYNC_MODE": "manual", "HEALTHRELAY_HTTP_LISTEN": "[::1]:0", "HEALTHRELAY_LOG_LEVEL": "debug",
+    ]
+
     @Test("documents follow their published schemas")
     func schemas() async throws {
         let scratch = try Scratch()
@@ -131,6 +140,16 @@ import Testing
         try await record(
             "decode_reading", 0, Tool.run(["decode", "2a18", "130500ea070b140c1e003c005fb011", "--json"]).output)
         try await record("decode_reading", 1, Tool.run(["decode", "2a36", "007800ff07ff07", "--json"]).output)
+        let state = ["--json", "--state-dir", scratch.state]
+        try await record("store_stats", 0, Tool.run(["store", "stats"] + state).output)
+        try await record("store_verify", 0, Tool.run(["store", "verify"] + state).output)
+        try await record(
+            "replay_count", 0,
+            Tool.run(["replay", "--count", "--json"] + Tool.captures.map { Tool.fixture($0 + ".btsnoop") }).output)
+        try await record("config_show", 0, Tool.run(["config", "show", "--json"]).output)
+        try await record(
+            "config_show", 1, Tool.run(["config", "show", "--json"], environment: Self.everySetting).output)
+        try await record("config_path", 0, Tool.run(["config", "path", "--json"]).output)
         try await record("decode_value", 0, Tool.run(["decode", "2a2b", "ea070b140c1e00050000", "--json"]).output)
         let check = try await Tool.other(Tool.root.path + "/Tests/Schemas/check", ["--directory", documents.path])
         #expect(check.status == 0, "\(check.output.suffix(3000)) \(check.errors.suffix(1000))")

@@ -135,6 +135,9 @@ import Testing
         #expect(await alone.wait { $0.outputText.contains("successSyncing") }, "\(alone.errorText)")
         alone.kill(signal)
         #expect(await alone.finish().status == 0)
+        let check = try await Tool.other(
+            Tool.root.path + "/Tests/Schemas/check", ["--lines", "sync_event", alone.output.path])
+        #expect(check.status == 0 && !check.output.hasPrefix("0 "), "\(check.output) \(check.errors)")
         #expect(try await sandbox.samples > 0)
 
         let run = try Tool.Running(

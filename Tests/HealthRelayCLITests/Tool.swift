@@ -115,7 +115,7 @@ struct Tool {
 }
 
 /// A state directory that goes with the test.
-final class Scratch {
+final class Scratch: Sendable {
     let url: URL
     var state: String { url.appendingPathComponent("state").path }
 

@@ -1,5 +1,4 @@
 import Foundation
-import Synchronization
 import Testing
 
 @testable import LibDBus
@@ -154,7 +153,7 @@ struct ExportTests {
     @Test func handlersAreCancelledWhenTheObjectGoesAndTheirCallersTold() async throws {
         let bus = try await TestBus.start()
         let (server, client) = (try await bus.connect(), try await bus.connect())
-        let cancelled = Mutex(0)
+        let cancelled = Lock(0)
         for path in ["/a", "/b"] {
             try await server.export(path, interface: "test.Slow") { _ in
                 await Gate().wait()

@@ -178,7 +178,8 @@ struct SignalTests {
         let receiver = try await bus.connect()
         func rules() async throws -> Int {
             let answer = try await receiver.call(
-                "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus.Debug.Stats", "GetConnectionStats",
+                "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus.Debug.Stats",
+                "GetConnectionStats",
                 [.string(receiver.uniqueName)])
             return answer.first?.stringKeyed?["MatchRules"]?.intValue ?? -1
         }
@@ -235,7 +236,8 @@ struct SignalTests {
                     .string("a.b"),
                     .properties([
                         "A": .string("x"), "B": .bytes([]), "C": .bytes([1, 2]), "D": .variant(.variant(.bytes([1]))),
-                        "E": .array([.byte(1)], of: "y"), "F": .bool(true), "G": .uint64(.max), "": .structure([.byte(3)]),
+                        "E": .array([.byte(1)], of: "y"), "F": .bool(true), "G": .uint64(.max),
+                        "": .structure([.byte(3)]),
                     ]), .array([], of: "s"),
                 ],
                 "true [\":-1:-1:-:-:(y)\", \"A:-1:-1:x:-:s\", \"B:0:-1:-:-:ay\", \"C:2:-1:-:-:ay\", "

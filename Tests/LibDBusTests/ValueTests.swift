@@ -56,7 +56,8 @@ import Testing
         .dictionary([.byte(1): .int16(1)], key: "s", value: "n"), .variant(.string("\0")), .variant(.structure([])),
         .array([.structure([.byte(1)]), .structure([.bool(true)])], of: "(y)"),
         .string(String(repeating: "x", count: 1 << 27)), .bytes([UInt8](repeating: 0, count: (1 << 26) + 1)),
-        .signature(String(repeating: "s", count: 256)), .objectPath("/ä"), .array([], of: String(repeating: "a", count: 33) + "y"),
+        .signature(String(repeating: "s", count: 256)), .objectPath("/ä"),
+        .array([], of: String(repeating: "a", count: 33) + "y"),
         .structure((0..<256).map { _ in .byte(0) }),
     ]
 
@@ -131,7 +132,8 @@ import Testing
             let deadline = start + .milliseconds(Int.random(in: 0..<500, using: &generator))
             expected[serial] = deadline
             let waiter = await Task.detached { await Self.continuation() }.value
-            pending.add(PendingCalls.Call(deadline: deadline, description: "\(serial)", continuation: waiter), serial: serial)
+            pending.add(
+                PendingCalls.Call(deadline: deadline, description: "\(serial)", continuation: waiter), serial: serial)
         }
         for serial in UInt32(1)...2000 where Bool.random(using: &generator) {
             expected[serial] = nil

@@ -52,7 +52,7 @@ struct ErasureTests {
     func whatStays() async throws {
         let harness = try await Harness()
         try await harness.contact([Build.glucose(1, "2026-11-20T12:30:00"), Build.context(1, meal: 3)])
-        try await harness.store.setPairing(of: Build.device(), isPaired: true, isProven: true)
+        try await harness.store.notePairing(of: Build.device(), as: .proven)
         let person = try await harness.store.currentUser()
         try await harness.store.setSource(
             ConnectedSource(provider: "accuchek_ble", status: .connected), user: person.key)
@@ -117,7 +117,7 @@ struct ErasureTests {
         let harness = try await Harness()
         let addresses: [UInt64] = [0xC000_0000_1801, 0xC000_0000_1802, 0xC000_0000_1803]
         for address in addresses {
-            try await harness.store.setPairing(of: Build.device(address), isPaired: true, isProven: true)
+            try await harness.store.notePairing(of: Build.device(address), as: .proven)
         }
         let first = try await harness.store.currentUser()
         try await harness.contact([Build.glucose(1, "2026-11-20T12:30:00")], device: Build.device(addresses[0]))

@@ -5,6 +5,13 @@ import NIOHTTP1
 
 /// Asks a running gateway to do what a command wants.
 public struct ControlClient: Sendable {
+    /// Waits as long as it takes: nothing to tell is no fault of a stream's.
+    private static let client: HTTPClient = {
+        var configuration = HTTPClient.Configuration()
+        configuration.timeout = .init(connect: .seconds(10), read: nil)
+        return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    }()
+
     private let path: String
 
     /// A client of the socket at `path`, or nil where nobody listens there.
@@ -58,7 +65,7 @@ public struct ControlClient: Sendable {
         // The gateway reads on for the end of this connection, so that another operation needs another one.
         message.headers.replaceOrAdd(name: "connection", value: "close")
         message.body = .bytes(ByteBuffer(bytes: try JSONEncoder().encode(request)))
-        let response = try await HTTPClient.shared.execute(message, deadline: .distantFuture)
+        let response = try await Self.client.execute(message, deadline: .distantFuture)
         guard response.status == .ok else {
             throw Problem(
                 "gateway_refused", .protocolBroken, "the gateway answered \(response.status)",
@@ -102,7 +109,7 @@ public struct ControlClient: Sendable {
         var message = HTTPClientRequest(url: try url("/v1/answers/\(id)"))
         message.method = .POST
         message.body = .bytes(ByteBuffer(bytes: try JSONEncoder().encode(answer)))
-        _ = try await HTTPClient.shared.execute(message, timeout: .seconds(10))
+        _ = try await Self.client.execute(message, timeout: .seconds(10))
     }
 
     private func url(_ route: String) throws -> String {

@@ -10,7 +10,9 @@ import ServiceLifecycle
 /// posted to `/v1/operations` and answered by a line for each ``ControlMessage``. It is cancelled when its client goes
 /// away. What it asks is answered at `/v1/answers/ID`.
 enum ControlServer {
-    static func application(path: String, gateway: Gateway, logger: Logger) -> some ApplicationProtocol {
+    static func application(
+        path: String, mode: mode_t, gateway: Gateway, logger: Logger
+    ) -> some ApplicationProtocol {
         // Only the lock's owner gets here, so a socket file that exists belongs to a process that has died.
         unlink(path)
         let questions = PendingQuestions()
@@ -34,7 +36,7 @@ enum ControlServer {
         return Application(
             router: router,
             configuration: .init(address: .unixDomainSocket(path: path), serverName: "healthrelay"),
-            onServerRunning: { _ in chmod(path, 0o600) },
+            onServerRunning: { _ in chmod(path, mode) },
             logger: logger)
     }
 

@@ -35,7 +35,7 @@ extension Doctor {
         do {
             let user = try await store.currentUser()
             let sources = try await store.sources(user: user.key).filter { $0.status != .absent }
-            let held = try await store.groupsWaiting().filter { $0.held != nil }
+            let held = try await store.groupsWaiting().filter { $0.held.map(needsAPerson) ?? false }
             if let group = held.first {
                 let others = held.count > 1 ? ", and others" : ""
                 return .bad(
@@ -44,10 +44,23 @@ extension Doctor {
                         + "\(group.held?.words ?? "")\(others)",
                     mend: "connect it: `healthrelay source connect \(group.provider)`")
             }
+            if try await !store.isSyncEnabled() {
+                return .good("source", "delivery is switched off", mend: "switch it on: `healthrelay sync enable`")
+            }
             guard !sources.isEmpty else { return .good("source", "none yet; connected with the first delivery") }
             return .good("source", sources.map { "\($0.provider) is \($0.status.rawValue)" }.joined(separator: ", "))
         } catch {
             return .bad("source", Problem(describing: error) ?? .unexpected(error))
+        }
+    }
+
+    /// Whether what waits for this goes on waiting until somebody does something at the server.
+    private func needsAPerson(_ hold: Hold) -> Bool {
+        switch hold {
+        case .sourceRevoked, .sourcePaused, .sourceError: true
+        // Under the other policy, the first delivery connects it.
+        case .noSource: settings["sources.policy"] == "require"
+        default: false
         }
     }
 }

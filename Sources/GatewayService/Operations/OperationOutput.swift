@@ -52,12 +52,10 @@ public struct TransferProgress: Codable, Sendable, Hashable {
     /// Whether all came that was announced.
     public var isComplete: Bool { announced.map { received >= $0 } ?? false }
 
-    /// `{"progress":{"device","received","announced"}}`.
+    /// `{"device","received","announced"}`.
     public var document: JSONValue {
         .object([
-            "progress": .object([
-                "device": .string(device), "received": .integer(Int64(received)), "announced": .optional(announced),
-            ])
+            "device": .string(device), "received": .integer(Int64(received)), "announced": .optional(announced),
         ])
     }
 }

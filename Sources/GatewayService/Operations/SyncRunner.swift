@@ -110,33 +110,29 @@ extension Problem {
 }
 
 extension SyncEvent {
-    /// The event for scripts; nil for steps of single readings.
+    /// The event for scripts, every key always there; nil for steps of single readings.
     var document: JSONValue? {
         switch self {
         case .syncing(let target): Self.document("syncing", target)
-        case .successSyncing(let target, let delivered):
-            Self.document("successSyncing", target, [.init("delivered", .integer(Int64(delivered)))])
-        case .failedSyncing(let target, let failure):
-            Self.document("failedSyncing", target, [.init("error", .string(failure.code))])
-        case .nothingToSync(let kind):
-            .object(["event": "nothingToSync", "kind": .string(kind.rawValue)])
-        case .held(let target, let hold, let count, _):
-            Self.document(
-                "held", target, [.init("held", .string(hold.rawValue)), .init("count", .integer(Int64(count)))])
-        case .paused(let failure): .object(["event": "paused", "error": .string(failure.code)])
+        case .successSyncing(let target, let delivered): Self.document("successSyncing", target, delivered: delivered)
+        case .failedSyncing(let target, let failure): Self.document("failedSyncing", target, error: failure.code)
+        case .nothingToSync(let kind): Self.document("nothingToSync", kind: kind)
+        case .held(let target, let hold, let count, _): Self.document("held", target, held: hold, count: count)
+        case .paused(let failure): Self.document("paused", error: failure.code)
         case .readings: nil
-        case .syncingCompleted: .object(["event": "syncingCompleted"])
+        case .syncingCompleted: Self.document("syncingCompleted")
         }
     }
 
     private static func document(
-        _ event: String, _ target: SyncTarget, _ more: [JSONValue.Member] = []
+        _ event: String, _ target: SyncTarget? = nil, kind: ReadingKind? = nil, delivered: Int? = nil,
+        held: Hold? = nil, count: Int? = nil, error: String? = nil
     ) -> JSONValue {
-        .object(
-            [
-                .init("event", .string(event)), .init("kind", .string(target.resource.rawValue)),
-                .init("provider", .string(target.provider)),
-            ] + more)
+        .object([
+            "event": .string(event), "kind": .optional((target?.resource ?? kind)?.rawValue),
+            "provider": .optional(target?.provider), "delivered": .optional(delivered),
+            "held": .optional(held?.rawValue), "count": .optional(count), "error": .optional(error),
+        ])
     }
 
     /// The event for people; nil for steps of single readings.

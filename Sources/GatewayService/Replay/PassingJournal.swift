@@ -16,13 +16,15 @@ public final class PassingJournal: FrameJournal, DeviceMemory {
     }
 
     private struct Pending {
-        var outputs: [Output] = []
+        var window = SlidingWindow<UInt16, Output>(size: PassingJournal.window)
         var contexts: [UInt16: GlucoseContext] = [:]
+        /// The time of the last record that had one.
+        var preceding: Instant?
     }
 
     private let decoder: any FrameDecoding
     private let zone: ZoneRules
-    private let emit: @Sendable (Output) -> Void
+    private let emit: @Sendable ([Output]) -> Void
     private let pending = Mutex<[Int64: Pending]>([:])
     private let contacts = Mutex<Int64>(0)
 
@@ -30,8 +32,8 @@ public final class PassingJournal: FrameJournal, DeviceMemory {
     ///
     /// - Parameters:
     ///   - zone: the user's zone.
-    ///   - emit: takes what comes out, in the order frames came in within a contact.
-    public init(decoder: any FrameDecoding, zone: ZoneRules, emit: @escaping @Sendable (Output) -> Void) {
+    ///   - emit: takes what comes out together, in the order frames came in within a contact.
+    public init(decoder: any FrameDecoding, zone: ZoneRules, emit: @escaping @Sendable ([Output]) -> Void) {
         self.decoder = decoder
         self.zone = zone
         self.emit = emit
@@ -41,37 +43,38 @@ public final class PassingJournal: FrameJournal, DeviceMemory {
     public func append(_ frames: [Frame], of contact: Contact) async throws -> [FrameOutcome] {
         let times = TimeResolution(zone: zone, clock: contact.clock.map { ClockComparison($0, zone: zone) })
         let ready = pending.withLock { all in
-            for frame in frames { take(frame, of: contact, times, into: &all[contact.id, default: Pending()]) }
-            guard let excess = all[contact.id].map({ $0.outputs.count - Self.window }), excess > 0 else {
-                return [Output]()
+            // Taken out while it changes, so that nothing is copied.
+            var own = all.removeValue(forKey: contact.id) ?? Pending()
+            var ready: [Output] = []
+            for frame in frames {
+                if let output = take(frame, of: contact, times, into: &own) { ready.append(output) }
             }
-            let ready = all[contact.id]?.outputs.prefix(excess).map(\.self) ?? []
-            all[contact.id]?.outputs.removeFirst(excess)
+            all[contact.id] = own
             return ready
         }
-        ready.forEach(emit)
+        if !ready.isEmpty { emit(ready) }
         return []
     }
 
-    private func take(_ frame: Frame, of contact: Contact, _ times: TimeResolution, into pending: inout Pending) {
+    /// Takes a frame in; returns what has to leave the window for it.
+    private func take(
+        _ frame: Frame, of contact: Contact, _ times: TimeResolution, into pending: inout Pending
+    ) -> Output? {
         switch decoder.decode(frame, model: contact.device.model) {
-        case .nothing: break
-        case .malformed(let error): pending.outputs.append(.malformed(error, frame))
+        case .nothing: return nil
+        case .malformed(let error): return pending.window.append(.malformed(error, frame), key: nil)
         case .glucoseContext(let sequence, let context):
-            for index in pending.outputs.indices.reversed() {
-                guard case .reading(var reading) = pending.outputs[index], reading.record.sequence == sequence else {
-                    continue
-                }
+            let isJoined = pending.window.change(sequence) { output in
+                guard case .reading(var reading) = output else { return }
                 reading.context = context
-                pending.outputs[index] = .reading(reading)
-                return
+                output = .reading(reading)
             }
-            if pending.contexts.count < Self.window { pending.contexts[sequence] = context }
+            if !isJoined, pending.contexts.count < Self.window { pending.contexts[sequence] = context }
+            return nil
         case .record(let record):
-            let preceding = pending.outputs.reversed().lazy.compactMap { output -> Instant? in
-                if case .reading(let reading) = output { reading.time.instant } else { nil }
-            }
-            let time = times.resolve(record, receivedAt: frame.receivedAt) { preceding.first }
+            let preceding = pending.preceding
+            let time = times.resolve(record, receivedAt: frame.receivedAt) { preceding }
+            pending.preceding = time.instant ?? preceding
             let identity = ReadingIdentity(
                 of: record, epoch: contact.sequenceEpoch, frame: frame, contactStart: contact.startedAt)
             let reading = Reading(
@@ -80,7 +83,7 @@ public final class PassingJournal: FrameJournal, DeviceMemory {
                 time: time,
                 excluded: record.exclusion ?? TimeResolution.exclusion(of: time, receivedAt: frame.receivedAt),
                 receivedAt: frame.receivedAt)
-            pending.outputs.append(.reading(reading))
+            return pending.window.append(.reading(reading), key: record.sequence)
         }
     }
 
@@ -97,7 +100,9 @@ public final class PassingJournal: FrameJournal, DeviceMemory {
 
     /// Hands on what still waited for a context.
     public func endContact(_ contact: Contact, _ summary: ContactSummary) async throws {
-        pending.withLock { $0.removeValue(forKey: contact.id)?.outputs ?? [] }.forEach(emit)
+        var left = pending.withLock { $0.removeValue(forKey: contact.id) }
+        guard let outputs = left?.window.removeAll(), !outputs.isEmpty else { return }
+        emit(outputs)
     }
 
     /// Nothing is remembered.

@@ -73,11 +73,10 @@ public struct Settings: Sendable {
                 "config_invalid", .configuration,
                 "\(path): expected sections such as `server:`, found \(text.prefix(40))")
         }
-        for (name, body) in sections { try read(section: name.string ?? "", body, path) }
+        for (name, body) in sections { try read(section: name.string ?? "", at: name.mark?.line ?? 0, body, path) }
     }
 
-    private mutating func read(section: String, _ body: Node, _ path: String) throws {
-        let line = body.mark?.line ?? 0
+    private mutating func read(section: String, at line: Int, _ body: Node, _ path: String) throws {
         if section == "users" { return try readUsers(body, path) }
         guard SettingDefinition.all.contains(where: { $0.key.hasPrefix(section + ".") }) else {
             throw Self.unknown(
@@ -85,7 +84,9 @@ public struct Settings: Sendable {
         }
         guard let members = body.mapping else {
             if body.scalar?.string.isEmpty == true || body.null != nil { return }
-            throw Problem("config_invalid", .configuration, "\(path):\(line): expected settings under `\(section)`")
+            throw Problem(
+                "config_invalid", .configuration,
+                "\(path):\(line): expected settings under `\(section)`, found \(Self.words(body))")
         }
         for (name, node) in members {
             let key = section + "." + (name.string ?? "")
@@ -108,8 +109,20 @@ public struct Settings: Sendable {
             default:
                 throw Problem(
                     "config_invalid", .configuration,
-                    "\(path):\(name.mark?.line ?? line): \(key): expected \(definition.expectation)")
+                    "\(path):\(name.mark?.line ?? line): \(key): expected \(definition.expectation), "
+                        + "found \(Self.words(node))")
             }
+        }
+    }
+
+    /// What stands in the file, for errors.
+    private static func words(_ node: Node) -> String {
+        switch node {
+        case .scalar(let scalar): "'\(scalar.string)'"
+        case .sequence: "a list"
+        case .mapping(let pairs):
+            pairs.allSatisfy { $1.scalar != nil } ? "keys with values" : "keys with more than a value each"
+        case .alias: "an alias"
         }
     }
 

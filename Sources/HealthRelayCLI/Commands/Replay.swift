@@ -89,11 +89,15 @@ struct Replay: AsyncParsableCommand {
         let name = settings["user.time_zone"] ?? TimeZone.current.identifier
         guard let zone = ZoneRules.named(name) else { throw Problem.unknownZone(name) }
         let json = global.json
-        let journal = PassingJournal(decoder: StandardFrameDecoder(), zone: zone) { output in
-            switch output {
-            case .reading(let reading): Terminal.data(json ? reading.document.text : reading.line)
-            case .malformed(let error, _): Terminal.error("malformed: \(error)")
+        let journal = PassingJournal(decoder: StandardFrameDecoder(), zone: zone) { outputs in
+            var lines: [UInt8] = []
+            for output in outputs {
+                switch output {
+                case .reading(let reading): Self.write(reading, json: json, into: &lines)
+                case .malformed(let error, _): Terminal.error("malformed: \(error)")
+                }
             }
+            Terminal.data(lines)
         }
         let map = settings.map("sources.map")
         let reader = MeterReader(
@@ -101,13 +105,25 @@ struct Replay: AsyncParsableCommand {
         return try await replay.run(with: reader)
     }
 
+    /// Appends a reading's line.
+    private static func write(_ reading: Reading, json: Bool, into lines: inout [UInt8]) {
+        if json {
+            reading.document.write(into: &lines)
+        } else {
+            lines.append(contentsOf: reading.line.utf8)
+        }
+        lines.append(UInt8(ascii: "\n"))
+    }
+
     private func store(_ replay: CaptureReplay, _ settings: Settings) async throws -> CaptureReplay.Report {
         let gateway = try await Gateway.open(settings, state: StateDirectory(flag: global.stateDir))
         let json = global.json
         let window = Mutex(ReadingWindow())
         let print = { @Sendable (readings: [Reading]) in
+            var lines: [UInt8] = []
+            for reading in readings { Self.write(reading, json: json, into: &lines) }
+            Terminal.data(lines)
             for reading in readings {
-                Terminal.data(json ? reading.document.text : reading.line)
                 guard reading.time.basis == .reception else { continue }
                 Terminal.error(
                     "warning: a reading without any time: if its session was also read live, it is now here twice")

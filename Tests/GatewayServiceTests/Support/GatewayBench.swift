@@ -27,10 +27,11 @@ final class GatewayBench: Sendable {
 
     init(
         _ way: Way = .inProcess, _ meters: [EmulatedMeter] = [], adapter: AdapterState = .emulated,
-        settings: [String: String] = [:], isService: Bool = false
+        settings: [String: String] = [:], isService: Bool = false, in directory: URL? = nil
     ) async throws {
         self.way = way
-        directory = try Self.scratch()
+        self.directory = try directory ?? Self.scratch()
+        let directory = self.directory
         radio = EmulatedRadio(meters, adapter: adapter)
         let (radio, log) = (radio, log)
         let logger = Logger(label: "test") { _ in log }

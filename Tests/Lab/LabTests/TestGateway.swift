@@ -16,7 +16,12 @@ final class TestGateway: Sendable {
         /// The code of the error it ended with, where it was told to use JSON.
         var errorCode: String? { error?["code"]?.text }
         var hint: String? { error?["hint"]?.text }
-        private var error: Document? { Document.lines(errors).last?["error"] }
+        private var error: Document? {
+            // A prompt on a terminal may stand before it on its line.
+            let line = errors.split(separator: "\n").last { $0.contains("{\"error\":") }
+            guard let line, let start = line.range(of: "{\"error\":") else { return nil }
+            return (try? Document(String(line[start.lowerBound...])))?["error"]
+        }
     }
 
     /// The product beside the test bundle.
@@ -51,7 +56,7 @@ final class TestGateway: Sendable {
         _ arguments: [String], environment: [String: String] = [:], input: FileHandle = .nullDevice
     ) throws -> Running {
         try Running(
-            arguments + ["--state-dir", state, "--json"], Self.environment.merging(environment) { $1 }, input, directory)
+            arguments + ["--state-dir", state, "--json"], Self.environment.merging(environment) { $1 }, input, of: self)
     }
 
     /// Runs a command to its end, with `--json`.
@@ -90,7 +95,7 @@ final class TestGateway: Sendable {
     static func run(_ program: String, _ arguments: String...) async throws -> Result {
         let gateway = try TestGateway()
         return try await Running(
-            [program] + arguments, environment, .nullDevice, gateway.directory,
+            [program] + arguments, environment, .nullDevice, of: gateway,
             executable: URL(fileURLWithPath: "/usr/bin/env")
         ).finish()
     }
@@ -101,11 +106,15 @@ final class Running {
     let process = Process()
     private let output: URL
     private let errors: URL
+    /// Its directory goes with it.
+    private let gateway: TestGateway
 
     init(
-        _ arguments: [String], _ environment: [String: String], _ input: FileHandle, _ directory: URL,
+        _ arguments: [String], _ environment: [String: String], _ input: FileHandle, of gateway: TestGateway,
         executable: URL = TestGateway.executable
     ) throws {
+        self.gateway = gateway
+        let directory = gateway.directory
         let number = UUID().uuidString.prefix(8)
         output = directory.appendingPathComponent("out-\(number)")
         errors = directory.appendingPathComponent("err-\(number)")

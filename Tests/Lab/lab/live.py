@@ -215,7 +215,7 @@ class LiveMeter(Emulation):
         for oldest in kept[:-self.behaviour.bond_slots] if self.behaviour.bond_slots else []:
             await self.device.keystore.delete(oldest)
         self.log("bonded", hosts=await self.bonds())
-        self.awake = False
+        self.awake, self.shown_passkey = False, None
         if self.behaviour.leaves_after_bonding:
             await asyncio.sleep(0.5)           # the keys are on their way
             if self.connection:
@@ -231,7 +231,7 @@ class LiveMeter(Emulation):
 
         def ended(reason):
             self.remembered[peer] = dict(self.device.gatt_server.subscribers.get(connection, {}))
-            self.connection, self.transfer = None, None
+            self.connection, self.transfer, self.shown_passkey = None, None, None
             self.log("disconnected", reason=reason)
             asyncio.ensure_future(self.rest())
 

@@ -5,7 +5,7 @@ Each class mends one thing of bumble 0.0.236 and says which.
 import asyncio
 import time
 
-from bumble import hci
+from bumble import hci, ll
 from bumble.controller import Controller
 from bumble.core import PhysicalTransport
 from bumble.device import Device
@@ -86,6 +86,21 @@ class KernelController(Controller):
         super().create_le_connection(peer_address)
         if connection := self.le_connections.get(peer_address):
             self.connections_made.append((time.monotonic(), connection.handle, str(peer_address)))
+
+    def on_hci_disconnect_command(self, command):
+        """bumble is done at once; on the air the other side answers some connection intervals later, and the event says
+        that it was this host's wish."""
+        connection = self.find_le_connection_by_handle(command.connection_handle)
+        if connection is None:
+            return super().on_hci_disconnect_command(command)
+        self._send_hci_command_status(hci.HCI_COMMAND_STATUS_PENDING, command.op_code)
+
+        def end():
+            if self.le_connections.get(connection.peer_address) is connection:
+                connection.send_ll_control_pdu(ll.TerminateInd(command.reason))
+                self.on_le_disconnected(connection, hci.HCI_ErrorCode.CONNECTION_TERMINATED_BY_LOCAL_HOST_ERROR)
+
+        asyncio.get_running_loop().call_later(0.06, end)
 
     # ---- what bumble accepts and does not do
 

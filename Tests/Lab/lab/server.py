@@ -42,8 +42,10 @@ class Server:
                 result = {"error": f"{request.get('do')}: {error!r}"}
             writer.write((dump({"id": request.get("id")} | result) + "\n").encode())
 
+        answers = []
         while line := await reader.readline():
-            asyncio.ensure_future(answer(line))
+            answers.append(asyncio.ensure_future(answer(line)))
+        await asyncio.gather(*answers)         # who sends no more may still listen
         writer.close()
 
     def meter(self, name):
@@ -207,6 +209,11 @@ class Server:
                 found.append({"at": round(at, 6), "direction": direction, "opcode": packet[9],
                               "address": whose[-1] if whose else None, "hex": packet[10:].hex()})
         return {"packets": found}
+
+    async def do_hci(self, since=0.0):
+        """Everything that passed the adapter: for finding out what happened."""
+        return {"packets": [{"at": round(at, 6), "direction": direction, "hex": packet.hex()}
+                            for at, direction, packet in self.air.packets if at >= since]}
 
     async def do_scanning(self):
         """Whether the adapter listens for advertisements now, and for whose."""

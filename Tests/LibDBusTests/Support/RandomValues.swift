@@ -97,7 +97,9 @@ struct RandomValues {
     private mutating func text() -> String {
         var text = String.UnicodeScalarView()
         for _ in 0..<number(0...12) {
-            let ranges: [ClosedRange<UInt32>] = [1...0x7F, 0x80...0x7FF, 0x800...0xD7FF, 0xE000...0xFFFF, 0x10000...0x10FFFF]
+            let ranges: [ClosedRange<UInt32>] = [
+                1...0x7F, 0x80...0x7FF, 0x800...0xD7FF, 0xE000...0xFFFF, 0x10000...0x10FFFF,
+            ]
             let range = ranges[number(0...4)]
             if let scalar = Unicode.Scalar(UInt32.random(in: range, using: &generator)) { text.append(scalar) }
         }

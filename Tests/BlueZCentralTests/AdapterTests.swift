@@ -1,0 +1,212 @@
+import GATTClient
+import HealthReadings
+import LibDBus
+import Testing
+
+@testable import BlueZCentral
+
+@Suite("Adapter, service and bus", .enabled(if: TestBus.isInstalled), .timeLimit(.minutes(5)))
+struct AdapterTests {
+    private static let ready = AdapterState.ready(
+        Adapter(name: "hci0", address: DeviceAddress(bits: 0xAABB_CC00_0001, kind: .public)))
+
+    @Test("Without a bus, a service or an adapter, each use says which of them is missing")
+    func saysWhatIsMissing() async throws {
+        let nowhere = BlueZRadio(bus: .address("unix:path=/nowhere/socket"))
+        await #expect(
+            performing: { _ = try await nowhere.bonds() },
+            throws: { error in
+                if case RadioError.noBus = error { true } else { false }
+            })
+        let bus = try await TestBus.start()
+        let without = Bench.radio(bus)
+        await #expect(throws: RadioError.noService) { _ = try await without.bonds() }
+        await #expect(throws: RadioError.noService) { for try await _ in without.advertisements() {} }
+
+        let bench = try await Bench(powered: nil)
+        await #expect(throws: RadioError.noAdapter(nil)) { _ = try await bench.radio.bonds() }
+        try await bench.daemon.addAdapter()
+        let other = Bench.radio(bench.bus, adapter: "hci7")
+        await #expect(throws: RadioError.noAdapter("hci7")) { _ = try await other.bonds() }
+        #expect(try await bench.radio.bonds() == [])
+    }
+
+    @Test("promise 10: a service that begins later is found, and one that begins anew, without a person")
+    func findsTheServiceAgain() async throws {
+        let bus = try await TestBus.start()
+        let radio = Bench.radio(bus)
+        var states = radio.adapterStates().makeAsyncIterator()
+        #expect(await states.next() == .unusable(.noService))
+        let first = try await EmulatedDaemon.start(on: bus)
+        #expect(await states.next() == Self.ready)
+        await first.stop()
+        #expect(await states.next() == .unusable(.noService))
+        let second = try await EmulatedDaemon.start(on: bus)
+        #expect(await states.next() == Self.ready)
+        let path = try await second.addDevice("C0:00:00:00:18:08", ["Bonded": .bool(true), "Paired": .bool(true)])
+        #expect(try await radio.bonds().map(\.address) == [Bench.meter])
+        _ = path
+    }
+
+    @Test("promise 10: a bus that went away is found again, with the service on it")
+    func findsTheBusAgain() async throws {
+        let folder = try TestBus.makeFolder()
+        let first = try await TestBus.start(in: folder)
+        let daemon = try await EmulatedDaemon.start(on: first)
+        let radio = Bench.radio(first)
+        var states = radio.adapterStates().makeAsyncIterator()
+        #expect(await states.next() == Self.ready)
+        let search = Task { for try await _ in radio.advertisements() {} }
+        try await until { await daemon.count("hci0 Adapter1.StartDiscovery") == 1 }
+        first.stop()
+        await #expect(throws: RadioError.lost) { try await search.value }
+        while let state = await states.next() {
+            if case .unusable(.noBus) = state { break }
+        }
+        let second = try await TestBus.start(in: folder)
+        let again = try await EmulatedDaemon.start(on: second)
+        while let state = await states.next() {
+            if state == Self.ready { break }
+        }
+        let heard = Task {
+            for try await advertisement in radio.advertisements() { return advertisement.address }; return nil
+        }
+        try await until { await again.count("hci0 Adapter1.StartDiscovery") == 1 }
+        _ = try await again.addDevice("C0:00:00:00:18:08")
+        #expect(try await heard.value == Bench.meter)
+    }
+
+    @Test("promise 10: streams end as lost where the service is killed, and as no adapter where that is pulled out")
+    func endsStreams() async throws {
+        let bench = try await Bench()
+        func begin() async throws -> [Task<Void, any Error>] {
+            let radio = bench.radio
+            let followed = Gate()
+            let tasks = [
+                Task { for try await _ in radio.advertisements() {} },
+                Task { for try await _ in radio.peripherals([Bench.meter]) {} },
+                Task { for try await _ in radio.connectionChanges([Bench.meter]) { followed.open() } },
+            ]
+            await followed.wait()
+            try await until { await bench.listeners == 2 }
+            try await until {
+                await bench.daemon.objects[EmulatedDaemon.adapter]?["org.bluez.Adapter1"]?["Discovering"] == .bool(true)
+            }
+            return tasks
+        }
+        let first = try await begin()
+        try await bench.daemon.remove(EmulatedDaemon.adapter)
+        for task in first { await #expect(throws: RadioError.noAdapter(nil)) { try await task.value } }
+        try await bench.daemon.addAdapter()
+        let second = try await begin()
+        await bench.daemon.stop()
+        for task in second { await #expect(throws: RadioError.lost) { try await task.value } }
+        #expect(await bench.listeners == 0)
+    }
+
+    @Test("promise 10: an adapter that is pulled out and put back is told, and used again")
+    func followsTheAdapter() async throws {
+        let bench = try await Bench()
+        var states = bench.radio.adapterStates().makeAsyncIterator()
+        #expect(await states.next() == Self.ready)
+        try await bench.daemon.remove(EmulatedDaemon.adapter)
+        #expect(await states.next() == .unusable(.noAdapter(nil)))
+        try await bench.daemon.addAdapter()
+        #expect(await states.next() == Self.ready)
+    }
+
+    @Test("An adapter that is off is switched on once; whoever switches it off afterwards means it")
+    func switchesOnOnce() async throws {
+        let bench = try await Bench(powered: false)
+        #expect(try await bench.radio.bonds() == [])
+        #expect(await bench.daemon.count("hci0 Properties.Set") == 1)
+        var states = bench.radio.adapterStates().makeAsyncIterator()
+        #expect(await states.next() == Self.ready)
+        let search = Task { for try await _ in bench.radio.advertisements() {} }
+        try await until { await bench.daemon.count("hci0 Adapter1.StartDiscovery") == 1 }
+        try await bench.daemon.changeAdapter(["Powered": .bool(false), "Discovering": .bool(false)])
+        await #expect(throws: RadioError.poweredOff("hci0")) { try await search.value }
+        while let state = await states.next() {
+            if state == .unusable(.poweredOff("hci0")) { break }
+        }
+        await #expect(throws: RadioError.poweredOff("hci0")) { _ = try await bench.radio.bonds() }
+        #expect(await bench.daemon.count("hci0 Properties.Set") == 1)
+        try await bench.daemon.changeAdapter(["Powered": .bool(true)])
+        #expect(await states.next() == Self.ready)
+    }
+
+    @Test("An adapter that cannot be switched on is named as off, one that is blocked as blocked, by which switch")
+    func saysWhyItIsOff() async throws {
+        let off = try await Bench(powered: false)
+        await off.daemon.on("Properties.Set") { _, _ in throw EmulatedDaemon.error("Failed", "Failed") }
+        await #expect(throws: RadioError.poweredOff("hci0")) { _ = try await off.radio.bonds() }
+
+        let soft = try await Bench(powered: false)
+        await soft.daemon.on("Properties.Set") { _, _ in
+            throw EmulatedDaemon.error("Blocked", "Blocked through rfkill")
+        }
+        await #expect(throws: RadioError.blocked("hci0", hard: false)) { _ = try await soft.radio.bonds() }
+
+        let told = try await Bench(powered: nil)
+        try await told.daemon.addAdapter(powered: false, ["PowerState": .string("off-blocked")])
+        await #expect(throws: RadioError.blocked("hci0", hard: false)) { _ = try await told.radio.bonds() }
+        #expect(await told.daemon.count("hci0 Properties.Set") == 0)
+
+        let hard = try await Bench(powered: false, rfkill: .emulated(soft: true, hard: true))
+        await #expect(throws: RadioError.blocked("hci0", hard: true)) { _ = try await hard.radio.bonds() }
+        #expect(await hard.daemon.count("hci0 Properties.Set") == 0)
+
+        let free = try await Bench(powered: false, rfkill: .emulated(soft: false, hard: false))
+        #expect(try await free.radio.bonds() == [])
+    }
+
+    @Test("A policy that forbids Bluetooth is told as such")
+    func tellsForbidden() async throws {
+        let bench = try await Bench()
+        await bench.daemon.on("ObjectManager.GetManagedObjects") { _, _ in
+            throw DBusError.remote(name: "org.freedesktop.DBus.Error.AccessDenied", message: "Rejected send message")
+        }
+        await #expect(throws: RadioError.notPermitted("Rejected send message")) { _ = try await bench.radio.bonds() }
+    }
+
+    @Test("The adapter is the one that is named, by name or address, else the first that is on")
+    func choosesTheAdapter() async throws {
+        let bench = try await Bench(powered: false)
+        try await bench.daemon.addAdapter(
+            "/org/bluez/hci1", powered: true, ["Address": .string("AA:BB:CC:00:00:02")])
+        func name(_ wanted: String?) async throws -> String {
+            let radio = Bench.radio(bench.bus, adapter: wanted)
+            defer { withExtendedLifetime(radio) {} }
+            return try await radio.context.link.usableAdapter().adapter.name
+        }
+        #expect(try await name(nil) == "hci1")
+        #expect(try await name("hci0") == "hci0")
+        #expect(try await name("aa:bb:cc:00:00:02") == "hci1")
+        #expect(try await name(nil) == "hci0")
+    }
+
+    @Test("An adapter's properties of the wrong type are passed over")
+    func passesOverWrongTypes() async throws {
+        let bench = try await Bench(powered: nil)
+        try await bench.daemon.addAdapter(
+            powered: true, ["Address": .uint16(1), "Discovering": .string("yes"), "PowerState": .bool(true)])
+        var states = bench.radio.adapterStates().makeAsyncIterator()
+        #expect(await states.next() == .ready(Adapter(name: "hci0", address: nil)))
+    }
+
+    @Test("promise 12: nothing above debug names an address")
+    func keepsAddressesOutOfTheLog() async throws {
+        let bench = try await Bench()
+        _ = try await bench.addMeter()
+        let (peripheral, characteristics) = try await bench.connect()
+        let feature = try #require(characteristics[0x2A51])
+        _ = try await peripheral.read(feature)
+        await peripheral.disconnect()
+        await bench.daemon.stop()
+        var states = bench.radio.adapterStates().makeAsyncIterator()
+        while let state = await states.next(), state != .unusable(.noService) {}
+        let lines = bench.log.lines(from: .info)
+        #expect(!lines.isEmpty)
+        #expect(lines.allSatisfy { !$0.contains("C0:00:00") && !$0.contains("C0_00_00") })
+    }
+}

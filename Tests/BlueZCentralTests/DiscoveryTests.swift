@@ -1,0 +1,224 @@
+import GATTClient
+import HealthReadings
+import LibDBus
+import Testing
+
+@testable import BlueZCentral
+
+@Suite("Discovery", .enabled(if: TestBus.isInstalled), .timeLimit(.minutes(5)))
+struct DiscoveryTests {
+    @Test("A device is told when it is heard, and again when its name, services, bond or signal by 6 dB has changed")
+    func tellsWhatIsNew() async throws {
+        let bench = try await Bench()
+        var heard = bench.radio.advertisements().makeAsyncIterator()
+        let path = try await bench.daemon.addDevice("C0:00:00:00:18:08", name: nil, rssi: -50)
+        var advertisement = try await heard.next()
+        #expect(advertisement?.address == Bench.meter)
+        #expect(advertisement?.name == nil)
+        #expect(advertisement?.rssi == -50)
+        #expect(advertisement?.services == [0x1808])
+        #expect(advertisement?.isPaired == false)
+
+        try await bench.daemon.changeDevice(path, ["RSSI": .int16(-55)])
+        try await bench.daemon.changeDevice(path, ["RSSI": .int16(-50)])
+        try await bench.daemon.changeDevice(path, ["RSSI": .int16(-56)])
+        advertisement = try await heard.next()
+        #expect(advertisement?.rssi == -56)
+        try await bench.daemon.changeDevice(path, ["Name": .string("meter+1"), "Alias": .string("meter+1")])
+        advertisement = try await heard.next()
+        #expect(advertisement?.name == "meter+1")
+        try await bench.daemon.changeDevice(path, ["UUIDs": .array([], of: "s")])
+        advertisement = try await heard.next()
+        #expect(advertisement?.services == [])
+        try await bench.daemon.changeDevice(path, ["Bonded": .bool(true), "Paired": .bool(true)])
+        advertisement = try await heard.next()
+        #expect(advertisement?.isPaired == true)
+        try await bench.daemon.remove(path)
+        _ = try await bench.daemon.addDevice("C0:00:00:00:18:08", name: "meter+1", rssi: -57)
+        advertisement = try await heard.next()
+        #expect(advertisement?.rssi == -57)
+    }
+
+    @Test("A private address that becomes the identity address in place is told as the same object's new address")
+    func followsTheAddressProperty() async throws {
+        let bench = try await Bench()
+        var heard = bench.radio.advertisements().makeAsyncIterator()
+        let path = try await bench.daemon.addDevice("4A:11:22:33:44:55")
+        #expect(try await heard.next()?.address?.isResolvablePrivate == true)
+        try await bench.daemon.changeDevice(
+            path, ["Address": .string("00:11:22:33:44:66"), "AddressType": .string("public")])
+        let advertisement = try await heard.next()
+        #expect(advertisement?.address == DeviceAddress(bits: 0x0011_2233_4466, kind: .public))
+    }
+
+    @Test("Properties of the wrong type are passed over, named at debug, and trap nothing")
+    func passesOverWrongTypes() async throws {
+        let bench = try await Bench()
+        var heard = bench.radio.advertisements().makeAsyncIterator()
+        _ = try await bench.daemon.addDevice(
+            "C0:00:00:00:18:09", name: nil, rssi: nil,
+            [
+                "Name": .uint32(7), "RSSI": .string("loud"), "UUIDs": .bytes([1, 2]), "Paired": .int16(1),
+                "Bonded": .array([], of: "b"), "Connected": .dictionary([:], key: "s", value: "v"),
+            ])
+        _ = try await bench.daemon.addDevice("C0:00:00:00:18:0B", rssi: nil, ["Address": .int16(3)])
+        _ = try await bench.daemon.addDevice("C0:00:00:00:18:0A", rssi: nil, ["RSSI": .int32(70_000)])
+        _ = try await bench.daemon.addDevice("C0:00:00:00:18:08", ["AddressType": .string("quantum")])
+        try await bench.daemon.emit("/", "org.freedesktop.DBus.ObjectManager", "InterfacesAdded", [.uint32(4)])
+        try await bench.daemon.emit(
+            "/org/bluez/hci0/dev_C0_00_00_00_18_08", "org.freedesktop.DBus.Properties", "PropertiesChanged",
+            [.string("org.bluez.Device1"), .string("nothing"), .string("of this")])
+        try await bench.daemon.emit(
+            "/", "org.freedesktop.DBus.ObjectManager", "InterfacesRemoved", [.objectPath("/org/bluez/hci0")])
+        let advertisement = try await heard.next()
+        #expect(advertisement?.address?.bits == Bench.meter.bits)
+        #expect(advertisement?.rssi == -50)
+        let lines = bench.log.lines().filter { $0.contains("another type") }
+        #expect(lines.contains { $0.contains("Device1.RSSI") && $0.contains("found") })
+        #expect(bench.log.lines(from: .info).allSatisfy { !$0.contains("C0:00") })
+    }
+
+    @Test("Discovery is asked for by transport, once for all who listen, and stopped with the last")
+    func countsListeners() async throws {
+        let bench = try await Bench()
+        let daemon = bench.daemon
+        let filters = Filters()
+        await daemon.on("Adapter1.SetDiscoveryFilter") { _, call in
+            filters.note(call.arguments.first?.stringKeyed)
+            return []
+        }
+        let first = Task { for try await _ in bench.radio.advertisements() {} }
+        let second = Task { for try await _ in bench.radio.peripherals([Bench.meter]) {} }
+        try await until { await daemon.count("hci0 Adapter1.StartDiscovery") == 1 }
+        try await until { await bench.listeners == 2 }
+        first.cancel()
+        try await until { await bench.listeners == 1 }
+        #expect(await daemon.count("hci0 Adapter1.StopDiscovery") == 0)
+        second.cancel()
+        try await until { await daemon.count("hci0 Adapter1.StopDiscovery") == 1 }
+        #expect(await daemon.count("hci0 Adapter1.StartDiscovery") == 1)
+        #expect(filters.last?["Transport"]?.stringValue == "le")
+        #expect(filters.last?["UUIDs"] == nil)
+    }
+
+    @Test("Discovery stops when the iteration ends by itself")
+    func stopsWithTheIteration() async throws {
+        let bench = try await Bench()
+        _ = try await bench.daemon.addDevice("C0:00:00:00:18:08")
+        for try await _ in bench.radio.advertisements() { break }
+        try await until { await bench.daemon.count("hci0 Adapter1.StopDiscovery") == 1 }
+    }
+
+    @Test("A search cancelled while discovery is being started leaves none running")
+    func stopsWhereCancelledInTheCall() async throws {
+        let bench = try await Bench()
+        let daemon = bench.daemon
+        let gate = Gate()
+        await daemon.on("Adapter1.StartDiscovery") { daemon, call in
+            await gate.wait()
+            return try await daemon.behave("Adapter1.StartDiscovery", call)
+        }
+        let search = Task { for try await _ in bench.radio.advertisements() {} }
+        try await until { await daemon.count("hci0 Adapter1.StartDiscovery") == 1 }
+        search.cancel()
+        gate.open()
+        try await until { await daemon.count("hci0 Adapter1.StopDiscovery") == 1 }
+        _ = try await search.value
+    }
+
+    @Test("Discovery that another program's stop or a reset ended is begun again")
+    func beginsAgain() async throws {
+        let bench = try await Bench()
+        let daemon = bench.daemon
+        let search = Task { for try await _ in bench.radio.advertisements() {} }
+        try await until { await daemon.count("hci0 Adapter1.StartDiscovery") == 1 }
+        try await until { await bench.radio.context.discovery.isRunning }
+        try await daemon.changeAdapter(["Discovering": .bool(false)])
+        try await until { await daemon.count("hci0 Adapter1.StartDiscovery") == 2 }
+        search.cancel()
+    }
+
+    @Test("InProgress at the start of discovery is waited out")
+    func waitsOutInProgress() async throws {
+        let bench = try await Bench()
+        let daemon = bench.daemon
+        let calls = Counter()
+        await daemon.on("Adapter1.StartDiscovery") { daemon, call in
+            if calls.next() < 3 { throw EmulatedDaemon.error("InProgress", "Operation already in progress") }
+            return try await daemon.behave("Adapter1.StartDiscovery", call)
+        }
+        _ = try await daemon.addDevice("C0:00:00:00:18:08")
+        for try await advertisement in bench.radio.advertisements() {
+            #expect(advertisement.address == Bench.meter)
+            break
+        }
+        try await until { await daemon.count("hci0 Adapter1.StartDiscovery") == 3 }
+    }
+
+    @Test("Discovery is silent while a link is made, and runs again afterwards")
+    func isHeldWhileConnecting() async throws {
+        let bench = try await Bench()
+        let daemon = bench.daemon
+        _ = try await bench.addMeter()
+        let search = Task { for try await _ in bench.radio.advertisements() {} }
+        try await until { await daemon.count("hci0 Adapter1.StartDiscovery") == 1 }
+        let (peripheral, _) = try await bench.connect()
+        try await until { await daemon.count("hci0 Adapter1.StartDiscovery") == 2 }
+        let log = await daemon.log.filter {
+            $0.contains("Discovery") && !$0.contains("Filter") || $0.hasSuffix(".Connect")
+        }
+        #expect(
+            log == [
+                "hci0 Adapter1.StartDiscovery", "hci0 Adapter1.StopDiscovery", "dev_C0_00_00_00_18_08 Device1.Connect",
+                "hci0 Adapter1.StartDiscovery",
+            ])
+        await peripheral.disconnect()
+        search.cancel()
+    }
+
+    @Test("A device that does not come in time is named, and discovery ends")
+    func namesWhoWasNotSeen() async throws {
+        let bench = try await Bench()
+        let elsewhere = DeviceAddress(bits: 0xC000_0000_FFFF, kind: .random)
+        _ = try await bench.addMeter()
+        await #expect(throws: RadioError.notSeen(elsewhere, within: .milliseconds(200))) {
+            _ = try await bench.radio.peripheral(elsewhere, within: .milliseconds(200))
+        }
+        try await until { await bench.listeners == 0 }
+        try await until {
+            let log = await bench.daemon.log
+            return log.count { $0.hasSuffix("StartDiscovery") } == log.count { $0.hasSuffix("StopDiscovery") }
+        }
+    }
+
+    @Test("A hundred changes a second, and a hundred strangers that come and go, lose nothing and leave nothing behind")
+    func bearsCrowds() async throws {
+        let bench = try await Bench()
+        let daemon = bench.daemon
+        let search = Task {
+            var seen: Set<DeviceAddress> = []
+            for try await advertisement in bench.radio.advertisements() {
+                if let address = advertisement.address { seen.insert(address) }
+                if seen.count == 201 { break }
+            }
+            return seen.count
+        }
+        try await until { await daemon.count("hci0 Adapter1.StartDiscovery") == 1 }
+        for round in 0..<2 {
+            var paths: [String] = []
+            for number in 0..<100 {
+                paths.append(try await daemon.addDevice("C0:00:00:0\(round):00:\(number < 10 ? "0" : "")\(number)"))
+            }
+            for rssi in -90 ..< -40 {
+                for path in paths { try await daemon.changeDevice(path, ["RSSI": .int16(Int16(rssi))]) }
+            }
+            for path in paths { try await daemon.remove(path) }
+        }
+        _ = try await bench.addMeter()
+        #expect(try await search.value == 201)
+    }
+}
+
+extension Bench {
+    var listeners: Int { get async { await radio.context.discovery.listeners } }
+}

@@ -1,0 +1,158 @@
+import Foundation
+import HealthDevices
+import Hummingbird
+import Logging
+import ReadingStore
+import Synchronization
+import Testing
+import VitalClient
+
+@testable import GatewayService
+
+/// A context for parts that need one of some type.
+typealias PlainContext = BasicRequestContext
+
+@Suite("The gateway put together")
+struct GatewayTests {
+    /// Keeps what an operation prints.
+    private final class Kept: OperationOutput {
+        private let lines = Mutex<(data: [String], notes: [String])>(([], []))
+        var data: [String] { lines.withLock { $0.data } }
+        func data(_ line: String) { lines.withLock { $0.data.append(line) } }
+        func note(_ line: String) { lines.withLock { $0.notes.append(line) } }
+    }
+
+    private static let quiet = Logger(label: "quiet") { _ in SwiftLogNoOpLogHandler() }
+
+    private func with(
+        _ environment: [String: String] = [:], _ body: (Gateway, StateDirectory) async throws -> Void
+    ) async throws {
+        let path = NSTemporaryDirectory() + "gateway-\(UUID().uuidString.prefix(8))"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let state = StateDirectory(flag: path, environment: [:])
+        let settings = try Settings(
+            environment: environment.merging(["HEALTHRELAY_USER_TIME_ZONE": "Europe/Berlin", "HOME": path]) { $1 })
+        let gateway = try await Gateway.open(settings, state: state, logger: Self.quiet)
+        try await body(gateway, state)
+        try gateway.store.close()
+    }
+
+    @Test("a store in use is told with its owner; with patience it is waited for")
+    func locked() async throws {
+        let path = NSTemporaryDirectory() + "gateway-\(UUID().uuidString.prefix(8))"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let state = StateDirectory(flag: path, environment: [:])
+        let settings = try Settings(environment: ["HOME": path])
+        var first: Gateway? = try await Gateway.open(settings, state: state, logger: Self.quiet)
+        await #expect(throws: StoreError.locked(pid: getpid())) {
+            _ = try await Gateway.open(settings, state: state, logger: Self.quiet)
+        }
+        let second = Task {
+            try await Gateway.open(settings, state: state, patience: .seconds(60), logger: Self.quiet).store.close()
+        }
+        try await Task.sleep(for: .milliseconds(100))
+        try first?.store.close()
+        first = nil
+        try await second.value
+    }
+
+    @Test("without a key there is no delivery, and each command that needs it says what to set")
+    func noKey() async throws {
+        try await with { gateway, _ in
+            #expect(gateway.worker == nil)
+            for operation in [
+                GatewayService.Operation.sync(.now(from: nil, to: nil)), .source(.list), .user(.create("bear")),
+                .source(.link("oura", wait: 1)), .sync(.watch),
+            ] {
+                await #expect(throws: Problem.self, "\(operation)") {
+                    try await gateway.run(OperationRequest(operation, json: true), output: Kept())
+                }
+            }
+            // What is here needs no server.
+            let kept = Kept()
+            for operation in [GatewayService.Operation.user(.show), .sync(.status), .store(.stats), .store(.verify)] {
+                try await gateway.run(OperationRequest(operation, json: true), output: kept)
+            }
+            #expect(kept.data.count == 4 && kept.data.allSatisfy { $0.hasPrefix("{") })
+        }
+    }
+
+    @Test("a provider is the catalogue's, unless the settings name another")
+    func providers() async throws {
+        let model = try #require(Catalogue().models.first)
+        try await with { gateway, _ in #expect(gateway.provider(of: model) == model.provider) }
+        try await with(["HEALTHRELAY_SOURCES_MAP": "\(model.id)=manual"]) { gateway, _ in
+            #expect(gateway.provider(of: model) == "manual")
+        }
+    }
+
+    @Test("a key's file: white space around the key is dropped; one that is empty or not there says so")
+    func keys() throws {
+        let path = NSTemporaryDirectory() + "key-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        func connection() throws -> VitalConnection? {
+            try VitalConnection(
+                Settings(environment: ["HEALTHRELAY_SERVER_API_KEY_FILE": path, "HOME": "/nonexistent"]))
+        }
+        #expect(#expect(throws: Problem.self) { try connection() }?.code == "key_unreadable")
+        try " \n".write(toFile: path, atomically: true, encoding: .utf8)
+        #expect(#expect(throws: Problem.self) { try connection() }?.code == "key_unreadable")
+        try "sk_us_0123\n".write(toFile: path, atomically: true, encoding: .utf8)
+        #expect(try connection()?.key == Secret("sk_us_0123"))
+        #expect(try VitalConnection(Settings(environment: ["HOME": "/nonexistent"])) == nil)
+    }
+
+    @Test("requests travel through the control socket as they are")
+    func requests() throws {
+        var query = QueryOperation()
+        query.from = "2026-11-20"
+        query.limit = 7
+        let operations: [GatewayService.Operation] = [
+            .query(query), .user(.create("ä b")), .user(.remove(confirmed: "bear", local: true)),
+            .user(.remove(confirmed: nil, local: false)), .source(.link("oura", wait: 300)),
+            .sync(.now(from: "2026-11-20", to: nil)), .sync(.watch), .store(.verify),
+        ]
+        for operation in operations {
+            let request = OperationRequest(operation, json: true)
+            let octets = try JSONEncoder().encode(request)
+            #expect(try JSONDecoder().decode(OperationRequest.self, from: octets) == request)
+        }
+    }
+
+    @Test("the server's errors end with the status the documentation gives them")
+    func statuses() {
+        let expected: [(VitalError.Kind, Problem.ExitStatus)] = [
+            (.authenticationFailed, .notPermitted), (.forbidden, .notPermitted), (.noConnection, .unavailable),
+            (.untrustedServer, .unavailable), (.timeout, .tryAgain), (.rateLimitExceeded, .tryAgain),
+            (.serverError, .tryAgain), (.sourceNotConnected, .configuration), (.notJSON, .protocolBroken),
+            (.redirected, .protocolBroken), (.unexpectedAnswer, .protocolBroken), (.notFound, .protocolBroken),
+        ]
+        for (kind, status) in expected {
+            let error = VitalError(kind, route: "GET /")
+            let problem = Problem(describing: error)
+            #expect(problem?.status == status && problem?.code == error.code, "\(kind)")
+        }
+        let stores: [(StoreError, Problem.ExitStatus)] = [
+            (.locked(pid: 1), .tryAgain), (.cannotCreate(path: "", reason: ""), .cannotCreate),
+            (.notPermitted(path: ""), .notPermitted), (.diskFull, .inputOutput),
+            (.inputOutput(detail: ""), .inputOutput),
+            (.corrupt(detail: ""), .badData), (.foreign(path: ""), .badData), (.newerSchema, .badData),
+            (.limitOutOfRange(0), .usage), (.invalidCursor(""), .usage), (.unknownTimeZone(""), .configuration),
+            (.internalFault(detail: ""), .ourFault),
+        ]
+        for (error, status) in stores {
+            let problem = Problem(describing: error)
+            #expect(problem?.status == status && problem?.hint?.isEmpty == false, "\(error)")
+        }
+    }
+
+    @Test("hexadecimal as people write it; what is none says where")
+    func hexadecimal() throws {
+        for text in ["0a0B", "0A 0b", "0x0a,0x0b", "0a:0b", "0a-0b", " 0a\n0b "] {
+            #expect(try Hexadecimal.octets(text) == [10, 11], "\(text)")
+        }
+        #expect(
+            #expect(throws: Problem.self) { try Hexadecimal.octets("0a0g") }?.message.contains("character 4") == true)
+        for text in ["", "0", "0x", "abc", "０a"] { #expect(throws: Problem.self) { try Hexadecimal.octets(text) } }
+    }
+}

@@ -1,0 +1,163 @@
+import Foundation
+import Testing
+
+@testable import GatewayService
+
+@Suite("Settings")
+struct SettingsTests {
+    /// Settings of a file with this text.
+    private func settings(
+        _ text: String, environment: [String: String] = [:], flags: [String: String] = [:]
+    ) throws -> Settings {
+        let path = NSTemporaryDirectory() + "settings-\(UUID().uuidString).yaml"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try text.write(toFile: path, atomically: true, encoding: .utf8)
+        return try Settings(file: path, environment: environment, flags: flags)
+    }
+
+    /// The problem that such settings are.
+    private func refusal(_ text: String, environment: [String: String] = [:]) -> Problem? {
+        do {
+            _ = try settings(text, environment: environment)
+            return nil
+        } catch {
+            return error as? Problem
+        }
+    }
+
+    @Test(
+        "a key nobody knows is refused with its place and what is known",
+        arguments: [
+            ("server:\n  base_urll: http://127.0.0.1:1\n", 2, "server.base_urll", "server.base_url"),
+            ("log: {level: info}\nsever:\n  region: eu\n", 2, "sever", "server"),
+            (
+                "# a comment\n\nsync:\n  mode: manual\n  backfil_days: 90\n", 5, "sync.backfil_days",
+                "sync.backfill_days"
+            ),
+            ("http:\n  listen: 127.0.0.1:0\n  port: 1\n", 3, "http.port", "http.listen"),
+        ])
+    func unknown(_ text: String, _ line: Int, _ key: String, _ known: String) throws {
+        let problem = try #require(refusal(text))
+        #expect(problem.code == "config_invalid" && problem.status == .configuration)
+        #expect(problem.message.contains(".yaml:\(line): ") && problem.message.contains("`\(key)`"), "\(problem)")
+        #expect(problem.hint?.contains(known) == true)
+    }
+
+    @Test(
+        "a value that a setting cannot have is refused with its place, what was expected and what was found",
+        arguments: [
+            ("server: {environment: live}", 1, "production, sandbox or local", "'live'"),
+            ("log:\n  level: loud\n", 2, "trace, debug", "'loud'"),
+            ("sync:\n  mode: manual\n  backfill_days: ninety\n", 3, "a whole number from 0 to 36500", "'ninety'"),
+            ("sync: {backfill_days: -1}", 1, "a whole number from 0 to 36500", "'-1'"),
+            ("clock: {require_sync: perhaps}", 1, "true or false", "'perhaps'"),
+            ("sources:\n  map: [a, b]\n", 2, "keys with values", "a list"),
+            ("server:\n  region: [us]\n", 2, "us or eu", "a list"),
+            ("server:\n  region: {us: eu}\n", 2, "us or eu", "found keys with values"),
+            ("sources: {map: {a: [b]}}", 1, "keys with values", "more than a value"),
+            ("\nserver: 5\n", 2, "settings under `server`", "'5'"),
+        ])
+    func wrong(_ text: String, _ line: Int, _ expected: String, _ found: String) throws {
+        let problem = try #require(refusal(text))
+        #expect(problem.code == "config_invalid" && problem.status == .configuration)
+        #expect(problem.message.contains(".yaml:\(line): "), "\(problem)")
+        #expect(problem.message.contains(expected) && problem.message.contains(found), "\(problem)")
+    }
+
+    @Test("a value from the environment is held to the same, and its place is the variable")
+    func environment() throws {
+        let variable = "HEALTHRELAY_SERVER_REGION"
+        let problem = try #require(refusal("", environment: [variable: "mars"]))
+        #expect(problem.message.contains(variable) && problem.message.contains("'mars'"), "\(problem)")
+        let settings = try settings("server: {region: us}", environment: [variable: "eu"])
+        #expect(
+            settings["server.region"] == "eu"
+                && settings.origin(of: "server.region") == .environment(variable: variable))
+        // Empty is none, and variables of others are nobody's.
+        let none = try self.settings("server: {region: us}", environment: [variable: "", "HEALTHRELAY_NONSENSE": "1"])
+        #expect(none["server.region"] == "us")
+    }
+
+    @Test(
+        "what is no settings file says so",
+        arguments: ["server: [", "- a\n- b\n", "just words", "server: 5\n", "a: b: c"])
+    func malformed(_ text: String) {
+        let problem = refusal(text)
+        #expect(
+            problem?.code == "config_invalid" && problem?.status == .configuration, "\(String(describing: problem))")
+    }
+
+    @Test(
+        "nothing said is what stands: an empty file, empty sections, null",
+        arguments: ["", "\n", "server:\n", "server: {base_url: null, region: ~}"])
+    func nothing(_ text: String) throws {
+        let settings = try settings(text)
+        #expect(settings["server.base_url"] == nil && settings["server.region"] == "us")
+        #expect(settings.origin(of: "server.region") == .standard)
+        #expect(settings["http.listen"] == "127.0.0.1:8480" && settings.list("sync.ignore").isEmpty)
+    }
+
+    @Test("flag over environment over file, each with its origin")
+    func layers() throws {
+        let text = "server:\n  region: eu\nsync:\n  mode: manual\nlog:\n  level: error\n"
+        let settings = try settings(
+            text, environment: ["HEALTHRELAY_SYNC_MODE": "automatic", "HEALTHRELAY_LOG_LEVEL": "debug"],
+            flags: ["log.level": "trace"])
+        #expect(
+            settings["server.region"] == "eu" && settings["sync.mode"] == "automatic"
+                && settings["log.level"] == "trace")
+        #expect(settings.origin(of: "log.level") == .flag)
+        guard case .file(let path, let line) = settings.origin(of: "server.region") else {
+            Issue.record("\(settings.origin(of: "server.region"))")
+            return
+        }
+        #expect(path == settings.file && line == 2)
+    }
+
+    @Test("maps come from the file and from the environment")
+    func maps() throws {
+        let text = "sources: {map: {omron_x: omron_ble, other: manual}}"
+        #expect(try settings(text).map("sources.map") == ["omron_x": "omron_ble", "other": "manual"])
+        let environment = ["HEALTHRELAY_SOURCES_MAP": "a=manual,b=omron_ble,nonsense"]
+        #expect(try settings(text, environment: environment).map("sources.map") == ["a": "manual", "b": "omron_ble"])
+    }
+
+    @Test(
+        "a setting this version does not heed may say what holds anyhow, and nothing else",
+        arguments: [
+            ("store: {encryption: off}", nil), ("store: {encryption: on}", "store.encryption"),
+            ("consent: {default: denied}", "consent.default"), ("sync: {backfill_days: 90}", nil),
+            ("sync: {ignore: [glucose]}", "sync.ignore"), ("sync: {ignore: []}", nil),
+            ("bluetooth: {adapter: hci1}", "bluetooth.adapter"), ("users: []", nil), ("users:\n", nil),
+            ("users: [{client_user_id: a}]", "users"),
+        ] as [(String, String?)])
+    func unheeded(_ text: String, _ key: String?) throws {
+        let problem = refusal(text)
+        #expect((problem == nil) == (key == nil), "\(String(describing: problem))")
+        if let key { #expect(problem?.message.contains(key) == true && problem?.hint != nil) }
+    }
+
+    @Test("every setting is shown, in order, with a URL's password masked and no secret's text")
+    func shown() throws {
+        let document = try settings("server: {base_url: 'https://bear:secretword@example.org/v'}").document
+        guard case .object(let members) = document else { return }
+        #expect(members.map(\.key) == SettingDefinition.all.map(\.key))
+        #expect(!document.text.contains("secretword") && document.text.contains("example.org/v"))
+        #expect(Set(SettingDefinition.all.map(\.key)).count == SettingDefinition.all.count)
+        #expect(SettingDefinition.all.allSatisfy { $0.standard.map($0.accepts) ?? true })
+    }
+
+    @Test("a file that is named must be there: 66; one that is looked for need not")
+    func missing() throws {
+        let problem = #expect(throws: Problem.self) { try Settings(file: "/nonexistent.yaml", environment: [:]) }
+        #expect(problem?.code == "config_unreadable" && problem?.status == .noInput)
+        let environment = ["HEALTHRELAY_CONFIG": "/nonexistent.yaml"]
+        #expect(throws: Problem.self) { try Settings(environment: environment) }
+        #expect(
+            Settings.usualPaths(["HOME": "/h"]) == [
+                "/etc/healthrelay/config.yaml", "/h/.config/healthrelay/config.yaml",
+            ])
+        #expect(Settings.usualPaths(["HOME": "/h", "XDG_CONFIG_HOME": "/x"]).last == "/x/healthrelay/config.yaml")
+        #expect(Settings.usualPaths([:]).count == 1)
+    }
+}

@@ -1,0 +1,89 @@
+import BlueZCentral
+import GATTClient
+import GATTProfiles
+import HealthDevices
+import HealthReadings
+import ReadingStore
+
+/// The examples of Documentation/library.md: compiled here, compared there.
+private enum LibraryExamples {
+    static func open() async throws -> DevicesManager {
+        let store = try await ReadingStore.open(
+            directory: "/var/lib/example", decoder: StandardFrameDecoder(), clientUserID: "white_bear",
+            timeZone: "Europe/Berlin")
+        let manager = DevicesManager(radio: BlueZRadio(), journal: store, memory: store, pairings: store)
+        return manager
+    }
+
+    static func search(_ manager: DevicesManager) async throws {
+        for brand in manager.brands { print(brand, manager.devices(for: brand).map(\.name)) }
+
+        let contour = manager.devices(for: Brand(name: "Contour"))
+        for try await found in manager.search(for: contour) {
+            print(found.advertisement.address?.description ?? "-", found.model?.name ?? "-")
+            break
+        }
+    }
+
+    static func pair(_ manager: DevicesManager, _ address: DeviceAddress) async throws {
+        let device = try await manager.pair(address, within: .seconds(60), agent: Person()) { progress in
+            if case .waitingForReconnect(_, let whatToPress) = progress {
+                print("Where nothing happens: \(whatToPress).")
+            }
+        }
+        if !device.isProven { print("Paired. To prove it, \(device.whatToPress ?? "switch it on").") }
+    }
+
+    static func read(_ manager: DevicesManager, _ address: DeviceAddress) async throws {
+        for try await event in manager.read(address, within: .seconds(60)) {
+            switch event {
+            case .began(let contact): print("reading", contact.device.name ?? "a meter")
+            case .progress(let received, let announced): print(received, "of", announced.map(String.init) ?? "?")
+            case .stored(let outcomes): for case .new(let reading) in outcomes { print(reading.document.text) }
+            case .ended(let summary):
+                print(summary.isComplete ? "all" : "not all: \(summary.error ?? "records are missing")")
+            }
+        }
+    }
+
+    static func keepReading(_ manager: DevicesManager) async {
+        await MeterSchedule(manager).run { event in
+            switch event {
+            case .adapter(.ready(let adapter)): print(adapter.name, "is ready")
+            case .adapter(.unusable(let error)): print(error, error.hint ?? "")
+            case .appeared(_, let model): print(model?.name ?? "a meter", "is near")
+            case .transfer(_, let event): if case .ended(let summary) = event { print(summary.received, "records") }
+            case .failed(_, let failure, let delay): print(failure, delay.map { "again in \($0)" } ?? "")
+            }
+        }
+    }
+
+    static func monitor(_ manager: DevicesManager) async throws {
+        for try await change in manager.monitorConnection() {
+            print(change.at, change.address, change.isConnected ? "connected" : "disconnected")
+        }
+    }
+
+    static func errors(_ manager: DevicesManager, _ address: DeviceAddress) async throws {
+        do {
+            _ = try await manager.pair(address, agent: Person())
+        } catch RadioError.forgottenByDevice(let address) {
+            print(address, "has lost the bond: put it into its pairing mode")
+            _ = try await manager.pair(address, repair: true, agent: Person())
+        } catch let error as RadioError {
+            print(error.code, error, error.hint ?? "")
+        }
+    }
+}
+
+struct Person: PairingAgent {
+    func passkey(shownBy device: Advertisement) async throws -> UInt32 {
+        print("Type the six digits \(device.name ?? "the device") shows:")
+        guard let passkey = readLine().flatMap({ UInt32($0) }) else { throw PairingFailure.rejectedHere }
+        return passkey
+    }
+
+    func show(passkey: UInt32, typed: Int, at device: Advertisement) async { print("Type \(passkey) at the device.") }
+    func confirm(_ digits: UInt32, shownBy device: Advertisement) async throws -> Bool { true }
+    func allowUnauthenticated(_ device: Advertisement) async throws -> Bool { true }
+}
