@@ -227,6 +227,12 @@ struct KeyEraserTests {
         #expect(safe.octets.suffix(4) == [9, 0, 0, 0])
         let more = MonitorMessage(.aclReceived, little16(64 | 1 << 12) + little16(2) + [7, 7])
         #expect(eraser.erase(more)?.octets.suffix(2) == [0, 0])
+        for (channel, payload) in [(4, []), (4, [0x1B]), (6, []), (6, [0x0C])] as [(Int, [UInt8])] {
+            let short = Packets.data(channel, payload, received: true)
+            #expect(eraser.erase(short) == short)
+            let key = MonitorMessage(.aclReceived, little16(64 | 1 << 12) + little16(3) + [0x0C, 7, 7])
+            #expect(eraser.erase(key)?.octets.suffix(3) == [0, 0, 0])
+        }
     }
 
     @Test("management traffic, notes, logs and diagnostics are not kept", arguments: Array(11...17) + Array(20...40))
