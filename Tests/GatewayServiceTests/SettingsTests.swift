@@ -128,7 +128,7 @@ struct SettingsTests {
             ("store: {encryption: off}", nil), ("store: {encryption: on}", "store.encryption"),
             ("consent: {default: denied}", "consent.default"), ("sync: {backfill_days: 90}", nil),
             ("sync: {ignore: [glucose]}", "sync.ignore"), ("sync: {ignore: []}", nil),
-            ("bluetooth: {adapter: hci1}", "bluetooth.adapter"), ("users: []", nil), ("users:\n", nil),
+            ("bluetooth: {adapter: hci1}", nil), ("users: []", nil), ("users:\n", nil),
             ("users: [{client_user_id: a}]", "users"),
         ] as [(String, String?)])
     func unheeded(_ text: String, _ key: String?) throws {
