@@ -46,6 +46,7 @@ let package = Package(
             name: "HealthRelayDevices",
             targets: ["HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HealthDevices", "ReadingStore"]),
         .library(name: "HealthRelayStore", targets: ["HealthReadings", "ReadingStore"]),
+        .library(name: "HealthRelayBus", targets: ["LibDBus"]),
         .library(name: "HealthRelayDecoding", targets: ["HealthReadings", "GATTProfiles", "HCIMonitor", "HCICapture"]),
     ],
     dependencies: [
@@ -160,7 +161,7 @@ if let fuzzer {
             name: "HealthRelayFuzz",
             dependencies: [
                 "HealthReadings", "GATTClient", "GATTProfiles", "HCIMonitor", "HCICapture", "HealthDevices",
-                "ReadingStore", "VitalClient", "GatewayService", "VitalSandbox",
+                "ReadingStore", "VitalClient", "GatewayService", "VitalSandbox", "LibDBus",
             ],
             path: "Tests/Fuzz", exclude: ["run"], swiftSettings: settings,
             linkerSettings: [.unsafeFlags([fuzzer]), .linkedLibrary("stdc++")]))

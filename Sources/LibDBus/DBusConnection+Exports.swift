@@ -78,8 +78,7 @@ extension DBusConnection {
             }
             let (name, interface) = try find(call)
             call.interface = name
-            let signature = text(dbus_message_get_signature(message.pointer))
-            try interface.check(call.member, signature)
+            try interface.check(call.member, message.signature)
             guard handlings.count + arrivals.count < Self.mostHandlings else {
                 throw DBusError.remote(name: DBUS_ERROR_LIMITS_EXCEEDED, message: "too many calls at once")
             }

@@ -12,6 +12,9 @@ struct OwnedMessage: ~Copyable {
         self.pointer = pointer
     }
 
+    /// The signature of its arguments.
+    var signature: String { dbus_message_get_signature(pointer).map { String(cString: $0) } ?? "" }
+
     /// libdbus keeps a path and an interface for itself; the bus ends a connection that uses them.
     private static func check(_ path: String, _ interface: String, _ member: String) throws(DBusError) {
         try Name.path.check(path)
