@@ -15,6 +15,8 @@ public actor Narrator {
     private var providers: [ReadingID: String] = [:]
     /// How many readings were new in the contacts that go on.
     private var news: [DeviceAddress: Int] = [:]
+    /// The models of the meters that were met.
+    private var models: [DeviceAddress: String] = [:]
 
     /// A narrator that says its lines through `print`.
     ///
@@ -49,7 +51,8 @@ public actor Narrator {
         switch event {
         case .readings(let ids, .sourceChecked):
             let connected = Set(ids.compactMap { providers[$0] }).sorted().joined(separator: ", ")
-            print("source        \(connected) is connected: \(ids.count) readings may go")
+            let source = connected.isEmpty ? "the source" : connected
+            print("source        \(source) is connected: \(ids.count) readings may go")
         case .readings(let ids, .posted):
             guard showsValues else { return print("posted        \(ids.count) readings") }
             for id in ids { lines[id].map { print("posted        \($0)") } }
@@ -80,8 +83,12 @@ public actor Narrator {
     public func bluetooth(_ event: ScheduleEvent) {
         switch event {
         case .adapter: break
-        case .appeared(let address, let model): print("near          \(title(address, model?.id))")
-        case .transfer(let address, .began): news[address] = 0
+        case .appeared(let address, let model):
+            models[address] = model?.id ?? models[address]
+            print("near          \(title(address))")
+        case .transfer(let address, .began(let contact)):
+            models[address] = contact.device.model ?? models[address]
+            news[address] = 0
         case .transfer(let address, .stored(let outcomes)):
             for outcome in outcomes {
                 stored(outcome)
@@ -91,16 +98,17 @@ public actor Narrator {
         case .transfer(let address, .ended(let summary)):
             let count = news.removeValue(forKey: address) ?? 0
             guard summary.error == nil else { return }
-            print("read          \(title(address, nil)): \(count == 0 ? "nothing" : "\(count)") new")
+            print("read          \(title(address)): \(count == 0 ? "nothing" : "\(count)") new")
         case .failed(let address, let failure, let nextTry):
             let next = nextTry.map { "again in \($0.components.seconds) s" } ?? "again when it shows up"
             let words = showsValues ? failure.description : failure.code.replacing("_", with: " ")
-            print("not read      \(title(address, nil)): \(words); \(next)")
+            print("not read      \(title(address)): \(words); \(next)")
         }
     }
 
-    private func title(_ address: DeviceAddress, _ model: String?) -> String {
-        showsValues
+    private func title(_ address: DeviceAddress) -> String {
+        let model = models[address]
+        return showsValues
             ? [model, address.description].compactMap(\.self).joined(separator: " ")
             : DeviceAlias(address, model: model).description
     }

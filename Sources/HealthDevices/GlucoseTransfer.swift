@@ -15,6 +15,10 @@ struct GlucoseTransfer {
 
     /// How long records may come late, behind the answer that says they have all come.
     static let lateness: Duration = .seconds(1)
+    /// How often, and after which pause, a meter is asked again that says it is still busy with what it was asked before.
+    static let (patienceWithBusy, busyPause): (Int, Duration) = (5, .milliseconds(200))
+    /// "Procedure already in progress": the profile's error, and the common one of newer specifications.
+    private static let procedureInProgress: Set<UInt8> = [0x80, 0xFE]
 
     /// How long a meter may take to stop when the reading is cancelled.
     static let cancelPatience: Duration = .seconds(3)
@@ -151,7 +155,7 @@ struct GlucoseTransfer {
             switch step {
             case .finished(let outcome): return outcome
             case .write(let octets):
-                try await write(octets, intake)
+                try await write(octets, &intake)
                 step = procedure.written()
             case .wait(let duration):
                 switch try await peripheral.nextValues(within: duration) {
@@ -195,8 +199,19 @@ struct GlucoseTransfer {
             }.value
     }
 
-    private func write(_ octets: [UInt8], _ intake: FrameIntake) async throws {
+    private func write(_ octets: [UInt8], _ intake: inout FrameIntake) async throws {
         do {
+            for _ in 0..<Self.patienceWithBusy {
+                do {
+                    return try await peripheral.write(octets, to: controlPoint, expectingResponse: true)
+                } catch GATTError.attribute(let code) where Self.procedureInProgress.contains(code) {
+                    // It has given its answer and is not done with it yet; what still comes belongs to that.
+                    guard case .values(let values) = try await peripheral.nextValues(within: Self.busyPause) else {
+                        continue
+                    }
+                    try await intake.take(values, records: Self.measurement, others: Self.context)
+                }
+            }
             try await peripheral.write(octets, to: controlPoint, expectingResponse: true)
         } catch GATTError.disconnected {
             throw TransferError.interrupted(received: intake.received)

@@ -47,6 +47,8 @@ final class TerminalOutput: OperationOutput {
     }
 
     func progress(_ progress: TransferProgress) {
+        // That a transfer begins is of interest where what says so goes again.
+        guard overwrites || progress.received > 0 else { return }
         let now = ContinuousClock.now
         let isDue = state.withLock { state in
             let interval = overwrites ? Self.refreshInterval : Self.progressInterval

@@ -21,6 +21,9 @@ final class EmulatedDevice: Peripheral {
         var cuffPressures: [[UInt8]] = []
         var cuffDisconnects = true
         var burst = 1
+        /// After each request, so many are refused as coming too early.
+        var busyAnswers = 0
+        var busyCode: UInt8 = 0xFE
         /// The link goes after so many values.
         var cutAfter: Int?
         var silence = Silence.elapses
@@ -54,6 +57,7 @@ final class EmulatedDevice: Peripheral {
         var notifying: Set<BluetoothUUID> = []
         var queue: [CharacteristicValue] = []
         var handedOut = 0
+        var busyLeft = 0
         /// How many values come though their characteristic was stopped.
         var onItsWay = 0
         var waited = Duration.zero
@@ -158,6 +162,11 @@ final class EmulatedDevice: Peripheral {
         try state.withLock { state in
             guard state.isConnected else { throw GATTError.disconnected }
             guard state.notifying.contains(0x2A52) else { throw GATTError.attribute(0xFD) }
+            if state.busyLeft > 0 {
+                state.busyLeft -= 1
+                throw GATTError.attribute(state.behaviour.busyCode)
+            }
+            state.busyLeft = state.behaviour.busyAnswers
             for (uuid, octets) in state.behaviour.glucose?.answer(to: octets) ?? [] {
                 state.queue.append(
                     CharacteristicValue(uuid: uuid, octets: octets, receivedAt: Instant(seconds: state.clock)))

@@ -86,6 +86,24 @@ import Testing
         #expect(bench.log.events.last == .disconnect)
     }
 
+    @Test(
+        "a meter that is still busy with its last answer is asked again; one that stays so is refused by its code",
+        arguments: [(1, 0xFE), (5, 0x80), (6, 0xFE)] as [(Int, UInt8)])
+    func busy(answers: Int, code: UInt8) async throws {
+        let bench = Bench(records: glucoseRecords(1...5))
+        bench.device.change {
+            $0.busyAnswers = answers
+            $0.busyCode = code
+        }
+        let summary = try await bench.read()
+        guard answers <= 5 else {
+            #expect(summary.error == "device_refused" && !summary.isComplete)
+            return
+        }
+        #expect(summary == ContactSummary(isComplete: true, announced: 5, received: 5))
+        #expect(bench.store.readingCount == 5)
+    }
+
     @Test("promise 4: no records is an empty success", arguments: [false, true])
     func empty(countsRefused: Bool) async throws {
         let bench = Bench(records: []) { if countsRefused { $0.refuses = [.count: 2] } }

@@ -24,12 +24,16 @@ extension Problem {
 
     init(_ failure: PairingFailure) { self.init(RadioError.pairing(failure)) }
 
+    init(_ failure: ContactFailure) {
+        self.init(deviceCode: failure.code, failure.description, hint: failure.hint)
+    }
+
     /// Why a device could not be read to the end, by its published code.
     init(deviceCode code: String, _ message: String, hint: String?) {
         let status: ExitStatus =
             switch code {
-            // The device answered and refused, or broke the procedure.
-            case "racp_aborted", "racp_count_missing": .tryAgain
+            // It did not answer to the end, which the next time it may; any other answer is the device's own.
+            case "racp_aborted", "racp_count_missing", "racp_timed_out": .tryAgain
             case _ where code.hasPrefix("racp_"): .protocolBroken
             case "device_refused": .notPermitted
             case "nothing_to_read": .unavailable

@@ -23,8 +23,8 @@ extension Problem {
         case let error as PairingFailure: self.init(error)
         case let error as TransferError:
             self.init(deviceCode: error.code, error.description, hint: "read the device again")
-        case let error as GATTError:
-            self.init("device_error", .tryAgain, error.description)
+        case let error as GATTError: self.init(ContactFailure(error))
+        case let failure as ContactFailure: self.init(failure)
         case is CancellationError:
             self.init("interrupted", .tryAgain, "interrupted")
         default: return nil
