@@ -148,7 +148,7 @@ let package = Package(
             name: "LabTests",
             dependencies: [
                 "BlueZCentral", "LibDBus", "HealthDevices", "GATTClient", "GATTProfiles", "HCICapture", "ReadingStore",
-                "GatewayService", "HealthReadings",
+                "GatewayService", "HealthReadings", logging,
             ],
             path: "Tests/Lab/LabTests", swiftSettings: settings),
     ],

@@ -187,16 +187,18 @@ struct PairingCourse {
             try await connection.export(AgentObject.path, interface: BlueZName.agent, methods: AgentObject.methods) {
                 try await agent.answer($0)
             }
-            _ = try await connection.call(
-                BlueZName.service, BlueZName.root, BlueZName.agentManager, "RegisterAgent",
-                [.objectPath(AgentObject.path), .string("KeyboardDisplay")])
+            do {
+                try await callAgentManager("RegisterAgent", [.string("KeyboardDisplay")])
+            } catch where RemoteError(error)?.name == "org.bluez.Error.AlreadyExists" {
+                // One of ours whose end the daemon has not heard.
+                try await callAgentManager("UnregisterAgent")
+                try await callAgentManager("RegisterAgent", [.string("KeyboardDisplay")])
+            }
         } catch {
             throw error.radioError
         }
         do {
-            _ = try await connection.call(
-                BlueZName.service, BlueZName.root, BlueZName.agentManager, "RequestDefaultAgent",
-                [.objectPath(AgentObject.path)])
+            try await callAgentManager("RequestDefaultAgent")
         } catch {
             // The daemon asks the agent of whoever calls Pair in any case.
             context.logger.debug("not the default agent", metadata: ["error": "\(error)"])
@@ -205,9 +207,13 @@ struct PairingCourse {
 
     private func unregisterAgent() async {
         agent.end()
-        _ = try? await service.connection.call(
-            BlueZName.service, BlueZName.root, BlueZName.agentManager, "UnregisterAgent",
-            [.objectPath(AgentObject.path)], timeout: .seconds(5))
+        try? await callAgentManager("UnregisterAgent")
         await service.connection.unexport(AgentObject.path)
+    }
+
+    private func callAgentManager(_ method: String, _ more: [DBusValue] = []) async throws(DBusError) {
+        _ = try await service.connection.call(
+            BlueZName.service, BlueZName.root, BlueZName.agentManager, method,
+            [.objectPath(AgentObject.path)] + more, timeout: .seconds(10))
     }
 }

@@ -140,7 +140,8 @@ extension PairingFailure: CustomStringConvertible {
     public var hint: String {
         switch self {
         case .wrongPasskey: "type the six digits the device shows now; they change each time"
-        case .rejectedByDevice: "put the device into its pairing mode; some know one phone only and must forget it first"
+        case .rejectedByDevice:
+            "put the device into its pairing mode; some know one phone only and must forget it first"
         case .rejectedHere: "pair again and answer what is asked"
         case .timedOut: "pair again, with the device awake and in reach"
         case .disconnected: "pair again, nearer to the device"

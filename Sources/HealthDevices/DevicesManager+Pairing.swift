@@ -27,12 +27,14 @@ extension DevicesManager {
         _ address: DeviceAddress, within timeout: Duration = .seconds(60), repair: Bool = false,
         agent: any PairingAgent, progress: @escaping @Sendable (PairingProgress) async -> Void = { _ in }
     ) async throws -> PairedDevice {
-        let bond = try await bonded(address)
+        let known = try await bonded(address) ?? address
         defer { changes.post(.pairings) }
-        return try await turns.inTurn(bond ?? address) {
+        return try await turns.inTurn(known) {
+            // Whoever had the turn before may have made the bond, or removed it.
+            let bond = try await bonded(known)
             if let bond, !repair { return try await test(bond, within: timeout, progress) }
             return try await makeBond(
-                with: bond ?? address, removing: bond, within: timeout, agent: agent, progress)
+                with: known, removing: bond, within: timeout, agent: agent, progress)
         }
     }
 

@@ -77,6 +77,8 @@ extension DevicesManager {
         let elapsed = clock.stopwatch()
         while true {
             let peripheral = try await radio.peripheral(address, within: max(timeout - elapsed(), .zero))
+            // Whoever had the turn before may have removed the bond.
+            guard peripheral.advertisement.isPaired else { throw RadioError.notBonded(address) }
             do {
                 return try await reader.read(peripheral, allRecords: transfer.wantsAll) { event in
                     transfer.note(event)

@@ -57,6 +57,8 @@ enum ScheduleSignal: Sendable {
     case watchEnded(watch: Int, any Error)
     /// It is time to watch again.
     case watchAgain(watch: Int)
+    /// Watching has gone on for a while.
+    case watchHolds(watch: Int)
     case woke(DeviceAddress, ticket: Int)
     case listened(DeviceAddress, (any Peripheral)?)
     case wasOccupied(DeviceAddress)

@@ -5,6 +5,8 @@ import HealthReadings
 struct ScheduleCourse {
     /// The pauses before watching is begun again where it ended and the adapter knows of nothing.
     private static let watchPauses: [Duration] = [.seconds(1), .seconds(2), .seconds(5), .seconds(15), .seconds(30)]
+    /// How long watching goes on, after it had ended, until it is taken to hold.
+    private static let watchTrial: Duration = .seconds(10)
 
     private let manager: DevicesManager
     private let inbox: AsyncStream<ScheduleSignal>.Continuation
@@ -50,21 +52,25 @@ struct ScheduleCourse {
             // Without a radio, what went wrong says nothing of the meter.
             await perform(plan.ended(address, isReady ? outcome : outcome.withoutRadio, at: elapsed()), &group)
         case .watching(watch, let addresses):
-            failedWatches = 0
-            // Watching may have failed while the adapter knew of nothing.
-            if let adapter { await tell(adapter) }
+            if failedWatches > 0 {
+                signalLater(.watchHolds(watch: watch), after: Self.watchTrial)
+            }
             peripherals = peripherals.filter { addresses.contains($0.key) }
             await perform(plan.watch(addresses, at: elapsed()), &group)
         case .heard(watch, let peripheral): await heard(peripheral, &group)
         case .watchEnded(watch, let error): await watchEnded(error, &group)
         case .watchAgain(watch): if isReady, watching == nil { beginWatching() }
+        case .watchHolds(watch):
+            failedWatches = 0
+            // It may have been told that meters cannot be watched for.
+            if let adapter { await tell(adapter) }
         case .woke(let address, let ticket): await perform(plan.woke(address, ticket: ticket), &group)
         case .listened(let address, let peripheral):
             if let peripheral { peripherals[address] = peripheral }
             await perform(plan.listened(address, isInReach: peripheral != nil), &group)
         case .wasOccupied(let address): await perform(plan.wasOccupied(address, at: elapsed()), &group)
         // Of a watch that was ended meanwhile.
-        case .watching, .heard, .watchEnded, .watchAgain: break
+        case .watching, .heard, .watchEnded, .watchAgain, .watchHolds: break
         }
     }
 
@@ -85,9 +91,11 @@ struct ScheduleCourse {
         adapter = state
         await tell(state)
         switch (before, state) {
-        case (.ready(let old)?, .ready(let new)) where old.isSame(as: new) && watching != nil: break
+        // Where watching has ended, its pause goes on: the adapter tells of each attempt to look for devices.
+        case (.ready(let old)?, .ready(let new)) where old.isSame(as: new): break
         case (_, .ready):
             unbonded = []
+            failedWatches = 0
             beginWatching()
         case (_, .unusable):
             endWatching()
@@ -146,9 +154,14 @@ struct ScheduleCourse {
         failedWatches += 1
         manager.logger.notice("meters cannot be watched for; tried again in \(pause): \(error)")
         if let error = error as? RadioError, failedWatches > 1 { await tell(.unusable(error)) }
-        watchTimer = Task { [clock = manager.clock, inbox, watch] in
-            guard (try? await clock.sleep(for: pause)) != nil else { return }
-            inbox.yield(.watchAgain(watch: watch))
+        signalLater(.watchAgain(watch: watch), after: pause)
+    }
+
+    private mutating func signalLater(_ signal: ScheduleSignal, after delay: Duration) {
+        watchTimer?.cancel()
+        watchTimer = Task { [clock = manager.clock, inbox] in
+            guard (try? await clock.sleep(for: delay)) != nil else { return }
+            inbox.yield(signal)
         }
     }
 

@@ -43,7 +43,7 @@ struct LinkListenerTests {
         var request = HTTPClientRequest(url: url)
         request.method = .init(rawValue: method)
         if let host { request.headers.replaceOrAdd(name: "host", value: host) }
-        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(20))
+        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
         return (Int(response.status.code), String(buffer: try await response.body.collect(upTo: 1 << 16)))
     }
 

@@ -272,6 +272,34 @@ import Testing
         await #expect(throws: RadioError.notBonded(.device(1))) { try await bench.manager.read(.device(1)) { _ in } }
     }
 
+    @Test("two who pair the same device at the same time pair it once")
+    func twice() async throws {
+        let meter = try await bench.meter(script: .passkey(123_456))
+        async let one = pair()
+        async let other = pair()
+        let both = try await [one, other]
+        #expect(both.allSatisfy { $0.isProven } && both.count { $0.wasPaired } == 1)
+        #expect(meter.behaviour.isPaired && bench.store.pairing(.device(1)) == .proven)
+    }
+
+    @Test("a device that is unpaired while somebody waits to read it is not read")
+    func unpairedMeanwhile() async throws {
+        let meter = try await bench.meter(paired: .proven) { $0.isHeld = true }
+        let reading = Task { try await bench.manager.read(.device(1)) { _ in } }
+        try await eventually("it is being read") { meter.log.events.contains(.start(0x2A52)) }
+        let unpairing = Task { try await bench.manager.unpair(.device(1)) }
+        try await settle()
+        let second = Task { try await bench.manager.read(.device(1), allRecords: true) { _ in } }
+        try await settle()
+        meter.change {
+            $0.isHeld = false
+            $0.isPaired = false
+        }
+        #expect(try await reading.value.isComplete)
+        _ = try await unpairing.value
+        await #expect(throws: RadioError.notBonded(.device(1))) { try await second.value }
+    }
+
     @Test("a transfer that goes on is waited for, and none is begun while a device is paired")
     func inTurn() async throws {
         let meter = try await bench.meter(paired: .proven) { $0.isHeld = true }

@@ -327,16 +327,36 @@ import Testing
     func watchFails() async throws {
         let meter = try await bench.meter(paired: .proven) { $0.isInReach = false }
         try await running {
-            for _ in 1...3 {
+            for pause in [1, 2, 5] {
                 try await eventually("it is watched for") { bench.radio.watched == [.device(1)] }
                 bench.radio.failWatching(RadioError.other(name: "org.bluez.Error.Failed", message: "x"))
-                try await eventually("it pauses") { bench.clock.sleeps == [.seconds(1)] }
-                bench.clock.advance(by: .seconds(1))
+                try await eventually("it pauses for \(pause) s") { bench.clock.sleeps == [.seconds(pause)] }
+                bench.clock.advance(by: .seconds(pause))
             }
-            try await eventually("it is watched for") { bench.radio.watched == [.device(1)] }
+            try await eventually("it is watched for, on trial") { bench.clock.sleeps == [.seconds(10)] }
+            bench.clock.advance(by: .seconds(10))
             bench.radio.appear(meter)
             try await wasRead(times: 1)
         }
+    }
+
+    @Test("promise 10: what keeps meters from being watched for is told where it lasts, and when it has passed")
+    func watchFailureIsTold() async throws {
+        let error = RadioError.other(name: "org.bluez.Error.Failed", message: "x")
+        try await bench.meter(paired: .proven) { $0.isInReach = false }
+        try await running {
+            for pause in [1, 2] {
+                try await eventually("it is watched for") { bench.radio.watched == [.device(1)] }
+                bench.radio.failWatching(error)
+                try await eventually("it pauses") { bench.clock.sleeps == [.seconds(pause)] }
+                bench.clock.advance(by: .seconds(pause))
+            }
+            try await eventually("it is watched for, on trial") { bench.clock.sleeps == [.seconds(10)] }
+            bench.clock.advance(by: .seconds(10))
+            try await eventually("all is told") { told.events.count == 3 }
+        }
+        let adapters = told.events.compactMap { if case .adapter(let state) = $0 { state } else { nil } }
+        #expect(adapters == [Self.ready, .unusable(error), Self.ready])
     }
 
     @Test("promise 1: a store that takes nothing has the device left alone, and tried again later")

@@ -27,13 +27,13 @@ import Testing
 
     /// Opens the page, presses a button, and follows to where the browser is sent; gives the last page.
     private func press(_ decision: String, _ url: String) async throws -> String {
-        let page = try await Tool.other("curl", ["-s", "-m", "20", url]).output
+        let page = try await Tool.other("curl", ["-s", "-m", "60", url]).output
         #expect(page.contains("value=\"\(decision)\""))
         let token = String(url.split(separator: "=").last ?? "")
         let target = String(url.split(separator: "?").first ?? "")
         return try await Tool.other(
             "curl",
-            ["-s", "-m", "20", "-L", "--data", "token=\(token)&decision=\(decision)", "-w", "%{http_code}", target]
+            ["-s", "-m", "60", "-L", "--data", "token=\(token)&decision=\(decision)", "-w", "%{http_code}", target]
         ).output
     }
 
@@ -162,13 +162,13 @@ import Testing
         #expect(await command.wait { $0.errorText.contains("ssh -L") })
         let port = try #require(command.errorText.firstMatch(of: /ssh -L (\d+):/).map { String($0.1) })
         let root = "http://127.0.0.1:\(port)/"
-        #expect(try await Tool.other("curl", ["-s", "-m", "20", "-o", "/dev/null", root]).status == 0)
+        #expect(try await Tool.other("curl", ["-s", "-m", "60", "-o", "/dev/null", root]).status == 0)
         command.kill(SIGINT)
         _ = await command.finish()
         var isClosed = false
         for _ in 0..<600 where !isClosed {
             // 7: nobody listens there.
-            isClosed = try await Tool.other("curl", ["-s", "-m", "20", "-o", "/dev/null", root]).status == 7
+            isClosed = try await Tool.other("curl", ["-s", "-m", "60", "-o", "/dev/null", root]).status == 7
             if !isClosed { try await Task.sleep(for: .milliseconds(50)) }
         }
         #expect(isClosed)

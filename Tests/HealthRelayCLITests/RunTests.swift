@@ -64,7 +64,7 @@ import Testing
         let run = try Self.start(scratch)
         #expect(await run.wait { _ in await Self.isDelivered(scratch) }, "\(run.errorText)")
         let delivered = try await Self.expected.delivered
-        #expect(await run.wait(5) { $0.outputText.components(separatedBy: "acknowledged ").count - 1 == delivered })
+        #expect(await run.wait { $0.outputText.components(separatedBy: "acknowledged ").count - 1 == delivered })
         #expect(run.errorText.contains("Page at http://127.0.0.1:"))
 
         // Commands reach the store through the control socket of its owner; others are told who that is.

@@ -26,7 +26,7 @@ final class Sandboxed {
 
     /// What curl prints; the sandbox's key goes along.
     func curl(_ arguments: String...) async throws -> String {
-        try await Tool.other("curl", ["-s", "-m", "20", "-H", "x-vital-api-key: sk_us_sandbox"] + arguments).output
+        try await Tool.other("curl", ["-s", "-m", "60", "-H", "x-vital-api-key: sk_us_sandbox"] + arguments).output
     }
 
     /// How many samples it holds.

@@ -67,7 +67,7 @@ struct Tool {
         }
 
         /// Waits until a condition holds; false where it does not within the time.
-        func wait(_ seconds: Double = 60, until condition: (Running) async -> Bool) async -> Bool {
+        func wait(_ seconds: Double = 240, until condition: (Running) async -> Bool) async -> Bool {
             let end = Date().addingTimeInterval(seconds)
             while Date() < end {
                 if await condition(self) { return true }

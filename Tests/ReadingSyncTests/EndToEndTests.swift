@@ -63,7 +63,7 @@ struct EndToEndTests {
     private func kept(_ baseURL: String) async throws -> [Kept] {
         var request = HTTPClientRequest(url: baseURL + "/sandbox/samples?limit=10000")
         request.headers.add(name: "x-vital-api-key", value: SandboxConfiguration.fixedKey)
-        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(10))
+        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
         let body = try await response.body.collect(upTo: 1 << 24)
         return try JSONDecoder().decode(Kept.Page.self, from: Data(body.readableBytesView)).samples
     }

@@ -94,7 +94,7 @@ struct Fixture: Sendable {
 }
 
 /// A client of a server at this address.
-func api(_ baseURL: String, key: String = "sk_eu_0123456789abcdef", call: Duration = .seconds(5)) throws -> VitalAPI {
+func api(_ baseURL: String, key: String = "sk_eu_0123456789abcdef", call: Duration = .seconds(60)) throws -> VitalAPI {
     VitalAPI(
         server: try VitalServer(baseURL: baseURL), credentials: .apiKey(Secret(key)), limits: .init(call: call),
         recorder: DirectoryRequestRecorder.fromEnvironment(), logger: Fixture.quiet)

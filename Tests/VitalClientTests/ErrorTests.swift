@@ -91,14 +91,14 @@ struct ErrorTests {
 
     @Test("no answer in time, an answer octet by octet, a cut connection, half an answer, a huge answer")
     func unreliable() async throws {
-        let limits = VitalAPI.Limits(call: .milliseconds(700), responseBytes: 10_000)
-        func kind(_ answer: ScriptedAnswer) async throws -> VitalError.Kind? {
-            try await ScriptedServer.with({ _ in answer }) { server in
+        func kind(_ answer: ScriptedAnswer, within call: Duration = .seconds(60)) async throws -> VitalError.Kind? {
+            let limits = VitalAPI.Limits(call: call, responseBytes: 10_000)
+            return try await ScriptedServer.with({ _ in answer }) { server in
                 await failure { try await client(of: server, limits: limits).post(glucosePost(), for: "u-1") }?.kind
             }
         }
-        #expect(try await kind(.late(.seconds(5), .ok)) == .timeout)
-        #expect(try await kind(.drip) == .timeout)
+        #expect(try await kind(.late(.seconds(30), .ok), within: .milliseconds(700)) == .timeout)
+        #expect(try await kind(.drip, within: .milliseconds(700)) == .timeout)
         #expect(try await kind(.cut) == .noConnection)
         #expect(try await kind(.half(200, "{}")) == .noConnection)
         #expect(try await kind(.json(200, #""\#(String(repeating: "x", count: 20_000))""#)) == .answerTooLarge)

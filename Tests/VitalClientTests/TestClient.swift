@@ -9,7 +9,7 @@ let testKey = "sk_eu_3f9d4c1b7e6a58201c"
 
 /// A client of a scripted server.
 func client(
-    of server: ScriptedServer, limits: VitalAPI.Limits = .init(call: .seconds(5)),
+    of server: ScriptedServer, limits: VitalAPI.Limits = .init(call: .seconds(60)),
     recorder: (any RequestRecorder)? = nil, log: LogBook = LogBook()
 ) throws -> VitalAPI {
     var logger = Logger(label: "test") { _ in log.handler }

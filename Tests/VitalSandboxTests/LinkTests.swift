@@ -13,7 +13,7 @@ struct LinkTests {
 
         init(_ arguments: String) async throws {
             let output = String(
-                decoding: try await shell("curl -s -m 20 -w '\\n%{http_code} %{redirect_url}' \(arguments)"),
+                decoding: try await shell("curl -s -m 60 -w '\\n%{http_code} %{redirect_url}' \(arguments)"),
                 as: UTF8.self)
             let lines = output.split(separator: "\n", omittingEmptySubsequences: false)
             let last = lines.last?.split(separator: " ", omittingEmptySubsequences: false) ?? []

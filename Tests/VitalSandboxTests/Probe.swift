@@ -44,7 +44,7 @@ struct Probe: Sendable {
             request.body = .bytes(Array(body.utf8))
             request.headers.add(name: "content-type", value: "application/json")
         }
-        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(20))
+        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
         let text = String(buffer: try await response.body.collect(upTo: 8 << 20))
         #expect(response.headers.first(name: "content-type") == "application/json", "\(method) \(path)")
         let json = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any]

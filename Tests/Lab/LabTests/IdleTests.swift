@@ -1,0 +1,50 @@
+import Foundation
+import Testing
+
+extension LabTests {
+    /// What it costs to wait for meters.
+    @Suite struct Idle {
+        @Test("an idle `run` wakes less than once a second; what a hundred strangers cost is told")
+        func idle() async throws {
+            let meter = try await SharedMeter.glucose.borrow(["advertises": "never"])
+            let gateway = try TestGateway()
+            let run = try gateway.start(["run"])
+            #expect(try await run.wait { $0.errorText.contains("ready") }, "\(run.errorText)")
+            try await Task.sleep(for: .seconds(5))
+            let alone = try await measure(run.process.processIdentifier, seconds: 12)
+            #expect(alone.wakes < 1, "\(alone)")
+            try await meter.lab.strangers(100)
+            try await Task.sleep(for: .seconds(3))
+            let among = try await measure(run.process.processIdentifier, seconds: 12)
+            print(
+                String(
+                    format: "idle: %.2f wake-ups and %.2f ms of a core a second; among 100 strangers %.2f and %.2f ms",
+                    alone.wakes, alone.milliseconds, among.wakes, among.milliseconds))
+            #expect(await run.end(SIGTERM).status == 0)
+        }
+
+        /// Times a second that any thread of a process was woken, and milliseconds of processor time a second.
+        private func measure(_ process: Int32, seconds: Int) async throws -> (wakes: Double, milliseconds: Double) {
+            let before = try usage(process)
+            try await Task.sleep(for: .seconds(seconds))
+            let after = try usage(process)
+            return (
+                Double(after.switches - before.switches) / Double(seconds),
+                Double(after.milliseconds - before.milliseconds) / Double(seconds)
+            )
+        }
+
+        private func usage(_ process: Int32) throws -> (switches: Int, milliseconds: Int) {
+            var switches = 0
+            for thread in try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task") {
+                let status = try String(contentsOfFile: "/proc/\(process)/task/\(thread)/status", encoding: .utf8)
+                for line in status.split(separator: "\n") where line.hasPrefix("voluntary_ctxt_switches:") {
+                    switches += Int(line.split(separator: "\t").last ?? "") ?? 0
+                }
+            }
+            let fields = try String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8).split(separator: " ")
+            let ticks = (Int(fields[13]) ?? 0) + (Int(fields[14]) ?? 0)
+            return (switches, ticks * 1000 / sysconf(Int32(_SC_CLK_TCK)))
+        }
+    }
+}
