@@ -6,6 +6,10 @@ public struct FrameFormat: RawRepresentable, Sendable, Hashable {
     /// Makes a format of its stored number.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
+    /// One scan of a FreeStyle Libre 1: the UID as on the air (8 octets, low octet first), the count of octets of patch
+    /// information, that, and the memory (344 octets).
+    public static let libre1Scan = FrameFormat(rawValue: 0x1_0000)
+
     /// The value of a characteristic with a 16-bit assigned number.
     public init(characteristic: UInt16) { rawValue = UInt32(characteristic) }
 }

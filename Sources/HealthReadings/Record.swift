@@ -38,12 +38,14 @@ public struct Record: Sendable, Hashable {
     public var userSlot: UInt8?
     /// Why the record is, by its own content, never delivered.
     public var exclusion: Exclusion?
+    /// What a sensor says of it besides; nil for a meter's record.
+    public var sensor: SensorFacts?
 
     /// Makes a record.
     public init(
         value: RecordValue, sequence: UInt16? = nil, baseTime: WallTime? = nil, timeOffsetMinutes: Int16? = nil,
         timeOffsetIsUnknown: Bool = false, status: ReadingStatus = [], userSlot: UInt8? = nil,
-        exclusion: Exclusion? = nil
+        exclusion: Exclusion? = nil, sensor: SensorFacts? = nil
     ) {
         self.value = value
         self.sequence = sequence
@@ -53,6 +55,7 @@ public struct Record: Sendable, Hashable {
         self.status = status
         self.userSlot = userSlot
         self.exclusion = exclusion
+        self.sensor = sensor
     }
 
     /// What the device shows its user: base time + offset; nil where either is unknown.
