@@ -41,6 +41,8 @@ public enum DecodedFrame: Sendable, Hashable {
     case record(Record)
     /// The context of the glucose record with this sequence number, which may come before or after it.
     case glucoseContext(sequence: UInt16, GlucoseContext)
+    /// A scan of a sensor: many records at once.
+    case sensor(SensorScan)
     /// A frame that is understood and is neither: nothing follows from it.
     case nothing
     /// A frame that is no record: kept as it is, and reported.

@@ -45,7 +45,7 @@ public enum FrameOutcome: Sendable, Hashable {
 public protocol FrameJournal: Sendable {
     /// Appends frames of one contact that arrived together, in order; they commit together.
     ///
-    /// Returns when they are durable, with what became of each. Before it returns, nothing may be asked of the device.
+    /// Returns when they are durable, with what became of each, and of each record where a frame holds many. Before it returns, nothing may be asked of the device.
     /// - Throws: the journal's error where they could not be made durable: the transfer must then stop, notifications
     ///   first, so that the device keeps what it has.
     func append(_ frames: [Frame], of contact: Contact) async throws -> [FrameOutcome]

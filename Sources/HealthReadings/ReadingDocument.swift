@@ -52,6 +52,7 @@ extension Record {
                 .init("pulse", pressure.pulse?.document ?? .null),
             ]
         }
+        if let sensor { members += sensor.members }
         members += [
             .init("user", .optional(userSlot)),
             .init("status", .array(status.names.map(JSONValue.string))),
@@ -59,6 +60,23 @@ extension Record {
             .init("held", .optional(held?.rawValue)),
         ]
         return .object(members)
+    }
+}
+
+extension SensorFacts {
+    /// What a sensor's reading shows besides: `source`, `minute`, `raw` and `calibration`.
+    fileprivate var members: [JSONValue.Member] {
+        [
+            .init("source", .string(source.name)), .init("minute", .integer(Int64(minute))),
+            .init(
+                "raw",
+                .object([
+                    "glucose": .integer(Int64(glucose)), "temperature": .integer(Int64(temperature)),
+                    "adjustment": .integer(Int64(adjustment)), "quality": .integer(Int64(quality)),
+                    "flags": .integer(Int64(flags)), "error": .bool(hasError),
+                ])),
+            .init("calibration", .string(calibration.name)),
+        ]
     }
 }
 

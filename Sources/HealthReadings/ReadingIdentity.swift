@@ -53,10 +53,18 @@ public enum ReadingIdentity: Sendable, Hashable {
     case timed(userSlot: UInt8?, baseTime: WallTime, value: RecordValue)
     /// A record with neither: the contact it came in, its ordinal there, values.
     case untimed(contactStart: Instant, ordinal: Int, value: RecordValue)
+    /// A sensor's record: the sensor's serial number, its minute and the ring it stood in. `clash` counts the records
+    /// that share all of these with another value, from 0.
+    case sensor(serial: String, minute: UInt16, source: SensorFacts.Source, clash: Int)
 
-    /// The identity of a record that came as `frame` in a contact begun at `contactStart`.
-    public init(of record: Record, epoch: Int, frame: Frame, contactStart: Instant, clash: Int = 0) {
-        if let sequence = record.sequence {
+    /// The identity of a record that came as `frame` of a device with this serial number, in a contact begun at
+    /// `contactStart`.
+    public init(
+        of record: Record, serial: String? = nil, epoch: Int, frame: Frame, contactStart: Instant, clash: Int = 0
+    ) {
+        if let sensor = record.sensor {
+            self = .sensor(serial: serial ?? "", minute: sensor.minute, source: sensor.source, clash: clash)
+        } else if let sequence = record.sequence {
             self = .numbered(sequence: sequence, epoch: epoch, baseTime: record.baseTime, clash: clash)
         } else if let baseTime = record.baseTime {
             self = .timed(userSlot: record.userSlot, baseTime: baseTime, value: record.value)
@@ -87,6 +95,12 @@ public enum ReadingIdentity: Sendable, Hashable {
             key.append(UInt64(bitPattern: contactStart.microseconds))
             key.append(UInt64(bitPattern: Int64(ordinal)))
             key.append(value)
+        case .sensor(let serial, let minute, let source, let clash):
+            key.append(4)
+            key.append(serial)
+            key.append(UInt64(minute))
+            key.append(UInt64(source.rawValue))
+            key.append(UInt64(bitPattern: Int64(clash)))
         }
         return key.digest()
     }
@@ -102,6 +116,12 @@ private struct KeyOctets {
         for shift in stride(from: 56, through: 0, by: -8) {
             octets.append(UInt8(truncatingIfNeeded: word >> UInt64(shift)))
         }
+    }
+
+    /// The count of its octets in UTF-8, then these.
+    mutating func append(_ text: String) {
+        append(UInt64(text.utf8.count))
+        octets += text.utf8
     }
 
     mutating func append(_ value: RecordValue) {

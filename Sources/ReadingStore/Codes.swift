@@ -19,11 +19,13 @@ extension ReadingKind {
         default: throw StoreError.corrupt(detail: "a reading's kind is \(code)")
         }
     }
+}
 
-    /// The server's sample type: 1 fingerprick, 2 cuff.
+extension Record {
+    /// The server's sample type: 1 fingerprick, 2 cuff, 3 manual scan.
     var sampleTypeCode: Int64 {
-        switch self {
-        case .glucose: 1
+        switch value.kind {
+        case .glucose: sensor == nil ? 1 : 3
         case .bloodPressure: 2
         }
     }

@@ -94,7 +94,7 @@ struct DeviceRegister {
     /// Makes two devices one: the older keeps its identity, and what was stored of the younger keeps its ids, under
     /// which a full re-read finds it again.
     private func join(_ younger: Int64, into older: Int64) throws {
-        for table in ["contact", "frame", "clock_epoch", "reading", "waiting_context"] {
+        for table in ["contact", "frame", "clock_epoch", "reading", "waiting_context", "sensor_record"] {
             try db.execute(sql: "UPDATE \(table) SET device = ? WHERE device = ?", arguments: [older, younger])
         }
         try db.execute(
@@ -113,6 +113,9 @@ struct DeviceRegister {
                     user = coalesce(device.user, y.user)
                 FROM (SELECT * FROM device WHERE key = ?2) AS y WHERE device.key = ?1
                 """, arguments: [older, younger])
+        try db.execute(
+            sql: "UPDATE OR IGNORE sensor_start SET device = ? WHERE device = ?", arguments: [older, younger])
+        try db.execute(sql: "DELETE FROM sensor_start WHERE device = ?", arguments: [younger])
         try db.execute(sql: "DELETE FROM device WHERE key = ?", arguments: [younger])
     }
 }

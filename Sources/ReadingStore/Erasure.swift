@@ -112,6 +112,7 @@ extension ReadingStore {
             "DELETE FROM outbox WHERE reading IN (SELECT key FROM reading WHERE user = ?1)",
             "DELETE FROM reading_context WHERE reading IN (SELECT key FROM reading WHERE user = ?1)",
             "DELETE FROM reading_frame WHERE reading IN (SELECT key FROM reading WHERE user = ?1)",
+            "DELETE FROM sensor_record WHERE reading IN (SELECT key FROM reading WHERE user = ?1)",
             "DELETE FROM reading WHERE user = ?1",
             "DELETE FROM frame WHERE key IN (SELECT key FROM erased_frame)",
             // What another person's frames came in becomes theirs.
@@ -122,6 +123,7 @@ extension ReadingStore {
             WHERE user = ?1 AND EXISTS (SELECT 1 FROM frame WHERE contact = contact.key)
             """,
             "DELETE FROM contact WHERE user = ?1",
+            "DELETE FROM sensor_start WHERE NOT EXISTS (SELECT 1 FROM contact WHERE device = sensor_start.device)",
             "DELETE FROM source WHERE user = ?1",
             "DELETE FROM user_zone WHERE user = ?1",
             "DELETE FROM user WHERE key = ?1",

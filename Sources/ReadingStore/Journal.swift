@@ -21,23 +21,24 @@ struct Journal {
         holds = try HoldRules(db)
     }
 
-    /// Stores one frame with all that follows from it.
-    mutating func add(_ frame: Frame, _ decoded: DecodedFrame) throws -> FrameOutcome {
+    /// Stores one frame with all that follows from it, and adds what became of it: of a scan, of each of its records.
+    mutating func add(_ frame: Frame, _ decoded: DecodedFrame, into outcomes: inout [FrameOutcome]) throws {
         switch decoded {
-        case .record(let record): return try add(record, frame)
-        case .glucoseContext(let sequence, let context): return try add(context, of: sequence, frame)
+        case .record(let record): outcomes.append(try add(record, frame))
+        case .glucoseContext(let sequence, let context): outcomes.append(try add(context, of: sequence, frame))
+        case .sensor(let scan): try add(scan, frame, into: &outcomes)
         case .nothing:
             try keepApart(frame, .nothing)
-            return .nothing
+            outcomes.append(.nothing)
         case .malformed(let error):
             try keepApart(frame, .malformed)
-            return .malformed(error)
+            outcomes.append(.malformed(error))
         }
     }
 
     // MARK: Records
 
-    private enum Match {
+    enum Match {
         case none(ReadingID, clash: Int, with: ReadingID?)
         case existing(Int64, Reading)
     }
@@ -48,7 +49,11 @@ struct Journal {
             note(record, key)
             return try repeated(key, reading, record, frame)
         case .none(let id, let clash, let other):
-            let (key, made) = try insert(record, frame, id: id, clash: clash)
+            let time = try contact.times.resolve(record, receivedAt: frame.receivedAt) {
+                try precedingInstant(of: record)
+            }
+            let (key, made) = try insert(
+                record, frame, as: keep(frame, .record), id: id, clash: clash, time: time)
             var reading = made
             // A context that came before its record was taken for the other's, unless the other came here too.
             let isMisjoined = record.sequence.map { contact.records[$0] == nil } ?? false
@@ -63,7 +68,7 @@ struct Journal {
         if let sequence = record.sequence { contact.records[sequence] = key }
     }
 
-    private func find(_ record: Record, _ frame: Frame) throws -> Match {
+    func find(_ record: Record, _ frame: Frame) throws -> Match {
         var (clash, other): (Int, ReadingID?) = (0, nil)
         while true {
             let id = identity(of: record, frame, epoch: epoch, clash: clash)
@@ -72,7 +77,9 @@ struct Journal {
                 if clash == 0, let found = try elsewhere(record, frame) { return found }
                 return .none(id, clash: clash, with: other)
             }
-            if found.reading.record.value == record.value { return .existing(found.key, found.reading) }
+            if found.reading.record.value == record.value, found.reading.record.sensor == record.sensor {
+                return .existing(found.key, found.reading)
+            }
             other = other ?? id
             clash += 1
         }
@@ -101,14 +108,19 @@ struct Journal {
     }
 
     private func identity(of record: Record, _ frame: Frame, epoch: Int, clash: Int) -> ReadingIdentity {
-        ReadingIdentity(of: record, epoch: epoch, frame: frame, contactStart: contact.startedAt, clash: clash)
+        ReadingIdentity(
+            of: record, serial: contact.description.serial, epoch: epoch, frame: frame,
+            contactStart: contact.startedAt, clash: clash)
     }
 
-    private mutating func insert(
-        _ record: Record, _ frame: Frame, id: ReadingID, clash: Int
+    /// Stores a record that came with the frame of this row.
+    mutating func insert(
+        _ record: Record, _ frame: Frame, as row: Int64, id: ReadingID, clash: Int, time: ResolvedTime
     ) throws -> (key: Int64, reading: Reading) {
-        let time = try contact.times.resolve(record, receivedAt: frame.receivedAt) { try precedingInstant(of: record) }
-        let timeExclusion = TimeResolution.exclusion(of: time, receivedAt: frame.receivedAt)
+        var timeExclusion = TimeResolution.exclusion(of: time, receivedAt: frame.receivedAt)
+        if timeExclusion == nil, record.exclusion == nil, let facts = record.sensor, try isSuperseded(facts) {
+            timeExclusion = .superseded
+        }
         var parameters = Parameters(of: statements.insertReading)
         parameters.put(id)
         parameters.put(record.value.kind.code)
@@ -133,7 +145,8 @@ struct Journal {
         parameters.put(frame.receivedAt.microseconds)
         try statements.insertReading.run()
         let key = db.lastInsertedRowID
-        try attach(try keep(frame, .record), to: key, .record)
+        try attach(row, to: key, .record)
+        if let facts = record.sensor { try insert(facts, of: key) }
         var reading = Reading(
             id: id, record: record, device: contact.description, time: time,
             excluded: record.exclusion ?? timeExclusion, receivedAt: frame.receivedAt)
@@ -185,7 +198,7 @@ struct Journal {
         insert.bind(2, contact.user)
         insert.bind(3, reading.kind.code)
         insert.bind(4, contact.description.provider)
-        insert.bind(5, reading.kind.sampleTypeCode)
+        insert.bind(5, reading.record.sampleTypeCode)
         insert.bind(6, timestamp)
         guard try insert.run() == 0 else { return }
         repeat {

@@ -13,10 +13,10 @@ struct JournalStatements {
     let findWaiting: PreparedStatement
 
     static let findReadingSQL = """
-        SELECT \(ReadingRow.columns) FROM reading AS r LEFT JOIN reading_context AS c ON c.reading = r.key WHERE r.id = ?
+        SELECT \(ReadingRow.columns) FROM reading AS r \(ReadingRow.joins) WHERE r.id = ?
         """
     static let loadReadingSQL = """
-        SELECT \(ReadingRow.columns), o.state FROM reading AS r LEFT JOIN reading_context AS c ON c.reading = r.key
+        SELECT \(ReadingRow.columns), o.state FROM reading AS r \(ReadingRow.joins)
         LEFT JOIN outbox AS o ON o.reading = r.key WHERE r.key = ?
         """
     static let insertFrameSQL = """

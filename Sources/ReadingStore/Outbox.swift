@@ -91,7 +91,7 @@ extension ReadingStore {
                 """
                 SELECT \(ReadingRow.columns), o.revision, o.timestamp, o.attempts
                 FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
-                LEFT JOIN reading_context AS c ON c.reading = r.key
+                \(ReadingRow.joins)
                 WHERE o.state = 0 AND o.user = ?1 AND o.resource = ?2 AND o.provider = ?3
                     AND o.timestamp BETWEEN ?5 AND ?6
                 ORDER BY o.timestamp LIMIT ?4

@@ -149,7 +149,7 @@ private struct PageReader {
             db,
             """
             SELECT \(ReadingRow.columns), r.user, o.provider, o.state
-            FROM reading AS r \(walk) LEFT JOIN reading_context AS c ON c.reading = r.key
+            FROM reading AS r \(walk) \(ReadingRow.joins)
             LEFT JOIN outbox AS o ON o.reading = r.key
             WHERE \(conditions.joined(separator: " AND ")) ORDER BY r.time DESC, r.id DESC LIMIT ?3 OFFSET ?4
             """)

@@ -3,7 +3,7 @@ import HealthReadings
 
 /// A reading as its row: one list of columns, written and read in the same order.
 enum ReadingRow {
-    /// The columns of `reading AS r LEFT JOIN reading_context AS c` that make a reading.
+    /// The columns of `reading AS r` with ``joins`` that make a reading.
     static let columns = """
         r.key, r.id, r.kind, r.device, r.sequence, r.base_time, r.time_offset_minutes, r.time_offset_unknown, \
         r.a_digits, r.a_exponent, r.a_unit, r.b_digits, r.b_exponent, r.b_unit, \
@@ -13,10 +13,15 @@ enum ReadingRow {
         c.reading, c.carbohydrate, c.carbohydrate_digits, c.carbohydrate_exponent, c.carbohydrate_unit, \
         c.meal, c.tester, c.health, c.exercise_intensity, c.exercise_seconds, \
         c.medication, c.medication_digits, c.medication_exponent, c.medication_unit, \
-        c.hba1c_digits, c.hba1c_exponent, c.hba1c_unit
+        c.hba1c_digits, c.hba1c_exponent, c.hba1c_unit, \
+        s.source, s.minute, s.glucose, s.temperature, s.adjustment, s.quality, s.flags, s.has_error, s.calibration
+        """
+    /// What a reading's columns come from besides its own row.
+    static let joins = """
+        LEFT JOIN reading_context AS c ON c.reading = r.key LEFT JOIN sensor_record AS s ON s.reading = r.key
         """
     /// How many there are: what a statement adds begins at this column.
-    static let count: Int32 = 49
+    static let count: Int32 = 58
 
     static let insert = """
         INSERT INTO reading (
@@ -75,7 +80,19 @@ enum ReadingRow {
             timeOffsetIsUnknown: row.int(7) != 0,
             status: ReadingStatus(rawValue: UInt32(truncatingIfNeeded: row.int(22))),
             userSlot: row.optionalInt(23).map { UInt8(truncatingIfNeeded: $0) },
-            exclusion: try row.optionalInt(24).map(Exclusion.init(code:)))
+            exclusion: try row.optionalInt(24).map(Exclusion.init(code:)), sensor: try sensor(row))
+    }
+
+    private static func sensor(_ row: PreparedStatement) throws -> SensorFacts? {
+        guard let code = row.optionalInt(49) else { return nil }
+        guard let source = SensorFacts.Source(rawValue: UInt8(truncatingIfNeeded: code)),
+            let calibration = SensorFacts.Calibration(rawValue: UInt8(truncatingIfNeeded: row.int(57)))
+        else { throw StoreError.corrupt(detail: "a sensor's record has the source \(code)") }
+        return SensorFacts(
+            source: source, minute: UInt16(truncatingIfNeeded: row.int(50)),
+            glucose: UInt16(truncatingIfNeeded: row.int(51)), temperature: UInt16(truncatingIfNeeded: row.int(52)),
+            adjustment: Int16(truncatingIfNeeded: row.int(53)), quality: UInt16(truncatingIfNeeded: row.int(54)),
+            flags: UInt8(truncatingIfNeeded: row.int(55)), hasError: row.int(56) != 0, calibration: calibration)
     }
 
     private static func context(_ row: PreparedStatement) throws -> GlucoseContext {

@@ -22,7 +22,7 @@ extension ReadingStore: FrameJournal {
                 db, contact: consume state, epoch: contact.sequenceEpoch, decoder: decoder)
             var outcomes: [FrameOutcome] = []
             outcomes.reserveCapacity(frames.count)
-            for (frame, decoded) in zip(frames, decoded) { outcomes.append(try journal.add(frame, decoded)) }
+            for (frame, decoded) in zip(frames, decoded) { try journal.add(frame, decoded, into: &outcomes) }
             return (outcomes, journal.contact)
         } committed: { [self] _, state in
             contacts.withLock { $0[contact.id] = state }

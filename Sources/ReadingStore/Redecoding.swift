@@ -26,7 +26,7 @@ extension ReadingStore {
             guard let newest = batch.last else { return result }
             last = newest
             publish(batch.outcomes)
-            result.frames += batch.outcomes.count
+            result.frames += batch.frames
             for outcome in batch.outcomes {
                 switch outcome {
                 case .new, .clash: result.newReadings += 1
@@ -40,7 +40,7 @@ extension ReadingStore {
 
     private static func redecode(
         _ db: Database, after: Int64, decoder: any FrameDecoding
-    ) throws -> (last: Int64?, outcomes: [FrameOutcome]) {
+    ) throws -> (last: Int64?, frames: Int, outcomes: [FrameOutcome]) {
         let rows = try Row.fetchAll(
             db,
             sql: """
@@ -60,10 +60,10 @@ extension ReadingStore {
                 payload: [UInt8]((row[2] as Data?) ?? Data()), receivedAt: Instant(microseconds: row[3]),
                 ordinal: row[4])
             journal.storedFrame = row[0]
-            outcomes.append(
-                try journal.add(frame, decoder.decode(frame, model: journal.contact.description.model)))
+            try journal.add(
+                frame, decoder.decode(frame, model: journal.contact.description.model), into: &outcomes)
             contacts[number] = journal
         }
-        return (rows.last.map { $0[0] }, outcomes)
+        return (rows.last.map { $0[0] }, rows.count, outcomes)
     }
 }

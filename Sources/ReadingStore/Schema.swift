@@ -12,6 +12,7 @@ enum Schema {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1 frames, readings, outbox") { db in try db.execute(sql: first) }
         migrator.registerMigration("2 when bonds were made") { db in try db.execute(sql: second) }
+        migrator.registerMigration("3 sensors") { db in try db.execute(sql: third) }
         return migrator
     }()
 
@@ -127,5 +128,21 @@ enum Schema {
     private static let second = """
         ALTER TABLE device ADD COLUMN paired_at INTEGER;
         ALTER TABLE device ADD COLUMN proven_at INTEGER;
+        """
+
+    private static let third = """
+        -- source: 1 trend, 2 history; calibration: 0 none, 1 factory estimate.
+        CREATE TABLE sensor_record (
+            reading INTEGER PRIMARY KEY REFERENCES reading, device INTEGER NOT NULL REFERENCES device,
+            source INTEGER NOT NULL, minute INTEGER NOT NULL, glucose INTEGER NOT NULL, temperature INTEGER NOT NULL,
+            adjustment INTEGER NOT NULL, quality INTEGER NOT NULL, flags INTEGER NOT NULL, has_error INTEGER NOT NULL,
+            calibration INTEGER NOT NULL
+        ) STRICT;
+        CREATE INDEX sensor_record_minute ON sensor_record (device, minute);
+        -- When a sensor started, as it counts for its minutes from from_minute on; seconds.
+        CREATE TABLE sensor_start (
+            device INTEGER NOT NULL REFERENCES device, from_minute INTEGER NOT NULL, started_at INTEGER NOT NULL,
+            scanned_at INTEGER NOT NULL, PRIMARY KEY (device, from_minute)
+        ) STRICT, WITHOUT ROWID;
         """
 }

@@ -74,7 +74,7 @@ extension ReadingStore {
             db,
             """
             SELECT \(ReadingRow.columns), f.format, f.payload, f.received_at, f.ordinal
-            FROM reading AS r LEFT JOIN reading_context AS c ON c.reading = r.key
+            FROM reading AS r \(ReadingRow.joins)
             LEFT JOIN frame AS f ON f.key =
                 (SELECT max(frame) FROM reading_frame WHERE reading = r.key AND role = 1)
             """)
@@ -94,8 +94,7 @@ extension ReadingStore {
                 format: FrameFormat(rawValue: UInt32(truncatingIfNeeded: select.int(first))),
                 payload: select.octets(first + 1), receivedAt: Instant(microseconds: select.int(first + 2)),
                 ordinal: Int(select.int(first + 3)))
-            guard case .record(let record) = decoder.decode(frame, model: reading.device.model),
-                record == reading.record
+            guard decoder.decode(frame, model: reading.device.model).record(like: reading.record) == reading.record
             else {
                 findings.append(VerificationFinding(problem: .differs, subject: reading.id.description))
                 continue
@@ -103,5 +102,19 @@ extension ReadingStore {
         }
         progress(done, total)
         return findings
+    }
+}
+
+extension DecodedFrame {
+    /// The record of this frame that a stored one must be: the only one, or a scan's of the same minute and ring.
+    fileprivate func record(like stored: Record) -> Record? {
+        switch self {
+        case .record(let record): record
+        case .sensor(let scan):
+            scan.records.first { record in
+                record.sensor?.minute == stored.sensor?.minute && record.sensor?.source == stored.sensor?.source
+            }
+        case .glucoseContext, .nothing, .malformed: nil
+        }
     }
 }

@@ -76,7 +76,7 @@ final class RecordingStore: FrameJournal, DeviceMemory, PairingMemory {
     private static func store(_ frame: Frame, _ contact: Contact, _ state: inout State) -> FrameOutcome {
         state.frames.append(frame)
         switch StandardFrameDecoder().decode(frame, model: contact.device.model) {
-        case .nothing: return .nothing
+        case .nothing, .sensor: return .nothing
         case .glucoseContext: return .waiting
         case .malformed(let error): return .malformed(error)
         case .record(let record):

@@ -77,6 +77,25 @@ struct TestDecoder: FrameDecoding {
             }
             if o[0] & 8 != 0 { record.userSlot = o[at] }
             return .record(record)
+        case FrameFormat.libre1Scan.rawValue:
+            var scan = SensorScan(serial: "0M000TEST01", ageMinutes: u16(0), records: [])
+            for at in stride(from: 2, to: o.count, by: 6) {
+                let (glucose, hasError) = (u16(at + 3), o[at + 5] & 1 != 0)
+                scan.records.append(
+                    Record(
+                        value: .glucose(
+                            GlucoseValue(
+                                concentration: Quantity(
+                                    ExactDecimal(significand: Int64(glucose / 10), exponent: 0), .milligramsPerDecilitre
+                                ),
+                                sampleType: .interstitialFluid)),
+                        exclusion: hasError ? .errorRecord : o[at + 5] & 2 != 0 ? .sensorNotActive : nil,
+                        sensor: SensorFacts(
+                            source: o[at] == 1 ? .trend : .history, minute: u16(at + 1), glucose: glucose,
+                            temperature: 6800, adjustment: -12, quality: 0x120, flags: 2, hasError: hasError,
+                            calibration: .factoryEstimate)))
+            }
+            return .sensor(scan)
         default: return .nothing
         }
     }
@@ -131,6 +150,26 @@ enum Build {
             format: FrameFormat(characteristic: 0x2A35), payload: payload, receivedAt: instant(received),
             ordinal: ordinal)
     }
+
+    /// A scan of a sensor of this age: the 16 minutes of its trend, and every 15th minute of 8 hours that is three or
+    /// more old. A minute's value depends on the minute alone.
+    static func scan(
+        age: Int, at received: String, failing: Set<Int> = [], inactive: Bool = false
+    ) -> Frame {
+        let history = (0..<32).map { (age - 3) / 15 * 15 - 15 * $0 }.filter { $0 >= 0 }
+        let trend = (0..<16).map { age - $0 }.filter { $0 >= 0 }
+        let records = (history.map { (2, $0) } + trend.map { (1, $0) }).sorted { ($0.1, $0.0) < ($1.1, $1.0) }
+        var payload = octets(UInt16(age))
+        for (source, minute) in records {
+            payload.append(UInt8(source))
+            payload += octets(UInt16(minute)) + octets(UInt16(900 + minute % 500 + source))
+            payload.append((failing.contains(minute) && source == 2 ? 1 : 0) | (inactive ? 2 : 0))
+        }
+        return Frame(format: .libre1Scan, payload: payload, receivedAt: instant(received), ordinal: 0)
+    }
+
+    static let sensor = DeviceDescription(
+        address: nil, model: "libre1", serial: "0M000TEST01", name: "FreeStyle Libre", provider: "freestyle_libre_ble")
 
     static func device(
         _ address: UInt64? = 0xC000_0000_1808, serial: String? = nil, model: String? = "accuchek_guide",

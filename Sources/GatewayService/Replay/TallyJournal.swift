@@ -40,7 +40,7 @@ public final class TallyJournal: FrameJournal, DeviceMemory {
                 if record.exclusion != nil { excluded += 1 }
             case .glucoseContext: contexts += 1
             case .malformed: malformed += 1
-            case .nothing: break
+            case .nothing, .sensor: break
             }
         }
         state.withLock { totals in

@@ -1,0 +1,102 @@
+import GRDB
+import HealthReadings
+
+/// Scans of sensors: one frame, many records.
+extension Journal {
+    /// Stores the records of a scan.
+    mutating func add(_ scan: SensorScan, _ frame: Frame, into outcomes: inout [FrameOutcome]) throws {
+        guard let first = scan.records.first else {
+            try keepApart(frame, .nothing)
+            outcomes.append(.nothing)
+            return
+        }
+        var starts = try SensorStarts(db, device: contact.device)
+        try starts.note(scan, scannedAt: frame.receivedAt)
+        // The frame belongs to all of its records: where the first has it already, they all do.
+        var (isStored, stored): (Bool, Int64?) = (false, nil)
+        if case .existing(let key, _) = try find(first, frame) { isStored = try isKept(frame, by: key, .record) }
+        for record in scan.records {
+            guard let facts = record.sensor else { continue }
+            switch try find(record, frame) {
+            case .existing(let key, let reading):
+                if !isStored {
+                    stored = try stored ?? keep(frame, .record)
+                    if let stored { try attach(stored, to: key, .record) }
+                }
+                outcomes.append(.repeated(reading.id))
+            case .none(let id, let clash, let other):
+                let row = try stored ?? keep(frame, .record)
+                stored = row
+                let time = starts.resolve(facts, scannedAt: frame.receivedAt)
+                let (key, reading) = try insert(record, frame, as: row, id: id, clash: clash, time: time)
+                outcomes.append(other.map { .clash(reading, with: $0) } ?? .new(reading))
+                if facts.source == .history, reading.excluded == nil {
+                    outcomes += try supersede(minute: facts.minute, by: key)
+                }
+            }
+        }
+    }
+
+    /// Stores what a sensor says of a record besides its value.
+    func insert(_ facts: SensorFacts, of reading: Int64) throws {
+        let insert = try PreparedStatement(
+            db,
+            """
+            INSERT INTO sensor_record (reading, device, source, minute, glucose, temperature, adjustment, quality, flags,
+                has_error, calibration) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """)
+        var parameters = Parameters(of: insert)
+        parameters.put(reading)
+        parameters.put(contact.device)
+        parameters.put(Int64(facts.source.rawValue))
+        parameters.put(Int64(facts.minute))
+        parameters.put(Int64(facts.glucose))
+        parameters.put(Int64(facts.temperature))
+        parameters.put(Int64(facts.adjustment))
+        parameters.put(Int64(facts.quality))
+        parameters.put(Int64(facts.flags))
+        parameters.put(facts.hasError ? 1 : 0)
+        parameters.put(Int64(facts.calibration.rawValue))
+        try insert.run()
+    }
+
+    /// Whether the minute's history record, which wins it, is stored and delivered.
+    func isSuperseded(_ facts: SensorFacts) throws -> Bool {
+        guard facts.source == .trend else { return false }
+        return try !deliverable(minute: facts.minute, source: .history).isEmpty
+    }
+
+    private func deliverable(minute: UInt16, source: SensorFacts.Source) throws -> [Int64] {
+        let select = try PreparedStatement(
+            db,
+            """
+            SELECT s.reading FROM sensor_record AS s JOIN reading AS r ON r.key = s.reading
+            WHERE s.device = ? AND s.minute = ? AND s.source = ? AND r.user = ?
+                AND r.record_exclusion IS NULL AND r.time_exclusion IS NULL
+            """)
+        select.bind(1, contact.device)
+        select.bind(2, Int64(minute))
+        select.bind(3, Int64(source.rawValue))
+        select.bind(4, contact.user)
+        var keys: [Int64] = []
+        while try select.next() { keys.append(select.int(0)) }
+        return keys
+    }
+
+    /// Has the history record take the place of its minute's trend record: at the server too, under the same timestamp.
+    private func supersede(minute: UInt16, by history: Int64) throws -> [FrameOutcome] {
+        try deliverable(minute: minute, source: .trend).map { trend in
+            let timestamp = try Int64.fetchOne(
+                db, sql: "SELECT timestamp FROM outbox WHERE reading = ?", arguments: [trend])
+            try db.execute(
+                sql: "UPDATE reading SET time_exclusion = ? WHERE key = ?",
+                arguments: [Exclusion.superseded.code, trend])
+            try db.execute(sql: "DELETE FROM outbox WHERE reading = ?", arguments: [trend])
+            if let timestamp {
+                try db.execute(
+                    sql: "UPDATE outbox SET timestamp = ? WHERE reading = ?", arguments: [timestamp, history])
+            }
+            return .revised(try load(trend))
+        }
+    }
+}

@@ -1,0 +1,160 @@
+import HealthReadings
+import Testing
+
+@testable import ReadingStore
+
+@Suite("Sensors")
+struct SensorTests {
+    private func scan(
+        _ harness: Harness, age: Int, at time: String, failing: Set<Int> = [], inactive: Bool = false
+    ) async throws -> [FrameOutcome] {
+        try await harness.contact(
+            [Build.scan(age: age, at: time, failing: failing, inactive: inactive)], device: Build.sensor, at: time)
+    }
+
+    private func times(_ harness: Harness) async throws -> [ReadingID: Instant?] {
+        try await Dictionary(uniqueKeysWithValues: harness.all().map { ($0.id, $0.time.instant) })
+    }
+
+    @Test("every field of a sensor's reading comes back as it was stored, and verification agrees")
+    func roundTrip() async throws {
+        let harness = try await Harness()
+        let outcomes = try await scan(harness, age: 600, at: "2026-11-21T10:00:30Z")
+        #expect(outcomes.allSatisfy { $0.name == "new" || $0.name == "revised" } && outcomes.count >= 48)
+        let readings = try await harness.all()
+        #expect(readings.count == 48)
+        let newest = try #require(readings.first { $0.record.sensor?.minute == 600 })
+        #expect(newest.time == ResolvedTime(instant: Build.instant("2026-11-21T10:00:00Z"), basis: .sensorStart))
+        #expect(newest.device == Build.sensor)
+        #expect(
+            newest.record.sensor
+                == SensorFacts(
+                    source: .trend, minute: 600, glucose: 1001, temperature: 6800, adjustment: -12, quality: 0x120,
+                    flags: 2, hasError: false, calibration: .factoryEstimate))
+        #expect(newest.held == .noSource)
+        let document = newest.document.text
+        for member in [
+            #""source":"trend","minute":600"#, #""calibration":"factory_estimate""#,
+            #""raw":{"glucose":1001,"temperature":6800,"adjustment":-12,"quality":288,"flags":2,"error":false}"#,
+        ] { #expect(document.contains(member), "\(document)") }
+        #expect(try await harness.store.verify().isEmpty)
+    }
+
+    @Test("promise 2: five scans over a day give each minute once, under one time, and the last again brings nothing")
+    func fiveScans() async throws {
+        let harness = try await Harness()
+        var known: [ReadingID: Instant?] = [:]
+        // Seconds differ, so that the age is cut differently at each scan.
+        for (age, time) in [
+            (600, "2026-11-21T10:00:59Z"), (608, "2026-11-21T10:08:01Z"), (900, "2026-11-21T15:00:30Z"),
+            (1200, "2026-11-21T20:00:05Z"), (1210, "2026-11-21T20:10:58Z"),
+        ] {
+            let scanned = Build.instant(time)
+            _ = try await scan(harness, age: age, at: time)
+            let now = try await times(harness)
+            #expect(known.allSatisfy { now[$0.key] == $0.value })
+            #expect(now.values.allSatisfy { ($0 ?? scanned) <= scanned })
+            known = now
+        }
+        let readings = try await harness.all()
+        let keys = readings.map { [Int($0.record.sensor?.minute ?? 0), Int($0.record.sensor?.source.rawValue ?? 0)] }
+        #expect(Set(keys).count == keys.count)
+        let again = try await harness.contact(
+            [Build.scan(age: 1210, at: "2026-11-21T20:10:59Z")], device: Build.sensor, at: "2026-11-21T20:10:59Z")
+        #expect(again.allSatisfy { $0.name == "repeated" })
+        #expect(try await times(harness) == known)
+        #expect(try await harness.store.statistics().frames == 5)
+        #expect(try await harness.store.verify().isEmpty)
+    }
+
+    @Test("history wins its minute: the trend value is superseded, and its sample is replaced at the same timestamp")
+    func superseded() async throws {
+        let harness = try await Harness()
+        _ = try await scan(harness, age: 602, at: "2026-11-21T10:02:30Z")
+        func outbox() async throws -> [OutboxItem] {
+            try await harness.store.groupsWaiting().asyncFlatMap { group in
+                try await harness.store.outboxBatch(
+                    user: group.user, resource: group.resource, provider: group.provider, limit: 10_000)
+            }
+        }
+        let first = try await outbox()
+        let trend = try #require(first.first { $0.reading.record.sensor?.minute == 600 })
+        #expect(trend.reading.record.sensor?.source == .trend)
+        try await harness.store.acknowledge(first.map(\.id), at: Build.instant("2026-11-21T10:03:00Z"))
+
+        // The history record of minute 600 is there three minutes later.
+        let outcomes = try await scan(harness, age: 603, at: "2026-11-21T10:03:30Z")
+        let revised = try #require(
+            outcomes.compactMap { if case .revised(let reading) = $0 { reading } else { nil } }.first)
+        #expect(revised.id == trend.reading.id && revised.excluded == .superseded)
+        let second = try await outbox()
+        let history = try #require(second.first { $0.reading.record.sensor?.source == .history })
+        #expect(second.count == 2 && history.timestamp == trend.timestamp && history.originalTime == nil)
+        #expect(try await harness.store.verify().isEmpty)
+    }
+
+    @Test("a trend value whose history is there already is superseded at once; an excluded history record wins nothing")
+    func supersededAtOnce() async throws {
+        let harness = try await Harness()
+        _ = try await scan(harness, age: 610, at: "2026-11-21T10:10:30Z", failing: [600])
+        let readings = try await harness.all()
+        func excluded(_ minute: UInt16, _ source: SensorFacts.Source) -> Exclusion? {
+            readings.first { $0.record.sensor?.minute == minute && $0.record.sensor?.source == source }?.excluded
+        }
+        #expect(excluded(600, .trend) == nil && excluded(600, .history) == .errorRecord)
+        let other = try await Harness()
+        _ = try await scan(other, age: 615, at: "2026-11-21T10:15:30Z")
+        #expect(
+            try await other.all().contains { $0.record.sensor?.minute == 600 && $0.excluded == .superseded })
+    }
+
+    @Test("records of a sensor that is not active are kept, and never delivered")
+    func inactive() async throws {
+        let harness = try await Harness()
+        _ = try await scan(harness, age: 30, at: "2026-11-21T10:10:30Z", inactive: true)
+        #expect(try await harness.all().allSatisfy { $0.excluded == .sensorNotActive })
+        #expect(try await harness.store.groupsWaiting().isEmpty)
+    }
+
+    @Test("a start proven more than two minutes wrong is corrected for minutes to come; what is stored keeps its time")
+    func corrected() async throws {
+        let harness = try await Harness()
+        // The gateway's clock was seven minutes fast at the first scan.
+        _ = try await scan(harness, age: 600, at: "2026-11-21T10:07:00Z")
+        let before = try await times(harness)
+        _ = try await scan(harness, age: 700, at: "2026-11-21T11:40:00Z")
+        let after = try await times(harness)
+        #expect(before.allSatisfy { after[$0.key] == $0.value })
+        let readings = try await harness.all()
+        func time(_ minute: UInt16) -> Instant? { readings.first { $0.record.sensor?.minute == minute }?.time.instant }
+        #expect(time(600) == Build.instant("2026-11-21T10:07:00Z"))
+        #expect(time(700) == Build.instant("2026-11-21T11:40:00Z"))
+        // Two minutes are within what cutting to minutes explains; a clock that was set back proves nothing.
+        _ = try await scan(harness, age: 702, at: "2026-11-21T11:40:30Z")
+        _ = try await scan(harness, age: 705, at: "2026-11-21T09:00:00Z")
+        let last = try await harness.all()
+        #expect(last.first { $0.record.sensor?.minute == 701 }?.time.instant == Build.instant("2026-11-21T11:40:30Z"))
+        let early = try #require(last.first { $0.record.sensor?.minute == 705 }?.time.instant)
+        #expect(early <= Build.instant("2026-11-21T09:00:00Z"))
+    }
+
+    @Test("two sensors share nothing")
+    func twoSensors() async throws {
+        let harness = try await Harness()
+        _ = try await scan(harness, age: 600, at: "2026-11-21T10:00:30Z")
+        var other = Build.sensor
+        other.serial = "0M000TEST02"
+        let outcomes = try await harness.contact(
+            [Build.scan(age: 600, at: "2026-11-21T10:30:30Z")], device: other, at: "2026-11-21T10:30:30Z")
+        #expect(outcomes.count { $0.name == "new" } == 48)
+        #expect(try await harness.store.statistics().readings == [.glucose: 96])
+    }
+}
+
+extension Sequence {
+    fileprivate func asyncFlatMap<T>(_ transform: (Element) async throws -> [T]) async rethrows -> [T] {
+        var all: [T] = []
+        for element in self { all += try await transform(element) }
+        return all
+    }
+}
