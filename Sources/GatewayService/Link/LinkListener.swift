@@ -98,7 +98,8 @@ struct LinkListener: Sendable {
                 }
             }
         }
-        return RestingServer(router: router, address: .hostname("127.0.0.1", port: 0), logger: .quiet(logger)) { channel in
+        return RestingServer(router: router, address: .hostname("127.0.0.1", port: 0), logger: .quiet(logger)) {
+            channel in
             if let number = channel.localAddress?.port { started.yield(number) }
         }
     }

@@ -73,7 +73,8 @@ extension LabTests {
             let run = try gateway.start(["run"])
             try await meter.wait("sent", count: 60)
             try await meter.lab.bluetoothd("kill")
-            #expect(try await run.wait { $0.errorText.contains("Bluetooth: the Bluetooth service") }, "\(run.errorText)")
+            #expect(
+                try await run.wait { $0.errorText.contains("Bluetooth: the Bluetooth service") }, "\(run.errorText)")
             let kept = try await gateway.stored()
             #expect(kept.count > 0)
             try await meter.lab.bluetoothd("start")
@@ -132,7 +133,8 @@ extension LabTests {
             #expect(dead.status == 69 && dead.errorCode == "no_bluetooth_service", "\(dead.errors)")
             let doctor = try await gateway("doctor")
             let checks = try doctor.document["checks"]?.elements ?? []
-            #expect(checks.contains { $0["name"]?.text == "adapter" && $0["ok"] == false && $0["mend"]?.isNull == false })
+            #expect(
+                checks.contains { $0["name"]?.text == "adapter" && $0["ok"] == false && $0["mend"]?.isNull == false })
         }
 
         @Test("an adapter that is switched off is switched on, once")
