@@ -27,6 +27,15 @@ let package = Package(
             name: "store-benchmark",
             dependencies: ["StoreFloor", .product(name: "HealthRelayStore", package: "HealthRelay")],
             path: "Store/StoreBenchmark"),
+        // Notifications over a private bus, beside a C libdbus reader and bleak (see DBus/run.sh).
+        .systemLibrary(name: "CDBusFloor", path: "DBus/CDBusFloor", pkgConfig: "dbus-1"),
+        .executableTarget(
+            name: "bus-c-reader", dependencies: ["CDBusFloor"], path: "DBus/CReader",
+            cSettings: [.headerSearchPath("../../Decode/CDecode/include"), .unsafeFlags(["-O2"])]),
+        .executableTarget(
+            name: "notifications",
+            dependencies: [decoding, .product(name: "HealthRelayBus", package: "HealthRelay")],
+            path: "DBus/Notifications", swiftSettings: settings),
         // Reading a meter through a real bluetoothd (see Radio/run.sh).
         .executableTarget(
             name: "read-benchmark", dependencies: [.product(name: "HealthRelayDevices", package: "HealthRelay")],
