@@ -13,7 +13,7 @@ let settings: [SwiftSetting] =
 /// Modules an embedder imports, in the order a reading passes through them.
 let library = [
     "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCIMonitor", "HCICapture", "HealthDevices",
-    "ReadingStore", "VitalClient", "ReadingSync", "GatewayService",
+    "ISO15693Reader", "ReadingStore", "VitalClient", "ReadingSync", "GatewayService",
 ]
 
 func module(_ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
@@ -74,6 +74,7 @@ let package = Package(
         module("BlueZCentral", ["LibDBus", "GATTClient", "HealthReadings", logging]),
         module("HCIMonitor"),
         module("HCICapture", ["HCIMonitor", "GATTClient", "HealthReadings"]),
+        module("ISO15693Reader"),
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthReadings", logging]),
         module("ReadingStore", ["HealthReadings", database, sqlite, logging]),
         module("VitalClient", ["HealthReadings", "CZlib", httpClient, logging]),
