@@ -13,7 +13,7 @@ let settings: [SwiftSetting] =
 /// Modules an embedder imports, in the order a reading passes through them.
 let library = [
     "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCIMonitor", "HCICapture", "HealthDevices",
-    "ISO15693Reader", "ReadingStore", "VitalClient", "ReadingSync", "GatewayService",
+    "FreeStyleLibre", "ISO15693Reader", "LibreReader", "ReadingStore", "VitalClient", "ReadingSync", "GatewayService",
 ]
 
 func module(_ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
@@ -47,7 +47,9 @@ let package = Package(
             targets: ["HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HealthDevices", "ReadingStore"]),
         .library(name: "HealthRelayStore", targets: ["HealthReadings", "ReadingStore"]),
         .library(name: "HealthRelayBus", targets: ["LibDBus"]),
-        .library(name: "HealthRelayDecoding", targets: ["HealthReadings", "GATTProfiles", "HCIMonitor", "HCICapture"]),
+        .library(
+            name: "HealthRelayDecoding",
+            targets: ["HealthReadings", "GATTProfiles", "FreeStyleLibre", "HCIMonitor", "HCICapture"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
@@ -75,6 +77,8 @@ let package = Package(
         module("HCIMonitor"),
         module("HCICapture", ["HCIMonitor", "GATTClient", "HealthReadings"]),
         module("ISO15693Reader"),
+        module("FreeStyleLibre", ["HealthReadings"]),
+        module("LibreReader", ["FreeStyleLibre", "ISO15693Reader"]),
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthReadings", logging]),
         module("ReadingStore", ["HealthReadings", database, sqlite, logging]),
         module("VitalClient", ["HealthReadings", "CZlib", httpClient, logging]),
