@@ -143,6 +143,11 @@ let package = Package(
                 "ReadingStore", "HealthReadings", httpClient, httpServer, lifecycle, logging,
             ]),
         tests("VitalSandbox", [httpClient]),
+        .target(
+            name: "EncodedSensor", dependencies: ["FreeStyleLibre", "HealthReadings"], path: "Tests/EncodedSensor",
+            swiftSettings: settings),
+        tests("FreeStyleLibre", ["EncodedSensor", "HealthReadings"]),
+        tests("LibreReader", ["EncodedSensor", "FreeStyleLibre", "ISO15693Reader", "HealthReadings"]),
         tests(
             "HealthRelayCLI",
             [
@@ -166,7 +171,7 @@ if let fuzzer {
             name: "HealthRelayFuzz",
             dependencies: [
                 "HealthReadings", "GATTClient", "GATTProfiles", "HCIMonitor", "HCICapture", "HealthDevices",
-                "ReadingStore", "VitalClient", "GatewayService", "VitalSandbox", "LibDBus",
+                "FreeStyleLibre", "ReadingStore", "VitalClient", "GatewayService", "VitalSandbox", "LibDBus",
             ],
             path: "Tests/Fuzz", exclude: ["run"], swiftSettings: settings,
             linkerSettings: [.unsafeFlags([fuzzer]), .linkedLibrary("stdc++")]))
