@@ -13,7 +13,7 @@ let settings: [SwiftSetting] =
 /// Modules an embedder imports, in the order a reading passes through them.
 let library = [
     "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCIMonitor", "HCICapture", "HealthDevices",
-    "ReadingStore", "VitalClient", "ReadingSync", "GatewayService",
+    "FreeStyleLibre", "ISO15693Reader", "LibreReader", "ReadingStore", "VitalClient", "ReadingSync", "GatewayService",
 ]
 
 func module(_ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
@@ -47,7 +47,9 @@ let package = Package(
             targets: ["HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HealthDevices", "ReadingStore"]),
         .library(name: "HealthRelayStore", targets: ["HealthReadings", "ReadingStore"]),
         .library(name: "HealthRelayBus", targets: ["LibDBus"]),
-        .library(name: "HealthRelayDecoding", targets: ["HealthReadings", "GATTProfiles", "HCIMonitor", "HCICapture"]),
+        .library(
+            name: "HealthRelayDecoding",
+            targets: ["HealthReadings", "GATTProfiles", "FreeStyleLibre", "HCIMonitor", "HCICapture"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
@@ -74,6 +76,9 @@ let package = Package(
         module("BlueZCentral", ["LibDBus", "GATTClient", "HealthReadings", logging]),
         module("HCIMonitor"),
         module("HCICapture", ["HCIMonitor", "GATTClient", "HealthReadings"]),
+        module("ISO15693Reader"),
+        module("FreeStyleLibre", ["HealthReadings"]),
+        module("LibreReader", ["FreeStyleLibre", "ISO15693Reader"]),
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthReadings", logging]),
         module("ReadingStore", ["HealthReadings", database, sqlite, logging]),
         module("VitalClient", ["HealthReadings", "CZlib", httpClient, logging]),
@@ -140,6 +145,11 @@ let package = Package(
                 "ReadingStore", "HealthReadings", httpClient, httpServer, lifecycle, logging,
             ]),
         tests("VitalSandbox", [httpClient]),
+        .target(
+            name: "EncodedSensor", dependencies: ["FreeStyleLibre", "HealthReadings"], path: "Tests/EncodedSensor",
+            swiftSettings: settings),
+        tests("FreeStyleLibre", ["EncodedSensor", "HealthReadings"]),
+        tests("LibreReader", ["EncodedSensor", "FreeStyleLibre", "ISO15693Reader", "HealthReadings"]),
         tests(
             "HealthRelayCLI",
             [
@@ -163,7 +173,7 @@ if let fuzzer {
             name: "HealthRelayFuzz",
             dependencies: [
                 "HealthReadings", "GATTClient", "GATTProfiles", "HCIMonitor", "HCICapture", "HealthDevices",
-                "ReadingStore", "VitalClient", "GatewayService", "VitalSandbox", "LibDBus",
+                "FreeStyleLibre", "ReadingStore", "VitalClient", "GatewayService", "VitalSandbox", "LibDBus",
             ],
             path: "Tests/Fuzz", exclude: ["run"], swiftSettings: settings,
             linkerSettings: [.unsafeFlags([fuzzer]), .linkedLibrary("stdc++")]))
