@@ -13,7 +13,8 @@ final class ReaderPort {
     let path: String
     private let descriptor: Int32
 
-    init(_ path: String) throws(NFCFailure) {
+    /// - Parameter isSerial: whether only a terminal will do.
+    init(_ path: String, isSerial: Bool) throws(NFCFailure) {
         guard let resolved = realpath(path, nil) else { throw Self.failure(path, errno) }
         defer { free(resolved) }
         self.path = String(cString: resolved)
@@ -26,6 +27,7 @@ final class ReaderPort {
             throw .portInUse(path, pid: Self.owner(of: descriptor))
         }
         self.descriptor = descriptor
+        if isSerial, isatty(descriptor) == 0 { throw .noPort(path) }
     }
 
     deinit { close(descriptor) }

@@ -12,6 +12,8 @@ struct ReaderSession: ~Copyable {
     private static let chipDrivers: Set<String> = [
         "acr122_usb", "acr122s", "arygon", "pn532_i2c", "pn532_spi", "pn532_uart", "pn53x_usb",
     ]
+    /// Drivers of readers at a serial port.
+    private static let serialDrivers: Set<String> = ["acr122s", "arygon", "pn532_uart"]
     /// How long a reader's own command may take, in milliseconds.
     private static let patience: Int32 = 1000
 
@@ -54,7 +56,7 @@ struct ReaderSession: ~Copyable {
         let library = try library()
         if let path = reader.path {
             // libnfc takes no path with a colon in it, as those of /dev/serial/by-path are.
-            let port = try ReaderPort(path)
+            let port = try ReaderPort(path, isSerial: Self.serialDrivers.contains(reader.driver))
             reader.port = port.path
             self.port = port
         }
