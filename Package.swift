@@ -41,6 +41,7 @@ let package = Package(
     products: [
         .executable(name: "healthrelay", targets: ["HealthRelayCLI"]),
         .executable(name: "healthrelay-capture", targets: ["HealthRelayCapture"]),
+        .executable(name: "healthrelay-nfc", targets: ["HealthRelayNFC"]),
         .library(name: "HealthRelay", targets: library),
         .library(
             name: "HealthRelayDevices",
@@ -66,8 +67,11 @@ let package = Package(
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
 
         .systemLibrary(name: "CTimex"),
+        .systemLibrary(name: "CSpawn"),
         .systemLibrary(name: "CDBus", pkgConfig: "dbus-1", providers: [.apt(["libdbus-1-dev"])]),
         .systemLibrary(name: "CBluetooth", pkgConfig: "bluez", providers: [.apt(["libbluetooth-dev"])]),
+        .systemLibrary(name: "CNFC", pkgConfig: "libnfc", providers: [.apt(["libnfc-dev"])]),
+        .systemLibrary(name: "CPCSC", pkgConfig: "libpcsclite", providers: [.apt(["libpcsclite-dev"])]),
 
         module("HealthReadings", [crypto]),
         module("GATTClient", ["HealthReadings"]),
@@ -76,7 +80,9 @@ let package = Package(
         module("BlueZCentral", ["LibDBus", "GATTClient", "HealthReadings", logging]),
         module("HCIMonitor"),
         module("HCICapture", ["HCIMonitor", "GATTClient", "HealthReadings"]),
-        module("ISO15693Reader"),
+        module("HelperProcesses", ["CSpawn"]),
+        module("NFCPipe"),
+        module("ISO15693Reader", ["NFCPipe", "HelperProcesses", "CPCSC"]),
         module("FreeStyleLibre", ["HealthReadings"]),
         module("LibreReader", ["FreeStyleLibre", "ISO15693Reader"]),
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthReadings", logging]),
@@ -113,6 +119,7 @@ let package = Package(
 
         .executableTarget(
             name: "HealthRelayCapture", dependencies: ["CBluetooth", "HCIMonitor"], swiftSettings: settings),
+        .executableTarget(name: "HealthRelayNFC", dependencies: ["CNFC", "NFCPipe"], swiftSettings: settings),
 
         .target(
             name: "ScriptedServer", dependencies: nio + ["CZlib"], path: "Tests/ScriptedServer", swiftSettings: settings
@@ -144,6 +151,10 @@ let package = Package(
                 "VitalSandbox", "VitalClient", "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles",
                 "ReadingStore", "HealthReadings", httpClient, httpServer, lifecycle, logging,
             ]),
+        .target(
+            name: "EmulatedReader", dependencies: ["ISO15693Reader"], path: "Tests/EmulatedReader",
+            swiftSettings: settings),
+        tests("ISO15693Reader", ["HealthRelayNFC", "NFCPipe", "HelperProcesses", "EmulatedReader"]),
         tests("VitalSandbox", [httpClient]),
         .target(
             name: "EncodedSensor", dependencies: ["FreeStyleLibre", "HealthReadings"], path: "Tests/EncodedSensor",

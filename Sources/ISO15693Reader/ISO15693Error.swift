@@ -2,6 +2,8 @@
 public enum ISO15693Error: Error, Sendable, Hashable {
     /// There is no tag in the field.
     case noTag
+    /// There is a card or tag of another kind.
+    case otherTag
     /// A tag was there, and is not any more.
     case tagLeft
     /// The tag is there and did not answer this request.
@@ -61,6 +63,7 @@ extension ISO15693Error: CustomStringConvertible {
     public var code: String {
         switch self {
         case .noTag: "no_tag"
+        case .otherTag: "other_tag"
         case .tagLeft: "tag_left"
         case .tagSilent: "tag_silent"
         case .tag: "tag_error"
@@ -87,6 +90,7 @@ extension ISO15693Error: CustomStringConvertible {
     public var description: String {
         switch self {
         case .noTag: "there is no sensor at the reader"
+        case .otherTag: "what is at the reader is no ISO 15693 tag, and so no sensor"
         case .tagLeft: "the sensor left the reader"
         case .tagSilent: "the sensor is at the reader and does not answer"
         case .tag(let code): "the sensor refused the request: \(Self.text(ofTagCode: code))"
@@ -115,6 +119,7 @@ extension ISO15693Error: CustomStringConvertible {
     public var hint: String? {
         switch self {
         case .noTag: "hold the reader to the sensor, within a centimetre, until it is read"
+        case .otherTag: "take other cards away from the reader"
         case .tagLeft, .tagSilent: "hold the reader still at the sensor, and try again"
         case .tag: nil
         case .badCRC, .malformedAnswer: "hold the reader still at the sensor, away from metal, and try again"
