@@ -93,7 +93,7 @@ let package = Package(
             "GatewayService",
             [
                 "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCICapture", "HealthDevices",
-                "ReadingStore", "VitalClient", "ReadingSync", "CTimex", httpServer, lifecycle, logging,
+                "FreeStyleLibre", "ISO15693Reader", "LibreReader", "ReadingStore", "VitalClient", "ReadingSync", "CTimex", httpServer, lifecycle, logging,
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -111,7 +111,8 @@ let package = Package(
         .executableTarget(
             name: "HealthRelayCLI",
             dependencies: [
-                "GatewayService", "ReadingStore", "VitalSandbox", httpClient, lifecycle, logging,
+                "GatewayService", "FreeStyleLibre", "ISO15693Reader", "ReadingStore", "VitalSandbox", httpClient, lifecycle,
+                logging,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -164,7 +165,8 @@ let package = Package(
         tests(
             "HealthRelayCLI",
             [
-                "GatewayService", "HealthRelayCapture", "EmulatedRadio", "GATTClient", "ReadingStore", "HealthReadings",
+                "GatewayService", "HealthRelayCapture", "HealthRelayNFC", "EmulatedRadio", "EmulatedReader",
+                "EncodedSensor", "GATTClient", "ReadingStore", "HealthReadings",
                 lifecycle, logging,
             ]),
         .testTarget(

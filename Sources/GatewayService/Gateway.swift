@@ -1,5 +1,4 @@
 import Foundation
-import GATTProfiles
 import HealthDevices
 import HealthReadings
 import Logging
@@ -25,8 +24,10 @@ public final class Gateway: Sendable {
     let isService: Bool
     let logger: Logger
     private let manager = Mutex<DevicesManager?>(nil)
+    /// The reader of sensors that the settings name, once it is needed.
+    let desk = Mutex<SensorDesk?>(nil)
 
-    static let decoder = StandardFrameDecoder()
+    static let decoder = GatewayFrameDecoder()
 
     /// Opens the store and prepares delivery; nothing is sent yet.
     ///
@@ -48,8 +49,10 @@ public final class Gateway: Sendable {
                 let store = try await ReadingStore.open(
                     directory: state.path, decoder: decoder,
                     clientUserID: settings["user.client_user_id"], timeZone: settings["user.time_zone"], logger: logger)
-                return Gateway(
+                let gateway = Gateway(
                     settings, store, connection, RadioSource(settings, logger, radio), isService: isService, logger)
+                try await gateway.heedIgnored()
+                return gateway
             } catch StoreError.locked where ContinuousClock.now < end {
                 try await Task.sleep(for: .milliseconds(50))
             }
@@ -83,6 +86,12 @@ public final class Gateway: Sendable {
     /// The server's provider slug for a model: the catalogue's, unless `sources.map` names another.
     public func provider(of model: DeviceModel) -> String { settings.map("sources.map")[model.id] ?? model.provider }
 
+    /// Tells the store which providers' readings are kept and not delivered, as the settings say.
+    private func heedIgnored() async throws {
+        let sensors = settings["libre.deliver"] == "none" ? catalogue[Self.sensorModel].map(provider(of:)) : nil
+        try await store.setIgnoredProviders(Set([sensors].compactMap(\.self)))
+    }
+
     /// A reader of meters into the store.
     public func reader(model: String? = nil) -> MeterReader {
         let map = settings.map("sources.map")
@@ -115,12 +124,15 @@ public final class Gateway: Sendable {
         case .sync(let operation): try await run(operation, json: request.json, output: output)
         case .store(let operation): try await run(operation, json: request.json, output: output)
         case .device(let operation): try await run(operation, json: request.json, output: output)
+        case .sensor(let operation):
+            try await SensorRunner(gateway: self, json: request.json, output: output).run(operation)
         case .doctor: try await examine(json: request.json, output: output)
         }
     }
 
     /// Lets go of the radio and closes the store; nothing can be done with the gateway after that.
     public func close() async throws {
+        await desk.withLock(\.self)?.close()
         await radioSource.close()
         try store.close()
     }

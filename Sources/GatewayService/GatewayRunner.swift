@@ -19,6 +19,8 @@ public struct GatewayRunner: Service {
         case notDelivering(String)
         /// How the radio stands, each time that changes.
         case bluetooth(AdapterState)
+        /// How the NFC reader stands, each time that changes.
+        case reader(SensorReaderState)
         /// A line of a reading's way, or a meter's.
         case way(String)
         /// The captures were read.
@@ -89,6 +91,12 @@ public struct GatewayRunner: Service {
         // The last to come is the first to be stopped: a meter is let go before anything else is.
         if let manager = try? gateway.requireManager() {
             services.append(MeterService(manager: manager, narrator: narrator, announce: announce))
+        }
+        if let name = settings["nfc.reader"] {
+            services.append(
+                SensorService(
+                    gateway: gateway, desk: try gateway.sensorDesk(), name: name, narrator: narrator
+                ) { announce(.reader($0)) })
         }
         let group = ServiceGroup(
             configuration: .init(

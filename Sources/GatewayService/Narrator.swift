@@ -1,6 +1,7 @@
 import GATTClient
 import HealthDevices
 import HealthReadings
+import LibreReader
 import ReadingStore
 import ReadingSync
 
@@ -104,6 +105,19 @@ public actor Narrator {
             let words = showsValues ? failure.description : failure.code.replacing("_", with: " ")
             print("not read      \(title(address)): \(words); \(next)")
         }
+    }
+
+    /// A sensor was read.
+    func sensor(_ stored: StoredScan) {
+        for outcome in stored.outcomes { self.stored(outcome) }
+        let name = showsValues ? stored.scan.line : "a sensor"
+        print("read          \(name): \(stored.new == 0 ? "nothing" : "\(stored.new)") new")
+        if let warning = stored.scan.warning { print("sensor        \(warning)") }
+    }
+
+    /// A sensor could not be read.
+    func sensorFailed(_ error: LibreReadError) {
+        print("not read      \(showsValues ? error.description : error.code.replacing("_", with: " "))")
     }
 
     private func title(_ address: DeviceAddress) -> String {

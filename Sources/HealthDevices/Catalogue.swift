@@ -63,6 +63,11 @@ public struct Catalogue: Sendable {
             pairing: .any, howToPair: "with the monitor off, hold its START button until the Bluetooth sign blinks",
             howToWake: "press the monitor's memory button"),
         DeviceModel(
+            id: "freestyle_libre", brand: "FreeStyle Libre", name: "Libre (the first)", kinds: [.glucose],
+            services: [], transport: .nfc, provider: "freestyle_libre_ble", pairing: .none,
+            howToPair: "nothing is paired: hold the sensor to the NFC reader",
+            howToWake: "hold the NFC reader to the sensor", tested: [.lab]),
+        DeviceModel(
             id: "generic_glucose", brand: "Generic", name: "Glucose meter", kinds: [.glucose], services: [glucose],
             provider: "manual", pairing: .any, howToPair: "put the meter into its pairing mode",
             howToWake: "switch the meter on, or press its Bluetooth button", tested: [.lab]),

@@ -31,6 +31,16 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
         case justWorks = "just_works"
         /// Whatever the device asks for.
         case any
+        /// No bond is made.
+        case none
+    }
+
+    /// How a device is reached.
+    public enum Transport: String, Sendable, Hashable {
+        /// Bluetooth Low Energy.
+        case ble
+        /// ISO 15693, through an NFC reader.
+        case nfc
     }
 
     /// How an entry was tried out. Nothing here has been tried on the device itself unless it says so.
@@ -49,6 +59,8 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
     public var brand: String
     /// The model's name.
     public var name: String
+    /// How it is reached.
+    public var transport: Transport
     /// What it measures.
     public var kinds: [ReadingKind]
     /// Names it advertises.
@@ -75,7 +87,8 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
     /// Makes an entry.
     public init(
         id: String, brand: String, name: String, kinds: [ReadingKind], names: [NameRule] = [],
-        services: [BluetoothUUID], provider: String, pairing: Pairing, consumesRecords: Bool = false,
+        services: [BluetoothUUID], transport: Transport = .ble, provider: String, pairing: Pairing,
+        consumesRecords: Bool = false,
         howToPair: String = "put the device into its pairing mode", howToWake: String = "switch the device on",
         recordGap: Duration = .seconds(2), quietTime: Duration = .seconds(300), tested: [Evidence] = []
     ) {
@@ -83,6 +96,7 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
         self.brand = brand
         self.name = name
         self.kinds = kinds
+        self.transport = transport
         self.names = names
         self.services = services
         self.provider = provider
@@ -99,7 +113,7 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
     public var document: JSONValue {
         .object([
             "id": .string(id), "brand": .string(brand), "name": .string(name),
-            "kinds": .array(kinds.map { .string($0.rawValue) }), "transport": "ble", "provider": .string(provider),
+            "kinds": .array(kinds.map { .string($0.rawValue) }), "transport": .string(transport.rawValue), "provider": .string(provider),
             "services": .array(services.map { .string($0.description) }), "pairing": .string(pairing.rawValue),
             "consumes_records": .bool(consumesRecords), "quirks": .array([]),
             "tested": .array(tested.map { .string($0.rawValue) }),

@@ -8,10 +8,12 @@ struct HoldRules {
         var provider: String
     }
 
+    private let ignored: Set<String>
     private let isSyncEnabled: Bool
     private let sources: [Key: Hold?]
 
     init(_ db: Database) throws {
+        ignored = try ReadingStore.ignoredProviders(db)
         isSyncEnabled = try ReadingStore.isSyncEnabled(db)
         let select = try PreparedStatement(db, "SELECT user, provider, status FROM source")
         defer { select.reset() }
@@ -30,6 +32,7 @@ struct HoldRules {
     /// - Parameter state: its outbox row's; nil where it has none, being excluded.
     func hold(user: Int64, provider: String, state: OutboxState?) -> Hold? {
         guard state == .waiting || state == .refused else { return nil }
+        if ignored.contains(provider) { return .ignored }
         if !isSyncEnabled { return .syncDisabled }
         let source = sources[Key(user: user, provider: provider)] ?? .some(.noSource)
         return source ?? (state == .refused ? .rejected : nil)

@@ -209,6 +209,23 @@ extension ReadingStore {
         }
     }
 
+    /// Says of which providers readings are kept and wait as `ignored`; kept over restarts.
+    public func setIgnoredProviders(_ providers: Set<String>) async throws {
+        guard try await read({ db in try Self.ignoredProviders(db) }) != providers else { return }
+        try await write(.setting) { db in
+            try db.execute(
+                sql: "INSERT OR REPLACE INTO setting (name, value) VALUES ('sync.ignored_providers', ?)",
+                arguments: [providers.sorted().joined(separator: "\n")])
+        }
+    }
+
+    static func ignoredProviders(_ db: Database) throws -> Set<String> {
+        let select = try PreparedStatement(db, "SELECT value FROM setting WHERE name = 'sync.ignored_providers'")
+        defer { select.reset() }
+        guard try select.next(), let text = select.text(0) else { return [] }
+        return Set(text.split(separator: "\n").map(String.init))
+    }
+
     static func isSyncEnabled(_ db: Database) throws -> Bool {
         let select = try PreparedStatement(db, "SELECT value FROM setting WHERE name = 'sync.enabled'")
         defer { select.reset() }

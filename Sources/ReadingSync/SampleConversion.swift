@@ -55,6 +55,7 @@ public enum Sample: Sendable, Hashable {
 /// |---|---|---|
 /// | `measured_value`, `measured_unit` | every quantity | the device's own digits and unit |
 /// | `measured_mean` | systolic | mean arterial pressure, in `measured_unit`, where the cuff sent one |
+/// | `calibration` | a sensor's glucose | how its value was found: `factory_estimate` |
 /// | `brand`, `model` | every quantity where the provider is `manual` | which device it was |
 /// | `original_time` | every quantity that was moved by a second | the reading's own time, RFC 3339 |
 public struct SampleConversion: Sendable {
@@ -83,6 +84,7 @@ public struct SampleConversion: Sendable {
             common["original_time"] = originalTime.description
         }
         if provider == "manual" { common.merge(names(of: reading.device)) { own, _ in own } }
+        common["calibration"] = reading.record.sensor?.calibration.name
         let sender = Sender(id: reading.id.description, time: timestamp.flooredToSecond, common: common)
         switch reading.record.value {
         case .glucose(let glucose): return .glucose(try sender.concentration(glucose))

@@ -76,9 +76,13 @@ struct KnownDevice: Sendable {
     /// The device on one line for people.
     var line: String {
         let description = stored.description
-        let bond = isPaired ? (stored.isProven ? "paired" : "paired, not proven yet") : "not paired"
+        // What has no address was never to be paired: a sensor, or a meter of a capture that does not show it.
+        let bond =
+            isPaired
+            ? (stored.isProven ? "paired" : "paired, not proven yet")
+            : description.address.map { _ in "not paired" }
         let parts = [
-            description.address?.description ?? "no address", description.name,
+            description.address?.description ?? description.serial ?? "no address", description.name,
             description.address.map { "(\(DeviceAlias($0, model: nil).digits))" }, description.model.map { "[\($0)]" },
             bond,
             "\(stored.readings) reading\(stored.readings == 1 ? "" : "s")",

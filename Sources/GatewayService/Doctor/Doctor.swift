@@ -24,7 +24,7 @@ struct Doctor: Sendable {
         async let server = serverCheck()
         let bluetooth = await bluetoothChecks()
         return [
-            bluetooth.adapter, bluetooth.bus, .good("reader", "no NFC reader configured"), permissionsCheck(),
+            bluetooth.adapter, bluetooth.bus, await readerCheck(), permissionsCheck(),
             await clockCheck(), await zoneCheck(), await server, await sourceCheck(), await storeCheck(),
         ]
     }

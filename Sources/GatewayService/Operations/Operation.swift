@@ -13,6 +13,8 @@ public enum Operation: Codable, Sendable, Hashable {
     case store(StoreOperation)
     /// Devices near and known, over Bluetooth.
     case device(DeviceOperation)
+    /// Sensors held to the NFC reader.
+    case sensor(SensorOperation)
     /// What stands in the way of anything.
     case doctor
 }

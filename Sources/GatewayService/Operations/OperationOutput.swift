@@ -32,13 +32,17 @@ extension OperationOutput {
 public struct TransferProgress: Codable, Sendable, Hashable {
     /// The device, as it is called on the terminal.
     public var device: String
-    /// How many records came.
+    /// How many came.
     public var received: Int
-    /// How many the device said it would send; nil where it cannot count.
+    /// How many are to come; nil where it cannot count.
     public var announced: Int?
 
+    /// What is counted, in the singular.
+    public var unit = "record"
+
     /// Makes a progress.
-    public init(device: String, received: Int, announced: Int?) {
+    public init(device: String, received: Int, announced: Int?, unit: String = "record") {
+        self.unit = unit
         self.device = device
         self.received = received
         self.announced = announced
@@ -46,7 +50,7 @@ public struct TransferProgress: Codable, Sendable, Hashable {
 
     /// `meter+00001808: 12 of 450 records`.
     public var line: String {
-        "\(device): \(received)" + (announced.map { " of \($0)" } ?? "") + (received == 1 ? " record" : " records")
+        "\(device): \(received)" + (announced.map { " of \($0)" } ?? "") + " \(unit)\((announced ?? received) == 1 ? "" : "s")"
     }
 
     /// Whether all came that was announced.

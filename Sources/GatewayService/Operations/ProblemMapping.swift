@@ -1,7 +1,10 @@
+import FreeStyleLibre
 import GATTClient
 import HCICapture
 import HealthDevices
 import HealthReadings
+import ISO15693Reader
+import LibreReader
 import ReadingStore
 import VitalClient
 
@@ -25,6 +28,9 @@ extension Problem {
             self.init(deviceCode: error.code, error.description, hint: "read the device again")
         case let error as GATTError: self.init(ContactFailure(error))
         case let failure as ContactFailure: self.init(failure)
+        case let error as LibreReadError: self.init(error)
+        case let error as ISO15693Error: self.init(error)
+        case let error as MalformedDump: self.init("dump_malformed", .badData, error.description)
         case is CancellationError:
             self.init("interrupted", .tryAgain, "interrupted")
         default: return nil

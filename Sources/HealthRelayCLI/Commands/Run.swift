@@ -75,6 +75,7 @@ struct Run: AsyncParsableCommand {
         case .page(let address): Terminal.error("Page at \(address)  (stop with Ctrl-C)")
         case .notDelivering(let why): Terminal.error("Not delivering: \(why)")
         case .bluetooth(let state): Terminal.error(state.line)
+        case .reader(let state): Terminal.error(state.line)
         case .way(let line): if !json { Terminal.data(line) }
         case .replayed(let report):
             for warning in report.warnings { Terminal.error("warning: \(warning)") }

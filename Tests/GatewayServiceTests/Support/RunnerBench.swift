@@ -57,6 +57,7 @@ final class RunnerBench: Sendable {
         switch announcement {
         case .page(let address): page.withLock { $0 = address }
         case .bluetooth(let state): said.withLock { $0.append(state.line) }
+        case .reader(let state): said.withLock { $0.append(state.line) }
         case .way(let line): said.withLock { $0.append(line) }
         case .notDelivering, .replayed: break
         }

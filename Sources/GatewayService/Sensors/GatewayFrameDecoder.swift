@@ -1,0 +1,40 @@
+import FreeStyleLibre
+import GATTProfiles
+import HealthReadings
+
+/// Decodes every kind of frame the gateway keeps: values of characteristics, and scans of sensors. Pure.
+public struct GatewayFrameDecoder: FrameDecoding {
+    private let characteristics = StandardFrameDecoder()
+
+    /// Makes a decoder.
+    public init() {}
+
+    /// Decodes one frame.
+    public func decode(_ frame: Frame, model: String?) -> DecodedFrame {
+        guard frame.format == .libre1Scan else { return characteristics.decode(frame, model: model) }
+        do throws(MalformedFrame) {
+            let scan = try LibreScan(payload: frame.payload)
+            if let sensor = scan.sensorScan { return .sensor(sensor) }
+            throw scan.fault
+        } catch {
+            return .malformed(error)
+        }
+    }
+}
+
+extension LibreScan {
+    /// Why nothing can be said of any record.
+    fileprivate var fault: MalformedFrame {
+        if let foreignSensor {
+            return MalformedFrame(
+                subject: "FreeStyle Libre 1 scan", expected: "the patch information of a FreeStyle Libre 1", octet: 9,
+                found: foreignSensor.model.title)
+        }
+        let body = LibreMemory.Part.body.octets
+        let start = payload.count - LibreMemory.size + body.lowerBound
+        let stored = UInt16(memory.octets[body.lowerBound]) | UInt16(memory.octets[body.lowerBound + 1]) << 8
+        return MalformedFrame(
+            subject: "FreeStyle Libre 1 memory", expected: "the body's CRC", octet: start,
+            found: String(stored, radix: 16, uppercase: true) + ", which is another")
+    }
+}

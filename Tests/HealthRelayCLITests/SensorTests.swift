@@ -1,0 +1,196 @@
+import EmulatedReader
+import EncodedSensor
+import Foundation
+import Testing
+
+/// The executable with the real `healthrelay-nfc` and libnfc, at an emulated reader.
+@Suite struct SensorTests {
+    private static let instant = "2026-11-20T12:00:30Z"
+
+    private func tag(_ sensor: EncodedSensor) -> EmulatedTag {
+        EmulatedTag(
+            memory: sensor.memory, uid: (0..<8).reversed().map { UInt8(truncatingIfNeeded: sensor.uid >> UInt64(8 * $0)) },
+            patchInformation: sensor.patchInformation)
+    }
+
+    private func scan(_ reader: EmulatedReader, _ scratch: Scratch, _ more: String...) async throws -> Tool.Result {
+        try await Tool.run(
+            ["libre", "read", "--reader", reader.setting, "--json", "--wait", "3s", "--state-dir", scratch.state]
+                + more, environment: ["HEALTHRELAY_USER_TIME_ZONE": "Europe/Berlin"])
+    }
+
+    /// The code of the error that ended a command.
+    private func code(_ result: Tool.Result) -> String? {
+        guard let last = result.errors.split(separator: "\n").last else { return nil }
+        return (try? Document(String(last)))?["error"]?["code"]?.plain
+    }
+
+    @Test("a sensor is read, stored and printed as the dump of its memory decodes; a second scan brings nothing new")
+    func reads() async throws {
+        let (scratch, sensor) = (try Scratch(), EncodedSensor(age: 5021))
+        let reader = try EmulatedReader(tag: tag(sensor))
+        let first = try await scan(reader, scratch)
+        #expect(first.status == 0, "\(first.errors)")
+        #expect(first.errors.contains("43 of 43 blocks") && first.errors.contains("new readings"))
+        let document = try Document(first.output)
+        #expect(document["sensor"]?["serial"]?.plain == "0M0001H7ZXR")
+        let readings = document.elements("readings")
+        #expect(readings.count == 48)
+
+        let dump = scratch.url.appendingPathComponent("dump")
+        try Data(sensor.memory).write(to: dump)
+        let stored = try await Document(Tool.run(["query", "--json", "--state-dir", scratch.state]).output)
+        let scanned = try #require(
+            readings.last { $0["source"]?.plain == "trend" }?["time"]?.plain)
+        let decoded = try await Tool.run([
+            "libre", "decode", dump.path, "--uid", "E007A00000C0FFEE", "--patch-info", "DF0000010102", "--scanned-at",
+            scanned, "--json",
+        ])
+        #expect(decoded.status == 0, "\(decoded.errors)")
+        let members = ["id", "minute", "source", "raw", "calibration", "glucose", "time", "time_basis", "excluded"]
+        for other in [try Document(decoded.output), stored] {
+            let others = Dictionary(
+                other.elements("readings").map { ($0["id"]?.plain ?? "", $0) }, uniquingKeysWith: { first, _ in first })
+            for reading in readings {
+                let same = others[reading["id"]?.plain ?? "-"]
+                for member in members { #expect(same?[member] == reading[member], "\(member)") }
+            }
+        }
+        let second = try await scan(reader, scratch)
+        #expect(second.status == 0 && second.errors.contains("nothing new"), "\(second.errors)")
+        #expect(try Document(second.output) == document)
+        #expect(try await Tool.run(["store", "verify", "--state-dir", scratch.state]).status == 0)
+    }
+
+    @Test("each thing that can be wrong has its error and exit code, and loses nothing")
+    func faults() async throws {
+        let (scratch, good) = (try Scratch(), EncodedSensor(age: 5021))
+        let reader = try EmulatedReader()
+        func expect(_ status: Int32, _ wanted: String, _ change: (inout EmulatedReader.Behaviour) -> Void) async throws {
+            reader.change {
+                $0 = .init(tag: tag(good))
+                change(&$0)
+            }
+            let result = try await scan(reader, scratch)
+            #expect(result.status == status && code(result) == wanted, "\(wanted): \(result.status) \(result.errors)")
+        }
+        try await expect(75, "no_tag") { $0.tag = nil }
+        try await expect(69, "reader_cannot_speak_iso15693") { $0.isPlain = true }
+        try await expect(69, "reader_silent") { $0.acknowledges = false }
+        try await expect(65, "foreign_sensor") { $0.tag?.patchInformation = [0x9D, 0x08, 0x30, 0x01, 0x12, 0x34] }
+        try await expect(65, "sensor_memory_damaged") {
+            var torn = good
+            torn.damaged = [.body]
+            $0.tag?.memory = torn.memory
+        }
+        try await expect(76, "tag_error") { $0.tag?.refusedBlocks = [4: 0x10] }
+        // libnfc aborts its process over such a status.
+        try await expect(75, "nfc_helper_died") { $0.status = 0x80 }
+        let unset = try await Tool.run(["libre", "read", "--json", "--state-dir", scratch.state])
+        #expect(unset.status == 69 && code(unset) == "no_reader_set")
+        let gone = try await Tool.run([
+            "libre", "read", "--json", "--reader", "pn532_uart:/nowhere:115200", "--state-dir", scratch.state,
+        ])
+        #expect(gone.status == 69 && code(gone) == "no_reader", "\(gone.errors)")
+        let bad = try await Tool.run(["libre", "read", "--json", "--reader", "\t", "--state-dir", scratch.state])
+        #expect(bad.status == 78 && code(bad) == "bad_reader_name", "\(bad.errors)")
+
+        reader.change { $0 = .init(tag: tag(good)) }
+        let last = try await scan(reader, scratch)
+        #expect(last.status == 0 && ((try? Document(last.output))?.elements("readings").count) == 48, "\(last.errors)")
+    }
+
+    @Test("readers that are set are listed with what they can do")
+    func readers() async throws {
+        let reader = try EmulatedReader()
+        func listed() async throws -> Document {
+            let result = try await Tool.run(["nfc", "readers", "--json"], environment: ["HEALTHRELAY_NFC_READER": reader.setting])
+            #expect(result.status == 0, "\(result.errors)")
+            return try #require(try Document(result.output).elements("readers").first)
+        }
+        #expect(try await listed()["iso15693"] == .text("true"))
+        reader.change { $0.isPlain = true }
+        let plain = try await listed()
+        #expect(plain["iso15693"] == .text("false") && plain["reason"]?.plain.contains("ISO 15693") == true)
+        #expect(plain["transport"]?.plain == "libnfc" && plain["reader"]?.plain == reader.setting)
+    }
+
+    @Test("`run` reads a sensor once while it is there; history supersedes; commands go through it; what is active is delivered")
+    func service() async throws {
+        let scratch = try Scratch()
+        let reader = try EmulatedReader()
+        let run = try Tool.Running(
+            ["run", "--sandbox", "--state-dir", scratch.state],
+            environment: [
+                "HEALTHRELAY_NFC_READER": reader.setting, "HEALTHRELAY_HTTP_LISTEN": "127.0.0.1:0",
+                "HEALTHRELAY_USER_TIME_ZONE": "Europe/Berlin", "HEALTHRELAY_BLUETOOTH_ADAPTER": "none",
+            ], in: scratch.url)
+        #expect(await run.wait { $0.errorText.contains("NFC: ") && $0.errorText.contains("is ready") }, "\(run.errorText)")
+        reader.change { $0.tag = tag(EncodedSensor(age: 602)) }
+        #expect(await run.wait { $0.outputText.contains("read          a sensor") }, "\(run.outputText)")
+        func samples() async throws -> Int {
+            let status = try await Document(Tool.run(["sync", "status", "--json", "--state-dir", scratch.state]).output)
+            return Int(status["delivered"]?.plain ?? "") ?? 0
+        }
+        let expected = try await Document(Tool.run(["query", "--json", "--state-dir", scratch.state]).output)
+            .elements("readings").count { $0["excluded"] == .text("null") }
+        #expect(expected > 30)
+        #expect(await run.wait { _ in (try? await samples()) == expected }, "\(run.errorText)")
+
+        // Still there: a command may ask for it again, the service does not.
+        let frames = reader.frames.count
+        let read = try await Tool.run(["libre", "read", "--json", "--state-dir", scratch.state])
+        #expect(read.status == 0 && read.errors.contains("nothing new"), "\(read.errors)")
+        #expect(reader.frames.count > frames)
+        #expect(run.outputText.components(separatedBy: "read          a sensor").count == 2)
+
+        // A minute later it is held there again.
+        reader.change { $0.tag = nil }
+        try await Task.sleep(for: .seconds(3))
+        reader.change { $0.tag = tag(EncodedSensor(age: 603)) }
+        #expect(
+            await run.wait { $0.outputText.components(separatedBy: "read          a sensor").count == 3 },
+            "\(run.outputText)")
+        reader.unplug()
+        #expect(await run.wait { $0.errorText.contains("going on without") }, "\(run.errorText)")
+        try reader.plugIn()
+        #expect(
+            await run.wait { $0.errorText.components(separatedBy: "is ready; a sensor is read").count == 3 },
+            "\(run.errorText)")
+        run.kill(SIGTERM)
+        let ended = await run.finish()
+        #expect(ended.status == 0 && ended.signal == nil, "\(ended.errors)")
+        #expect(try await Tool.run(["store", "verify", "--state-dir", scratch.state]).status == 0)
+    }
+
+    @Test("dumps: the recorded ones decode to what is written beside them; others say what was expected")
+    func dumps() async throws {
+        for name in ["active", "advanced", "expired", "failed", "torn", "uncalibrated"] {
+            let expected = try Document(
+                String(contentsOfFile: Tool.fixture("libre/\(name).expected.json"), encoding: .utf8))
+            let decoded = try await Tool.run(["libre", "decode", Tool.fixture("libre/\(name).hex"), "--json"])
+            #expect(decoded.status == (name == "torn" ? 65 : 0), "\(decoded.errors)")
+            let readings = try Document(decoded.output).elements("readings")
+            let others = expected.elements("readings")
+            #expect(readings.count == others.count)
+            for (reading, other) in zip(readings, others) {
+                for member in ["source", "minute", "raw", "calibration", "glucose"] {
+                    #expect(reading[member] == other[member], "\(name): \(member)")
+                }
+                // The memory alone does not say which record of a minute counts.
+                let excluded = reading["excluded"]
+                #expect(excluded == other["excluded"] || excluded?.plain == "superseded", "\(name)")
+            }
+            #expect(readings.allSatisfy { $0["time"] == .text("null") && $0["id"] == .text("null") })
+        }
+        let scratch = try Scratch()
+        let short = scratch.url.appendingPathComponent("short")
+        try Data([1, 2, 3]).write(to: short)
+        let result = try await Tool.run(["libre", "decode", short.path, "--json"])
+        #expect(result.status == 65 && code(result) == "dump_malformed", "\(result.errors)")
+        let missing = try await Tool.run(["libre", "decode", "/nowhere", "--json"])
+        #expect(missing.status == 66 && code(missing) == "file_unreadable")
+        let uid = try await Tool.run(["libre", "decode", Tool.fixture("libre/active.hex"), "--uid", "00", "--json"])
+        #expect(uid.status == 64 || uid.status == 65, "\(uid.errors)")
+    }
+}
