@@ -105,7 +105,7 @@ let package = Package(
         .executableTarget(
             name: "HealthRelayCLI",
             dependencies: [
-                "GatewayService", "ReadingStore", "VitalSandbox", httpClient, lifecycle, logging,
+                "GatewayService", "ReadingStore", "VitalSandbox", "HelperProcesses", httpClient, lifecycle, logging,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -173,7 +173,7 @@ if let fuzzer {
             name: "HealthRelayFuzz",
             dependencies: [
                 "HealthReadings", "GATTClient", "GATTProfiles", "HCIMonitor", "HCICapture", "HealthDevices",
-                "ReadingStore", "VitalClient", "GatewayService", "VitalSandbox", "LibDBus",
+                "ReadingStore", "VitalClient", "GatewayService", "VitalSandbox", "LibDBus", "ISO15693Reader", "NFCPipe",
             ],
             path: "Tests/Fuzz", exclude: ["run"], swiftSettings: settings,
             linkerSettings: [.unsafeFlags([fuzzer]), .linkedLibrary("stdc++")]))

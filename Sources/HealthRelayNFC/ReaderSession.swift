@@ -64,7 +64,8 @@ struct ReaderSession: ~Copyable {
             // A reader that was left in the middle of something may still answer that.
             guard let device = cnfc_open(library, reader.description) ?? reopen(library, reader) else {
                 if port?.isGone ?? false { throw .portGone }
-                throw reader.path == nil ? .noPort(name) : .silent
+                let isKnown = reader.path != nil && Self.chipDrivers.contains(reader.driver)
+                throw isKnown ? .silent : .noPort(name)
             }
             self.device = device
             try check(nfc_initiator_init(device))

@@ -189,7 +189,8 @@ public actor LibNFCTransport: TagReader {
         switch HelperProgram.find("healthrelay-nfc") {
         case .found(let path): return path
         case .notPermitted(let path, _): throw .helperMissing("\(path) is not for this user")
-        case .missing(let expected): throw .helperMissing("it is not beside healthrelay" + (expected.map { ", nor in \($0)" } ?? ""))
+        case .missing(let expected):
+            throw .helperMissing("it is not beside healthrelay" + (expected.map { ", nor in \($0)" } ?? ""))
         }
     }
 
@@ -224,7 +225,8 @@ public actor LibNFCTransport: TagReader {
         case .noPort(let name): .noReader(name)
         case .portInUse(let name, let pid): .portInUse(name, pid: pid)
         case .notPermitted(let name, let group?):
-            .notPermitted(name, mend: "add the user to the group `\(group)` and log in again, or install the udev rules")
+            .notPermitted(
+                name, mend: "add the user to the group `\(group)` and log in again, or install the udev rules")
         case .notPermitted(let name, nil): .notPermitted(name, mend: "install the udev rules of this program")
         case .portGone: .portGone
         case .silent: .readerSilent

@@ -87,7 +87,8 @@ final class PCSCService {
         case CPCSC_SHARING_VIOLATION: throw .portInUse(reader ?? "pcsc:", pid: nil)
         case CPCSC_NO_SMARTCARD: throw .noTag
         case CPCSC_REMOVED_CARD: throw .tagLeft
-        case CPCSC_UNRESPONSIVE_CARD, CPCSC_UNPOWERED_CARD: throw .tagSilent
+        // What pcscd says of a tag that is taken away before it has noticed.
+        case CPCSC_UNRESPONSIVE_CARD, CPCSC_UNPOWERED_CARD, CPCSC_NOT_TRANSACTED, CPCSC_COMM_ERROR: throw .tagSilent
         case CPCSC_TIMEOUT: throw .readerSilent
         case CPCSC_NO_ACCESS, CPCSC_SECURITY_VIOLATION:
             throw .notPermitted(

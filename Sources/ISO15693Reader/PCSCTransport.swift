@@ -46,9 +46,16 @@ public actor PCSCTransport: TagReader {
 
     private func ask(_ request: ISO15693Request) throws(ISO15693Error) -> [UInt8] {
         let card = try connected()
-        if let answer = try card.exchange(request) { return try ISO15693Answer.data(of: answer) }
-        if request != .inventory, try card.exchange(.inventory) != nil { throw .tagSilent }
+        if let answer = try Self.exchange(request, card) { return try ISO15693Answer.data(of: answer) }
+        if request != .inventory, try Self.exchange(.inventory, card) != nil { throw .tagSilent }
         throw .noTag
+    }
+
+    /// The tag's answer; nil where it gave none.
+    private static func exchange(
+        _ request: ISO15693Request, _ card: PCSCCard
+    ) throws(ISO15693Error) -> [UInt8]? {
+        do throws(ISO15693Error) { return try card.exchange(request) } catch .tagSilent { return nil }
     }
 
     private func judge(_ error: ISO15693Error) {

@@ -55,7 +55,7 @@ struct FieldWatch: Sendable {
                 return try await reader.uid()
             } catch .noTag, .tagLeft {
                 return nil
-            } catch where error.mayPass && attempt < Self.patience {
+            } catch  where error.mayPass && attempt < Self.patience {
                 try await rest()
             }
         }

@@ -177,12 +177,15 @@ private final class CardLine: Sendable {
         var octets = [UInt8](repeating: 0, count: count)
         var place = 0
         while place < count {
-            let got = octets.withUnsafeMutableBytes { recv(connection, $0.baseAddress?.advanced(by: place), count - place, 0) }
+            let got = octets.withUnsafeMutableBytes {
+                recv(connection, $0.baseAddress?.advanced(by: place), count - place, 0)
+            }
             guard got > 0 else { return nil }
             place += got
             // The driver sends a length and waits for its acknowledgement before the rest.
             var isQuick: Int32 = 1
-            setsockopt(connection, Int32(IPPROTO_TCP), Int32(TCP_QUICKACK), &isQuick, socklen_t(MemoryLayout<Int32>.size))
+            setsockopt(
+                connection, Int32(IPPROTO_TCP), Int32(TCP_QUICKACK), &isQuick, socklen_t(MemoryLayout<Int32>.size))
         }
         return octets
     }

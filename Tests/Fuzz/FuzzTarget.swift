@@ -22,6 +22,7 @@ struct FuzzTarget: Sendable {
     static let all: [FuzzTarget] = [
         .characteristic, .recordAccess, .btsnoop, .pcap, .pcapng, .replay, .monitor, .handleMap, .text, .settings,
         .control, .vitalAnswer, .sandboxBody, .busMessage,
+        .tagAnswer, .cardAnswer, .nfcPipe,
     ]
 }
 

@@ -68,7 +68,8 @@ import Testing
         let port = URL(fileURLWithPath: emulated.path).resolvingSymlinksInPath().path
         let helper: String
         if geteuid() == 0 {
-            helper = try folder.program("helper", "exec setpriv --reuid 65534 --regid 65534 --clear-groups \(Helper.path)")
+            helper = try folder.program(
+                "helper", "exec setpriv --reuid 65534 --regid 65534 --clear-groups \(Helper.path)")
         } else {
             helper = Helper.path
             chmod(port, 0)
@@ -83,7 +84,9 @@ import Testing
     @Test("a helper that is missing, not to be run, of another version, or that cannot start says which")
     func missing() async throws {
         let folder = try Folder()
-        func error(_ helper: String) async throws -> ISO15693Error? { try await Bench(helper: helper).error(.inventory) }
+        func error(_ helper: String) async throws -> ISO15693Error? {
+            try await Bench(helper: helper).error(.inventory)
+        }
         guard case .helperMissing(let why)? = try await error("/nonexistent/healthrelay-nfc") else {
             Issue.record("a helper that is not there was run")
             return
@@ -129,7 +132,8 @@ import Testing
         #expect(isThere(helper))
         kill(parent.processIdentifier, SIGKILL)
         // Its new parent waits for it, or does not: a process that has ended has no program any more.
-        #expect(await until { (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(helper)/exe")) == nil })
+        #expect(
+            await until { (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(helper)/exe")) == nil })
         let next = try LibNFCTransport(#require(LibNFCReader(emulated.setting)), program: Helper.path)
         #expect(try await next.uid() == EmulatedTag.counting.uid)
         await next.close()
@@ -173,7 +177,9 @@ import Testing
     @Test("the helper answers rubbish with an error and goes on")
     func rubbish() throws {
         let talk = try HelperTalk()
-        for line in ["", "open", "exchange\t1", "exchange\tx\t00", "exchange\t1\t0", "close\tnow", "\u{0}\u{1}", "öffne"] {
+        for line in [
+            "", "open", "exchange\t1", "exchange\tx\t00", "exchange\t1\t0", "close\tnow", "\u{0}\u{1}", "öffne",
+        ] {
             guard case .failed(.malformed) = try talk.ask(line: line) else {
                 Issue.record("'\(line)' was understood")
                 continue
