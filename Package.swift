@@ -13,7 +13,7 @@ let settings: [SwiftSetting] =
 /// Modules an embedder imports, in the order a reading passes through them.
 let library = [
     "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCIMonitor", "HCICapture", "HealthDevices",
-    "ISO15693Reader", "ReadingStore", "VitalClient", "ReadingSync", "GatewayService",
+    "FreeStyleLibre", "ISO15693Reader", "LibreReader", "ReadingStore", "VitalClient", "ReadingSync", "GatewayService",
 ]
 
 func module(_ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
@@ -48,7 +48,10 @@ let package = Package(
             targets: ["HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HealthDevices", "ReadingStore"]),
         .library(name: "HealthRelayStore", targets: ["HealthReadings", "ReadingStore"]),
         .library(name: "HealthRelayBus", targets: ["LibDBus"]),
-        .library(name: "HealthRelayDecoding", targets: ["HealthReadings", "GATTProfiles", "HCIMonitor", "HCICapture"]),
+        .library(name: "HealthRelaySensors", targets: ["FreeStyleLibre", "ISO15693Reader", "LibreReader"]),
+        .library(
+            name: "HealthRelayDecoding",
+            targets: ["HealthReadings", "GATTProfiles", "FreeStyleLibre", "HCIMonitor", "HCICapture"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
@@ -81,6 +84,8 @@ let package = Package(
         module("HelperProcesses", ["CSpawn"]),
         module("NFCPipe"),
         module("ISO15693Reader", ["NFCPipe", "HelperProcesses", "CPCSC"]),
+        module("FreeStyleLibre", ["HealthReadings"]),
+        module("LibreReader", ["FreeStyleLibre", "ISO15693Reader"]),
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthReadings", logging]),
         module("ReadingStore", ["HealthReadings", database, sqlite, logging]),
         module("VitalClient", ["HealthReadings", "CZlib", httpClient, logging]),
@@ -148,8 +153,18 @@ let package = Package(
         .target(
             name: "EmulatedReader", dependencies: ["ISO15693Reader"], path: "Tests/EmulatedReader",
             swiftSettings: settings),
-        tests("ISO15693Reader", ["HealthRelayNFC", "NFCPipe", "HelperProcesses", "EmulatedReader"]),
+        tests(
+            "ISO15693Reader",
+            [
+                "HealthRelayNFC", "NFCPipe", "HelperProcesses", "EmulatedReader", "EncodedSensor", "FreeStyleLibre",
+                "LibreReader",
+            ]),
         tests("VitalSandbox", [httpClient]),
+        .target(
+            name: "EncodedSensor", dependencies: ["FreeStyleLibre", "HealthReadings"], path: "Tests/EncodedSensor",
+            swiftSettings: settings),
+        tests("FreeStyleLibre", ["EncodedSensor", "HealthReadings"]),
+        tests("LibreReader", ["EncodedSensor", "FreeStyleLibre", "ISO15693Reader", "HealthReadings"]),
         tests(
             "HealthRelayCLI",
             [
@@ -173,7 +188,8 @@ if let fuzzer {
             name: "HealthRelayFuzz",
             dependencies: [
                 "HealthReadings", "GATTClient", "GATTProfiles", "HCIMonitor", "HCICapture", "HealthDevices",
-                "ReadingStore", "VitalClient", "GatewayService", "VitalSandbox", "LibDBus", "ISO15693Reader", "NFCPipe",
+                "FreeStyleLibre", "ReadingStore", "VitalClient", "GatewayService", "VitalSandbox", "LibDBus",
+                "ISO15693Reader", "NFCPipe",
             ],
             path: "Tests/Fuzz", exclude: ["run"], swiftSettings: settings,
             linkerSettings: [.unsafeFlags([fuzzer]), .linkedLibrary("stdc++")]))

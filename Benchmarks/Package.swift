@@ -20,6 +20,13 @@ let package = Package(
         .executableTarget(
             name: "DecodeBenchmark", dependencies: ["CDecode", decoding], path: "Decode/DecodeBenchmark",
             swiftSettings: settings),
+        // Decoding of a sensor's memory beside a plain C decoder.
+        .target(
+            name: "CLibre", path: "Libre/CLibre", cSettings: [.unsafeFlags(["-O2"])],
+            linkerSettings: [.linkedLibrary("m")]),
+        .executableTarget(
+            name: "LibreBenchmark", dependencies: ["CLibre", decoding], path: "Libre/LibreBenchmark",
+            swiftSettings: settings),
         // The store beside a bare C loop over SQLite: `store-benchmark [DIRECTORY [READINGS]]`, in a release build.
         .systemLibrary(name: "CSQLiteFloor", path: "Store/SQLite", pkgConfig: "sqlite3"),
         .target(name: "StoreFloor", dependencies: ["CSQLiteFloor"], path: "Store/StoreFloor"),

@@ -24,6 +24,7 @@ public actor PCSCTransport: TagReader {
 
     // MARK: Asking
 
+    /// Asks the tag in the field; see ``ISO15693Transport``.
     public func exchange(_ request: ISO15693Request) async throws(ISO15693Error) -> [UInt8] {
         if Task.isCancelled { throw .cancelled }
         do throws(ISO15693Error) {
@@ -39,6 +40,7 @@ public actor PCSCTransport: TagReader {
         }
     }
 
+    /// Gives the reader back.
     public func close() async {
         drop()
         service = nil
@@ -105,6 +107,7 @@ public actor PCSCTransport: TagReader {
 
     // MARK: Waiting
 
+    /// Waits until a tag is at the reader; see ``TagReader``.
     public func waitForTag() async throws(ISO15693Error) -> [UInt8] {
         while true {
             try await wait { $0.contains { $0.hasCard && $0.kind == .iso15693 } }
@@ -116,6 +119,7 @@ public actor PCSCTransport: TagReader {
         }
     }
 
+    /// Waits until no tag is at the reader; see ``TagReader``.
     public func waitForTagToLeave() async throws(ISO15693Error) {
         // In a transparent session a reader does not look for itself.
         drop()

@@ -65,6 +65,7 @@ public struct NFCLineBuffer: Sendable {
     private var octets: [UInt8] = []
     private var scanned = 0
 
+    /// An empty buffer.
     public init() {}
 
     /// Takes what has come.

@@ -5,7 +5,11 @@ import Synchronization
 ///
 /// It gets its socket as systemd would give it, and where the system allows, a /run of its own. It ends with this process.
 public final class CardService: Sendable {
-    public struct Failure: Error { public var what: String }
+    /// It cannot be had.
+    public struct Failure: Error {
+        /// Why.
+        public var what: String
+    }
 
     private static let daemon = "/usr/sbin/pcscd"
     private static let driver = "/usr/lib/pcsc/drivers/serial/libifdvpcd.so"
@@ -25,6 +29,7 @@ public final class CardService: Sendable {
     private let folder: URL
     private let running = Mutex<(process: Process, lifeline: Pipe)?>(nil)
 
+    /// A service that does not run yet.
     public init() throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("hr-pcsc-\(UUID().uuidString.prefix(8))")
         socket = folder.appendingPathComponent("comm").path
@@ -53,6 +58,7 @@ public final class CardService: Sendable {
         (try? String(contentsOf: folder.appendingPathComponent("log"), encoding: .utf8)) ?? ""
     }
 
+    /// Starts it.
     public func start() throws {
         try configure()
         let listening = try listen()

@@ -38,7 +38,7 @@ import Testing
             let bench = try Bench(tag)
             bench.emulated.change { $0.isPlain = true }
             #expect(await bench.error(.inventory) == .cannotSpeakISO15693)
-            #expect(await bench.reader.helperIdentifier == nil)
+            #expect(bench.reader.helperIdentifier == nil)
         }
     }
 
@@ -116,7 +116,7 @@ import Testing
     func abort() async throws {
         let bench = try Bench()
         #expect(await bench.error(.inventory) == nil)
-        let first = try #require(await bench.reader.helperIdentifier)
+        let first = try #require(bench.reader.helperIdentifier)
         bench.emulated.change { $0.status = 0x80 }
         #expect(await bench.error(.inventory) == .helperDied(signal: SIGABRT))
         bench.emulated.change { $0.status = 0 }

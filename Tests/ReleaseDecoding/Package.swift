@@ -19,6 +19,12 @@ let package = Package(
         .testTarget(
             name: "GATTProfilesTests",
             dependencies: [.product(name: "HealthRelayDecoding", package: "HealthRelay")]),
+        .target(
+            name: "EncodedSensor", dependencies: [.product(name: "HealthRelayDecoding", package: "HealthRelay")],
+            path: "Tests/EncodedSensor"),
+        .testTarget(
+            name: "FreeStyleLibreTests",
+            dependencies: ["EncodedSensor", .product(name: "HealthRelayDecoding", package: "HealthRelay")]),
     ],
     swiftLanguageModes: [.v6]
 )
