@@ -21,6 +21,7 @@ help:
 run: deps
 	@echo "Building (the first time takes some minutes) ..."
 	@$(SWIFT) build -q --product healthrelay
+	@$(SWIFT) build -q --product healthrelay-nfc
 	@exec .build/debug/healthrelay run --state-dir $(STATE) --sandbox --replay Fixtures/*.btsnoop
 
 build: deps

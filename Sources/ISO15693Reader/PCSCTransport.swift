@@ -14,6 +14,9 @@ public actor PCSCTransport: TagReader {
     private var card: PCSCCard?
     private var hasSeenTag = false
 
+    /// How long one wait for a change lasts, in milliseconds: a service that forgets to tell is asked again.
+    private static let longest: DWORD = 60_000
+
     /// - Parameter name: the reader's name as pcscd has it, or the beginning of one; nil for whichever has a tag.
     public init(reader name: String? = nil) { self.name = name }
 
@@ -147,7 +150,10 @@ public actor PCSCTransport: TagReader {
         var states = try service.states(of: names)
         while !isReached(states) {
             if Task.isCancelled { throw .cancelled }
-            states = try service.states(of: names, known: states.map(\.event), milliseconds: 1000)
+            // In the arrivals' upper half stands how many readers are known.
+            let known = states.map(\.event) + [DWORD(try service.readers().count) << 16]
+            states = try service.states(of: names + [PCSCService.arrivals], known: known, milliseconds: Self.longest)
+                .dropLast()
             // One that was unplugged is not waited for; another may have come.
             let now = try wanted(service)
             if now != names {

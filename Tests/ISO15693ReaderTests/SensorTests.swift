@@ -25,7 +25,7 @@ import Testing
 
     @Test("a fault of tag or reader that stays is the reading's error", arguments: Fault.all)
     func faults(fault: Fault) async throws {
-        let bench = try Bench(Self.tag, answerTime: .milliseconds(100))
+        let bench = try Bench(Self.tag, answerTime: fault.answerTime)
         bench.emulated.change(fault.change)
         var code: String?
         do throws(LibreReadError) { _ = try await Libre1Reader(bench.reader).read() } catch { code = error.code }
@@ -35,6 +35,7 @@ import Testing
 
     struct Fault: Sendable, CustomTestStringConvertible {
         let code: String
+        var answerTime = Duration.seconds(30)
         let change: @Sendable (inout EmulatedReader.Behaviour) -> Void
         var testDescription: String { code }
 
@@ -45,7 +46,7 @@ import Testing
             Fault(code: "bad_crc") { $0.tag?.damagedBlocks = [42] },
             Fault(code: "tag_error") { $0.tag?.refusedBlocks = [3: 0x0F] },
             Fault(code: "reader_cannot_speak_iso15693") { $0.isPlain = true },
-            Fault(code: "reader_silent") { $0.hangingExchanges = Set(4...200) },
+            Fault(code: "reader_silent", answerTime: .milliseconds(100)) { $0.hangingExchanges = Set(4...200) },
             Fault(code: "reader_error") { $0.garbledExchanges = Set(4...200) },
             Fault(code: "port_gone") { $0.vanishesAt = 6 },
             Fault(code: "nfc_helper_died") { $0.status = 0x80 },
