@@ -48,6 +48,7 @@ let package = Package(
             targets: ["HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HealthDevices", "ReadingStore"]),
         .library(name: "HealthRelayStore", targets: ["HealthReadings", "ReadingStore"]),
         .library(name: "HealthRelayBus", targets: ["LibDBus"]),
+        .library(name: "HealthRelaySensors", targets: ["FreeStyleLibre", "ISO15693Reader", "LibreReader"]),
         .library(
             name: "HealthRelayDecoding",
             targets: ["HealthReadings", "GATTProfiles", "FreeStyleLibre", "HCIMonitor", "HCICapture"]),
@@ -111,8 +112,8 @@ let package = Package(
         .executableTarget(
             name: "HealthRelayCLI",
             dependencies: [
-                "GatewayService", "FreeStyleLibre", "ISO15693Reader", "ReadingStore", "VitalSandbox", httpClient, lifecycle,
-                logging,
+                "GatewayService", "FreeStyleLibre", "ISO15693Reader", "ReadingStore", "VitalSandbox", "HelperProcesses",
+                httpClient, lifecycle, logging,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -155,7 +156,12 @@ let package = Package(
         .target(
             name: "EmulatedReader", dependencies: ["ISO15693Reader"], path: "Tests/EmulatedReader",
             swiftSettings: settings),
-        tests("ISO15693Reader", ["HealthRelayNFC", "NFCPipe", "HelperProcesses", "EmulatedReader"]),
+        tests(
+            "ISO15693Reader",
+            [
+                "HealthRelayNFC", "NFCPipe", "HelperProcesses", "EmulatedReader", "EncodedSensor", "FreeStyleLibre",
+                "LibreReader",
+            ]),
         tests("VitalSandbox", [httpClient]),
         .target(
             name: "EncodedSensor", dependencies: ["FreeStyleLibre", "HealthReadings"], path: "Tests/EncodedSensor",
@@ -187,6 +193,7 @@ if let fuzzer {
             dependencies: [
                 "HealthReadings", "GATTClient", "GATTProfiles", "HCIMonitor", "HCICapture", "HealthDevices",
                 "FreeStyleLibre", "ReadingStore", "VitalClient", "GatewayService", "VitalSandbox", "LibDBus",
+                "ISO15693Reader", "NFCPipe",
             ],
             path: "Tests/Fuzz", exclude: ["run"], swiftSettings: settings,
             linkerSettings: [.unsafeFlags([fuzzer]), .linkedLibrary("stdc++")]))

@@ -61,26 +61,42 @@ struct ReaderSession: ~Copyable {
             self.port = port
         }
         do throws(NFCFailure) {
-            // A reader that was left in the middle of something may still answer that.
-            guard let device = cnfc_open(library, reader.description) ?? reopen(library, reader) else {
-                if port?.isGone ?? false { throw .portGone }
-                throw reader.path == nil ? .noPort(name) : .silent
+            do throws(NFCFailure) {
+                return try begin(library, reader, name)
+            } catch  where Self.mayPass(error) && !(port?.isGone ?? true) {
+                // A reader that was left in the middle of something may still have answered that.
+                if let device { nfc_close(device) }
+                device = nil
+                return try begin(library, reader, name)
             }
-            self.device = device
-            try check(nfc_initiator_init(device))
-            try check(nfc_device_set_property_bool(device, NP_HANDLE_CRC, false))
-            try check(nfc_device_set_property_bool(device, NP_EASY_FRAMING, false))
-            let speaks = Self.chipDrivers.contains(reader.driver) ? try speaksISO15693(device) : nil
-            return .opened(speaksISO15693: speaks, name: String(cString: nfc_device_get_name(device)))
         } catch {
+            let isGone = port?.isGone ?? false
             close()
-            throw error
+            throw isGone ? .portGone : error
         }
     }
 
-    private func reopen(_ library: OpaquePointer, _ reader: LibNFCReader) -> OpaquePointer? {
-        if port?.isGone ?? true { return nil }
-        return cnfc_open(library, reader.description)
+    private static func mayPass(_ failure: NFCFailure) -> Bool {
+        switch failure {
+        case .silent, .library: true
+        default: false
+        }
+    }
+
+    private mutating func begin(
+        _ library: OpaquePointer, _ reader: LibNFCReader, _ name: String
+    ) throws(NFCFailure) -> NFCReply {
+        guard let device = cnfc_open(library, reader.description) else {
+            // libnfc does not say why: a port that could be opened has a reader that does not answer.
+            let isKnown = reader.path != nil && Self.chipDrivers.contains(reader.driver)
+            throw isKnown ? .silent : .noPort(name)
+        }
+        self.device = device
+        try check(nfc_initiator_init(device))
+        try check(nfc_device_set_property_bool(device, NP_HANDLE_CRC, false))
+        try check(nfc_device_set_property_bool(device, NP_EASY_FRAMING, false))
+        let speaks = Self.chipDrivers.contains(reader.driver) ? try speaksISO15693(device) : nil
+        return .opened(speaksISO15693: speaks, name: String(cString: nfc_device_get_name(device)))
     }
 
     /// Whether the reader knows a command that only readers with ISO 15693 have: "are you one" (AA), or a list of such

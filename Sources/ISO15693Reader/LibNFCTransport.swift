@@ -1,6 +1,7 @@
 import Glibc
 import HelperProcesses
 import NFCPipe
+import Synchronization
 
 /// A reader behind libnfc, which lives in the program `healthrelay-nfc`.
 ///
@@ -11,7 +12,10 @@ public actor LibNFCTransport: TagReader {
     private let program: String?
     private let answerTime: Duration
     private let executor = ThreadExecutor()
-    private var helper: HelperProcess?
+    private var helper: HelperProcess? {
+        didSet { number.store(helper?.identifier ?? 0, ordering: .relaxed) }
+    }
+    private let number = Atomic<Int32>(0)
     private var lines = NFCLineBuffer()
     private var isOpen = false
     /// Whether a tag has answered since one was last missed.
@@ -40,11 +44,15 @@ public actor LibNFCTransport: TagReader {
     /// The thread that waits.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    /// The program's number, while it runs.
-    var helperIdentifier: Int32? { helper?.identifier }
+    /// The program's number, while it runs; told also while a request waits.
+    nonisolated var helperIdentifier: Int32? {
+        let number = number.load(ordering: .relaxed)
+        return number == 0 ? nil : number
+    }
 
     // MARK: Asking
 
+    /// Asks the tag in the field; see ``ISO15693Transport``.
     public func exchange(_ request: ISO15693Request) async throws(ISO15693Error) -> [UInt8] {
         if Task.isCancelled { throw .cancelled }
         do throws(ISO15693Error) {
@@ -58,10 +66,13 @@ public actor LibNFCTransport: TagReader {
         }
     }
 
+    /// Waits until a tag is at the reader; see ``TagReader``.
     public func waitForTag() async throws(ISO15693Error) -> [UInt8] { try await FieldWatch(reader: self).untilTag() }
 
+    /// Waits until no tag is at the reader; see ``TagReader``.
     public func waitForTagToLeave() async throws(ISO15693Error) { try await FieldWatch(reader: self).untilNone() }
 
+    /// Gives the reader back.
     public func close() async { end() }
 
     /// Opens the reader, and tells whether it speaks ISO 15693: nil where it cannot be asked.
@@ -189,7 +200,8 @@ public actor LibNFCTransport: TagReader {
         switch HelperProgram.find("healthrelay-nfc") {
         case .found(let path): return path
         case .notPermitted(let path, _): throw .helperMissing("\(path) is not for this user")
-        case .missing(let expected): throw .helperMissing("it is not beside healthrelay" + (expected.map { ", nor in \($0)" } ?? ""))
+        case .missing(let expected):
+            throw .helperMissing("it is not beside healthrelay" + (expected.map { ", nor in \($0)" } ?? ""))
         }
     }
 
@@ -224,7 +236,8 @@ public actor LibNFCTransport: TagReader {
         case .noPort(let name): .noReader(name)
         case .portInUse(let name, let pid): .portInUse(name, pid: pid)
         case .notPermitted(let name, let group?):
-            .notPermitted(name, mend: "add the user to the group `\(group)` and log in again, or install the udev rules")
+            .notPermitted(
+                name, mend: "add the user to the group `\(group)` and log in again, or install the udev rules")
         case .notPermitted(let name, nil): .notPermitted(name, mend: "install the udev rules of this program")
         case .portGone: .portGone
         case .silent: .readerSilent

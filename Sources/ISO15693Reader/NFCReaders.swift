@@ -120,7 +120,8 @@ public struct NFCReaders: Sendable {
         return names.map { name in
             Listing(
                 reader: name, transport: .libnfc, iso15693: false,
-                reason: "libnfc finds it on USB; the chips of these readers (PN531, PN532, PN533) cannot read ISO 15693",
+                reason:
+                    "libnfc finds it on USB; the chips of these readers (PN531, PN532, PN533) cannot read ISO 15693",
                 code: ISO15693Error.cannotSpeakISO15693.code)
         }
     }

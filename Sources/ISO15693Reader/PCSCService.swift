@@ -1,4 +1,5 @@
 import CPCSC
+import Dispatch
 import Glibc
 import Synchronization
 
@@ -17,6 +18,8 @@ final class PCSCService {
     }
 
     let context: SCARDCONTEXT
+    /// What stands for the coming and going of readers, among readers that are waited for.
+    static let arrivals = "\\\\?PnP?\\Notification"
 
     /// - Throws: ``ISO15693Error/noPCSCService`` where pcscd does not run.
     init() throws(ISO15693Error) {
@@ -87,7 +90,8 @@ final class PCSCService {
         case CPCSC_SHARING_VIOLATION: throw .portInUse(reader ?? "pcsc:", pid: nil)
         case CPCSC_NO_SMARTCARD: throw .noTag
         case CPCSC_REMOVED_CARD: throw .tagLeft
-        case CPCSC_UNRESPONSIVE_CARD, CPCSC_UNPOWERED_CARD: throw .tagSilent
+        // What pcscd says of a tag that is taken away before it has noticed.
+        case CPCSC_UNRESPONSIVE_CARD, CPCSC_UNPOWERED_CARD, CPCSC_NOT_TRANSACTED, CPCSC_COMM_ERROR: throw .tagSilent
         case CPCSC_TIMEOUT: throw .readerSilent
         case CPCSC_NO_ACCESS, CPCSC_SECURITY_VIOLATION:
             throw .notPermitted(
@@ -101,17 +105,20 @@ final class PCSCService {
 
 /// Ends a wait for a change of a reader's state, from any thread.
 final class PCSCInterruption: Sendable {
-    private let waiting = Mutex<(context: SCARDCONTEXT?, isAsked: Bool)>((nil, false))
+    private let waiting = Mutex<SCARDCONTEXT?>(nil)
 
     /// From now on until ``end()``, ``interrupt()`` ends the wait in this context.
-    func begin(_ context: SCARDCONTEXT) { waiting.withLock { $0.context = context } }
+    func begin(_ context: SCARDCONTEXT) { waiting.withLock { $0 = context } }
 
-    func end() { waiting.withLock { $0.context = nil } }
+    func end() { waiting.withLock { $0 = nil } }
 
-    /// pcscd forgets a cancellation that comes when nothing waits: who waits asks for at most a second at a time.
+    /// Ends the wait. pcscd forgets a cancellation that comes a moment too early: it is repeated until the wait is over.
     func interrupt() {
-        waiting.withLock { waiting in
-            if let context = waiting.context { SCardCancel(context) }
+        let isWaiting = waiting.withLock { context in
+            if let context { SCardCancel(context) }
+            return context != nil
         }
+        guard isWaiting else { return }
+        DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(20)) { self.interrupt() }
     }
 }

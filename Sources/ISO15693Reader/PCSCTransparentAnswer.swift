@@ -1,7 +1,15 @@
 /// What a PC/SC reader answers to a transparent exchange: data objects and a status (PC/SC part 3 supplement 2.02, 3.2).
 public struct PCSCTransparentAnswer: Sendable, Hashable {
-    /// Object C0: the first object that was not understood, from 1, 0 for none, and the status of the command.
-    public var status: (object: UInt8, word: UInt16)?
+    /// What became of a command.
+    public struct Status: Sendable, Hashable {
+        /// The first object that was not understood, from 1; 0 for none.
+        public var object: UInt8
+        /// The status word.
+        public var word: UInt16
+    }
+
+    /// Object C0.
+    public var status: Status?
     /// Object 96: what was wrong with the tag's answer.
     public var damage: UInt8 = 0
     /// Object 97: the tag's answer, flags and data; its CRC was checked by the reader.
@@ -33,7 +41,7 @@ public struct PCSCTransparentAnswer: Sendable, Hashable {
 
     private mutating func take(_ tag: UInt16, _ value: [UInt8]) {
         switch (tag, value.count) {
-        case (0xC0, 3): status = (value[0], UInt16(value[1]) << 8 | UInt16(value[2]))
+        case (0xC0, 3): status = Status(object: value[0], word: UInt16(value[1]) << 8 | UInt16(value[2]))
         case (0x96, 1...): damage = value[0] & 0x0F
         case (0x97, _): response = value
         default: break
@@ -54,18 +62,6 @@ public struct PCSCTransparentAnswer: Sendable, Hashable {
         if damage & 0x01 != 0 { throw .badCRC }
         if damage != 0 { throw .malformedAnswer("collision, parity or framing, says the reader") }
         return response
-    }
-
-    public static func == (left: Self, right: Self) -> Bool {
-        left.status?.object == right.status?.object && left.status?.word == right.status?.word
-            && left.damage == right.damage && left.response == right.response
-    }
-
-    public func hash(into hasher: inout Hasher) {
-        hasher.combine(status?.object)
-        hasher.combine(status?.word)
-        hasher.combine(damage)
-        hasher.combine(response)
     }
 }
 

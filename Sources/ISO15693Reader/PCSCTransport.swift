@@ -14,6 +14,9 @@ public actor PCSCTransport: TagReader {
     private var card: PCSCCard?
     private var hasSeenTag = false
 
+    /// How long one wait for a change lasts, in milliseconds: a service that forgets to tell is asked again.
+    private static let longest: DWORD = 60_000
+
     /// - Parameter name: the reader's name as pcscd has it, or the beginning of one; nil for whichever has a tag.
     public init(reader name: String? = nil) { self.name = name }
 
@@ -24,6 +27,7 @@ public actor PCSCTransport: TagReader {
 
     // MARK: Asking
 
+    /// Asks the tag in the field; see ``ISO15693Transport``.
     public func exchange(_ request: ISO15693Request) async throws(ISO15693Error) -> [UInt8] {
         if Task.isCancelled { throw .cancelled }
         do throws(ISO15693Error) {
@@ -39,6 +43,7 @@ public actor PCSCTransport: TagReader {
         }
     }
 
+    /// Gives the reader back.
     public func close() async {
         drop()
         service = nil
@@ -46,9 +51,16 @@ public actor PCSCTransport: TagReader {
 
     private func ask(_ request: ISO15693Request) throws(ISO15693Error) -> [UInt8] {
         let card = try connected()
-        if let answer = try card.exchange(request) { return try ISO15693Answer.data(of: answer) }
-        if request != .inventory, try card.exchange(.inventory) != nil { throw .tagSilent }
+        if let answer = try Self.exchange(request, card) { return try ISO15693Answer.data(of: answer) }
+        if request != .inventory, try Self.exchange(.inventory, card) != nil { throw .tagSilent }
         throw .noTag
+    }
+
+    /// The tag's answer; nil where it gave none.
+    private static func exchange(
+        _ request: ISO15693Request, _ card: PCSCCard
+    ) throws(ISO15693Error) -> [UInt8]? {
+        do throws(ISO15693Error) { return try card.exchange(request) } catch .tagSilent { return nil }
     }
 
     private func judge(_ error: ISO15693Error) {
@@ -98,6 +110,7 @@ public actor PCSCTransport: TagReader {
 
     // MARK: Waiting
 
+    /// Waits until a tag is at the reader; see ``TagReader``.
     public func waitForTag() async throws(ISO15693Error) -> [UInt8] {
         while true {
             try await wait { $0.contains { $0.hasCard && $0.kind == .iso15693 } }
@@ -109,6 +122,7 @@ public actor PCSCTransport: TagReader {
         }
     }
 
+    /// Waits until no tag is at the reader; see ``TagReader``.
     public func waitForTagToLeave() async throws(ISO15693Error) {
         // In a transparent session a reader does not look for itself.
         drop()
@@ -136,7 +150,10 @@ public actor PCSCTransport: TagReader {
         var states = try service.states(of: names)
         while !isReached(states) {
             if Task.isCancelled { throw .cancelled }
-            states = try service.states(of: names, known: states.map(\.event), milliseconds: 1000)
+            // In the arrivals' upper half stands how many readers are known.
+            let known = states.map(\.event) + [DWORD(try service.readers().count) << 16]
+            states = try service.states(of: names + [PCSCService.arrivals], known: known, milliseconds: Self.longest)
+                .dropLast()
             // One that was unplugged is not waited for; another may have come.
             let now = try wanted(service)
             if now != names {

@@ -8,7 +8,7 @@ public protocol TagReader: ISO15693Transport {
     /// - Throws: what is wrong with the reader, or ``ISO15693Error/cancelled``.
     func waitForTag() async throws(ISO15693Error) -> [UInt8]
 
-    /// Waits until no tag is at the reader: until two inventories in a row are not answered, or the reader says so.
+    /// Waits until no tag is at the reader: until two inventories, a second apart, are not answered, or the reader says so.
     /// - Throws: what is wrong with the reader, or ``ISO15693Error/cancelled``.
     func waitForTagToLeave() async throws(ISO15693Error)
 }
@@ -28,16 +28,18 @@ extension ISO15693Transport {
 /// Asks a field again and again.
 struct FieldWatch: Sendable {
     let reader: any ISO15693Transport
-    /// The pause between two inventories.
-    var pause = Duration.milliseconds(500)
 
+    /// The pause between two inventories while a tag is waited for.
+    private static let pause = Duration.milliseconds(500)
+    /// While it is there: nobody waits for its leaving, and each inventory is work for the tag.
+    private static let longPause = Duration.seconds(1)
     /// Answers that are no answer: so many in a row are the reader's fault.
     private static let patience = 4
 
     func untilTag() async throws(ISO15693Error) -> [UInt8] {
         while true {
             if let uid = try await look() { return uid }
-            try await rest()
+            try await rest(Self.pause)
         }
     }
 
@@ -45,7 +47,7 @@ struct FieldWatch: Sendable {
         var misses = 0
         while misses < 2 {
             misses = try await look() == nil ? misses + 1 : 0
-            if misses < 2 { try await rest() }
+            if misses < 2 { try await rest(Self.longPause) }
         }
     }
 
@@ -55,14 +57,14 @@ struct FieldWatch: Sendable {
                 return try await reader.uid()
             } catch .noTag, .tagLeft {
                 return nil
-            } catch where error.mayPass && attempt < Self.patience {
-                try await rest()
+            } catch  where error.mayPass && attempt < Self.patience {
+                try await rest(Self.pause)
             }
         }
         return nil
     }
 
-    private func rest() async throws(ISO15693Error) {
+    private func rest(_ pause: Duration) async throws(ISO15693Error) {
         do { try await Task.sleep(for: pause) } catch { throw .cancelled }
     }
 }

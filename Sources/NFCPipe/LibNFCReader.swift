@@ -17,7 +17,8 @@ public struct LibNFCReader: Sendable, Hashable, CustomStringConvertible {
         driver = String(name)
         guard parts.count == 2, !parts[1].isEmpty else { return }
         let rest = parts[1]
-        if rest.hasPrefix("/"), let colon = rest.lastIndex(of: ":"), let number = UInt32(rest[rest.index(after: colon)...])
+        if rest.hasPrefix("/"), let colon = rest.lastIndex(of: ":"),
+            let number = UInt32(rest[rest.index(after: colon)...])
         {
             (port, speed) = (String(rest[..<colon]), number)
         } else {

@@ -17,14 +17,14 @@ public struct NFCLineError: Error, Sendable, Hashable, CustomStringConvertible {
 
 /// The fields of a line.
 enum NFCLine {
+    /// By octets, not by characters: a mark may combine with a tab to one that is none.
     static func join(_ fields: [String]) -> String {
-        fields.map { field in
-            String(field.map { $0 == "\t" || $0.isNewline ? " " : $0 })
-        }.joined(separator: "\t")
+        let octets = fields.map { field in field.utf8.map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 } }
+        return String(decoding: Array(octets.joined(separator: [0x09])), as: UTF8.self)
     }
 
     static func split(_ line: String) -> [String] {
-        line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
+        line.utf8.split(separator: 0x09, omittingEmptySubsequences: false).map { String(Substring($0)) }
     }
 
     static func hex(_ octets: [UInt8]) -> String {
@@ -65,6 +65,7 @@ public struct NFCLineBuffer: Sendable {
     private var octets: [UInt8] = []
     private var scanned = 0
 
+    /// An empty buffer.
     public init() {}
 
     /// Takes what has come.

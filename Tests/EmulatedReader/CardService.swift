@@ -5,7 +5,11 @@ import Synchronization
 ///
 /// It gets its socket as systemd would give it, and where the system allows, a /run of its own. It ends with this process.
 public final class CardService: Sendable {
-    public struct Failure: Error { public var what: String }
+    /// It cannot be had.
+    public struct Failure: Error {
+        /// Why.
+        public var what: String
+    }
 
     private static let daemon = "/usr/sbin/pcscd"
     private static let driver = "/usr/lib/pcsc/drivers/serial/libifdvpcd.so"
@@ -25,12 +29,18 @@ public final class CardService: Sendable {
     private let folder: URL
     private let running = Mutex<(process: Process, lifeline: Pipe)?>(nil)
 
+    /// A service that does not run yet.
     public init() throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("hr-pcsc-\(UUID().uuidString.prefix(8))")
-        let configuration = folder.appendingPathComponent("reader.conf.d")
-        try FileManager.default.createDirectory(at: configuration, withIntermediateDirectories: true)
         socket = folder.appendingPathComponent("comm").path
         port = try Self.freePort()
+    }
+
+    deinit { stop() }
+
+    private func configure() throws {
+        let configuration = folder.appendingPathComponent("reader.conf.d")
+        try FileManager.default.createDirectory(at: configuration, withIntermediateDirectories: true)
         let hex = String(port, radix: 16)
         // /dev/null stands for "wait for the card".
         let text = """
@@ -43,17 +53,14 @@ public final class CardService: Sendable {
         try text.write(to: configuration.appendingPathComponent("vpcd"), atomically: true, encoding: .utf8)
     }
 
-    deinit {
-        stop()
-        try? FileManager.default.removeItem(at: folder)
-    }
-
-    /// What pcscd said.
+    /// What pcscd said, while it runs.
     public var log: String {
         (try? String(contentsOf: folder.appendingPathComponent("log"), encoding: .utf8)) ?? ""
     }
 
+    /// Starts it.
     public func start() throws {
+        try configure()
         let listening = try listen()
         defer { close(listening) }
         let log = folder.appendingPathComponent("log")
@@ -91,6 +98,7 @@ public final class CardService: Sendable {
         guard let (process, lifeline) = ended else { return }
         try? lifeline.fileHandleForWriting.close()
         process.waitUntilExit()
+        try? FileManager.default.removeItem(at: folder)
     }
 
     private func listen() throws -> Int32 {
@@ -99,7 +107,9 @@ public final class CardService: Sendable {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let path = Array(socket.utf8)
-        guard path.count < MemoryLayout.size(ofValue: address.sun_path) else { throw Failure(what: "\(socket) is too long") }
+        guard path.count < MemoryLayout.size(ofValue: address.sun_path) else {
+            throw Failure(what: "\(socket) is too long")
+        }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path) }
         let result = withUnsafePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {

@@ -5,6 +5,7 @@ import Synchronization
 public final class EmulatedCard: Sendable {
     /// The tag and its reader.
     public struct Behaviour: Sendable {
+        /// The tag.
         public var tag: EmulatedTag
         /// Whether the reader has transparent sessions.
         public var forwardsFrames = true
@@ -19,6 +20,7 @@ public final class EmulatedCard: Sendable {
         /// The tag does not answer any more, and the reader has not noticed that it was taken away.
         public var isSilent = false
 
+        /// A tag at a reader that can do everything.
         public init(_ tag: EmulatedTag) { self.tag = tag }
     }
 
@@ -32,14 +34,18 @@ public final class EmulatedCard: Sendable {
     private let state: Mutex<State>
     private let connection: Int32
 
-    public struct Failure: Error { public var what: String }
+    /// There is no such reader.
+    public struct Failure: Error {
+        /// What is not there.
+        public var what: String
+    }
 
     /// Puts the tag to the reader that waits at a port.
     public init(port: UInt16, _ behaviour: Behaviour) throws {
         state = Mutex(State(behaviour: behaviour))
         connection = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard Self.withAddress(port, { [connection] in connect(connection, $0, $1) }) == 0 else {
-            close(connection)
+            // deinit closes the connection.
             throw Failure(what: "no reader waits at port \(port)")
         }
         let line = CardLine(connection: dup(connection)) { [weak self] in self?.answer($0) }
@@ -177,12 +183,15 @@ private final class CardLine: Sendable {
         var octets = [UInt8](repeating: 0, count: count)
         var place = 0
         while place < count {
-            let got = octets.withUnsafeMutableBytes { recv(connection, $0.baseAddress?.advanced(by: place), count - place, 0) }
+            let got = octets.withUnsafeMutableBytes {
+                recv(connection, $0.baseAddress?.advanced(by: place), count - place, 0)
+            }
             guard got > 0 else { return nil }
             place += got
             // The driver sends a length and waits for its acknowledgement before the rest.
             var isQuick: Int32 = 1
-            setsockopt(connection, Int32(IPPROTO_TCP), Int32(TCP_QUICKACK), &isQuick, socklen_t(MemoryLayout<Int32>.size))
+            setsockopt(
+                connection, Int32(IPPROTO_TCP), Int32(TCP_QUICKACK), &isQuick, socklen_t(MemoryLayout<Int32>.size))
         }
         return octets
     }

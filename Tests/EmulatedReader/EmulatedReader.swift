@@ -24,6 +24,8 @@ public final class EmulatedReader: Sendable {
         /// It is unplugged at this exchange.
         public var vanishesAt: Int?
 
+        /// A reader that works.
+        /// Plugs a reader in.
         public init(tag: EmulatedTag? = nil) { self.tag = tag }
     }
 
@@ -34,13 +36,18 @@ public final class EmulatedReader: Sendable {
     /// The setting that names it.
     public var setting: String { "pn532_uart:\(path):115200" }
 
-    public struct Failure: Error { public var what: String }
+    /// It cannot be had.
+    public struct Failure: Error {
+        /// Why.
+        public var what: String
+    }
 
+    /// - Throws: ``Failure`` where the system gives no terminal.
     public init(tag: EmulatedTag? = nil) throws {
         var template = Array("/tmp/healthrelay-reader.XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw Failure(what: "no folder") }
         path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) + "/port"
-        line = try SerialLine(Behaviour(tag: tag))
+        line = try SerialLine(Behaviour(tag: tag), link: path)
         try plugIn()
     }
 
@@ -68,13 +75,11 @@ public final class EmulatedReader: Sendable {
     public var exchanges: Int { line.state.withLock { $0.exchanges } }
 
     /// Pulls it out.
-    public func unplug() { line.plug(nil) }
+    public func unplug() { _ = line.plug(nil) }
 
-    /// Plugs it in, after it was pulled out.
+    /// Plugs it in again, after it was pulled out.
     public func plugIn() throws {
         let terminal = try PseudoTerminal()
-        unlink(path)
-        guard symlink(terminal.name, path) == 0 else { throw Failure(what: "no link") }
-        line.plug(terminal)
+        guard line.plug(terminal) else { throw Failure(what: "no link") }
     }
 }

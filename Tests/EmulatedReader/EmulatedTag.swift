@@ -23,6 +23,7 @@ public struct EmulatedTag: Sendable {
 
     private var answers = 0
 
+    /// A tag that answers everything.
     public init(
         memory: [UInt8], uid: [UInt8] = [0xE0, 0x07, 0xA0, 0x00, 0x00, 0x25, 0x90, 0x5E],
         patchInformation: [UInt8] = [0xDF, 0x00, 0x00, 0x01, 0x01, 0x02]

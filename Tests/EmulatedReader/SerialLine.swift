@@ -14,12 +14,15 @@ final class SerialLine: Sendable {
 
     let state: Mutex<State>
     private let bell: (read: Int32, write: Int32)
+    /// The link to the terminal: it is gone while there is none, for another may soon have the terminal's number.
+    private let link: String
 
-    init(_ behaviour: EmulatedReader.Behaviour) throws(EmulatedReader.Failure) {
+    init(_ behaviour: EmulatedReader.Behaviour, link: String) throws(EmulatedReader.Failure) {
         var pair: [Int32] = [-1, -1]
         guard pipe(&pair) == 0 else { throw EmulatedReader.Failure(what: "no pipe") }
         for descriptor in pair { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
         bell = (pair[0], pair[1])
+        self.link = link
         state = Mutex(State(behaviour: behaviour))
         var thread = pthread_t()
         let context = Unmanaged.passRetained(self)
@@ -37,13 +40,16 @@ final class SerialLine: Sendable {
     }
 
     /// Gives the thread another terminal, or none; before it reads what was written after this.
-    func plug(_ terminal: PseudoTerminal?) {
+    /// - Returns: whether the link could be made.
+    func plug(_ terminal: PseudoTerminal?) -> Bool {
+        unlink(link)
         state.withLock { state in
             if case .some(.some(let unused)) = state.next { unused.close() }
             state.next = .some(terminal)
         }
         var octet: UInt8 = 0
         write(bell.write, &octet, 1)
+        return terminal.map { symlink($0.name, link) == 0 } ?? true
     }
 
     /// Ends the thread.
@@ -80,6 +86,7 @@ final class SerialLine: Sendable {
             octets += room.prefix(count)
             while let command = PN532Frame.nextCommand(&octets) {
                 guard answer(command, &chip, master) else {
+                    unlink(link)
                     terminal?.close()
                     (terminal, octets) = (nil, [])
                     break

@@ -13,9 +13,10 @@ import Testing
             (.readMultipleBlocks(first: 42, count: 1), [0x02, 0x23, 0x2A, 0x00, 0xB4, 0xF7]),
         ]
         for (request, octets) in published { #expect(request.frame + ISO15693CRC.octets(of: request.frame) == octets) }
-        #expect(ISO15693Request.inventory.frame + ISO15693CRC.octets(of: ISO15693Request.inventory.frame) == [
-            0x26, 0x01, 0x00, 0xF6, 0x0A,
-        ])
+        #expect(
+            ISO15693Request.inventory.frame + ISO15693CRC.octets(of: ISO15693Request.inventory.frame) == [
+                0x26, 0x01, 0x00, 0xF6, 0x0A,
+            ])
         #expect(ISO15693Request.readMultipleBlocks(first: 5, count: 0).frame == [0x02, 0x23, 5, 0])
     }
 
