@@ -31,8 +31,9 @@ struct SensorStarts {
     }
 
     /// Takes notice of what a scan shows. A scan that is older than one already noted, by a clock that was set back or
-    /// being read again, proves nothing.
+    /// being read again, proves nothing; nor does a sensor whose age stands still.
     mutating func note(_ scan: SensorScan, scannedAt: Instant) throws {
+        guard scan.isRunning else { return }
         let shown = SensorTime(scannedAt: scannedAt, ageMinutes: scan.ageMinutes)
         guard let last = spans.last else {
             return try begin(Span(fromMinute: 0, time: shown, scannedAt: scannedAt))

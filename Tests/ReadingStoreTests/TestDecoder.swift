@@ -4,6 +4,8 @@ import HealthReadings
 struct TestDecoder: FrameDecoding {
     /// Refuses everything: a decoder of an older version.
     var knowsNothing = false
+    /// The age of every sensor stands still.
+    var sensorHasStopped = false
 
     func decode(_ frame: Frame, model: String?) -> DecodedFrame {
         let o = frame.payload
@@ -78,7 +80,7 @@ struct TestDecoder: FrameDecoding {
             if o[0] & 8 != 0 { record.userSlot = o[at] }
             return .record(record)
         case FrameFormat.libre1Scan.rawValue:
-            var scan = SensorScan(serial: "0M000TEST01", ageMinutes: u16(0), records: [])
+            var scan = SensorScan(serial: "0M000TEST01", ageMinutes: u16(0), isRunning: !sensorHasStopped, records: [])
             for at in stride(from: 2, to: o.count, by: 6) {
                 let (glucose, hasError) = (u16(at + 3), o[at + 5] & 1 != 0)
                 scan.records.append(

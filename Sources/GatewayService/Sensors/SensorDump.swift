@@ -50,7 +50,9 @@ public struct SensorDump: Sendable {
 
     private var readings: [Reading] {
         guard let age = memory.ageMinutes else { return [] }
-        let time = scannedAt.map { SensorTime(scannedAt: $0, ageMinutes: age) }
+        // The age of a sensor that does not measure stands still.
+        let isRunning = memory.state?.isRunning ?? false
+        let time = isRunning ? scannedAt.map { SensorTime(scannedAt: $0, ageMinutes: age) } : nil
         let model = Catalogue()[Gateway.sensorModel]
         let serial = uid.map { $0.serialNumber(family: patchInformation?.family ?? 0) }
         let device = DeviceDescription(
