@@ -65,7 +65,8 @@ public struct LibreScan: Sendable, Hashable {
     /// wrong or the sensor is a foreign one.
     public var sensorScan: SensorScan? {
         guard foreignSensor == nil, let age = memory.ageMinutes else { return nil }
-        return SensorScan(serial: serial, ageMinutes: age, records: memory.records)
+        let isRunning = memory.state?.isRunning ?? false
+        return SensorScan(serial: serial, ageMinutes: age, isRunning: isRunning, records: memory.records)
     }
 
     /// The sensor as documents show it.

@@ -40,6 +40,14 @@ public enum SensorState: Sendable, Hashable {
         }
     }
 
+    /// Whether the sensor measures, so that its age goes on.
+    public var isRunning: Bool {
+        switch self {
+        case .warmingUp, .active, .expired: true
+        case .notActivated, .shutDown, .failure, .unknown: false
+        }
+    }
+
     /// The name in documents.
     public var name: String {
         switch self {

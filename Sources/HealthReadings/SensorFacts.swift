@@ -64,15 +64,19 @@ public struct SensorFacts: Sendable, Hashable {
 public struct SensorScan: Sendable, Hashable {
     /// The sensor's serial number, as printed on it.
     public var serial: String
-    /// The sensor's age at the scan in minutes, 0 … 65535.
+    /// The sensor's age in minutes, 0 … 65535.
     public var ageMinutes: UInt16
+    /// Whether the sensor measures, so that its age is the one at the scan. The age of a sensor that was not started, has
+    /// stopped or failed stands still, and nothing follows from it about when the sensor was started.
+    public var isRunning: Bool
     /// Its records, oldest minute first, a minute's trend record before its history record; each has ``Record/sensor``.
     public var records: [Record]
 
     /// Makes a scan.
-    public init(serial: String, ageMinutes: UInt16, records: [Record]) {
+    public init(serial: String, ageMinutes: UInt16, isRunning: Bool = true, records: [Record]) {
         self.serial = serial
         self.ageMinutes = ageMinutes
+        self.isRunning = isRunning
         self.records = records
     }
 }

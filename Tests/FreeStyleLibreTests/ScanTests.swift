@@ -56,6 +56,21 @@ struct ScanTests {
         #expect(scan.document.text.contains(#""crc":{"header":true,"body":false,"footer":true}"#))
     }
 
+    @Test("promise 7: only of a sensor that measures does the age tell when it was started")
+    func running() throws {
+        var sensor = EncodedSensor(age: 5000)
+        var running: [String] = []
+        for number in UInt8(0)...8 {
+            sensor.state = SensorState(rawValue: number)
+            let scan = try #require(try LibreScan(payload: sensor.payload).sensorScan)
+            if scan.isRunning { running.append(sensor.state.name) }
+        }
+        #expect(running == ["warming_up", "active", "expired"])
+        sensor.state = .active
+        sensor.damaged = [.header]
+        #expect(try LibreScan(payload: sensor.payload).sensorScan?.isRunning == false)
+    }
+
     @Test("a frame of a foreign sensor says nothing; one without patch information is the first Libre's")
     func foreign() throws {
         var sensor = EncodedSensor(age: 5000)
