@@ -95,9 +95,11 @@ let package = Package(
             [
                 "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCICapture", "HealthDevices",
                 "ReadingStore", "VitalClient", "ReadingSync", "CTimex", httpServer, lifecycle, logging,
+                .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "Yams", package: "Yams"),
             ],
             resources: [.embedInCode("Page/page.html"), .embedInCode("Page/page.js")]),

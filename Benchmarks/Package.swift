@@ -47,6 +47,15 @@ let package = Package(
         .executableTarget(
             name: "scan-benchmark", dependencies: ["EmulatedReader", "EncodedSensor", sensors],
             path: "NFC/ScanBenchmark", swiftSettings: settings),
+        // Notifications over a private bus, beside a C libdbus reader and bleak (see DBus/run.sh).
+        .systemLibrary(name: "CDBusFloor", path: "DBus/CDBusFloor", pkgConfig: "dbus-1"),
+        .executableTarget(
+            name: "bus-c-reader", dependencies: ["CDBusFloor"], path: "DBus/CReader",
+            cSettings: [.headerSearchPath("../../Decode/CDecode/include"), .unsafeFlags(["-O2"])]),
+        .executableTarget(
+            name: "notifications",
+            dependencies: [decoding, .product(name: "HealthRelayBus", package: "HealthRelay")],
+            path: "DBus/Notifications", swiftSettings: settings),
         // Reading a meter through a real bluetoothd (see Radio/run.sh).
         .executableTarget(
             name: "read-benchmark", dependencies: [.product(name: "HealthRelayDevices", package: "HealthRelay")],

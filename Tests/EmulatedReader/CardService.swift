@@ -3,7 +3,8 @@ import Synchronization
 
 /// A pcscd of its own, with the virtual reader of vsmartcard-vpcd, that nobody else's pcscd or reader is touched by.
 ///
-/// It gets its socket as systemd would give it, and where the system allows, a /run of its own. It ends with this process.
+/// It gets its socket as systemd would give it, and where the system allows, a /run of its own. It ends with this
+/// process.
 public final class CardService: Sendable {
     /// It cannot be had.
     public struct Failure: Error {
