@@ -156,10 +156,15 @@ let package = Package(
         .target(
             name: "EmulatedReader", dependencies: ["ISO15693Reader"], path: "Tests/EmulatedReader",
             swiftSettings: settings),
+        .target(name: "CardSocket", path: "Tests/CardSocket"),
+        .target(
+            name: "EmulatedCard", dependencies: ["CardSocket", "EmulatedReader"], path: "Tests/EmulatedCard",
+            swiftSettings: settings),
         tests(
             "ISO15693Reader",
             [
-                "HealthRelayNFC", "NFCPipe", "HelperProcesses", "EmulatedReader", "EncodedSensor", "FreeStyleLibre",
+                "HealthRelayNFC", "NFCPipe", "HelperProcesses", "EmulatedReader", "EmulatedCard", "EncodedSensor",
+                "FreeStyleLibre",
                 "LibreReader",
             ]),
         tests("VitalSandbox", [httpClient]),

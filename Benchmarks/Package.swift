@@ -35,15 +35,6 @@ let package = Package(
             name: "store-benchmark",
             dependencies: ["StoreFloor", .product(name: "HealthRelayStore", package: "HealthRelay")],
             path: "Store/StoreBenchmark"),
-        // Notifications over a private bus, beside a C libdbus reader and bleak (see DBus/run.sh).
-        .systemLibrary(name: "CDBusFloor", path: "DBus/CDBusFloor", pkgConfig: "dbus-1"),
-        .executableTarget(
-            name: "bus-c-reader", dependencies: ["CDBusFloor"], path: "DBus/CReader",
-            cSettings: [.headerSearchPath("../../Decode/CDecode/include"), .unsafeFlags(["-O2"])]),
-        .executableTarget(
-            name: "notifications",
-            dependencies: [decoding, .product(name: "HealthRelayBus", package: "HealthRelay")],
-            path: "DBus/Notifications", swiftSettings: settings),
         // A scan of a sensor beside a bare C program over libnfc (see NFC/run.sh), at the emulated reader of the tests.
         .executableTarget(
             name: "nfc-floor", path: "NFC/Floor", cSettings: [.unsafeFlags(["-O2"])],
@@ -56,6 +47,15 @@ let package = Package(
         .executableTarget(
             name: "scan-benchmark", dependencies: ["EmulatedReader", "EncodedSensor", sensors],
             path: "NFC/ScanBenchmark", swiftSettings: settings),
+        // Notifications over a private bus, beside a C libdbus reader and bleak (see DBus/run.sh).
+        .systemLibrary(name: "CDBusFloor", path: "DBus/CDBusFloor", pkgConfig: "dbus-1"),
+        .executableTarget(
+            name: "bus-c-reader", dependencies: ["CDBusFloor"], path: "DBus/CReader",
+            cSettings: [.headerSearchPath("../../Decode/CDecode/include"), .unsafeFlags(["-O2"])]),
+        .executableTarget(
+            name: "notifications",
+            dependencies: [decoding, .product(name: "HealthRelayBus", package: "HealthRelay")],
+            path: "DBus/Notifications", swiftSettings: settings),
         // Reading a meter through a real bluetoothd (see Radio/run.sh).
         .executableTarget(
             name: "read-benchmark", dependencies: [.product(name: "HealthRelayDevices", package: "HealthRelay")],

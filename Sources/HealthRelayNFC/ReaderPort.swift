@@ -5,9 +5,9 @@ import NFCPipe
 /// The device file of a reader, held and locked.
 ///
 /// The lock is flock(2) on the device itself: two processes can open one serial port without an error, and would take
-/// each other's answers. On the device it holds for every user and every name of the port (a link of /dev/serial as well
-/// as ttyACM0), needs no folder that somebody must be able to write, and is gone with the process, however that ends.
-/// Other programs for serial ports take the same one.
+/// each other's answers. On the device it holds for every user and every name of the port (a link of /dev/serial as
+/// well as ttyACM0), needs no folder that somebody must be able to write, and is gone with the process, however that
+/// ends. Other programs for serial ports take the same one.
 final class ReaderPort {
     /// The device's own path, behind all links.
     let path: String

@@ -17,11 +17,11 @@ public enum HelperError: Error, Sendable, Hashable {
 
 /// A running program that is asked through its standard input and answers through its standard output.
 ///
-/// Its calls wait in the system: use it from a thread that may. It is started with posix_spawn, in a process group of its
-/// own (a Ctrl-C at the terminal is for the person's program), with no descriptor but its three, and with the signals at
-/// their defaults. Both directions go through one socket: a helper that is gone is an error, never a SIGPIPE. When this
-/// object goes, or this process ends in whatever way, the helper's input ends, which is its sign to end; one that does
-/// not is killed. It is always waited for.
+/// Its calls wait in the system: use it from a thread that may. It is started with posix_spawn, in a process group of
+/// its own (a Ctrl-C at the terminal is for the person's program), with no descriptor but its three, and with the
+/// signals at their defaults. Both directions go through one socket: a helper that is gone is an error, never a
+/// SIGPIPE. When this object goes, or this process ends in whatever way, the helper's input ends, which is its sign
+/// to end; one that does not is killed. It is always waited for.
 public final class HelperProcess {
     /// Its number.
     public let identifier: pid_t

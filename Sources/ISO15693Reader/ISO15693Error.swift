@@ -36,7 +36,8 @@ public enum ISO15693Error: Error, Sendable, Hashable {
 
     /// The program that holds libnfc is not installed, or cannot be run.
     case helperMissing(String)
-    /// The program that holds libnfc was ended by a signal: libnfc aborts its own process over some answers of a reader.
+    /// The program that holds libnfc was ended by a signal: libnfc aborts its own process over some answers of a
+    /// reader.
     case helperDied(signal: Int32)
     /// The program that holds libnfc ended by itself, or said what it never says.
     case helperFailed(String)

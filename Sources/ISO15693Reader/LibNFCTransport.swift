@@ -5,8 +5,8 @@ import Synchronization
 
 /// A reader behind libnfc, which lives in the program `healthrelay-nfc`.
 ///
-/// The program is started for the first request, and anew for the next one after it was lost. Its calls wait on a thread
-/// of this actor's own.
+/// The program is started for the first request, and anew for the next one after it was lost. Its calls wait on a
+/// thread of this actor's own.
 public actor LibNFCTransport: TagReader {
     private let reader: LibNFCReader
     private let program: String?

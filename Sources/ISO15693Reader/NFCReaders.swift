@@ -16,8 +16,8 @@ public struct NFCReaders: Sendable {
 
     /// The reader that a setting names. Nothing is opened yet.
     ///
-    /// `pcsc:` is whichever PC/SC reader has a tag, `pcsc:NAME` one by its name or the beginning of it; anything else is
-    /// a name of libnfc's: `pn532_uart:/dev/ttyACM0:115200`.
+    /// `pcsc:` is whichever PC/SC reader has a tag, `pcsc:NAME` one by its name or the beginning of it; anything else
+    /// is a name of libnfc's: `pn532_uart:/dev/ttyACM0:115200`.
     /// - Throws: ``ISO15693Error/badReaderName(_:)``.
     public func reader(_ setting: String) throws(ISO15693Error) -> any TagReader {
         switch try Self.parse(setting) {
@@ -68,8 +68,8 @@ public struct NFCReaders: Sendable {
 
     /// Every reader there is: the one that is configured, those libnfc finds on USB, and those of PC/SC.
     ///
-    /// Serial ports are never tried: what is at one is only known where it is configured. The configured reader is opened
-    /// and asked what it is; one that is in use says so.
+    /// Serial ports are never tried: what is at one is only known where it is configured. The configured reader is
+    /// opened and asked what it is; one that is in use says so.
     /// - Parameter configured: the setting `nfc.reader`, where there is one.
     public func list(configured: String?) async -> [Listing] {
         var listings: [Listing] = []

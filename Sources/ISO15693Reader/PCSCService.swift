@@ -112,7 +112,8 @@ final class PCSCInterruption: Sendable {
 
     func end() { waiting.withLock { $0 = nil } }
 
-    /// Ends the wait. pcscd forgets a cancellation that comes a moment too early: it is repeated until the wait is over.
+    /// Ends the wait. pcscd forgets a cancellation that comes a moment too early: it is repeated until the wait is
+    /// over.
     func interrupt() {
         let isWaiting = waiting.withLock { context in
             if let context { SCardCancel(context) }

@@ -1,4 +1,5 @@
-/// What a PC/SC reader answers to a transparent exchange: data objects and a status (PC/SC part 3 supplement 2.02, 3.2).
+/// What a PC/SC reader answers to a transparent exchange: data objects and a status (PC/SC part 3 supplement 2.02,
+/// 3.2).
 public struct PCSCTransparentAnswer: Sendable, Hashable {
     /// What became of a command.
     public struct Status: Sendable, Hashable {

@@ -8,7 +8,8 @@ public protocol TagReader: ISO15693Transport {
     /// - Throws: what is wrong with the reader, or ``ISO15693Error/cancelled``.
     func waitForTag() async throws(ISO15693Error) -> [UInt8]
 
-    /// Waits until no tag is at the reader: until two inventories, a second apart, are not answered, or the reader says so.
+    /// Waits until no tag is at the reader: until two inventories, a second apart, are not answered, or the reader
+    /// says so.
     /// - Throws: what is wrong with the reader, or ``ISO15693Error/cancelled``.
     func waitForTagToLeave() async throws(ISO15693Error)
 }

@@ -19,12 +19,18 @@ public struct NFCLineError: Error, Sendable, Hashable, CustomStringConvertible {
 enum NFCLine {
     /// By octets, not by characters: a mark may combine with a tab to one that is none.
     static func join(_ fields: [String]) -> String {
-        let octets = fields.map { field in field.utf8.map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 } }
-        return String(decoding: Array(octets.joined(separator: [0x09])), as: UTF8.self)
+        String(decoding: Array(fields.map(Self.printable).joined(separator: [0x09])), as: UTF8.self)
     }
 
     static func split(_ line: String) -> [String] {
-        line.utf8.split(separator: 0x09, omittingEmptySubsequences: false).map { String(Substring($0)) }
+        line.utf8.split(separator: 0x09, omittingEmptySubsequences: false).map { field in
+            String(decoding: printable(String(Substring(field))), as: UTF8.self)
+        }
+    }
+
+    /// Control characters become spaces: names are shown to people.
+    private static func printable(_ field: String) -> [UInt8] {
+        field.utf8.map { $0 < 0x20 || $0 == 0x7F ? 0x20 : $0 }
     }
 
     static func hex(_ octets: [UInt8]) -> String {

@@ -1,7 +1,7 @@
 import ISO15693Reader
 
-/// An ISO 15693 tag with a memory of eight-octet blocks, as a FreeStyle Libre sensor is to a reader, and what may be wrong
-/// with it.
+/// An ISO 15693 tag with a memory of eight-octet blocks, as a FreeStyle Libre sensor is to a reader, and what may be
+/// wrong with it.
 public struct EmulatedTag: Sendable {
     /// Its memory.
     public var memory: [UInt8]

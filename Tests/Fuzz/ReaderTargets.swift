@@ -58,7 +58,8 @@ extension FuzzTarget {
         seeds: { _ in
             [
                 "hello\t1\t1.8.0\nopened\tyes\tpn532_uart:/dev/ttyACM0\nanswer\t00DF00000101022C94\nclosed\n",
-                "failed\tlibrary\t-90\tNFC_ECHIP\nfailed\tport_in_use\t/dev/ttyACM0\t4711\nreaders\tpn53x_usb:001:005\n",
+                "failed\tlibrary\t-90\tNFC_ECHIP\nfailed\tport_in_use\t/dev/ttyACM0\t4711\n",
+                "readers\tpn53x_usb:001:005\n",
                 "open\tpn532_uart:/dev/ttyACM0:115200\nexchange\t1000\t02A107\nlist\nclose\n",
             ].inputs
         }

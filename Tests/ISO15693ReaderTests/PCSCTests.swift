@@ -1,36 +1,45 @@
+import EmulatedCard
 import EmulatedReader
 import Foundation
 import Testing
 
 @testable import ISO15693Reader
 
-/// Through the unmodified pcscd, with a virtual reader. One service for all: libpcsclite looks for its socket once.
+/// Through the unmodified pcscd, with a virtual reader. One service for all.
 @Suite(
     .serialized,
     .enabled(if: CardService.isInstalled, "pcscd and vsmartcard-vpcd are not installed: make test-deps installs them"))
-final class PCSCTests {
-    private let service = PCSCTests.shared
-
+struct PCSCTests {
     private static let shared: Result<CardService, any Error> = Result {
-        let service = try CardService()
-        setenv(CardService.variable, service.socket, 1)
+        let service = try CardService(socket: CardService.ownSocket)
+        try service.start()
         return service
     }
 
-    init() throws { try service.get().start() }
-    deinit { try? service.get().stop() }
+    private let service: CardService
+
+    init() async throws {
+        service = try Self.shared.get()
+        // The last test's tag is gone when pcscd has seen it go.
+        let watch = PCSCTransport()
+        let isEmpty = await until {
+            guard let readers = try? await watch.list(), !readers.isEmpty else { return false }
+            return !readers.contains(where: \.hasCard)
+        }
+        #expect(isEmpty, "\(service.log)")
+        await watch.close()
+    }
 
     /// Puts a tag to the reader, and waits until pcscd has seen it.
     private func present(_ change: (inout EmulatedCard.Behaviour) -> Void = { _ in }) async throws -> EmulatedCard {
         var behaviour = EmulatedCard.Behaviour(.counting)
         change(&behaviour)
-        let port = try service.get().port
         var card: EmulatedCard?
         _ = await until {
-            card = try? EmulatedCard(port: port, behaviour)
+            card = try? EmulatedCard(port: service.port, behaviour)
             return card != nil
         }
-        let presented = try #require(card, "\((try? service.get().log) ?? "")")
+        let presented = try #require(card, "\(service.log)")
         let watch = PCSCTransport()
         #expect(await until { ((try? await watch.list()) ?? []).contains(where: \.hasCard) })
         await watch.close()
@@ -47,7 +56,7 @@ final class PCSCTests {
     @Test("a sensor is read through a transparent session, model and all", arguments: [false, true])
     func frames(isNamed: Bool) async throws {
         let card = try await present()
-        let reader = PCSCTransport(reader: isNamed ? try service.get().reader : nil)
+        let reader = PCSCTransport(reader: isNamed ? service.reader : nil)
         #expect(try await reader.uid() == EmulatedTag.counting.uid)
         #expect(try await reader.exchange(.patchInformation) == EmulatedTag.counting.patchInformation)
         #expect(try await reader.memory() == EmulatedTag.counting.memory)
@@ -97,7 +106,7 @@ final class PCSCTests {
         card.change { $0.isSilent = false }
         #expect(await error(reader, .readSingleBlock(6)) == nil)
         card.remove()
-        #expect(await until { await self.error(reader) == .noTag })
+        #expect(await until { await error(reader) == .noTag })
         await reader.close()
     }
 
@@ -110,7 +119,7 @@ final class PCSCTests {
         var errors: Set<ISO15693Error> = []
         #expect(
             await until {
-                if let error = await self.error(reader, .readSingleBlock(0)) { errors.insert(error) }
+                if let error = await error(reader, .readSingleBlock(0)) { errors.insert(error) }
                 return errors.contains(.noTag)
             })
         #expect(errors.contains(.tagLeft), "\(errors)")
@@ -154,17 +163,17 @@ final class PCSCTests {
     func noService() async throws {
         let reader = PCSCTransport()
         #expect(await until { ((try? await reader.list()) ?? []).isEmpty == false })
-        try service.get().stop()
+        await service.stop()
         #expect(await error(reader) == .noPCSCService)
-        try service.get().start()
-        #expect(await until { await self.error(reader) == .noTag })
+        try service.start()
+        #expect(await until { await error(reader) == .noTag })
         await reader.close()
     }
 
     @Test("readers are listed with what is known of them")
     func list() async throws {
         let readers = NFCReaders(helper: Helper.path)
-        let name = try service.get().reader
+        let name = service.reader
         let card = try await present()
         let found = await readers.list(configured: "pcsc:")
         #expect(found.first?.reader == "pcsc:" && found.first?.name == name && found.first?.iso15693 == true)

@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test(
-        "the gateway's group and the person at the machine get the serial and USB readers libnfc knows, and nothing else",
+        "the gateway's group and the person at the machine get the readers libnfc knows, serial and USB, and nothing else",
         .enabled("udevadm is not installed, or devices cannot be made up here") {
             try await UdevTests.outcome.value.0 != 69
         })

@@ -1,3 +1,4 @@
+import EmulatedReader
 import Glibc
 import Synchronization
 

@@ -1,9 +1,11 @@
+import CardSocket
 import Foundation
 import Synchronization
 
 /// A pcscd of its own, with the virtual reader of vsmartcard-vpcd, that nobody else's pcscd or reader is touched by.
 ///
-/// It gets its socket as systemd would give it, and where the system allows, a /run of its own. It ends with this process.
+/// It gets its socket as systemd would give it, and where the system allows, a /run of its own. It ends with this
+/// process, however that ends.
 public final class CardService: Sendable {
     /// It cannot be had.
     public struct Failure: Error {
@@ -17,28 +19,76 @@ public final class CardService: Sendable {
     /// Whether pcscd and vsmartcard-vpcd are installed.
     public static var isInstalled: Bool { access(daemon, X_OK) == 0 && access(driver, R_OK) == 0 }
 
-    /// The setting of the environment that makes libpcsclite use this service.
+    /// The setting of the environment that makes libpcsclite use a service.
     public static let variable = "PCSCLITE_CSOCK_NAME"
+    /// The socket of the service that this process itself asks.
+    public static var ownSocket: String { String(cString: card_socket()) }
+
     /// The socket's path.
     public let socket: String
     /// The virtual reader's name.
     public let reader = "Emulated Reader 00 00"
-    /// Where the virtual reader waits for a card, on loopback.
+    /// Where the virtual reader waits for a card.
     public let port: UInt16
 
-    private let folder: URL
     private let running = Mutex<(process: Process, lifeline: Pipe)?>(nil)
 
     /// A service that does not run yet.
-    public init() throws {
-        folder = FileManager.default.temporaryDirectory.appendingPathComponent("hr-pcsc-\(UUID().uuidString.prefix(8))")
-        socket = folder.appendingPathComponent("comm").path
+    /// - Parameter socket: its path, in a folder of its own; nil for a new one, for other processes to ask.
+    public init(socket: String? = nil) throws {
+        self.socket = socket ?? "/tmp/healthrelay-pcsc-\(UUID().uuidString.prefix(8))/comm"
         port = try Self.freePort()
     }
 
-    deinit { stop() }
+    private var folder: URL { URL(fileURLWithPath: socket).deletingLastPathComponent() }
 
-    private func configure() throws {
+    /// What pcscd said, while it runs.
+    public var log: String {
+        (try? String(contentsOf: folder.appendingPathComponent("log"), encoding: .utf8)) ?? ""
+    }
+
+    /// Starts it.
+    public func start() throws {
+        let configuration = try configure()
+        let listening = try listen()
+        defer { close(listening) }
+        let log = folder.appendingPathComponent("log")
+        try Data().write(to: log)
+        // The socket comes as standard output; the end of standard input ends the service.
+        let inside = """
+            mount -t tmpfs none /run 2>/dev/null
+            sh -c 'exec 3<&1 >&2; LISTEN_PID=$$ LISTEN_FDS=1 exec \(Self.daemon) --foreground --config "$0"' "$0" &
+            pid=$!; exec >&2; read -r line; kill $pid; wait $pid; rm -rf "${0%/*}"
+            """
+        // Another mount namespace, so that /run is nobody else's.
+        let outside = """
+            if [ "$(id -u)" = 0 ]; then map=; else map=--map-root-user; fi
+            if unshare --mount $map true 2>/dev/null; then exec unshare --mount $map sh -c "$1" "$0"; fi
+            exec sh -c "$1" "$0"
+            """
+        let process = Process()
+        let lifeline = Pipe()
+        process.executableURL = URL(fileURLWithPath: "/bin/sh")
+        process.arguments = ["-c", outside, configuration.path, inside]
+        process.standardInput = lifeline
+        process.standardOutput = FileHandle(fileDescriptor: listening, closeOnDealloc: false)
+        process.standardError = try FileHandle(forWritingTo: log)
+        try process.run()
+        running.withLock { $0 = (process, lifeline) }
+    }
+
+    /// Ends it, and returns when it has ended.
+    public func stop() async {
+        let ended = running.withLock { running in
+            defer { running = nil }
+            return running
+        }
+        guard let (process, lifeline) = ended else { return }
+        try? lifeline.fileHandleForWriting.close()
+        while process.isRunning { try? await Task.sleep(for: .milliseconds(5)) }
+    }
+
+    private func configure() throws -> URL {
         let configuration = folder.appendingPathComponent("reader.conf.d")
         try FileManager.default.createDirectory(at: configuration, withIntermediateDirectories: true)
         let hex = String(port, radix: 16)
@@ -51,59 +101,13 @@ public final class CardService: Sendable {
 
             """
         try text.write(to: configuration.appendingPathComponent("vpcd"), atomically: true, encoding: .utf8)
-    }
-
-    /// What pcscd said, while it runs.
-    public var log: String {
-        (try? String(contentsOf: folder.appendingPathComponent("log"), encoding: .utf8)) ?? ""
-    }
-
-    /// Starts it.
-    public func start() throws {
-        try configure()
-        let listening = try listen()
-        defer { close(listening) }
-        let log = folder.appendingPathComponent("log")
-        if !FileManager.default.fileExists(atPath: log.path) { try Data().write(to: log) }
-        let process = Process()
-        let lifeline = Pipe()
-        // The socket comes as standard output. Another mount namespace, so that /run is nobody else's.
-        let inside = """
-            mount -t tmpfs none /run 2>/dev/null
-            sh -c 'exec 3<&1 >&2; LISTEN_PID=$$ LISTEN_FDS=1 exec \(Self.daemon) --foreground --config "$0"' "$0" &
-            pid=$!; exec >&2; read -r line; kill $pid; wait $pid
-            """
-        let outside = """
-            if [ "$(id -u)" = 0 ]; then map=; else map=--map-root-user; fi
-            if unshare --mount $map true 2>/dev/null; then exec unshare --mount $map sh -c "$1" "$0"; fi
-            exec sh -c "$1" "$0"
-            """
-        process.executableURL = URL(fileURLWithPath: "/bin/sh")
-        process.arguments = ["-c", outside, folder.appendingPathComponent("reader.conf.d").path, inside]
-        process.standardInput = lifeline
-        process.standardOutput = FileHandle(fileDescriptor: listening, closeOnDealloc: false)
-        let errors = try FileHandle(forWritingTo: log)
-        try errors.seekToEnd()
-        process.standardError = errors
-        try process.run()
-        running.withLock { $0 = (process, lifeline) }
-    }
-
-    /// Ends it, and waits until it has ended.
-    public func stop() {
-        let ended = running.withLock { running in
-            defer { running = nil }
-            return running
-        }
-        guard let (process, lifeline) = ended else { return }
-        try? lifeline.fileHandleForWriting.close()
-        process.waitUntilExit()
-        try? FileManager.default.removeItem(at: folder)
+        return configuration
     }
 
     private func listen() throws -> Int32 {
         unlink(socket)
-        let descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        let type = Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
+        let descriptor = Glibc.socket(AF_UNIX, type, 0)
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let path = Array(socket.utf8)
@@ -130,7 +134,7 @@ public final class CardService: Sendable {
     }
 
     private static func isFree(_ port: UInt16) -> Bool {
-        let descriptor = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let descriptor = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         defer { close(descriptor) }
         return EmulatedCard.withAddress(port) { bind(descriptor, $0, $1) } == 0
     }
