@@ -5,8 +5,8 @@ SWIFT ?= swift
 STATE ?= $(shell mktemp -d -t healthrelay.XXXXXX)
 LISTEN ?= 127.0.0.1:8480
 
-BUILD_PACKAGES := libdbus-1-dev libbluetooth-dev libsqlite3-dev zlib1g-dev
-TEST_PACKAGES := dbus tshark python3-venv curl
+BUILD_PACKAGES := libdbus-1-dev libbluetooth-dev libnfc-dev libpcsclite-dev libsqlite3-dev zlib1g-dev
+TEST_PACKAGES := dbus tshark python3-venv curl pcscd vsmartcard-vpcd udev
 
 .PHONY: help run build test test-release fuzz bench format lint fixtures deps test-deps clean
 
@@ -21,6 +21,7 @@ help:
 run: deps
 	@echo "Building (the first time takes some minutes) ..."
 	@$(SWIFT) build -q --product healthrelay
+	@$(SWIFT) build -q --product healthrelay-nfc
 	@exec .build/debug/healthrelay run --state-dir $(STATE) --sandbox --replay Fixtures/*.btsnoop
 
 build: deps

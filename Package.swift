@@ -41,12 +41,14 @@ let package = Package(
     products: [
         .executable(name: "healthrelay", targets: ["HealthRelayCLI"]),
         .executable(name: "healthrelay-capture", targets: ["HealthRelayCapture"]),
+        .executable(name: "healthrelay-nfc", targets: ["HealthRelayNFC"]),
         .library(name: "HealthRelay", targets: library),
         .library(
             name: "HealthRelayDevices",
             targets: ["HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HealthDevices", "ReadingStore"]),
         .library(name: "HealthRelayStore", targets: ["HealthReadings", "ReadingStore"]),
         .library(name: "HealthRelayBus", targets: ["LibDBus"]),
+        .library(name: "HealthRelaySensors", targets: ["FreeStyleLibre", "ISO15693Reader", "LibreReader"]),
         .library(
             name: "HealthRelayDecoding",
             targets: ["HealthReadings", "GATTProfiles", "FreeStyleLibre", "HCIMonitor", "HCICapture"]),
@@ -66,8 +68,11 @@ let package = Package(
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
 
         .systemLibrary(name: "CTimex"),
+        .systemLibrary(name: "CSpawn"),
         .systemLibrary(name: "CDBus", pkgConfig: "dbus-1", providers: [.apt(["libdbus-1-dev"])]),
         .systemLibrary(name: "CBluetooth", pkgConfig: "bluez", providers: [.apt(["libbluetooth-dev"])]),
+        .systemLibrary(name: "CNFC", pkgConfig: "libnfc", providers: [.apt(["libnfc-dev"])]),
+        .systemLibrary(name: "CPCSC", pkgConfig: "libpcsclite", providers: [.apt(["libpcsclite-dev"])]),
 
         module("HealthReadings", [crypto]),
         module("GATTClient", ["HealthReadings"]),
@@ -76,7 +81,9 @@ let package = Package(
         module("BlueZCentral", ["LibDBus", "GATTClient", "HealthReadings", logging]),
         module("HCIMonitor"),
         module("HCICapture", ["HCIMonitor", "GATTClient", "HealthReadings"]),
-        module("ISO15693Reader"),
+        module("HelperProcesses", ["CSpawn"]),
+        module("NFCPipe"),
+        module("ISO15693Reader", ["NFCPipe", "HelperProcesses", "CPCSC"]),
         module("FreeStyleLibre", ["HealthReadings"]),
         module("LibreReader", ["FreeStyleLibre", "ISO15693Reader"]),
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthReadings", logging]),
@@ -88,9 +95,11 @@ let package = Package(
             [
                 "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCICapture", "HealthDevices",
                 "ReadingStore", "VitalClient", "ReadingSync", "CTimex", httpServer, lifecycle, logging,
+                .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "Yams", package: "Yams"),
             ],
             resources: [.embedInCode("Page/page.html"), .embedInCode("Page/page.js")]),
@@ -103,7 +112,7 @@ let package = Package(
         .executableTarget(
             name: "HealthRelayCLI",
             dependencies: [
-                "GatewayService", "ReadingStore", "VitalSandbox", httpClient, lifecycle, logging,
+                "GatewayService", "ReadingStore", "VitalSandbox", "HelperProcesses", httpClient, lifecycle, logging,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -111,6 +120,7 @@ let package = Package(
 
         .executableTarget(
             name: "HealthRelayCapture", dependencies: ["CBluetooth", "HCIMonitor"], swiftSettings: settings),
+        .executableTarget(name: "HealthRelayNFC", dependencies: ["CNFC", "NFCPipe"], swiftSettings: settings),
 
         .target(
             name: "ScriptedServer", dependencies: nio + ["CZlib"], path: "Tests/ScriptedServer", swiftSettings: settings
@@ -142,6 +152,15 @@ let package = Package(
                 "VitalSandbox", "VitalClient", "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles",
                 "ReadingStore", "HealthReadings", httpClient, httpServer, lifecycle, logging,
             ]),
+        .target(
+            name: "EmulatedReader", dependencies: ["ISO15693Reader"], path: "Tests/EmulatedReader",
+            swiftSettings: settings),
+        tests(
+            "ISO15693Reader",
+            [
+                "HealthRelayNFC", "NFCPipe", "HelperProcesses", "EmulatedReader", "EncodedSensor", "FreeStyleLibre",
+                "LibreReader",
+            ]),
         tests("VitalSandbox", [httpClient]),
         .target(
             name: "EncodedSensor", dependencies: ["FreeStyleLibre", "HealthReadings"], path: "Tests/EncodedSensor",
@@ -172,6 +191,7 @@ if let fuzzer {
             dependencies: [
                 "HealthReadings", "GATTClient", "GATTProfiles", "HCIMonitor", "HCICapture", "HealthDevices",
                 "FreeStyleLibre", "ReadingStore", "VitalClient", "GatewayService", "VitalSandbox", "LibDBus",
+                "ISO15693Reader", "NFCPipe",
             ],
             path: "Tests/Fuzz", exclude: ["run"], swiftSettings: settings,
             linkerSettings: [.unsafeFlags([fuzzer]), .linkedLibrary("stdc++")]))

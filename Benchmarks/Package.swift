@@ -3,6 +3,7 @@ import PackageDescription
 
 let settings: [SwiftSetting] = [.enableUpcomingFeature("ExistentialAny"), .treatAllWarnings(as: .error)]
 let decoding: Target.Dependency = .product(name: "HealthRelayDecoding", package: "HealthRelay")
+let sensors: Target.Dependency = .product(name: "HealthRelaySensors", package: "HealthRelay")
 
 let package = Package(
     name: "Benchmarks",
@@ -34,6 +35,27 @@ let package = Package(
             name: "store-benchmark",
             dependencies: ["StoreFloor", .product(name: "HealthRelayStore", package: "HealthRelay")],
             path: "Store/StoreBenchmark"),
+        // A scan of a sensor beside a bare C program over libnfc (see NFC/run.sh), at the emulated reader of the tests.
+        .executableTarget(
+            name: "nfc-floor", path: "NFC/Floor", cSettings: [.unsafeFlags(["-O2"])],
+            linkerSettings: [.linkedLibrary("nfc")]),
+        .target(
+            name: "EmulatedReader", dependencies: [sensors], path: "NFC/EmulatedReader", swiftSettings: settings),
+        .target(
+            name: "EncodedSensor", dependencies: [sensors, decoding], path: "NFC/EncodedSensor",
+            swiftSettings: settings),
+        .executableTarget(
+            name: "scan-benchmark", dependencies: ["EmulatedReader", "EncodedSensor", sensors],
+            path: "NFC/ScanBenchmark", swiftSettings: settings),
+        // Notifications over a private bus, beside a C libdbus reader and bleak (see DBus/run.sh).
+        .systemLibrary(name: "CDBusFloor", path: "DBus/CDBusFloor", pkgConfig: "dbus-1"),
+        .executableTarget(
+            name: "bus-c-reader", dependencies: ["CDBusFloor"], path: "DBus/CReader",
+            cSettings: [.headerSearchPath("../../Decode/CDecode/include"), .unsafeFlags(["-O2"])]),
+        .executableTarget(
+            name: "notifications",
+            dependencies: [decoding, .product(name: "HealthRelayBus", package: "HealthRelay")],
+            path: "DBus/Notifications", swiftSettings: settings),
         // Reading a meter through a real bluetoothd (see Radio/run.sh).
         .executableTarget(
             name: "read-benchmark", dependencies: [.product(name: "HealthRelayDevices", package: "HealthRelay")],

@@ -7,6 +7,13 @@ import Logging
 /// BlueZ ties discovery to the connection, so that it is counted here: the first listener starts it, the last stops it.
 /// A connection attempt holds it meanwhile, for the two disturb each other (`InProgress`, `le-connection-abort-by-local`).
 actor Discovery {
+    /// How often, and at what distance, discovery is tried to begin while something else is in progress: for 16 s, for
+    /// the kernel goes on for ten with what a service that was killed had begun.
+    private static let attempts = 80
+    private static let pause: Duration = .milliseconds(200)
+    /// After so many, an adapter that says it discovers is taken at its word.
+    private static let doubtfulAttempts = 10
+
     private let link: ServiceLink
     private let logger: Logger
     private let turn = Turn()
@@ -129,10 +136,13 @@ actor Discovery {
             } catch {
                 guard let remote = RemoteError(error) else { throw error.radioError }
                 if remote.isInProgress {
-                    // Our own stop may still be under way; where it is not, discovery runs already.
-                    if attempt == 10 { break }
-                    try await Task.sleep(for: .milliseconds(200))
-                    continue
+                    // Our own stop may still be under way; where it is not, discovery may run already.
+                    if attempt >= Self.doubtfulAttempts, await isDiscovering(usable) { break }
+                    if attempt < Self.attempts {
+                        try await Task.sleep(for: Self.pause)
+                        guard listeners > 0, holds == 0 else { return }
+                        continue
+                    }
                 }
                 if let fault = await link.fault(of: usable) { throw fault }
                 if remote.isNotReady { throw RadioError.poweredOff(usable.adapter.name) }
@@ -143,6 +153,13 @@ actor Discovery {
         endsBefore = link.discoveryEnds.count(at: path)
         running = usable
         listeningSince = .now
+    }
+
+    private func isDiscovering(_ usable: ServiceLink.UsableAdapter) async -> Bool {
+        let answer = try? await usable.service.connection.call(
+            BlueZName.service, usable.adapter.path, BlueZName.properties, "Get",
+            [.string(BlueZName.adapter), .string("Discovering")])
+        return answer?.first?.boolValue ?? false
     }
 
     private func stop(_ running: ServiceLink.UsableAdapter) async {

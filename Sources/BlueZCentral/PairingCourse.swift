@@ -189,7 +189,7 @@ struct PairingCourse {
             }
             do {
                 try await callAgentManager("RegisterAgent", [.string("KeyboardDisplay")])
-            } catch where RemoteError(error)?.name == "org.bluez.Error.AlreadyExists" {
+            } catch  where RemoteError(error)?.name == "org.bluez.Error.AlreadyExists" {
                 // One of ours whose end the daemon has not heard.
                 try await callAgentManager("UnregisterAgent")
                 try await callAgentManager("RegisterAgent", [.string("KeyboardDisplay")])

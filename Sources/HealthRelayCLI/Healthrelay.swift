@@ -11,7 +11,8 @@ struct Healthrelay: AsyncParsableCommand {
         version: Version.current,
         subcommands: [
             Run.self, Catalog.self, Scan.self, Pair.self, Unpair.self, Devices.self, Read.self, Monitor.self,
-            Watch.self, Decode.self, Replay.self, Capture.self, Query.self, User.self, Source.self, Sync.self, Sandbox.self,
+            Watch.self, Decode.self, Replay.self, Capture.self, Query.self, User.self, Source.self, Sync.self,
+            Sandbox.self,
             Store.self, Doctor.self, Config.self,
         ])
 

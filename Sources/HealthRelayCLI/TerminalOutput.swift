@@ -62,7 +62,8 @@ final class TerminalOutput: OperationOutput {
             Terminal.errorPart("\r\u{1B}[K" + progress.line + (progress.isComplete ? "\n" : ""))
         } else {
             Terminal.error(
-                asJSON ? Self.logLine("info", progress.line, [.init("progress", progress.document)]).text : progress.line)
+                asJSON
+                    ? Self.logLine("info", progress.line, [.init("progress", progress.document)]).text : progress.line)
         }
     }
 

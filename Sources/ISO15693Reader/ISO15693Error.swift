@@ -2,6 +2,8 @@
 public enum ISO15693Error: Error, Sendable, Hashable {
     /// There is no tag in the field.
     case noTag
+    /// There is a card or tag of another kind.
+    case otherTag
     /// A tag was there, and is not any more.
     case tagLeft
     /// The tag is there and did not answer this request.
@@ -34,7 +36,8 @@ public enum ISO15693Error: Error, Sendable, Hashable {
 
     /// The program that holds libnfc is not installed, or cannot be run.
     case helperMissing(String)
-    /// The program that holds libnfc was ended by a signal: libnfc aborts its own process over some answers of a reader.
+    /// The program that holds libnfc was ended by a signal: libnfc aborts its own process over some answers of a
+    /// reader.
     case helperDied(signal: Int32)
     /// The program that holds libnfc ended by itself, or said what it never says.
     case helperFailed(String)
@@ -61,6 +64,7 @@ extension ISO15693Error: CustomStringConvertible {
     public var code: String {
         switch self {
         case .noTag: "no_tag"
+        case .otherTag: "other_tag"
         case .tagLeft: "tag_left"
         case .tagSilent: "tag_silent"
         case .tag: "tag_error"
@@ -87,6 +91,7 @@ extension ISO15693Error: CustomStringConvertible {
     public var description: String {
         switch self {
         case .noTag: "there is no sensor at the reader"
+        case .otherTag: "what is at the reader is no ISO 15693 tag, and so no sensor"
         case .tagLeft: "the sensor left the reader"
         case .tagSilent: "the sensor is at the reader and does not answer"
         case .tag(let code): "the sensor refused the request: \(Self.text(ofTagCode: code))"
@@ -115,6 +120,7 @@ extension ISO15693Error: CustomStringConvertible {
     public var hint: String? {
         switch self {
         case .noTag: "hold the reader to the sensor, within a centimetre, until it is read"
+        case .otherTag: "take other cards away from the reader"
         case .tagLeft, .tagSilent: "hold the reader still at the sensor, and try again"
         case .tag: nil
         case .badCRC, .malformedAnswer: "hold the reader still at the sensor, away from metal, and try again"

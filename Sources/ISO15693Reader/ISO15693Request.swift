@@ -1,7 +1,7 @@
 /// Requests of ISO/IEC 15693-3 that read and nothing else: others cannot be expressed.
 ///
-/// All are unaddressed and at the high data rate, as a sensor's own application asks: with one tag in the field there is
-/// nothing to choose. Asking any of them again changes nothing on the tag.
+/// All are unaddressed and at the high data rate, as a sensor's own application asks: with one tag in the field there
+/// is nothing to choose. Asking any of them again changes nothing on the tag.
 public enum ISO15693Request: Sendable, Hashable {
     /// Who is in the field: one slot, without a mask (ISO/IEC 15693-3, 10.3.1).
     ///

@@ -155,6 +155,29 @@ struct DiscoveryTests {
         try await until { await daemon.count("hci0 Adapter1.StartDiscovery") == 3 }
     }
 
+    @Test("InProgress that lasts is waited out while the adapter does not listen, and believed where it does")
+    func lastingInProgress() async throws {
+        let bench = try await Bench()
+        let daemon = bench.daemon
+        let calls = Counter()
+        await daemon.on("Adapter1.StartDiscovery") { daemon, call in
+            if calls.next() < 15 { throw EmulatedDaemon.error("InProgress", "Operation already in progress") }
+            return try await daemon.behave("Adapter1.StartDiscovery", call)
+        }
+        _ = try await daemon.addDevice("C0:00:00:00:18:08")
+        for try await _ in bench.radio.advertisements() { break }
+        #expect(await daemon.count("hci0 Adapter1.StartDiscovery") == 15)
+        try await until { await !bench.radio.context.discovery.isRunning }
+
+        await daemon.on("Adapter1.StartDiscovery") { _, _ in
+            throw EmulatedDaemon.error("InProgress", "Operation already in progress")
+        }
+        try await daemon.changeAdapter(["Discovering": .bool(true)])
+        let search = Task { for try await _ in bench.radio.advertisements() {} }
+        try await until { await bench.radio.context.discovery.isRunning }
+        search.cancel()
+    }
+
     @Test("Discovery is silent while a link is made, and runs again afterwards")
     func isHeldWhileConnecting() async throws {
         let bench = try await Bench()

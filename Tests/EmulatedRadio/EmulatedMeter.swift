@@ -4,9 +4,9 @@ import HealthReadings
 import Synchronization
 
 /// A glucose meter at the seam of the radio: it is paired, connected and read as the profile says.
-public final class EmulatedMeter: Peripheral {
+package final class EmulatedMeter: Peripheral {
     /// How it wants to be paired.
-    public enum Pairing: Sendable, Hashable {
+    package enum Pairing: Sendable, Hashable {
         /// It shows six digits, which are typed at the gateway.
         case passkey(UInt32)
         /// Both show the same digits.
@@ -20,7 +20,7 @@ public final class EmulatedMeter: Peripheral {
     }
 
     /// What was done with it.
-    public enum Event: Sendable, Hashable {
+    package enum Event: Sendable, Hashable {
         case connected, disconnected
         case started(BluetoothUUID), stopped(BluetoothUUID)
         case wrote([UInt8])
@@ -46,7 +46,7 @@ public final class EmulatedMeter: Peripheral {
         var nextWaiter = 0
     }
 
-    public let address: DeviceAddress
+    package let address: DeviceAddress
     private let needsBond: Bool
     private let battery: UInt8
     private let serial: String
@@ -57,7 +57,7 @@ public final class EmulatedMeter: Peripheral {
     /// - Parameters:
     ///   - records: sequence numbers of its records, oldest first.
     ///   - needsBond: whether its records can be had with a bond only.
-    public init(
+    package init(
         _ address: String, name: String?, pairing: Pairing = .justWorks, records: ClosedRange<UInt16>? = 1...5,
         needsBond: Bool = true, services: [BluetoothUUID] = [0x1808], serial: String = "00001808",
         battery: UInt8 = 87
@@ -71,7 +71,7 @@ public final class EmulatedMeter: Peripheral {
     }
 
     /// The octets of the record with this number: a different value each, an hour apart.
-    public static func record(_ sequence: UInt16) -> [UInt8] {
+    package static func record(_ sequence: UInt16) -> [UInt8] {
         GlucoseMeasurement(
             sequenceNumber: sequence,
             baseTime: DateTime(
@@ -87,45 +87,45 @@ public final class EmulatedMeter: Peripheral {
     func onChange(_ body: @escaping @Sendable () -> Void) { changed.withLock { $0 = body } }
     private func tellChange() { changed.withLock(\.self)?() }
 
-    public var events: [Event] { state.withLock(\.events) }
-    public var isBonded: Bool { state.withLock(\.isBonded) }
-    public var isConnected: Bool { state.withLock(\.isConnected) }
+    package var events: [Event] { state.withLock(\.events) }
+    package var isBonded: Bool { state.withLock(\.isBonded) }
+    package var isConnected: Bool { state.withLock(\.isConnected) }
     var isAwake: Bool { state.withLock(\.isAwake) }
     var forgets: Bool { state.withLock(\.forgets) }
 
-    public func wake() {
+    package func wake() {
         state.withLock { $0.isAwake = true }
         tellChange()
     }
-    public func sleep() {
+    package func sleep() {
         state.withLock { $0.isAwake = false }
         cut()
     }
-    public func measure(_ sequences: ClosedRange<UInt16>) {
+    package func measure(_ sequences: ClosedRange<UInt16>) {
         state.withLock { $0.records += sequences.map(Self.record) }
     }
     /// One measurement more, whatever the last was.
-    public func measureOther() {
+    package func measureOther() {
         state.withLock { $0.records.append(Self.record(UInt16(truncatingIfNeeded: 1000 + $0.records.count))) }
     }
     /// A context (fasting) goes with each record, before it or behind it.
-    public func sendContexts(first: Bool) { state.withLock { $0.contexts = first } }
+    package func sendContexts(first: Bool) { state.withLock { $0.contexts = first } }
     /// It was bonded before the test begins.
-    public func bondAlready() { bond(true) }
+    package func bondAlready() { bond(true) }
     /// Its next pairing.
-    public func setPairing(_ pairing: Pairing) { state.withLock { $0.pairing = pairing } }
+    package func setPairing(_ pairing: Pairing) { state.withLock { $0.pairing = pairing } }
     /// It stops advertising once it is bonded, as many do, until its button is pressed.
-    public func sleepAfterBonding() { state.withLock { $0.sleepsAfterBonding = true } }
+    package func sleepAfterBonding() { state.withLock { $0.sleepsAfterBonding = true } }
     /// It no longer knows its bond.
-    public func forgetBond() { state.withLock { $0.forgets = true } }
+    package func forgetBond() { state.withLock { $0.forgets = true } }
     /// So many values leave it, then it waits for ``release()`` or the end of the connection.
-    public func hold(after values: Int) {
+    package func hold(after values: Int) {
         state.withLock { state in
             state.holdsAfter = values
             state.handedOut = 0
         }
     }
-    public func release() {
+    package func release() {
         let waiters = state.withLock { state in
             state.holdsAfter = nil
             return state.takeWaiters()
@@ -133,7 +133,7 @@ public final class EmulatedMeter: Peripheral {
         for waiter in waiters { waiter.resume(returning: .silence) }
     }
     /// The link goes.
-    public func cut() {
+    package func cut() {
         let waiters = state.withLock { state in
             if state.isConnected { state.events.append(.disconnected) }
             state.isConnected = false
@@ -154,7 +154,7 @@ public final class EmulatedMeter: Peripheral {
     }
 
     /// Ends the pairing that goes on.
-    public func endPairing(_ failure: PairingFailure) { state.withLock { $0.ending = failure } }
+    package func endPairing(_ failure: PairingFailure) { state.withLock { $0.ending = failure } }
 
     /// Asks the agent, which is cancelled where the pairing ends meanwhile.
     func pair(_ agent: any PairingAgent) async throws {
@@ -207,7 +207,7 @@ public final class EmulatedMeter: Peripheral {
 
     // MARK: Peripheral
 
-    public var advertisement: Advertisement {
+    package var advertisement: Advertisement {
         state.withLock { state in
             Advertisement(
                 address: address, name: state.name, services: services, rssi: -60, isPaired: state.isBonded,
@@ -215,7 +215,7 @@ public final class EmulatedMeter: Peripheral {
         }
     }
 
-    public func connect() async throws -> Instant {
+    package func connect() async throws -> Instant {
         try state.withLock { state in
             guard state.isAwake else { throw RadioError.notConnected(address, "the device is asleep") }
             guard !(state.isBonded && state.forgets) else { throw RadioError.forgottenByDevice(address) }
@@ -226,7 +226,7 @@ public final class EmulatedMeter: Peripheral {
         return .now
     }
 
-    public func characteristics() async throws -> [Characteristic] {
+    package func characteristics() async throws -> [Characteristic] {
         let known: [(BluetoothUUID, BluetoothUUID)] = [
             (0x2A18, 0x1808), (0x2A34, 0x1808), (0x2A51, 0x1808), (0x2A52, 0x1808), (0x2A19, 0x180F), (0x2A25, 0x180A),
         ]
@@ -235,7 +235,7 @@ public final class EmulatedMeter: Peripheral {
         }
     }
 
-    public func read(_ characteristic: Characteristic) async throws -> CharacteristicValue {
+    package func read(_ characteristic: Characteristic) async throws -> CharacteristicValue {
         try state.withLock { state in
             guard state.isConnected else { throw GATTError.disconnected }
             let octets: [UInt8]
@@ -251,7 +251,7 @@ public final class EmulatedMeter: Peripheral {
         }
     }
 
-    public func write(_ octets: [UInt8], to characteristic: Characteristic, expectingResponse: Bool) async throws {
+    package func write(_ octets: [UInt8], to characteristic: Characteristic, expectingResponse: Bool) async throws {
         try state.withLock { state in
             guard state.isConnected else { throw GATTError.disconnected }
             guard state.notifying.contains(0x2A52) else { throw GATTError.attribute(0xFD) }
@@ -260,7 +260,7 @@ public final class EmulatedMeter: Peripheral {
         }
     }
 
-    public func startNotifying(_ characteristic: Characteristic) async throws {
+    package func startNotifying(_ characteristic: Characteristic) async throws {
         try state.withLock { state in
             guard state.isConnected else { throw GATTError.disconnected }
             guard state.isBonded || !needsBond else { throw GATTError.attribute(0x05) }
@@ -269,14 +269,14 @@ public final class EmulatedMeter: Peripheral {
         }
     }
 
-    public func stopNotifying(_ characteristic: Characteristic) async throws {
+    package func stopNotifying(_ characteristic: Characteristic) async throws {
         state.withLock { state in
             guard state.notifying.remove(characteristic.uuid) != nil else { return }
             state.events.append(.stopped(characteristic.uuid))
         }
     }
 
-    public func nextValues(within timeout: Duration) async throws -> ValueBurst {
+    package func nextValues(within timeout: Duration) async throws -> ValueBurst {
         try Task.checkCancellation()
         let number = state.withLock { state in
             state.nextWaiter += 1
@@ -302,7 +302,7 @@ public final class EmulatedMeter: Peripheral {
         }
     }
 
-    public func disconnect() async { cut() }
+    package func disconnect() async { cut() }
 }
 
 extension EmulatedMeter.State {

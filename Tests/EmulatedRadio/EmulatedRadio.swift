@@ -4,7 +4,7 @@ import HealthReadings
 import Synchronization
 
 /// A radio with meters in reach, at the seam that BlueZ stands behind.
-public final class EmulatedRadio: Radio {
+package final class EmulatedRadio: Radio {
     private struct State {
         var adapter: AdapterState
         var meters: [EmulatedMeter]
@@ -16,7 +16,7 @@ public final class EmulatedRadio: Radio {
     private let state: Mutex<State>
 
     /// A radio with these meters in reach.
-    public init(_ meters: [EmulatedMeter] = [], adapter: AdapterState = .emulated) {
+    package init(_ meters: [EmulatedMeter] = [], adapter: AdapterState = .emulated) {
         state = Mutex(State(adapter: adapter, meters: meters))
         for meter in meters { meter.onChange { [weak self] in self?.tell() } }
     }
@@ -24,14 +24,14 @@ public final class EmulatedRadio: Radio {
     // MARK: For tests
 
     /// How many look for devices now.
-    public var discoveries: Int { state.withLock(\.discoveries) }
+    package var discoveries: Int { state.withLock(\.discoveries) }
 
-    public func setAdapter(_ adapter: AdapterState) {
+    package func setAdapter(_ adapter: AdapterState) {
         state.withLock { $0.adapter = adapter }
         tell()
     }
 
-    public func add(_ meter: EmulatedMeter) {
+    package func add(_ meter: EmulatedMeter) {
         state.withLock { $0.meters.append(meter) }
         meter.onChange { [weak self] in self?.tell() }
         tell()
@@ -89,7 +89,7 @@ public final class EmulatedRadio: Radio {
 
     // MARK: Radio
 
-    public func adapterStates() -> AsyncStream<AdapterState> {
+    package func adapterStates() -> AsyncStream<AdapterState> {
         let changes = changes()
         return AsyncStream { continuation in
             let task = Task {
@@ -105,7 +105,7 @@ public final class EmulatedRadio: Radio {
         }
     }
 
-    public func advertisements() -> AsyncThrowingStream<Advertisement, any Error> {
+    package func advertisements() -> AsyncThrowingStream<Advertisement, any Error> {
         stream(discovering: true) { continuation in
             var told: [DeviceAddress: Advertisement] = [:]
             for await _ in self.changes() {
@@ -120,11 +120,11 @@ public final class EmulatedRadio: Radio {
         }
     }
 
-    public func peripherals() -> AsyncThrowingStream<any Peripheral, any Error> {
+    package func peripherals() -> AsyncThrowingStream<any Peripheral, any Error> {
         peripherals(Set(meters.map(\.address)))
     }
 
-    public func peripherals(_ addresses: Set<DeviceAddress>) -> AsyncThrowingStream<any Peripheral, any Error> {
+    package func peripherals(_ addresses: Set<DeviceAddress>) -> AsyncThrowingStream<any Peripheral, any Error> {
         stream { continuation in
             var wasThere: Set<DeviceAddress> = []
             for await _ in self.changes() {
@@ -138,7 +138,7 @@ public final class EmulatedRadio: Radio {
         }
     }
 
-    public func peripheral(_ address: DeviceAddress, within timeout: Duration) async throws -> any Peripheral {
+    package func peripheral(_ address: DeviceAddress, within timeout: Duration) async throws -> any Peripheral {
         try checkAdapter()
         // However busy the machine is, one that is there has been heard in time.
         if let meter = reachable(address) { return meter }
@@ -163,7 +163,7 @@ public final class EmulatedRadio: Radio {
         }
     }
 
-    public func pair(
+    package func pair(
         _ address: DeviceAddress, within timeout: Duration, agent: any PairingAgent
     ) async throws -> Bond {
         guard let meter = try await peripheral(address, within: timeout) as? EmulatedMeter else {
@@ -173,7 +173,7 @@ public final class EmulatedRadio: Radio {
         return Bond(address: meter.address, name: meter.advertisement.name, isConnected: true)
     }
 
-    @discardableResult public func unpair(_ address: DeviceAddress) async throws -> Bool {
+    @discardableResult package func unpair(_ address: DeviceAddress) async throws -> Bool {
         try checkAdapter()
         guard let meter = meters.first(where: { $0.address == address && $0.isBonded }) else { return false }
         meter.cut()
@@ -181,14 +181,14 @@ public final class EmulatedRadio: Radio {
         return true
     }
 
-    public func bonds() async throws -> [Bond] {
+    package func bonds() async throws -> [Bond] {
         try checkAdapter()
         return meters.filter(\.isBonded).map {
             Bond(address: $0.address, name: $0.advertisement.name, isConnected: $0.isConnected)
         }
     }
 
-    public func connectionChanges(
+    package func connectionChanges(
         _ addresses: Set<DeviceAddress>
     ) -> AsyncThrowingStream<ConnectionChange, any Error> {
         stream { continuation in
@@ -208,7 +208,7 @@ public final class EmulatedRadio: Radio {
 
 extension AdapterState {
     /// An adapter that can be used.
-    public static let emulated = AdapterState.ready(Adapter(name: "hci0", address: DeviceAddress("02:00:00:00:00:01")))
+    package static let emulated = AdapterState.ready(Adapter(name: "hci0", address: DeviceAddress("02:00:00:00:00:01")))
 }
 
 extension Instant {

@@ -126,13 +126,14 @@ enum CaptureProperties {
     private static func readings(_ path: String) async -> [String] {
         guard let zone = ZoneRules.named("Europe/Berlin") else { return [] }
         let lines = Mutex<[String]>([])
-        let journal = PassingJournal(decoder: StandardFrameDecoder(), zone: zone) { output in
-            let line =
+        let journal = PassingJournal(decoder: StandardFrameDecoder(), zone: zone) { outputs in
+            let texts = outputs.map { output in
                 switch output {
                 case .reading(let reading): reading.document.text
                 case .malformed(let error, _): error.description
                 }
-            lines.withLock { $0.append(line) }
+            }
+            lines.withLock { $0 += texts }
         }
         do {
             let report = try await CaptureReplay([path]).run(with: MeterReader(journal: journal, memory: journal))

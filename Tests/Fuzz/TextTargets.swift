@@ -77,7 +77,7 @@ extension FuzzTarget {
             ]
             let requests = try operations.map { try JSONEncoder().encode(OperationRequest($0, json: true)) }
             let messages: [ControlMessage] = [
-                .data("{}"), .note("x"), .done, .problem(code: "usage", message: "no", hint: nil, status: 64),
+                .data("{}"), .note("x"), .done, .problem(Problem("usage", .usage, "no")),
             ]
             return try (requests + messages.map { try JSONEncoder().encode($0) }).map { [UInt8]($0) }
         }

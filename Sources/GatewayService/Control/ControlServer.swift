@@ -12,7 +12,7 @@ import ServiceLifecycle
 enum ControlServer {
     static func application(
         path: String, mode: mode_t, gateway: Gateway, logger: Logger
-    ) -> some ApplicationProtocol {
+    ) -> some Service {
         // Only the lock's owner gets here, so a socket file that exists belongs to a process that has died.
         unlink(path)
         let questions = PendingQuestions()
@@ -33,11 +33,9 @@ enum ControlServer {
             let isWanted = questions.answer(answer, to: try context.parameters.require("id"))
             return Response(status: isWanted ? .noContent : .gone)
         }
-        return Application(
-            router: router,
-            configuration: .init(address: .unixDomainSocket(path: path), serverName: "healthrelay"),
-            onServerRunning: { _ in chmod(path, mode) },
-            logger: logger)
+        return RestingServer(router: router, address: .unixDomainSocket(path: path), logger: logger) { _ in
+            chmod(path, mode)
+        }
     }
 
     /// Runs an operation and writes what it says; ends when it has ended, which is soon where its client has gone.

@@ -85,7 +85,7 @@ struct LinkListener: Sendable {
     private static func application(
         path: String, logger: Logger, started: AsyncStream<Int>.Continuation,
         ended: AsyncStream<LinkRedirect>.Continuation
-    ) -> some ApplicationProtocol & Service {
+    ) -> some Service {
         let router = Router()
         router.add(middleware: HostCheck(listeningOn: "127.0.0.1"))
         for method in [HTTPRequest.Method.get, .post] {
@@ -98,11 +98,10 @@ struct LinkListener: Sendable {
                 }
             }
         }
-        return Application(
-            router: router,
-            configuration: .init(address: .hostname("127.0.0.1", port: 0), serverName: "healthrelay"),
-            onServerRunning: { channel in if let number = channel.localAddress?.port { started.yield(number) } },
-            logger: .quiet(logger))
+        return RestingServer(router: router, address: .hostname("127.0.0.1", port: 0), logger: .quiet(logger)) {
+            channel in
+            if let number = channel.localAddress?.port { started.yield(number) }
+        }
     }
 
     private static func page(for redirect: LinkRedirect, written: @escaping @Sendable () -> Void) -> Response {

@@ -2,6 +2,7 @@ import GATTClient
 import HealthDevices
 import HealthReadings
 import ReadingStore
+import Synchronization
 
 extension Gateway {
     /// How long the radio may take to say which bonds there are.
@@ -22,13 +23,21 @@ extension Gateway {
     private func scan(_ scan: ScanOperation, json: Bool, _ output: any OperationOutput) async throws {
         let found = try finds(scan)
         let end = scan.seconds.map { ContinuousClock.now + .seconds($0) }
+        let heard = Atomic(false)
         try await withDeadline(end) {
             for try await device in found {
+                heard.store(true, ordering: .relaxed)
                 try await output.data(
                     json
                         ? device.advertisement.document(model: device.model).text
                         : device.advertisement.line(model: device.model))
             }
+        }
+        guard !heard.load(ordering: .relaxed) else { return }
+        // A short scan is over before a radio that is still waited for has been found missing.
+        for await state in try radioSource.requireRadio().adapterStates() {
+            if case .unusable(let error) = state { throw error }
+            return
         }
     }
 

@@ -13,7 +13,7 @@ enum PageServer {
     /// - Parameter started: told the page's address once the server listens.
     static func application(
         listen: ListenAddress, store: ReadingStore, logger: Logger, started: @escaping @Sendable (String) async -> Void
-    ) -> some ApplicationProtocol {
+    ) -> some Service {
         let router = Router()
         router.add(middleware: HostCheck(listeningOn: listen.description))
         router.add(middleware: PageHeaders())
@@ -33,15 +33,12 @@ enum PageServer {
             events(store)
         }
         let shown = listen
-        return Application(
-            router: router,
-            configuration: .init(address: .hostname(listen.host, port: listen.port), serverName: "healthrelay"),
-            onServerRunning: { channel in
-                var address = shown
-                address.port = channel.localAddress?.port ?? shown.port
-                await started("http://\(address)/")
-            },
-            logger: logger)
+        return RestingServer(router: router, address: .hostname(listen.host, port: listen.port), logger: logger) {
+            channel in
+            var address = shown
+            address.port = channel.localAddress?.port ?? shown.port
+            await started("http://\(address)/")
+        }
     }
 
     private static func content(_ octets: [UInt8], _ type: String) -> Response {

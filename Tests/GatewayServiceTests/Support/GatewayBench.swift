@@ -44,7 +44,8 @@ final class GatewayBench: Sendable {
             (server, group) = (nil, nil)
             return
         }
-        let application = ControlServer.application(path: state.socket, mode: state.socketMode, gateway: gateway, logger: logger)
+        let application = ControlServer.application(
+            path: state.socket, mode: state.socketMode, gateway: gateway, logger: logger)
         let group = ServiceGroup(services: [application], logger: logger)
         self.group = group
         server = Task { try await group.run() }

@@ -16,7 +16,8 @@ extension LabTests {
             #expect(try await meter.readings().isEmpty)
         }
 
-        @Test("the link is lost at an indication: what was confirmed is stored, the rest comes with the next read",
+        @Test(
+            "the link is lost at an indication: what was confirmed is stored, the rest comes with the next read",
             arguments: ["before", "unconfirmed", "confirmed"])
         func dropped(when: String) async throws {
             let meter = try await SharedMeter.cuff.borrow(
@@ -40,7 +41,8 @@ extension LabTests {
                 "contact.before-commit", "contact.after-commit",
             ])
         func killedAtCommit(point: String) async throws {
-            let meter = try await SharedMeter.cuff.borrow(records: ["count": 16, "seed": 103, "step": 11], Self.behaviour)
+            let meter = try await SharedMeter.cuff.borrow(
+                records: ["count": 16, "seed": 103, "step": 11], Self.behaviour)
             let gateway = try TestGateway()
             let reading = try gateway.start(["read", meter.address], environment: ["HEALTHRELAY_CRASH_AT": point])
             #expect(await reading.finish().signal == SIGKILL, "\(point) was never reached")
@@ -49,7 +51,8 @@ extension LabTests {
 
         @Test("promise 1: killed at random moments, likewise", arguments: 1...4)
         func killedAtRandom(round: Int) async throws {
-            let meter = try await SharedMeter.cuff.borrow(records: ["count": 24, "seed": 104, "step": 11], Self.behaviour)
+            let meter = try await SharedMeter.cuff.borrow(
+                records: ["count": 24, "seed": 104, "step": 11], Self.behaviour)
             let gateway = try TestGateway()
             let reading = try gateway.start(["read", meter.address])
             let sent = Int.random(in: 1...20)
@@ -69,7 +72,9 @@ extension LabTests {
             // bluetoothd notices that nobody listens, and says so to the cuff; until then it confirms.
             try await Task.sleep(for: .milliseconds(700))
             let ever = try await meter.readings(ever: true).map { $0["base_time"]?.text ?? "" }
-            let confirmed = try await meter.log().filter { $0.name == "confirmed" }.compactMap(\.record).map { ever[$0] }
+            let confirmed = try await meter.log().filter { $0.name == "confirmed" }.compactMap(\.record).map {
+                ever[$0]
+            }
             let committed = try await gateway.stored().compactMap { $0["base_time"]?.text }
             let isWithCuff = Set(try await meter.readings().compactMap { $0["base_time"]?.text })
             #expect(Set(ever) == Set(confirmed).union(isWithCuff), "the cuff deletes only what was confirmed")

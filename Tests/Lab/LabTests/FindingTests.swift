@@ -7,7 +7,9 @@ extension LabTests {
         @Test("a scan finds each meter once, with its model, and of a brand only that one")
         func scanByBrand() async throws {
             let lab = try await Lab.fresh()
-            for definition in [Meters.accuchek(), Meters.contour(), Meters.omron()] { _ = try await lab.add(definition) }
+            for definition in [Meters.accuchek(), Meters.contour(), Meters.omron()] {
+                _ = try await lab.add(definition)
+            }
             let gateway = try TestGateway()
 
             let all = try await gateway("scan", "--for", "3")

@@ -25,26 +25,31 @@ extension LabTests {
 
         /// Times a second that any thread of a process was woken, and milliseconds of processor time a second.
         private func measure(_ process: Int32, seconds: Int) async throws -> (wakes: Double, milliseconds: Double) {
-            let before = try usage(process)
+            let before = (try switches(process), try milliseconds(process))
             try await Task.sleep(for: .seconds(seconds))
-            let after = try usage(process)
+            // A thread that has ended meanwhile did so for want of work.
+            let woken = try switches(process).reduce(0) { $0 + $1.value - (before.0[$1.key] ?? 0) }
             return (
-                Double(after.switches - before.switches) / Double(seconds),
-                Double(after.milliseconds - before.milliseconds) / Double(seconds)
+                Double(woken) / Double(seconds), Double(try milliseconds(process) - before.1) / Double(seconds)
             )
         }
 
-        private func usage(_ process: Int32) throws -> (switches: Int, milliseconds: Int) {
-            var switches = 0
+        /// How often each thread has waited.
+        private func switches(_ process: Int32) throws -> [String: Int] {
+            var switches: [String: Int] = [:]
             for thread in try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task") {
-                let status = try String(contentsOfFile: "/proc/\(process)/task/\(thread)/status", encoding: .utf8)
+                let path = "/proc/\(process)/task/\(thread)/status"
+                guard let status = try? String(contentsOfFile: path, encoding: .utf8) else { continue }
                 for line in status.split(separator: "\n") where line.hasPrefix("voluntary_ctxt_switches:") {
-                    switches += Int(line.split(separator: "\t").last ?? "") ?? 0
+                    switches[thread] = Int(line.split(separator: "\t").last ?? "")
                 }
             }
+            return switches
+        }
+
+        private func milliseconds(_ process: Int32) throws -> Int {
             let fields = try String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8).split(separator: " ")
-            let ticks = (Int(fields[13]) ?? 0) + (Int(fields[14]) ?? 0)
-            return (switches, ticks * 1000 / sysconf(Int32(_SC_CLK_TCK)))
+            return ((Int(fields[13]) ?? 0) + (Int(fields[14]) ?? 0)) * 1000 / sysconf(Int32(_SC_CLK_TCK))
         }
     }
 }

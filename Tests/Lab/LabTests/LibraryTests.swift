@@ -12,7 +12,8 @@ import Testing
 extension LabTests {
     /// The library as an embedder uses it.
     @Suite struct Library {
-        @Test("search by brand, pair with an agent of one's own, read with progress; a cancelled search stops discovery")
+        @Test(
+            "search by brand, pair with an agent of one's own, read with progress; a cancelled search stops discovery")
         func embedder() async throws {
             let lab = try await Lab.fresh()
             let meter = try await lab.add(Meters.accuchek(["records": ["count": 60, "seed": 111, "contexts": true]]))

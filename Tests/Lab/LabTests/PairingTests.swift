@@ -30,10 +30,13 @@ extension LabTests {
             let again = try await gateway("pair", meter.address)
             #expect(again.status == 0, "\(again.errors)")
             #expect(try again.document["proven"] == true)
-            #expect(try await meter.log(since: mark).allSatisfy { $0.name != "bonded" }, "a bond that holds is not made anew")
+            #expect(
+                try await meter.log(since: mark).allSatisfy { $0.name != "bonded" },
+                "a bond that holds is not made anew")
         }
 
-        @Test("Just Works: a cuff without digits is paired, and the proof starts no transfer", arguments: [true, false])
+        @Test(
+            "Just Works: a cuff without digits is paired, and the proof starts no transfer", arguments: [true, false])
         func justWorks(secureConnections: Bool) async throws {
             let lab = try await Lab.fresh()
             let meter = try await lab.add(
@@ -73,7 +76,8 @@ extension LabTests {
             #expect(try result.document["proven"] == true)
         }
 
-        @Test("numeric comparison refused: here by the person, there by the meter's user", arguments: ["here", "there"])
+        @Test(
+            "numeric comparison refused: here by the person, there by the meter's user", arguments: ["here", "there"])
         func numericComparisonRefused(side: String) async throws {
             let lab = try await Lab.fresh()
             let meter = try await lab.add(

@@ -216,7 +216,7 @@ extension LabTests {
                 do {
                     try await lab.adapter("off")
                     break
-                } catch where attempt < 5 {
+                } catch  where attempt < 5 {
                     try await Task.sleep(for: .seconds(1))
                 }
             }

@@ -85,18 +85,22 @@ extension LabTests {
             Comparison.expect(try await gateway.stored(), equal: try await meter.readings())
         }
 
-        @Test("Ctrl-C in the middle of a transfer: what came is kept, the meter is told to stop, and left in good order")
+        @Test(
+            "Ctrl-C in the middle of a transfer: what came is kept, the meter is told to stop, and left in good order")
         func interrupted() async throws {
             let meter = try await SharedMeter.glucose.borrow(records: ["count": 400, "seed": 87])
             let gateway = try TestGateway()
             let reading = try gateway.start(["read", meter.address])
             #expect(try await reading.wait { $0.documents.count >= 20 }, "\(reading.errorText)")
             let result = await reading.end()
-            #expect(result.signal == nil && result.status == 75 && result.errorCode == "interrupted", "\(result.errors)")
+            #expect(
+                result.signal == nil && result.status == 75 && result.errorCode == "interrupted", "\(result.errors)")
             try await meter.wait("disconnected")
             let events = try await meter.log()
             let last = events.filter { $0.name == "configured" }.suffix(3)
-            #expect(last.allSatisfy { $0.document["value"]?.text == "0000" }, "notifications are stopped: \(events.suffix(6))")
+            #expect(
+                last.allSatisfy { $0.document["value"]?.text == "0000" },
+                "notifications are stopped: \(events.suffix(6))")
             let kept = try await gateway.stored()
             #expect(kept.count >= 20)
             #expect(try await gateway("read", meter.address).status == 0)

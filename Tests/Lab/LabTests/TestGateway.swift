@@ -32,7 +32,8 @@ final class TestGateway: Sendable {
     var state: String { directory.appendingPathComponent("state").path }
 
     init() throws {
-        directory = FileManager.default.temporaryDirectory.appendingPathComponent("healthrelay-lab-\(UUID().uuidString)")
+        directory = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "healthrelay-lab-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
     }
 

@@ -53,7 +53,8 @@ extension LabTests {
             let records = Document.array(
                 (1...60).map { number in
                     [
-                        "sequence": .number(number), "base": .string("2026-01-\(10 + number / 10)T08:\(10 + number % 10):00"),
+                        "sequence": .number(number),
+                        "base": .string("2026-01-\(10 + number / 10)T08:\(10 + number % 10):00"),
                         "value": .string(String(80 + number)), "extra": .string(String(repeating: "a5", count: 24)),
                     ]
                 })
@@ -161,7 +162,8 @@ extension LabTests {
             Comparison.expect(try await gateway.stored(), equal: try await meter.readings())
         }
 
-        @Test("specials, control solution, reserved bits and numbers, extra octets, no dates: each as the meter holds it")
+        @Test(
+            "specials, control solution, reserved bits and numbers, extra octets, no dates: each as the meter holds it")
         func oddities() async throws {
             let meter = try await SharedMeter.glucose.borrow(records: Self.odd)
             let gateway = try TestGateway()

@@ -53,12 +53,14 @@ class Guest:
         await self.must("pidof bluetoothd || setsid bluetoothd -n >>/run/bluetoothd.log 2>&1 &")
         await self.until_powered()
 
-    async def until_powered(self, timeout=60):
+    async def until_powered(self, timeout=60, switching=False):
         end = time.monotonic() + timeout
         while True:
             try:
                 if await self.collector.get(HCI0, ADAPTER, "Powered", timeout=5):
                     return
+                if switching:
+                    await self.power(True)
             except (DBusError, asyncio.TimeoutError):
                 pass
             if time.monotonic() > end:
@@ -80,9 +82,12 @@ class Guest:
         for connection in list(controller.le_connections.values()):
             radio.lose(controller, connection, told=False)
 
-    async def plug_in(self):
+    async def attach(self):
         self.air.controller.detached = False
         await self.must("pidof btattach || setsid btattach -B /dev/hvc0 -P h4 >/dev/null 2>&1 &")
+
+    async def plug_in(self):
+        await self.attach()
         await self.until_powered()
 
     async def block(self, blocked):
@@ -108,12 +113,11 @@ class Guest:
 
     async def reset(self, keep):
         """Everything as it was after the boot, but for the bonds with these addresses."""
-        if self.air.controller.detached:
-            await self.plug_in()
         await self.block(False)
-        await self.start_bluetoothd()
-        if not await self.collector.get(HCI0, ADAPTER, "Powered"):
-            await self.power(True)
+        await self.must("pidof bluetoothd || setsid bluetoothd -n >>/run/bluetoothd.log 2>&1 &")
+        if self.air.controller.detached:
+            await self.attach()
+        await self.until_powered(switching=True)
         for path, device in (await self.devices()).items():
             if device["Address"].value in keep:
                 continue

@@ -1,0 +1,84 @@
+import Dispatch
+import Glibc
+import Synchronization
+
+/// A thread that runs what is isolated to an actor: calls of a reader wait in the system, which the threads all tasks
+/// share must not.
+final class ThreadExecutor: SerialExecutor {
+    private struct State {
+        var jobs: [UnownedJob] = []
+        var isStopped = false
+    }
+
+    private let state = Mutex(State())
+    private let bell = DispatchSemaphore(value: 0)
+    /// Where the system gives no thread.
+    private let queue: DispatchQueue?
+
+    init() {
+        let box = Box()
+        let start = Unmanaged.passRetained(box)
+        // The process' signals are for its other threads.
+        var (all, before) = (sigset_t(), sigset_t())
+        sigfillset(&all)
+        pthread_sigmask(SIG_SETMASK, &all, &before)
+        var thread = pthread_t()
+        let status = pthread_create(
+            &thread, nil,
+            { context in
+                if let context { Unmanaged<Box>.fromOpaque(context).takeRetainedValue().run() }
+                return nil
+            }, start.toOpaque())
+        pthread_sigmask(SIG_SETMASK, &before, nil)
+        queue = status == 0 ? nil : DispatchQueue(label: "nfc")
+        if status == 0 {
+            pthread_detach(thread)
+            box.give(self)
+        } else {
+            start.release()
+        }
+    }
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        if let queue { return queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) } }
+        state.withLock { $0.jobs.append(job) }
+        bell.signal()
+    }
+
+    /// Ends the thread, after the jobs it has. Nothing is asked of an executor whose actor is gone.
+    func stop() {
+        state.withLock { $0.isStopped = true }
+        bell.signal()
+    }
+
+    private func run() {
+        while true {
+            bell.wait()
+            let (job, isStopped) = state.withLock { state in
+                (state.jobs.isEmpty ? nil : state.jobs.removeFirst(), state.isStopped)
+            }
+            if let job { job.runSynchronously(on: asUnownedSerialExecutor()) } else if isStopped { return }
+        }
+    }
+
+    /// Brings the executor to its thread, which begins before the executor is whole.
+    private final class Box: Sendable {
+        private let executor = Mutex<ThreadExecutor?>(nil)
+        private let isGiven = DispatchSemaphore(value: 0)
+
+        func give(_ value: ThreadExecutor) {
+            executor.withLock { $0 = value }
+            isGiven.signal()
+        }
+
+        func run() {
+            isGiven.wait()
+            let value = executor.withLock { value in
+                defer { value = nil }
+                return value
+            }
+            value?.run()
+        }
+    }
+}
