@@ -55,14 +55,18 @@ struct MinuteTests {
 
     @Test("at every other age the ring being one ahead is a contradiction: no minute is made up")
     func contradiction() throws {
-        for age in UInt16(0)...1200 where age % 15 != 2 || age < 17 {
+        for age in UInt16(0)...600 where age % 15 != 2 || age < 17 {
             var sensor = EncodedSensor(age: age)
             for wrong in 1..<32 {
                 sensor.historyIndex = UInt8((sensor.historyCount + wrong) % 32)
                 let memory = try sensor.decoded
-                #expect(memory.historyFault == .indexDisagreesWithAge)
-                #expect(memory.libreRecords.allSatisfy { $0.source == .trend })
-                #expect(memory.libreRecords.count == sensor.minutes(of: .trend).count)
+                let records = memory.libreRecords
+                guard memory.historyFault == .indexDisagreesWithAge, records.allSatisfy({ $0.source == .trend }),
+                    records.count == sensor.minutes(of: .trend).count
+                else {
+                    Issue.record("age \(age), index \(sensor.historyIndex ?? 0): records at made-up minutes")
+                    return
+                }
             }
         }
     }
