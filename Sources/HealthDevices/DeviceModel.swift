@@ -113,7 +113,8 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
     public var document: JSONValue {
         .object([
             "id": .string(id), "brand": .string(brand), "name": .string(name),
-            "kinds": .array(kinds.map { .string($0.rawValue) }), "transport": .string(transport.rawValue), "provider": .string(provider),
+            "kinds": .array(kinds.map { .string($0.rawValue) }), "transport": .string(transport.rawValue),
+            "provider": .string(provider),
             "services": .array(services.map { .string($0.description) }), "pairing": .string(pairing.rawValue),
             "consumes_records": .bool(consumesRecords), "quirks": .array([]),
             "tested": .array(tested.map { .string($0.rawValue) }),

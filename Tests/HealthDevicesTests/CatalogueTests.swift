@@ -47,10 +47,10 @@ import Testing
         for model in models {
             #expect(slugs.contains(model.provider), "\(model.id)")
             #expect(catalogue[model.id] == model)
-            #expect(!model.kinds.isEmpty && !model.services.isEmpty)
+            #expect(!model.kinds.isEmpty && model.services.isEmpty == (model.transport == .nfc))
             #expect(model.id.utf8.allSatisfy { (97...122).contains($0) || (48...57).contains($0) || $0 == 95 })
         }
-        let firstGeneric = models.firstIndex { $0.names.isEmpty } ?? models.endIndex
+        let firstGeneric = models.firstIndex { $0.names.isEmpty && $0.transport == .ble } ?? models.endIndex
         #expect(!models[firstGeneric...].contains { !$0.names.isEmpty })
     }
 

@@ -18,7 +18,9 @@ import Testing
     func brands() throws {
         let brands = bench.manager.brands
         #expect(
-            brands.map(\.name) == ["A&D", "Accu-Chek", "Beurer", "CareSens", "Contour", "Medisana", "Omron", "Generic"])
+            brands.map(\.name) == [
+                "A&D", "Accu-Chek", "Beurer", "CareSens", "Contour", "FreeStyle Libre", "Medisana", "Omron", "Generic",
+            ])
         for brand in brands {
             let models = bench.manager.devices(for: brand)
             #expect(!models.isEmpty && models.allSatisfy { $0.brand == brand.name })

@@ -9,7 +9,8 @@ import Testing
 
     private func tag(_ sensor: EncodedSensor) -> EmulatedTag {
         EmulatedTag(
-            memory: sensor.memory, uid: (0..<8).reversed().map { UInt8(truncatingIfNeeded: sensor.uid >> UInt64(8 * $0)) },
+            memory: sensor.memory,
+            uid: (0..<8).reversed().map { UInt8(truncatingIfNeeded: sensor.uid >> UInt64(8 * $0)) },
             patchInformation: sensor.patchInformation)
     }
 
@@ -66,7 +67,8 @@ import Testing
     func faults() async throws {
         let (scratch, good) = (try Scratch(), EncodedSensor(age: 5021))
         let reader = try EmulatedReader()
-        func expect(_ status: Int32, _ wanted: String, _ change: (inout EmulatedReader.Behaviour) -> Void) async throws {
+        func expect(_ status: Int32, _ wanted: String, _ change: (inout EmulatedReader.Behaviour) -> Void) async throws
+        {
             reader.change {
                 $0 = .init(tag: tag(good))
                 change(&$0)
@@ -104,7 +106,8 @@ import Testing
     func readers() async throws {
         let reader = try EmulatedReader()
         func listed() async throws -> Document {
-            let result = try await Tool.run(["nfc", "readers", "--json"], environment: ["HEALTHRELAY_NFC_READER": reader.setting])
+            let result = try await Tool.run(
+                ["nfc", "readers", "--json"], environment: ["HEALTHRELAY_NFC_READER": reader.setting])
             #expect(result.status == 0, "\(result.errors)")
             return try #require(try Document(result.output).elements("readers").first)
         }
@@ -115,7 +118,9 @@ import Testing
         #expect(plain["transport"]?.plain == "libnfc" && plain["reader"]?.plain == reader.setting)
     }
 
-    @Test("`run` reads a sensor once while it is there; history supersedes; commands go through it; what is active is delivered")
+    @Test(
+        "`run` reads a sensor once while it is there; history supersedes; commands go through it; what is active is delivered"
+    )
     func service() async throws {
         let scratch = try Scratch()
         let reader = try EmulatedReader()
@@ -125,11 +130,13 @@ import Testing
                 "HEALTHRELAY_NFC_READER": reader.setting, "HEALTHRELAY_HTTP_LISTEN": "127.0.0.1:0",
                 "HEALTHRELAY_USER_TIME_ZONE": "Europe/Berlin", "HEALTHRELAY_BLUETOOTH_ADAPTER": "none",
             ], in: scratch.url)
-        #expect(await run.wait { $0.errorText.contains("NFC: ") && $0.errorText.contains("is ready") }, "\(run.errorText)")
+        #expect(
+            await run.wait { $0.errorText.contains("NFC: ") && $0.errorText.contains("is ready") }, "\(run.errorText)")
         reader.change { $0.tag = tag(EncodedSensor(age: 602)) }
         #expect(await run.wait { $0.outputText.contains("read          a sensor") }, "\(run.outputText)")
         func samples() async throws -> Int {
-            let status = try await Document(Tool.run(["sync", "status", "--json", "--state-dir", scratch.state]).output)
+            let status = try await Document(
+                Tool.run(["sync", "status", "--json", "--state-dir", scratch.state]).output)
             return Int(status["delivered"]?.plain ?? "") ?? 0
         }
         let expected = try await Document(Tool.run(["query", "--json", "--state-dir", scratch.state]).output)

@@ -138,17 +138,23 @@ struct SensorTests {
         #expect(early <= Build.instant("2026-11-21T09:00:00Z"))
     }
 
-    @Test("a sensor whose age stands still proves no start: its records have no time, or the one of the start known before")
+    @Test(
+        "a sensor whose age stands still proves no start: its records have no time, or the one of the start known before"
+    )
     func stopped() async throws {
         let harness = try await Harness(decoder: TestDecoder(sensorHasStopped: true))
         _ = try await scan(harness, age: 600, at: "2026-11-21T10:00:30Z")
         let readings = try await harness.all()
         #expect(readings.count == 48 && readings.allSatisfy { $0.time.instant == nil && $0.excluded == .noTime })
-        let known = try await Harness()
-        _ = try await scan(known, age: 600, at: "2026-11-21T10:00:30Z")
-        let times = try await times(known)
-        try known.store.close()
-        let again = try await Harness(known.directory, decoder: TestDecoder(sensorHasStopped: true))
+        let directory = Harness.newDirectory()
+        let times: [ReadingID: Instant?]
+        do {
+            let known = try await Harness(directory)
+            _ = try await scan(known, age: 600, at: "2026-11-21T10:00:30Z")
+            times = try await self.times(known)
+            try known.store.close()
+        }
+        let again = try await Harness(directory, decoder: TestDecoder(sensorHasStopped: true))
         _ = try await scan(again, age: 600, at: "2026-11-25T10:00:30Z")
         #expect(try await self.times(again) == times)
     }

@@ -13,7 +13,8 @@ extension Doctor {
             return .bad("reader", Problem(ISO15693Error.noReader(name)))
         }
         if let code = found.code, found.iso15693 != true, code != "port_in_use" {
-            let problem = Problem(code, .unavailable, "\(name): \(found.reason ?? code)", hint: "see `healthrelay nfc readers`")
+            let problem = Problem(
+                code, .unavailable, "\(name): \(found.reason ?? code)", hint: "see `healthrelay nfc readers`")
             return .bad("reader", problem)
         }
         let words = [found.name ?? name, found.reason].compactMap(\.self).joined(separator: ": ")

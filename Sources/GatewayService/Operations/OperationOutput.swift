@@ -50,7 +50,8 @@ public struct TransferProgress: Codable, Sendable, Hashable {
 
     /// `meter+00001808: 12 of 450 records`.
     public var line: String {
-        "\(device): \(received)" + (announced.map { " of \($0)" } ?? "") + " \(unit)\((announced ?? received) == 1 ? "" : "s")"
+        "\(device): \(received)" + (announced.map { " of \($0)" } ?? "")
+            + " \(unit)\((announced ?? received) == 1 ? "" : "s")"
     }
 
     /// Whether all came that was announced.

@@ -89,7 +89,9 @@ extension LibreScan {
         var parts = ["FreeStyle Libre \(serial)", memory.state.map(\.words) ?? "state unknown"]
         if let age = memory.ageMinutes { parts.append("\(Self.days(age)) old") }
         if let left = memory.lifeLeftMinutes, memory.state == .active { parts.append("\(Self.days(left)) left") }
-        if let fault = memory.calibrationFault { parts.append("no values: \(fault.rawValue.replacing("_", with: " "))") }
+        if let fault = memory.calibrationFault {
+            parts.append("no values: \(fault.rawValue.replacing("_", with: " "))")
+        }
         return parts.joined(separator: "  ")
     }
 

@@ -24,19 +24,22 @@ public struct SensorDump: Sendable {
     public var document: JSONValue {
         .object([
             "sensor": memory.document(uid: uid, patchInformation: patchInformation),
-            "readings": .array(readings.map { reading in
-                guard uid == nil, case .object(var members) = reading.document,
-                    let id = members.firstIndex(where: { $0.key == "id" })
-                else { return reading.document }
-                members[id] = .init("id", .null)
-                return .object(members)
-            }),
+            "readings": .array(
+                readings.map { reading in
+                    guard uid == nil, case .object(var members) = reading.document,
+                        let id = members.firstIndex(where: { $0.key == "id" })
+                    else { return reading.document }
+                    members[id] = .init("id", .null)
+                    return .object(members)
+                }),
         ])
     }
 
     /// The sensor and its readings for people.
     public var lines: [String] {
-        let scan = uid.map { LibreScan(uid: $0, patchInformation: patchInformation ?? PatchInformation([]), memory: memory) }
+        let scan = uid.map {
+            LibreScan(uid: $0, patchInformation: patchInformation ?? PatchInformation([]), memory: memory)
+        }
         let age = memory.ageMinutes.map { "\($0) min old" }
         let sensor =
             scan?.line ?? ["FreeStyle Libre", memory.state?.name, age].compactMap(\.self).joined(separator: "  ")

@@ -49,11 +49,13 @@ struct SensorService: Service {
         var told: SensorReaderState?
         while true {
             try Task.checkCancellation()
-            guard let error = await attendOnce(ready: {
-                failures = 0
-                if told != .ready(name) { announce(.ready(name)) }
-                told = .ready(name)
-            }) else { continue }
+            guard
+                let error = await attendOnce(ready: {
+                    failures = 0
+                    if told != .ready(name) { announce(.ready(name)) }
+                    told = .ready(name)
+                })
+            else { continue }
             if case .cancelled = error { throw CancellationError() }
             await desk.left()
             // What passes by itself is told where it does not.

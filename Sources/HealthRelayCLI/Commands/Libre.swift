@@ -28,11 +28,13 @@ struct Libre: AsyncParsableCommand {
     struct Decode: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "decode", abstract: "The readings in a dump of a sensor's memory. Nothing is stored.",
-            discussion: "The file holds 344 octets, as they are or in hexadecimal. Without --scanned-at no times are known.")
+            discussion:
+                "The file holds 344 octets, as they are or in hexadecimal. Without --scanned-at no times are known.")
 
         @Argument(help: "The dump; - for standard input.")
         var file: String
-        @Option(help: ArgumentHelp("The sensor's UID as printed, E0 first: its serial number follows.", valueName: "hex"))
+        @Option(
+            help: ArgumentHelp("The sensor's UID as printed, E0 first: its serial number follows.", valueName: "hex"))
         var uid: String?
         @Option(help: ArgumentHelp("What the sensor told of its model.", valueName: "hex"))
         var patchInfo: String?
