@@ -4,7 +4,7 @@ import Testing
 extension LabTests {
     /// What it costs to wait for meters.
     @Suite struct Idle {
-        @Test("an idle `run` wakes less than once a second; what a hundred strangers cost is told")
+        @Test("an idle `run` does nothing at all; what a hundred strangers cost is told")
         func idle() async throws {
             let meter = try await SharedMeter.glucose.borrow(["advertises": "never"])
             let gateway = try TestGateway()
@@ -12,25 +12,33 @@ extension LabTests {
             #expect(try await run.wait { $0.errorText.contains("ready") }, "\(run.errorText)")
             try await Task.sleep(for: .seconds(5))
             let alone = try await measure(run.process.processIdentifier, seconds: 12)
-            #expect(alone.wakes < 1, "\(alone)")
+            // In every process that uses it, libdispatch looks after its threads once a second (its
+            // event/workqueue.c): that is all there is.
+            #expect(alone.busiest <= 1.2 && alone.others < 0.2, "\(alone)")
             try await meter.lab.strangers(100)
             try await Task.sleep(for: .seconds(3))
             let among = try await measure(run.process.processIdentifier, seconds: 12)
             print(
                 String(
-                    format: "idle: %.2f wake-ups and %.2f ms of a core a second; among 100 strangers %.2f and %.2f ms",
-                    alone.wakes, alone.milliseconds, among.wakes, among.milliseconds))
+                    format: "idle: %.2f wake-ups a second of libdispatch's, %.2f of our own, %.2f ms of a core; "
+                        + "among 100 strangers %.2f, %.2f and %.2f ms",
+                    alone.busiest, alone.others, alone.milliseconds, among.busiest, among.others, among.milliseconds))
             #expect(await run.end(SIGTERM).status == 0)
         }
 
-        /// Times a second that any thread of a process was woken, and milliseconds of processor time a second.
-        private func measure(_ process: Int32, seconds: Int) async throws -> (wakes: Double, milliseconds: Double) {
+        /// Times a second that the thread that was woken most was woken, that all others were, and milliseconds of
+        /// processor time a second.
+        private func measure(
+            _ process: Int32, seconds: Int
+        ) async throws -> (busiest: Double, others: Double, milliseconds: Double) {
             let before = (try switches(process), try milliseconds(process))
             try await Task.sleep(for: .seconds(seconds))
             // A thread that has ended meanwhile did so for want of work.
-            let woken = try switches(process).reduce(0) { $0 + $1.value - (before.0[$1.key] ?? 0) }
+            let woken = try switches(process).map { $0.value - (before.0[$0.key] ?? 0) }
+            let (busiest, all) = (woken.max() ?? 0, woken.reduce(0, +))
             return (
-                Double(woken) / Double(seconds), Double(try milliseconds(process) - before.1) / Double(seconds)
+                Double(busiest) / Double(seconds), Double(all - busiest) / Double(seconds),
+                Double(try milliseconds(process) - before.1) / Double(seconds)
             )
         }
 
