@@ -136,7 +136,10 @@ let package = Package(
         tests("HCICapture", ["HCIMonitor", "GATTClient", "HealthReadings"]),
         tests(
             "HealthDevices",
-            ["BlueZCentral", "HCICapture", "GATTProfiles", "GATTClient", "ReadingStore", "HealthReadings"]),
+            [
+                "BlueZCentral", "HCICapture", "GATTProfiles", "GATTClient", "FreeStyleLibre", "ISO15693Reader",
+                "LibreReader", "ReadingStore", "HealthReadings",
+            ]),
         tests("ReadingStore", ["HealthReadings"]),
         tests("VitalClient", ["HealthReadings", "ScriptedServer", logging]),
         tests(

@@ -23,7 +23,8 @@ extension ReadingStore {
     /// Erases everything of a person: readings, what waits of them, their contexts and frames, the contacts these came
     /// in, sources and zones. It cannot be undone.
     ///
-    /// Devices that are nobody else's stay known, without user and without a bond that counts. Where the person was the
+    /// Devices that are nobody else's stay known, without user and without a bond that counts; sensors, which one person
+    /// wears, do not. Where the person was the
     /// current user, one without a name is from then on, in the zone that was in force; a contact that goes on ends with
     /// an error.
     ///
@@ -124,6 +125,15 @@ extension ReadingStore {
             """,
             "DELETE FROM contact WHERE user = ?1",
             "DELETE FROM sensor_start WHERE NOT EXISTS (SELECT 1 FROM contact WHERE device = sensor_start.device)",
+            // What has no address is met in contacts alone: a sensor, which one person wears.
+            """
+            DELETE FROM clock_epoch WHERE device IN (SELECT key FROM device AS d WHERE d.address IS NULL
+                AND NOT EXISTS (SELECT 1 FROM contact WHERE device = d.key))
+            """,
+            """
+            DELETE FROM device WHERE address IS NULL AND NOT EXISTS (SELECT 1 FROM contact WHERE device = device.key)
+                AND NOT EXISTS (SELECT 1 FROM device_address WHERE device = device.key)
+            """,
             "DELETE FROM source WHERE user = ?1",
             "DELETE FROM user_zone WHERE user = ?1",
             "DELETE FROM user WHERE key = ?1",

@@ -51,6 +51,14 @@ import VitalSandbox
         return Findings(output, problem)
     }
 
+    @Test("a reader that is not there, or whose setting names none, is said with what to do")
+    func reader() async throws {
+        let gone = try await Self.examine(["nfc.reader": "pn532_uart:/nowhere:115200"])
+        #expect(!gone.isGood("reader") && gone.mend("reader") != nil, "\(gone.found("reader"))")
+        let unnamed = try await Self.examine(["nfc.reader": "\t"])
+        #expect(!unnamed.isGood("reader") && unnamed.mend("reader")?.contains("pn532_uart") == true)
+    }
+
     @Test("it works without Bluetooth, server and store, and names each")
     func nothing() async throws {
         let findings = try await Self.examine(adapter: .unusable(.noService))

@@ -1,8 +1,11 @@
 import BlueZCentral
+import FreeStyleLibre
 import GATTClient
 import GATTProfiles
 import HealthDevices
 import HealthReadings
+import ISO15693Reader
+import LibreReader
 import ReadingStore
 
 /// The examples of Documentation/library.md: compiled here, compared there.
@@ -44,6 +47,14 @@ private enum LibraryExamples {
                 print(summary.isComplete ? "all" : "not all: \(summary.error ?? "records are missing")")
             }
         }
+    }
+
+    static func sensor() async throws {
+        let reader = try NFCReaders().reader("pn532_uart:/dev/ttyACM0:115200")
+        _ = try await reader.waitForTag()
+        let scan = try await Libre1Reader(reader).read { print($0.blocksRead, "of", $0.blocks) }
+        print(scan.serial, scan.memory.state?.name ?? "-")
+        for record in scan.sensorScan?.records ?? [] { print(record.document().text) }
     }
 
     static func keepReading(_ manager: DevicesManager) async {

@@ -159,6 +159,39 @@ struct SensorTests {
         #expect(try await self.times(again) == times)
     }
 
+    @Test("of an erased person's sensor nothing is left, its serial number and start neither; another's stays")
+    func erased() async throws {
+        let harness = try await Harness()
+        _ = try await scan(harness, age: 600, at: "2026-11-21T10:00:30Z")
+        let first = try await harness.store.currentUser()
+        try await harness.store.setCurrentUser("brown_bear", timeZone: "Europe/Berlin")
+        var other = Build.sensor
+        other.serial = "0M000OTHER1"
+        _ = try await harness.contact(
+            [Build.scan(age: 600, at: "2026-11-21T10:30:30Z")], device: other, at: "2026-11-21T10:30:30Z")
+        try await harness.store.eraseUser(first.key)
+        #expect(try await harness.store.devices().map(\.description.serial) == ["0M000OTHER1"])
+        #expect(try await harness.store.statistics().readings == [.glucose: 48])
+        #expect(try !ErasureTests.contains(Array("0M000TEST01".utf8), in: harness.directory))
+        #expect(try await harness.store.verify().isEmpty)
+    }
+
+    @Test("readings of ignored providers are kept and wait, until they are ignored no longer")
+    func ignored() async throws {
+        let harness = try await Harness()
+        try await harness.store.setIgnoredProviders(["freestyle_libre_ble"])
+        _ = try await scan(harness, age: 600, at: "2026-11-21T10:00:30Z")
+        try await harness.contact([Build.glucose(1, "2026-11-20T12:30:00")])
+        func holds() async throws -> [String: Hold?] {
+            try await Dictionary(
+                harness.store.groupsWaiting().map { ($0.provider, $0.held) }, uniquingKeysWith: { first, _ in first })
+        }
+        #expect(try await holds() == ["freestyle_libre_ble": .ignored, "accuchek_ble": .noSource])
+        #expect(try await harness.all().count { $0.held == .ignored } == 47)
+        try await harness.store.setIgnoredProviders([])
+        #expect(try await holds() == ["freestyle_libre_ble": .noSource, "accuchek_ble": .noSource])
+    }
+
     @Test("two sensors share nothing")
     func twoSensors() async throws {
         let harness = try await Harness()

@@ -135,6 +135,26 @@ struct ConversionTests {
 
     @Test("a manual provider's samples name brand and model; a moved second keeps the original time")
     func metadata() throws {
+        var sensor = Record(
+            value: .glucose(
+                GlucoseValue(
+                    concentration: Quantity(ExactDecimal(significand: 121, exponent: 0), .milligramsPerDecilitre),
+                    sampleType: .interstitialFluid)))
+        sensor.sensor = SensorFacts(
+            source: .history, minute: 600, glucose: 1058, temperature: 6868, adjustment: -12, quality: 288, flags: 0,
+            hasError: false, calibration: .factoryEstimate)
+        let estimate = Reading(
+            id: ReadingID(high: 1, low: 2), record: sensor,
+            device: DeviceDescription(address: nil, provider: "freestyle_libre_ble"),
+            time: ResolvedTime(instant: Self.time, basis: .sensorStart), receivedAt: Self.time)
+        let sent = try SampleConversion().sample(of: estimate, provider: "freestyle_libre_ble", at: Self.time)
+        guard case .glucose(let quantity) = sent else { throw ConversionError(reason: "no glucose") }
+        #expect(quantity.source == .manualScan && quantity.value.description == "6.7164")
+        #expect(
+            quantity.metadata == [
+                "calibration": "factory_estimate", "measured_value": "121", "measured_unit": "mg/dL",
+            ])
+
         let value = RecordValue.glucose(
             GlucoseValue(concentration: Quantity(ExactDecimal(significand: 95), .milligramsPerDecilitre)))
         func metadata(_ device: DeviceDescription, _ provider: String, original: Instant? = nil) throws -> [String:
