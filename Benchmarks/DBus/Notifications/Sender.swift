@@ -51,7 +51,10 @@ struct Sender {
             }
             return [.dictionary(Dictionary(uniqueKeysWithValues: objects), key: "o", value: "a{sa{sv}}")]
         }
-        try await connection.export(Layout.device, interface: "org.bluez.Device1") { _ in [] }
+        try await connection.export(Layout.device, interface: "org.bluez.Device1") { call in
+            if call.member == "Disconnect" { try await connection.emitDisconnect() }
+            return []
+        }
         for path in [Layout.measurement, Layout.control] {
             try await connection.export(path, interface: Layout.characteristic) { call in
                 if call.member == "WriteValue" { Task { try await sendRecords() } }
@@ -92,6 +95,12 @@ extension DBusConnection {
             try emitValue(octets.map { UInt8(truncatingIfNeeded: $0) }, of: Layout.measurement)
         }
         try await flush()
+    }
+
+    fileprivate func emitDisconnect() throws {
+        try emitSignal(
+            Layout.device, Layout.properties, "PropertiesChanged",
+            [.string("org.bluez.Device1"), .properties(["Connected": .bool(false)]), .array([], of: "s")])
     }
 
     fileprivate func emitValue(_ octets: [UInt8], of path: String) throws {

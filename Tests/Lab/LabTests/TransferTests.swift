@@ -39,11 +39,14 @@ extension LabTests {
             let gateway = try TestGateway()
             let first = try await gateway("read", meter.address)
             #expect(first.status == 75 && first.errorCode == "transfer_interrupted", "\(first.errors)")
-            Comparison.expect(first.documents, equal: Array(try await meter.readings().prefix(200)))
-            Comparison.expect(try await gateway.stored(), equal: Array(try await meter.readings().prefix(200)))
+            // What the meter had sent and was still on its way is lost with the link.
+            let came = first.documents.count
+            #expect((1...200).contains(came))
+            Comparison.expect(first.documents, equal: Array(try await meter.readings().prefix(came)))
+            Comparison.expect(try await gateway.stored(), equal: Array(try await meter.readings().prefix(came)))
             let second = try await gateway("read", meter.address)
             #expect(second.status == 0, "\(second.errors)")
-            Comparison.expect(second.documents, equal: Array(try await meter.readings().dropFirst(200)))
+            Comparison.expect(second.documents, equal: Array(try await meter.readings().dropFirst(came)))
             Comparison.expect(try await gateway.stored(), equal: try await meter.readings())
         }
 
