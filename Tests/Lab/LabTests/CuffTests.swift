@@ -70,7 +70,12 @@ extension LabTests {
             _ meter: LabMeter, _ gateway: TestGateway, _ moment: String
         ) async throws {
             // bluetoothd notices that nobody listens, and says so to the cuff; until then it confirms.
-            try await Task.sleep(for: .milliseconds(700))
+            var (events, quiet) = (-1, 0)
+            while quiet < 4 {
+                try await Task.sleep(for: .milliseconds(400))
+                let now = try await meter.log().count
+                (events, quiet) = (now, now == events ? quiet + 1 : 0)
+            }
             let ever = try await meter.readings(ever: true).map { $0["base_time"]?.text ?? "" }
             let confirmed = try await meter.log().filter { $0.name == "confirmed" }.compactMap(\.record).map {
                 ever[$0]

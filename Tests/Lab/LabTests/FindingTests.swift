@@ -44,8 +44,11 @@ extension LabTests {
             let meter = try await lab.add(Meters.accuchek(["records": ["count": 20, "seed": 5]]))
             try await lab.strangers(100)
             let gateway = try TestGateway()
-            let found = try await gateway("scan", "--for", "4")
-            #expect(found.documents.map { $0["address"]?.text } == [meter.address])
+            let scan = try gateway.start(["scan"])
+            #expect(try await scan.wait { !$0.documents.isEmpty }, "\(scan.errorText)")
+            try await Task.sleep(for: .seconds(2))
+            let found = await scan.end()
+            #expect(found.status == 0 && Set(found.documents.map { $0["address"]?.text }) == [meter.address])
             let paired = try await gateway.pair(meter)
             #expect(paired.status == 0, "\(paired.errors)")
             let read = try await gateway("read", meter.address)
@@ -58,9 +61,13 @@ extension LabTests {
             let lab = try await Lab.fresh()
             _ = try await lab.add(Meters.omron())
             try await lab.strangers(60, interval: 0.5, malformed: true)
-            let result = try await TestGateway()("scan", "--for", "3", "--all")
+            let gateway = try TestGateway()
+            let scan = try gateway.start(["scan", "--all"])
+            #expect(
+                try await scan.wait { $0.documents.contains { $0["address"]?.text == "C0:00:00:00:18:10" } },
+                "\(scan.errorText)")
+            let result = await scan.end()
             #expect(result.status == 0, "\(result.errors)")
-            #expect(result.documents.contains { $0["address"]?.text == "C0:00:00:00:18:10" })
             #expect(result.documents.count == result.output.split(separator: "\n").count, "a line is no JSON")
         }
 

@@ -46,9 +46,9 @@ extension LabTests {
         func twoAtOnce() async throws {
             let lab = try await Lab.fresh()
             let glucose = try await lab.add(
-                Meters.contour(["records": ["count": 120, "seed": 93, "contexts": true], "pace": 0.02]))
+                Meters.contour(["records": ["count": 120, "seed": 93, "contexts": true], "pace": 0.05]))
             let cuff = try await lab.add(
-                Meters.omron(["records": ["count": 40, "seed": 94], "pace": 0.05]), ["leaves_when_done": true])
+                Meters.omron(["records": ["count": 60, "seed": 94], "pace": 0.1]), ["leaves_when_done": true])
             let gateway = try TestGateway()
             #expect(try await gateway.pair(glucose).status == 0)
             #expect(try await gateway.pair(cuff).status == 0)
