@@ -23,9 +23,8 @@ extension ReadingStore {
     /// Erases everything of a person: readings, what waits of them, their contexts and frames, the contacts these came
     /// in, sources and zones. It cannot be undone.
     ///
-    /// Devices that are nobody else's stay known, without user and without a bond that counts; sensors, which one person
-    /// wears, do not. Where the person was the
-    /// current user, one without a name is from then on, in the zone that was in force; a contact that goes on ends with
+    /// Devices that are nobody else's stay known, without user and barred: no bond lets them be read before they are
+    /// paired anew. Sensors, which one person wears, do not stay. Where the person was the current user, one without a name is from then on, in the zone that was in force; a contact that goes on ends with
     /// an error.
     ///
     /// The rows go in one transaction. After it the file is written anew and the write-ahead log is emptied: a page
@@ -146,11 +145,11 @@ extension ReadingStore {
     }
 
     /// A device that was assigned to the person, or to nobody while the person was the one it then belonged to, is
-    /// nobody's any more: it is not read again before it is paired anew. One that another person used last is theirs.
+    /// nobody's any more and barred: whatever bond the system keeps, it is not read before it is paired anew. One that another person used last is theirs.
     private static func erasePairings(_ db: Database, of user: Int64, isCurrent: Bool) throws {
         try db.execute(
             sql: """
-                UPDATE device SET is_paired = 0, is_proven = 0, user = NULL
+                UPDATE device SET is_paired = 0, is_proven = 0, is_barred = 1, user = NULL
                 WHERE user = ?1 OR (user IS NULL AND ?2 AND coalesce(
                     (SELECT c.user FROM contact AS c WHERE c.device = device.key ORDER BY c.key DESC LIMIT 1), ?1) = ?1)
                 """, arguments: [user, isCurrent])

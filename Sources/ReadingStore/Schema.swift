@@ -13,6 +13,7 @@ enum Schema {
         migrator.registerMigration("1 frames, readings, outbox") { db in try db.execute(sql: first) }
         migrator.registerMigration("2 when bonds were made") { db in try db.execute(sql: second) }
         migrator.registerMigration("3 sensors") { db in try db.execute(sql: third) }
+        migrator.registerMigration("4 barred devices") { db in try db.execute(sql: fourth) }
         return migrator
     }()
 
@@ -128,6 +129,11 @@ enum Schema {
     private static let second = """
         ALTER TABLE device ADD COLUMN paired_at INTEGER;
         ALTER TABLE device ADD COLUMN proven_at INTEGER;
+        """
+
+    private static let fourth = """
+        -- Its person was erased: no bond that is found lets it be read, before a person pairs it anew.
+        ALTER TABLE device ADD COLUMN is_barred INTEGER NOT NULL DEFAULT 0;
         """
 
     private static let third = """
