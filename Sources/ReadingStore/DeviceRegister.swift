@@ -94,7 +94,7 @@ struct DeviceRegister {
     /// Makes two devices one: the older keeps its identity, and what was stored of the younger keeps its ids, under
     /// which a full re-read finds it again.
     private func join(_ younger: Int64, into older: Int64) throws {
-        for table in ["contact", "frame", "clock_epoch", "reading", "waiting_context", "sensor_record"] {
+        for table in ["contact", "frame", "clock_epoch", "reading", "waiting_context", "sensor_record", "pruned"] {
             try db.execute(sql: "UPDATE \(table) SET device = ? WHERE device = ?", arguments: [older, younger])
         }
         try db.execute(

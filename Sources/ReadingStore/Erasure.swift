@@ -46,8 +46,7 @@ extension ReadingStore {
             try Self.keepKeys(db)
             let erasure = try Self.eraseRows(db, of: user.rawValue, isCurrent: isCurrent)
             if isCurrent { _ = try Self.adoptUser(db, "", timeZone: person.timeZone, now: now) }
-            try db.execute(
-                sql: "INSERT OR REPLACE INTO setting (name, value) VALUES (?, '1')", arguments: [Self.unfinished])
+            try Self.markUnfinished(db)
             return erasure
         } committed: { [self] _ in
             // Each is made again from its row, or found to have none.
@@ -56,6 +55,11 @@ extension ReadingStore {
         }
         try await rewriteFiles()
         return erasure
+    }
+
+    /// Notes, with the rows that go, that the files are to be written anew.
+    static func markUnfinished(_ db: Database) throws {
+        try db.execute(sql: "INSERT OR REPLACE INTO setting (name, value) VALUES (?, '1')", arguments: [unfinished])
     }
 
     /// Writes the files anew where an erasure was cut short before it could.
@@ -114,6 +118,7 @@ extension ReadingStore {
             "DELETE FROM reading_frame WHERE reading IN (SELECT key FROM reading WHERE user = ?1)",
             "DELETE FROM sensor_record WHERE reading IN (SELECT key FROM reading WHERE user = ?1)",
             "DELETE FROM reading WHERE user = ?1",
+            "DELETE FROM pruned WHERE user = ?1",
             "DELETE FROM frame WHERE key IN (SELECT key FROM erased_frame)",
             // What another person's frames came in becomes theirs.
             """
@@ -132,6 +137,7 @@ extension ReadingStore {
             """
             DELETE FROM device WHERE address IS NULL AND NOT EXISTS (SELECT 1 FROM contact WHERE device = device.key)
                 AND NOT EXISTS (SELECT 1 FROM device_address WHERE device = device.key)
+                AND NOT EXISTS (SELECT 1 FROM pruned WHERE device = device.key)
             """,
             "DELETE FROM source WHERE user = ?1",
             "DELETE FROM user_zone WHERE user = ?1",
@@ -156,7 +162,7 @@ extension ReadingStore {
     }
 
     /// Writes the database file anew and empties the write-ahead log.
-    private func rewriteFiles() async throws {
+    func rewriteFiles() async throws {
         let result = await withCheckedContinuation {
             (continuation: CheckedContinuation<Result<Void, any Error>, Never>) in
             pool.asyncWriteWithoutTransaction { db in
