@@ -87,7 +87,7 @@ let package = Package(
         module("FreeStyleLibre", ["HealthReadings"]),
         module("LibreReader", ["FreeStyleLibre", "ISO15693Reader"]),
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthReadings", logging]),
-        module("ReadingStore", ["HealthReadings", database, sqlite, logging]),
+        module("ReadingStore", ["HealthReadings", crypto, database, sqlite, logging]),
         module("VitalClient", ["HealthReadings", "CZlib", httpClient, logging]),
         module("ReadingSync", ["ReadingStore", "VitalClient", "HealthReadings", lifecycle, logging]),
         module(

@@ -115,6 +115,9 @@ public final class Gateway: Sendable {
         }
     }
 
+    /// Has the schedule look anew which meters are paired, where one runs.
+    func refreshMeters() { manager.withLock(\.self)?.refresh() }
+
     /// Does what a command asks.
     public func run(_ request: OperationRequest, output: any OperationOutput) async throws {
         switch request.operation {

@@ -17,6 +17,16 @@ public struct ContactFailure: Error, Sendable, Hashable {
         self.hint = hint
     }
 
+    /// The device's person was erased, and nobody has paired it since.
+    public static func barred(_ address: DeviceAddress) -> ContactFailure {
+        ContactFailure(
+            code: barredCode,
+            description: "\(address) is barred: its user was removed, and it has not been paired since",
+            hint: "whoever uses it now pairs it again: `healthrelay pair \(address)`")
+    }
+
+    static let barredCode = "device_barred"
+
     /// The failure that an error of a contact stands for.
     public init(_ error: any Error) {
         switch error {

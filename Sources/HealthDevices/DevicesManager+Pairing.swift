@@ -11,7 +11,7 @@ extension DevicesManager {
     /// one encrypted operation succeeds. Records are not read.
     ///
     /// A device that is bonded already is not paired anew; its bond is put to the test. A transfer of it that is going
-    /// on is waited for, and none is begun meanwhile.
+    /// on is waited for, and none is begun meanwhile. A device that was barred is barred no longer once there is a bond.
     ///
     /// - Parameters:
     ///   - timeout: how long the device may take to be heard, and again after bonding: many stop advertising until
@@ -48,7 +48,7 @@ extension DevicesManager {
         var device = describe(
             Advertisement(address: bond, name: name, isPaired: true, seenAt: Instant(microseconds: 0)))
         device.model = known?.device.model ?? device.model
-        if known?.state.isPaired != true { try await pairings.notePairing(of: device, as: .paired) }
+        if known?.state.isPaired != true { try await pairings.admit(device, as: .paired) }
         let wasProven = known?.state.isProven == true
         let limit = wasProven ? min(timeout, Self.quickLook) : timeout
         let isProven = try await prove(bond, of: &device, within: limit, progress)
@@ -81,7 +81,7 @@ extension DevicesManager {
         await peripheral.disconnectSurely()
         device.address = bond.address
         device.name = device.name ?? bond.name
-        try await pairings.notePairing(of: device, as: .paired)
+        try await pairings.admit(device, as: .paired)
         await progress(.bonded(bond.address))
         let isProven: Bool
         if bond.address == address {
@@ -134,7 +134,8 @@ extension DevicesManager {
         device = described.model == nil ? device : described
         device.serial = proof.serial
         guard proof.hasSucceeded else { return false }
-        try await pairings.notePairing(of: device, as: .proven)
+        // By its serial number it may just have turned out to be one that was barred under another address.
+        try await pairings.admit(device, as: .proven)
         await progress(.proven(bond))
         return true
     }

@@ -26,13 +26,14 @@ extension DevicesManager {
     ///   - report: told what happens, in order; the transfer goes on when it returns.
     /// - Returns: how the contact ended. A partial transfer is not an error here but in the summary.
     /// - Throws: ``RadioError`` (``RadioError/notBonded(_:)``, ``RadioError/notSeen(_:within:)``,
-    ///   ``RadioError/forgottenByDevice(_:)``, …), ``GATTError`` where the contact could not begin, an error of the
+    ///   ``RadioError/forgottenByDevice(_:)``, …), ``ContactFailure/barred(_:)``, ``GATTError`` where the contact could not begin, an error of the
     ///   journal or the memory, and `CancellationError`.
     @discardableResult public func read(
         _ address: DeviceAddress, within timeout: Duration = .seconds(60), allRecords: Bool = false,
         report: @escaping @Sendable (TransferEvent) async -> Void
     ) async throws -> ContactSummary {
         guard let bond = try await bonded(address) else { throw RadioError.notBonded(address) }
+        guard try await !isBarred(bond) else { throw ContactFailure.barred(bond) }
         while true {
             let transfer = SharedTransfer(wantsAll: allRecords)
             switch await turns.enter(bond, reading: transfer) {

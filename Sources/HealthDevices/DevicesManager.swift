@@ -79,7 +79,8 @@ public struct DevicesManager: Sendable {
     /// Brings what is remembered of bonds in line with the bonds there are: a device that was bonded when the program
     /// died is paired though unproven; one whose bond was removed by other means is not.
     ///
-    /// Bonds with devices that are neither known here nor in the catalogue are not ours.
+    /// Bonds with devices that are neither known here nor in the catalogue are not ours. A device that is barred is not
+    /// paired by its bond: only ``pair(_:within:repair:agent:progress:)`` lifts the bar.
     ///
     /// - Returns: the addresses of the paired meters' bonds.
     /// - Throws: ``RadioError``, or the memory's error.
@@ -92,6 +93,7 @@ public struct DevicesManager: Sendable {
                 address: bond.address, name: bond.name, isPaired: true, seenAt: Instant(microseconds: 0))
             let remembered = known.first { $0.addresses.contains(bond.address) }
             guard remembered != nil || catalogue.model(for: advertisement) != nil else { continue }
+            guard remembered?.isBarred != true else { continue }
             paired.insert(bond.address)
             if remembered?.state.isPaired != true {
                 try await pairings.notePairing(of: describe(advertisement), as: .paired)
@@ -116,6 +118,11 @@ public struct DevicesManager: Sendable {
             device.addresses.contains { $0.bits == address.bits }
         }
         return device?.addresses.first(where: bonds.contains)
+    }
+
+    /// Whether a device's person was erased, and nobody has paired it since.
+    func isBarred(_ address: DeviceAddress) async throws -> Bool {
+        try await pairings.pairings().contains { $0.isBarred && $0.addresses.contains(address) }
     }
 
     /// What is known of a device by what it advertises.

@@ -47,7 +47,8 @@ public struct MeterReader: Sendable {
     ///   - report: told what happens, in order; the transfer goes on when it returns.
     /// - Returns: how the contact ended. A partial transfer is not an error here but in the summary: what came is kept.
     /// - Throws: what went wrong before the contact could begin, a failure of the journal or the memory, ``RadioError``
-    ///   (``RadioError/forgottenByDevice(_:)`` where a bonded device wants no more of its bond), and
+    ///   (``RadioError/forgottenByDevice(_:)`` where a bonded device wants no more of its bond),
+    ///   ``ContactFailure/barred(_:)``, and
     ///   `CancellationError`.
     @discardableResult
     public func read(
@@ -77,6 +78,7 @@ public struct MeterReader: Sendable {
         let contact = try await memory.beginContact(
             with: describe(peripheral.advertisement, characteristics, facts), at: connectedAt, clock: facts.clock,
             batteryPercent: facts.batteryPercent)
+        try await leaveIfBarred(contact, peripheral.advertisement)
         await report(.began(contact))
 
         let advertisement = peripheral.advertisement
@@ -101,6 +103,17 @@ public struct MeterReader: Sendable {
         case nil, is TransferError, is GATTError: return course.summary
         case let failure?: throw failure
         }
+    }
+
+    /// Leaves a device alone whose person was erased. Looked at when the contact has begun: one that is begun earlier is
+    /// erased with its person, and takes no frames.
+    private func leaveIfBarred(_ contact: Contact, _ advertisement: Advertisement) async throws {
+        guard let pairings, let address = advertisement.address,
+            try await pairings.pairings().contains(where: { $0.isBarred && $0.addresses.contains(address) })
+        else { return }
+        try await memory.endContact(
+            contact, ContactSummary(isComplete: false, error: ContactFailure.barredCode, received: 0))
+        throw ContactFailure.barred(address)
     }
 
     /// Notes how the bond stands. It is known again at the next contact where it cannot be noted.

@@ -25,17 +25,20 @@ public struct DevicePairing: Sendable, Hashable {
     public var pairedAt: Instant?
     /// When the bond first proved itself; nil where it has not, or no longer does.
     public var provenAt: Instant?
+    /// Whether its person was erased since: it is not read, whatever bond the system keeps, before it is paired anew.
+    public var isBarred: Bool
 
     /// Makes a memory.
     public init(
         device: DeviceDescription, addresses: [DeviceAddress], state: PairingState, pairedAt: Instant? = nil,
-        provenAt: Instant? = nil
+        provenAt: Instant? = nil, isBarred: Bool = false
     ) {
         self.device = device
         self.addresses = addresses
         self.state = state
         self.pairedAt = pairedAt
         self.provenAt = provenAt
+        self.isBarred = isBarred
     }
 }
 
@@ -46,6 +49,11 @@ public protocol PairingMemory: Sendable {
 
     /// Notes how a device stands; durable when it returns.
     ///
-    /// A device that is not known yet is made known. What `device` leaves out stays as it is remembered.
+    /// A device that is not known yet is made known. What `device` leaves out stays as it is remembered. A device that is
+    /// barred stays unpaired and barred, whatever bond was found.
     func notePairing(of device: DeviceDescription, as state: PairingState) async throws
+
+    /// Notes that a person has paired a device on purpose: how it stands, and that nothing bars it any more. Durable
+    /// when it returns.
+    func admit(_ device: DeviceDescription, as state: PairingState) async throws
 }

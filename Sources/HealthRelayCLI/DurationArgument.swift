@@ -7,7 +7,10 @@ struct DurationArgument: ExpressibleByArgument {
 
     init(seconds: Double) { self.seconds = seconds }
 
-    init?(argument: String) {
+    init?(argument: String) { self.init(argument, days: 366) }
+
+    /// Reads a duration of so many days at most.
+    init?(_ argument: String, days: Double) {
         let units: [Character: Double] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
         var digits = argument[...]
         var factor = 1.0
@@ -16,8 +19,19 @@ struct DurationArgument: ExpressibleByArgument {
             digits = argument.dropLast()
         }
         guard !digits.isEmpty, digits.allSatisfy({ $0.isASCII && $0.isNumber || $0 == "." }),
-            let number = Double(digits), number * factor <= 366 * 86_400
+            let number = Double(digits), number * factor <= days * 86_400
         else { return nil }
         seconds = number * factor
+    }
+}
+
+/// How old something is: a duration of up to a hundred years.
+struct AgeArgument: ExpressibleByArgument {
+    /// How long, in seconds.
+    let seconds: Double
+
+    init?(argument: String) {
+        guard let duration = DurationArgument(argument, days: 36_525) else { return nil }
+        seconds = duration.seconds
     }
 }

@@ -24,6 +24,8 @@ struct ContactState: Sendable {
     let times: TimeResolution
     /// The readings of numbered records that came in this contact, new or not: what a context joins first.
     var records: [UInt16: Int64] = [:]
+    /// The numbers of pruned records that came again in this contact: their contexts are left too.
+    var prunedSequences: Set<UInt16> = []
     /// Where many readings share a second: the next second that may be free, by the one they share.
     var nextFreeTimestamp: [Int64: Int64] = [:]
 

@@ -94,7 +94,7 @@ struct DeviceRegister {
     /// Makes two devices one: the older keeps its identity, and what was stored of the younger keeps its ids, under
     /// which a full re-read finds it again.
     private func join(_ younger: Int64, into older: Int64) throws {
-        for table in ["contact", "frame", "clock_epoch", "reading", "waiting_context", "sensor_record"] {
+        for table in ["contact", "frame", "clock_epoch", "reading", "waiting_context", "sensor_record", "pruned"] {
             try db.execute(sql: "UPDATE \(table) SET device = ? WHERE device = ?", arguments: [older, younger])
         }
         try db.execute(
@@ -106,8 +106,9 @@ struct DeviceRegister {
                 """, arguments: [older, younger])
         try db.execute(
             sql: """
-                UPDATE device SET is_paired = max(device.is_paired, y.is_paired),
-                    is_proven = max(device.is_proven, y.is_proven),
+                UPDATE device SET is_barred = max(device.is_barred, y.is_barred),
+                    is_paired = max(device.is_paired, y.is_paired) AND NOT max(device.is_barred, y.is_barred),
+                    is_proven = max(device.is_proven, y.is_proven) AND NOT max(device.is_barred, y.is_barred),
                     paired_at = max(coalesce(device.paired_at, y.paired_at), coalesce(y.paired_at, device.paired_at)),
                     proven_at = max(coalesce(device.proven_at, y.proven_at), coalesce(y.proven_at, device.proven_at)),
                     user = coalesce(device.user, y.user)

@@ -23,9 +23,8 @@ extension ReadingStore {
     /// Erases everything of a person: readings, what waits of them, their contexts and frames, the contacts these came
     /// in, sources and zones. It cannot be undone.
     ///
-    /// Devices that are nobody else's stay known, without user and without a bond that counts; sensors, which one person
-    /// wears, do not. Where the person was the
-    /// current user, one without a name is from then on, in the zone that was in force; a contact that goes on ends with
+    /// Devices that are nobody else's stay known, without user and barred: no bond lets them be read before they are
+    /// paired anew. Sensors, which one person wears, do not stay. Where the person was the current user, one without a name is from then on, in the zone that was in force; a contact that goes on ends with
     /// an error.
     ///
     /// The rows go in one transaction. After it the file is written anew and the write-ahead log is emptied: a page
@@ -47,8 +46,7 @@ extension ReadingStore {
             try Self.keepKeys(db)
             let erasure = try Self.eraseRows(db, of: user.rawValue, isCurrent: isCurrent)
             if isCurrent { _ = try Self.adoptUser(db, "", timeZone: person.timeZone, now: now) }
-            try db.execute(
-                sql: "INSERT OR REPLACE INTO setting (name, value) VALUES (?, '1')", arguments: [Self.unfinished])
+            try Self.markUnfinished(db)
             return erasure
         } committed: { [self] _ in
             // Each is made again from its row, or found to have none.
@@ -57,6 +55,11 @@ extension ReadingStore {
         }
         try await rewriteFiles()
         return erasure
+    }
+
+    /// Notes, with the rows that go, that the files are to be written anew.
+    static func markUnfinished(_ db: Database) throws {
+        try db.execute(sql: "INSERT OR REPLACE INTO setting (name, value) VALUES (?, '1')", arguments: [unfinished])
     }
 
     /// Writes the files anew where an erasure was cut short before it could.
@@ -115,6 +118,7 @@ extension ReadingStore {
             "DELETE FROM reading_frame WHERE reading IN (SELECT key FROM reading WHERE user = ?1)",
             "DELETE FROM sensor_record WHERE reading IN (SELECT key FROM reading WHERE user = ?1)",
             "DELETE FROM reading WHERE user = ?1",
+            "DELETE FROM pruned WHERE user = ?1",
             "DELETE FROM frame WHERE key IN (SELECT key FROM erased_frame)",
             // What another person's frames came in becomes theirs.
             """
@@ -133,6 +137,7 @@ extension ReadingStore {
             """
             DELETE FROM device WHERE address IS NULL AND NOT EXISTS (SELECT 1 FROM contact WHERE device = device.key)
                 AND NOT EXISTS (SELECT 1 FROM device_address WHERE device = device.key)
+                AND NOT EXISTS (SELECT 1 FROM pruned WHERE device = device.key)
             """,
             "DELETE FROM source WHERE user = ?1",
             "DELETE FROM user_zone WHERE user = ?1",
@@ -146,18 +151,18 @@ extension ReadingStore {
     }
 
     /// A device that was assigned to the person, or to nobody while the person was the one it then belonged to, is
-    /// nobody's any more: it is not read again before it is paired anew. One that another person used last is theirs.
+    /// nobody's any more and barred: whatever bond the system keeps, it is not read before it is paired anew. One that another person used last is theirs.
     private static func erasePairings(_ db: Database, of user: Int64, isCurrent: Bool) throws {
         try db.execute(
             sql: """
-                UPDATE device SET is_paired = 0, is_proven = 0, user = NULL
+                UPDATE device SET is_paired = 0, is_proven = 0, is_barred = 1, user = NULL
                 WHERE user = ?1 OR (user IS NULL AND ?2 AND coalesce(
                     (SELECT c.user FROM contact AS c WHERE c.device = device.key ORDER BY c.key DESC LIMIT 1), ?1) = ?1)
                 """, arguments: [user, isCurrent])
     }
 
     /// Writes the database file anew and empties the write-ahead log.
-    private func rewriteFiles() async throws {
+    func rewriteFiles() async throws {
         let result = await withCheckedContinuation {
             (continuation: CheckedContinuation<Result<Void, any Error>, Never>) in
             pool.asyncWriteWithoutTransaction { db in

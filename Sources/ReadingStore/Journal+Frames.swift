@@ -8,13 +8,38 @@ extension Journal {
     /// Stores the context of a record, with the record where that has come: the one of this contact first, else the
     /// newest with its number in the epoch.
     func add(_ context: GlucoseContext, of sequence: UInt16, _ frame: Frame) throws -> FrameOutcome {
-        guard let key = try contact.records[sequence] ?? newestReading(sequence) else {
+        let isPruned = contact.records[sequence] == nil && contact.prunedSequences.contains(sequence)
+        guard !isPruned, let key = try contact.records[sequence] ?? newestReading(sequence) else {
+            guard !isPruned, try pruned?.hasSequence(sequence, device: contact.device, epoch: epoch) != true else {
+                // Its record was pruned, and this is no part of anything that is still to come.
+                try forgetStoredFrame()
+                return .nothing
+            }
             return try wait(frame, for: sequence)
         }
         if try isKept(frame, by: key, .context) { return .repeated(try load(key).id) }
         try attach(try keep(frame, .context), to: key, .context)
         try set(context, of: key)
         return .revised(try load(key))
+    }
+
+    /// Removes the frame that is being read again, where one is.
+    func forgetStoredFrame() throws {
+        if let storedFrame { try run("DELETE FROM frame WHERE key = ?", storedFrame) }
+    }
+
+    /// Removes the contexts of this contact that wait for a record.
+    func forgetWaiting(_ sequence: UInt16) throws {
+        let find = statements.findWaiting
+        find.bind(1, contact.device)
+        find.bind(2, Int64(epoch))
+        find.bind(3, Int64(sequence))
+        var frames: [Int64] = []
+        while try find.next() { if find.int(1) == contact.contact { frames.append(find.int(0)) } }
+        for frame in frames {
+            try run("DELETE FROM waiting_context WHERE frame = ?", frame)
+            try run("DELETE FROM frame WHERE key = ?", frame)
+        }
     }
 
     private func newestReading(_ sequence: UInt16) throws -> Int64? {

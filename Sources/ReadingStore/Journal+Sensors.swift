@@ -5,7 +5,7 @@ import HealthReadings
 extension Journal {
     /// Stores the records of a scan.
     mutating func add(_ scan: SensorScan, _ frame: Frame, into outcomes: inout [FrameOutcome]) throws {
-        guard let first = scan.records.first else {
+        guard !scan.records.isEmpty else {
             try keepApart(frame, .nothing)
             outcomes.append(.nothing)
             return
@@ -14,10 +14,19 @@ extension Journal {
         try starts.note(scan, scannedAt: frame.receivedAt)
         // The frame belongs to all of its records: where the first has it already, they all do.
         var (isStored, stored): (Bool, Int64?) = (false, nil)
-        if case .existing(let key, _) = try find(first, frame) { isStored = try isKept(frame, by: key, .record) }
+        search: for record in scan.records {
+            switch try find(record, frame) {
+            case .existing(let key, _):
+                isStored = try isKept(frame, by: key, .record)
+                break search
+            case .pruned: continue
+            case .none: break search
+            }
+        }
         for record in scan.records {
             guard let facts = record.sensor else { continue }
             switch try find(record, frame) {
+            case .pruned(let id): outcomes.append(.repeated(id))
             case .existing(let key, let reading):
                 if !isStored {
                     stored = try stored ?? keep(frame, .record)
@@ -64,6 +73,7 @@ extension Journal {
     func isSuperseded(_ facts: SensorFacts) throws -> Bool {
         guard facts.source == .trend else { return false }
         return try !deliverable(minute: facts.minute, source: .history).isEmpty
+            || pruned?.hasMinute(facts.minute, .history, device: contact.device, user: contact.user) ?? false
     }
 
     private func deliverable(minute: UInt16, source: SensorFacts.Source) throws -> [Int64] {
@@ -85,7 +95,11 @@ extension Journal {
 
     /// Has the history record take the place of its minute's trend record: at the server too, under the same timestamp.
     private func supersede(minute: UInt16, by history: Int64) throws -> [FrameOutcome] {
-        try deliverable(minute: minute, source: .trend).map { trend in
+        if let timestamp = try pruned?.takeTimestamp(ofTrend: minute, device: contact.device, user: contact.user) {
+            try db.execute(
+                sql: "UPDATE outbox SET timestamp = ? WHERE reading = ?", arguments: [timestamp, history])
+        }
+        return try deliverable(minute: minute, source: .trend).map { trend in
             let timestamp = try Int64.fetchOne(
                 db, sql: "SELECT timestamp FROM outbox WHERE reading = ?", arguments: [trend])
             try db.execute(

@@ -9,10 +9,15 @@ struct Journal {
     let decoder: any FrameDecoding
     let statements: JournalStatements
     let holds: HoldRules
+    /// Readings whose content was removed; nil where there are none.
+    let pruned: PrunedReadings?
     /// The row of the frame that is being read again; nil for one that has just come.
     var storedFrame: Int64?
 
-    init(_ db: Database, contact: ContactState, epoch: Int, decoder: any FrameDecoding) throws {
+    init(
+        _ db: Database, contact: ContactState, epoch: Int, decoder: any FrameDecoding, pruned: PrunedReadings?
+    ) throws {
+        self.pruned = pruned
         self.db = db
         self.contact = contact
         self.epoch = epoch
@@ -41,10 +46,15 @@ struct Journal {
     enum Match {
         case none(ReadingID, clash: Int, with: ReadingID?)
         case existing(Int64, Reading)
+        /// It was stored and delivered, and its content was removed since.
+        case pruned(ReadingID)
     }
 
     private mutating func add(_ record: Record, _ frame: Frame) throws -> FrameOutcome {
         switch try find(record, frame) {
+        case .pruned(let id):
+            try leave(record)
+            return .repeated(id)
         case .existing(let key, let reading):
             note(record, key)
             return try repeated(key, reading, record, frame)
@@ -65,7 +75,18 @@ struct Journal {
     }
 
     private mutating func note(_ record: Record, _ key: Int64) {
-        if let sequence = record.sequence { contact.records[sequence] = key }
+        guard let sequence = record.sequence else { return }
+        contact.records[sequence] = key
+        contact.prunedSequences.remove(sequence)
+    }
+
+    /// Keeps nothing of a record that was pruned, nor of a context that came before it in this contact.
+    private mutating func leave(_ record: Record) throws {
+        try forgetStoredFrame()
+        guard let sequence = record.sequence else { return }
+        contact.records[sequence] = nil
+        contact.prunedSequences.insert(sequence)
+        try forgetWaiting(sequence)
     }
 
     func find(_ record: Record, _ frame: Frame) throws -> Match {
@@ -74,6 +95,14 @@ struct Journal {
             let id = identity(of: record, frame, epoch: epoch, clash: clash)
                 .id(device: contact.identity, kind: record.value.kind)
             guard let found = try reading(id) else {
+                switch try pruned?.find(id, record) ?? .none {
+                case .same: return .pruned(id)
+                case .other:
+                    other = other ?? id
+                    clash += 1
+                    continue
+                case .none: break
+                }
                 if clash == 0, let found = try elsewhere(record, frame) { return found }
                 return .none(id, clash: clash, with: other)
             }
@@ -94,6 +123,7 @@ struct Journal {
             if let found = try reading(id), found.reading.record.value == record.value {
                 return .existing(found.key, found.reading)
             }
+            if case .same? = try pruned?.find(id, record) { return .pruned(id) }
         }
         // Without a trustworthy time two measurements could agree in number and value by chance.
         guard epoch > 0, record.sequence != nil, record.baseTime != nil else { return nil }
@@ -103,6 +133,7 @@ struct Journal {
             if let found = try reading(id), found.reading.record == record, found.reading.excluded != .implausibleTime {
                 return .existing(found.key, found.reading)
             }
+            if case .same? = try pruned?.find(id, record) { return .pruned(id) }
         }
         return nil
     }
@@ -178,8 +209,16 @@ struct Journal {
         let select = try PreparedStatement(
             db,
             """
-            SELECT time FROM reading WHERE device = ? AND sequence_epoch = ? AND sequence < ? AND time IS NOT NULL
-            ORDER BY sequence DESC LIMIT 1
+            SELECT time FROM (
+                SELECT * FROM (
+                    SELECT sequence, time FROM reading
+                    WHERE device = ?1 AND sequence_epoch = ?2 AND sequence < ?3 AND time IS NOT NULL
+                    ORDER BY sequence DESC LIMIT 1)
+                UNION ALL
+                SELECT * FROM (
+                    SELECT sequence, time FROM pruned WHERE device = ?1 AND sequence_epoch = ?2 AND sequence < ?3
+                    ORDER BY sequence DESC LIMIT 1)
+            ) ORDER BY sequence DESC LIMIT 1
             """)
         select.bind(1, contact.device)
         select.bind(2, Int64(epoch))
@@ -199,13 +238,20 @@ struct Journal {
         insert.bind(3, reading.kind.code)
         insert.bind(4, contact.description.provider)
         insert.bind(5, reading.record.sampleTypeCode)
-        insert.bind(6, timestamp)
-        guard try insert.run() == 0 else { return }
-        repeat {
-            timestamp += 1
+        let first = timestamp
+        while true {
             insert.bind(6, timestamp)
-        } while try insert.run() == 0
-        contact.nextFreeTimestamp[wanted] = timestamp + 1
+            if try !isTaken(timestamp, by: reading), try insert.run() > 0 { break }
+            timestamp += 1
+        }
+        if timestamp != first { contact.nextFreeTimestamp[wanted] = timestamp + 1 }
+    }
+
+    /// Whether the server has a pruned reading under this timestamp.
+    private func isTaken(_ timestamp: Int64, by reading: Reading) throws -> Bool {
+        try pruned?.holds(
+            user: contact.user, kind: reading.kind.code, provider: contact.description.provider,
+            type: reading.record.sampleTypeCode, timestamp: timestamp) ?? false
     }
 
     /// Notes what a device says anew of a record. Its time stays: it is the server's key.

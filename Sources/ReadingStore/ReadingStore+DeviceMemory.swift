@@ -57,16 +57,28 @@ extension ReadingStore: DeviceMemory {
             let row = try Row.fetchOne(
                 db,
                 sql: """
-                    SELECT sequence, base_time FROM reading INDEXED BY reading_sequence
-                    WHERE device = ? AND sequence_epoch = ? AND sequence IS NOT NULL
-                    ORDER BY sequence DESC, key DESC LIMIT 1
+                    SELECT sequence, base_time FROM (
+                        SELECT * FROM (
+                            SELECT sequence, base_time, 1 AS is_kept FROM reading INDEXED BY reading_sequence
+                            WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL
+                            ORDER BY sequence DESC, key DESC LIMIT 1)
+                        UNION ALL
+                        SELECT * FROM (
+                            SELECT sequence, base_time, 0 FROM pruned INDEXED BY pruned_sequence
+                            WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL
+                            ORDER BY sequence DESC, base_time DESC LIMIT 1)
+                    ) ORDER BY sequence DESC, is_kept DESC LIMIT 1
                     """, arguments: [device, epoch])
         else { return nil }
         let count = try Int.fetchOne(
             db,
             sql: """
-                SELECT count(DISTINCT sequence) FROM reading INDEXED BY reading_sequence
-                WHERE device = ? AND sequence_epoch = ? AND sequence IS NOT NULL
+                SELECT count(*) FROM (
+                    SELECT sequence FROM reading INDEXED BY reading_sequence
+                    WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL
+                    UNION
+                    SELECT sequence FROM pruned INDEXED BY pruned_sequence
+                    WHERE device = ?1 AND sequence_epoch = ?2 AND sequence IS NOT NULL)
                 """, arguments: [device, epoch])
         let lastWasComplete = try Bool.fetchOne(
             db,

@@ -8,13 +8,13 @@ extension ReadingStore: PairingMemory {
         try await read { db in
             let cache = DeviceCache(db)
             return try Row.fetchAll(
-                db, sql: "SELECT key, is_paired, is_proven, paired_at, proven_at FROM device ORDER BY key"
+                db, sql: "SELECT key, is_paired, is_proven, paired_at, proven_at, is_barred FROM device ORDER BY key"
             ).map { row in
                 let state: PairingState = row[1] ? (row[2] ? .proven : .paired) : .unpaired
                 return DevicePairing(
                     device: try cache.description(row[0]), addresses: try Self.addresses(db, device: row[0]),
                     state: state, pairedAt: (row[3] as Int64?).map(Instant.init(microseconds:)),
-                    provenAt: (row[4] as Int64?).map(Instant.init(microseconds:)))
+                    provenAt: (row[4] as Int64?).map(Instant.init(microseconds:)), isBarred: row[5])
             }
         }
     }
@@ -22,19 +22,31 @@ extension ReadingStore: PairingMemory {
     /// Notes how a device stands. Durable when it returns.
     ///
     /// A device the store has not met is made known, so that pairing may come before the first contact. It counts as
-    /// seen by its contacts alone.
+    /// seen by its contacts alone. One that is barred stays unpaired.
     public func notePairing(of device: DeviceDescription, as state: PairingState) async throws {
+        try await note(device, as: state, isAdmitted: false)
+    }
+
+    /// Notes that a person has paired a device on purpose: nothing bars it any more. Durable when it returns.
+    public func admit(_ device: DeviceDescription, as state: PairingState) async throws {
+        try await note(device, as: state, isAdmitted: true)
+    }
+
+    private func note(_ device: DeviceDescription, as state: PairingState, isAdmitted: Bool) async throws {
         let now = now().microseconds
         _ = try await write(.device) { db in
             let devicesBefore = try Int.fetchOne(db, sql: "SELECT count(*) FROM device") ?? 0
             let key = try DeviceRegister(db: db).noteBond(device)
+            if isAdmitted {
+                try db.execute(sql: "UPDATE device SET is_barred = 0 WHERE key = ?", arguments: [key])
+            }
             try db.execute(
                 sql: """
                     UPDATE device SET
                         paired_at = CASE WHEN ?1 AND NOT is_paired THEN ?3 ELSE paired_at END,
                         proven_at = CASE WHEN NOT ?2 THEN NULL WHEN NOT is_proven THEN ?3 ELSE proven_at END,
                         is_paired = ?1, is_proven = ?2
-                    WHERE key = ?4 AND (is_paired <> ?1 OR is_proven <> ?2)
+                    WHERE key = ?4 AND (is_paired <> ?1 OR is_proven <> ?2) AND NOT (is_barred AND ?1)
                     """, arguments: [state.isPaired, state.isProven, now, key])
             return try Int.fetchOne(db, sql: "SELECT count(*) FROM device") ?? 0 < devicesBefore
         } committed: { [self] joined in

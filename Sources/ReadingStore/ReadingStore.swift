@@ -1,3 +1,4 @@
+import Crypto
 import Foundation
 import GRDB
 import HealthReadings
@@ -27,6 +28,8 @@ public final class ReadingStore: Sendable {
     /// Contacts that go on, by their number.
     let contacts = Mutex<[Int64: ContactState]>([:])
     let subscribers = Mutex<Subscribers>(Subscribers())
+    /// What pruned readings are recognised by; nil where nothing was pruned, or the key is not there.
+    let pruneKey = Mutex<SymmetricKey?>(nil)
 
     private let lock: StoreLock
     let pool: DatabasePool
@@ -55,6 +58,7 @@ public final class ReadingStore: Sendable {
             store.logger.warning(
                 "erased octets may still be in the store's files", metadata: ["error": "\(error)"])
         }
+        try await store.loadPruneKey()
         let last = try await store.lastUser()
         try await store.setCurrentUser(
             clientUserID ?? last?.clientUserID ?? "",
@@ -171,5 +175,6 @@ struct CommitPoint: Sendable {
     static let reject = CommitPoint(before: "reject.before-commit", after: "reject.after-commit")
     static let requeue = CommitPoint(before: "requeue.before-commit", after: "requeue.after-commit")
     static let erase = CommitPoint(before: "erase.before-commit", after: "erase.after-commit")
+    static let prune = CommitPoint(before: "prune.before-commit", after: "prune.after-commit")
     static let redecode = CommitPoint(before: "redecode.before-commit", after: "redecode.after-commit")
 }

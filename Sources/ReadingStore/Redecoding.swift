@@ -21,7 +21,9 @@ extension ReadingStore {
         var (result, last): (RedecodingResult, Int64) = (RedecodingResult(), 0)
         while true {
             let after = last
-            let batch = try await write(.redecode) { [self] db in try Self.redecode(db, after: after, decoder: decoder)
+            let batch = try await write(.redecode) { [self] db in
+                try Self.redecode(
+                    db, after: after, decoder: decoder, pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)))
             }
             guard let newest = batch.last else { return result }
             last = newest
@@ -39,7 +41,7 @@ extension ReadingStore {
     }
 
     private static func redecode(
-        _ db: Database, after: Int64, decoder: any FrameDecoding
+        _ db: Database, after: Int64, decoder: any FrameDecoding, pruned: PrunedReadings?
     ) throws -> (last: Int64?, frames: Int, outcomes: [FrameOutcome]) {
         let rows = try Row.fetchAll(
             db,
@@ -54,7 +56,9 @@ extension ReadingStore {
             let number: Int64 = row[5]
             var journal =
                 try contacts[number]
-                ?? Journal(db, contact: ContactState(db, contact: number), epoch: row[6], decoder: decoder)
+                ?? Journal(
+                    db, contact: ContactState(db, contact: number), epoch: row[6], decoder: decoder,
+                    pruned: pruned)
             let frame = Frame(
                 format: FrameFormat(rawValue: UInt32(truncatingIfNeeded: row[1] as Int64)),
                 payload: [UInt8]((row[2] as Data?) ?? Data()), receivedAt: Instant(microseconds: row[3]),

@@ -13,6 +13,8 @@ enum Schema {
         migrator.registerMigration("1 frames, readings, outbox") { db in try db.execute(sql: first) }
         migrator.registerMigration("2 when bonds were made") { db in try db.execute(sql: second) }
         migrator.registerMigration("3 sensors") { db in try db.execute(sql: third) }
+        migrator.registerMigration("4 barred devices") { db in try db.execute(sql: fourth) }
+        migrator.registerMigration("5 pruned readings") { db in try db.execute(sql: fifth) }
         return migrator
     }()
 
@@ -128,6 +130,27 @@ enum Schema {
     private static let second = """
         ALTER TABLE device ADD COLUMN paired_at INTEGER;
         ALTER TABLE device ADD COLUMN proven_at INTEGER;
+        """
+
+    private static let fourth = """
+        -- Its person was erased: no bond that is found lets it be read, before a person pairs it anew.
+        ALTER TABLE device ADD COLUMN is_barred INTEGER NOT NULL DEFAULT 0;
+        """
+
+    private static let fifth = """
+        -- What is remembered of a reading whose content was removed: keyed digests of its id and its value, its place in
+        -- the device's numbers, and its key at the server. No value.
+        CREATE TABLE pruned (
+            identity BLOB NOT NULL PRIMARY KEY CHECK (length(identity) = 16),
+            value BLOB NOT NULL CHECK (length(value) = 16), kind INTEGER NOT NULL,
+            device INTEGER NOT NULL REFERENCES device, user INTEGER NOT NULL REFERENCES user,
+            sequence_epoch INTEGER NOT NULL, sequence INTEGER, base_time INTEGER, time INTEGER NOT NULL,
+            source INTEGER, minute INTEGER,
+            provider TEXT, type INTEGER, timestamp INTEGER, delivered_at INTEGER
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX pruned_sequence ON pruned (device, sequence_epoch, sequence) WHERE sequence IS NOT NULL;
+        CREATE INDEX pruned_minute ON pruned (device, minute) WHERE minute IS NOT NULL;
+        CREATE INDEX pruned_timestamp ON pruned (user, kind, provider, type, timestamp);
         """
 
     private static let third = """

@@ -40,7 +40,11 @@ struct SensorStarts {
         }
         guard scannedAt > last.scannedAt, last.time.isDisproved(by: shown) else { return }
         let newest = try Int64.fetchOne(
-            db, sql: "SELECT max(minute) FROM sensor_record WHERE device = ?", arguments: [device])
+            db,
+            sql: """
+                SELECT max(minute) FROM (SELECT minute FROM sensor_record WHERE device = ?1
+                    UNION ALL SELECT minute FROM pruned WHERE device = ?1)
+                """, arguments: [device])
         let next = max(newest.map { $0 + 1 } ?? 0, last.fromMinute)
         try begin(Span(fromMinute: next, time: shown, scannedAt: scannedAt))
     }

@@ -19,6 +19,8 @@ public enum StoreError: Error, Sendable, Hashable {
     case foreign(path: String)
     /// The database was written by a newer version of this program.
     case newerSchema
+    /// The file by which pruned readings are recognised is missing, or another's.
+    case pruneKeyMissing(path: String)
     /// A limit outside 1 … 10,000.
     case limitOutOfRange(Int)
     /// A negative offset.
@@ -43,6 +45,7 @@ public enum StoreError: Error, Sendable, Hashable {
         case .corrupt: "store_corrupt"
         case .foreign: "store_foreign"
         case .newerSchema: "store_newer"
+        case .pruneKeyMissing: "prune_key_missing"
         case .limitOutOfRange: "limit_out_of_range"
         case .offsetOutOfRange: "offset_out_of_range"
         case .invalidCursor: "invalid_cursor"
@@ -62,6 +65,7 @@ public enum StoreError: Error, Sendable, Hashable {
         case .corrupt: "Keep the file; restore a backup, or copy it aside and let `store verify` say what is readable."
         case .foreign: "Choose another directory with --state-dir."
         case .newerSchema: "Use the newer version of healthrelay that wrote this store."
+        case .pruneKeyMissing: "Put the file back from a backup; until then pruned readings may come back once."
         case .limitOutOfRange: "Choose a limit from 1 to 10000."
         case .offsetOutOfRange: "Choose an offset of 0 or more."
         case .invalidCursor: "Pass a cursor as a query returned it."
@@ -97,6 +101,7 @@ extension StoreError: CustomStringConvertible {
         case .corrupt(let detail): "the store is damaged: \(detail)"
         case .foreign(let path): "\(path) is not a HealthRelay store"
         case .newerSchema: "the store was written by a newer version"
+        case .pruneKeyMissing(let path): "\(path), by which pruned readings are recognised, is missing or another's"
         case .limitOutOfRange(let limit): "limit \(limit) is not between 1 and 10000"
         case .offsetOutOfRange(let offset): "offset \(offset) is negative"
         case .invalidCursor: "the cursor is not one that a query returned"

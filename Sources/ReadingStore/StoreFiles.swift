@@ -39,6 +39,14 @@ enum StoreFiles {
         }
     }
 
+    /// Makes names in a directory durable.
+    static func synchronise(directory: String) throws {
+        let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw failure(directory) }
+        defer { close(descriptor) }
+        guard fsync(descriptor) == 0 else { throw failure(directory) }
+    }
+
     /// The error for what a system call on a path just said.
     static func failure(_ path: String) -> StoreError {
         switch errno {

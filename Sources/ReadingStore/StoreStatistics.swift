@@ -22,7 +22,7 @@ public struct StoreStatistics: Sendable, Hashable {
     public var devices: Int
     /// Readings that wait for the server.
     public var waiting: Int
-    /// Readings the server has taken.
+    /// Readings the server has taken, those pruned since included.
     public var delivered: Int
     /// Readings the server refused.
     public var refused: Int
@@ -48,10 +48,15 @@ extension ReadingStore {
                 frames: try count("frame"), malformedFrames: try count("frame WHERE state = 4"),
                 pendingFrames: try count("frame WHERE state = 0"), waitingContexts: try count("waiting_context"),
                 contacts: try count("contact"), devices: try count("device"),
-                waiting: try count("outbox WHERE state = 0"), delivered: try count("outbox WHERE state = 1"),
+                waiting: try count("outbox WHERE state = 0"),
+                delivered: try count("outbox WHERE state = 1") + count("pruned WHERE delivered_at IS NOT NULL"),
                 refused: try count("outbox WHERE state = 2"),
-                lastDelivery: try Int64.fetchOne(db, sql: "SELECT max(delivered_at) FROM outbox")
-                    .map(Instant.init(microseconds:)),
+                lastDelivery: try Int64.fetchOne(
+                    db,
+                    sql:
+                        "SELECT max(delivered_at) FROM (SELECT delivered_at FROM outbox UNION ALL SELECT delivered_at FROM pruned)"
+                )
+                .map(Instant.init(microseconds:)),
                 octetsOnDisk: size)
         }
     }

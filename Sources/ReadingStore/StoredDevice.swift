@@ -11,6 +11,8 @@ public struct StoredDevice: Sendable, Hashable {
     public var isPaired: Bool
     /// Whether a bonded reconnect and an encrypted operation have succeeded.
     public var isProven: Bool
+    /// Whether its person was erased: it is not read before it is paired anew.
+    public var isBarred: Bool
     /// When a contact with it last began.
     public var lastSeen: Instant?
     /// Battery, 0 … 100 per cent, as last read.
@@ -38,7 +40,8 @@ extension ReadingStore {
                 db,
                 sql: """
                     SELECT d.key, d.is_paired, d.is_proven, d.last_seen, d.battery_percent, d.sequence_epoch,
-                        (SELECT count(*) FROM reading WHERE device = d.key), u.client_user_id
+                        (SELECT count(*) FROM reading WHERE device = d.key), u.client_user_id,
+                        d.is_barred
                     FROM device AS d LEFT JOIN user AS u ON u.key = d.user
                     WHERE d.last_seen IS NOT NULL OR d.paired_at IS NOT NULL ORDER BY d.key
                     """
@@ -47,7 +50,8 @@ extension ReadingStore {
                 let (clock, drift) = try Self.clock(db, device: key)
                 return StoredDevice(
                     description: try cache.description(key), addresses: try Self.addresses(db, device: key),
-                    isPaired: row[1], isProven: row[2], lastSeen: (row[3] as Int64?).map(Instant.init(microseconds:)),
+                    isPaired: row[1], isProven: row[2], isBarred: row[8],
+                    lastSeen: (row[3] as Int64?).map(Instant.init(microseconds:)),
                     batteryPercent: (row[4] as Int64?).map { UInt8(truncatingIfNeeded: $0) }, clock: clock,
                     driftPartsPerMillion: drift,
                     lastRecord: try Self.lastRecord(db, device: key, epoch: row[5]), sequenceEpoch: row[5],

@@ -17,6 +17,8 @@ public struct VerificationFinding: Sendable, Hashable {
         case noReading = "frame_without_reading"
         /// A reading that is to be delivered, and is not in the outbox.
         case notQueued = "reading_not_queued"
+        /// Readings were pruned, and the key is missing by which they would be recognised when they come again.
+        case pruneKey = "prune_key_missing"
     }
 
     /// What is wrong.
@@ -34,6 +36,7 @@ extension ReadingStore {
         progress: @escaping @Sendable (_ done: Int, _ total: Int) -> Void = { _, _ in }
     ) async throws -> [VerificationFinding] {
         let decoder = decoder
+        let hasPruneKey = pruneKey.withLock { $0 != nil }
         return try await read { db in
             var findings = try String.fetchAll(db, sql: "PRAGMA integrity_check(100)").filter { $0 != "ok" }
                 .map { VerificationFinding(problem: .database, subject: $0) }
@@ -50,6 +53,9 @@ extension ReadingStore {
                     """
             ).map { VerificationFinding(problem: .noReading, subject: String($0)) }
             findings += try Self.queueFindings(db)
+            if !hasPruneKey, try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM pruned)") == true {
+                findings.append(VerificationFinding(problem: .pruneKey, subject: PruneKey.fileName))
+            }
             findings += try Self.frameFindings(db, decoder: decoder, progress: progress)
             return findings
         }

@@ -34,6 +34,56 @@ import Testing
         #expect(try await bench.lines(.device(.list))[0].contains(#""paired":false"#))
     }
 
+    @Test(
+        "once a user is removed, the meters are barred, whatever bond there is: only pairing one lifts it",
+        .timeLimit(.minutes(2)), arguments: GatewayBench.Way.allCases)
+    func barred(_ way: GatewayBench.Way) async throws {
+        let meter = try await ReadTests.paired()
+        let bench = try await GatewayBench(way, [meter])
+        #expect(try await bench.lines(ReadTests.read).count == 5)
+        try await bench.run(.user(.remove(confirmed: nil, local: true)))
+        let before = meter.events.count
+        let address = "C0:00:00:00:18:08"
+        let one = try await bench.problem(.device(.read(ReadOperation(addresses: [address], seconds: 60))))
+        #expect(one.code == "device_barred" && one.status == .configuration)
+        #expect(one.hint?.contains("healthrelay pair \(address)") == true)
+        let all = try await bench.problem(ReadTests.read)
+        #expect(all.code == "nothing_paired" && all.message.contains(address))
+        let listed = try await bench.lines(.device(.list), json: false)
+        #expect(listed.count == 1 && listed[0].contains("barred until it is paired again"))
+        #expect(try await bench.lines(.device(.list))[0].contains(#""paired":false,"proven":false"#))
+        #expect(meter.events.count == before)
+        #expect(try await bench.lines(.device(.pair(PairOperation(address: address, seconds: 60)))).count == 1)
+        #expect(try await bench.lines(ReadTests.read).count == 5)
+        try await bench.stop()
+    }
+
+    @Test("a schedule that runs leaves a meter alone once its user is removed", .timeLimit(.minutes(2)))
+    func barredInSchedule() async throws {
+        let meter = try await ReadTests.paired()
+        let other = EmulatedMeter(
+            "C0:00:00:00:18:09", name: "meter+00001809", pairing: .passkey(12_345), records: 1...3, serial: "00001809")
+        let bench = try await GatewayBench(.inProcess, [meter, other])
+        let output = Collected()
+        let watching = Task { try await bench.run(.device(.watch(types: [])), output: output) }
+        #expect(await eventually { output.data.count == 5 && !meter.isConnected })
+        try await bench.run(.user(.remove(confirmed: nil, local: true)))
+        meter.measure(6...7)
+        meter.sleep()
+        let before = meter.events.count
+        meter.wake()
+        // The other, which is paired now, is read by the same schedule: it has looked at all bonds anew.
+        try await bench.run(
+            .device(.pair(PairOperation(address: "C0:00:00:00:18:09", seconds: 60))), output: PairTests.typing(12_345))
+        #expect(await eventually { output.data.count == 8 && !other.isConnected })
+        #expect(meter.events.count == before)
+        try await bench.run(.device(.pair(PairOperation(address: "C0:00:00:00:18:08", seconds: 60))))
+        #expect(await eventually { output.data.count == 15 })
+        watching.cancel()
+        _ = await watching.result
+        try await bench.stop()
+    }
+
     @Test("without a radio, what is remembered is listed")
     func noRadio() async throws {
         let meter = try await ReadTests.paired()

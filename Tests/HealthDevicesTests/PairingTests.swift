@@ -261,6 +261,35 @@ import Testing
         #expect(bench.store.pairing(.device(5)) == .proven)
     }
 
+    @Test("a barred device is not read by the bond the system keeps, and is read again once it is paired")
+    func barred() async throws {
+        let meter = try await bench.meter(paired: .proven)
+        try await bench.meter(2, paired: .proven)
+        bench.store.bar(.device(1))
+        #expect(meter.behaviour.isPaired)
+        #expect(try await bench.manager.reconcilePairings() == [.device(2)])
+        #expect(bench.store.pairing(.device(1)) == .unpaired)
+        await #expect(throws: ContactFailure.barred(.device(1))) {
+            try await bench.manager.read(.device(1)) { _ in }
+        }
+        #expect(meter.log.events.isEmpty && bench.store.contacts.isEmpty)
+        #expect(try await pair(1).isProven)
+        #expect(try await bench.manager.reconcilePairings() == [.device(1), .device(2)])
+        #expect(try await bench.manager.read(.device(1)) { _ in }.isComplete)
+        #expect(bench.store.readingCount == 5)
+    }
+
+    @Test("a device that is barred while it is being connected is left before its records are asked for")
+    func barredMeanwhile() async throws {
+        let meter = try await bench.meter(paired: .proven)
+        let reader = MeterReader(journal: bench.store, memory: bench.store, pairings: bench.store)
+        let peripheral = try await bench.radio.peripheral(.device(1), within: .seconds(60))
+        bench.store.bar(.device(1))
+        await #expect(throws: ContactFailure.barred(.device(1))) { try await reader.read(peripheral) }
+        #expect(!meter.log.events.contains(.start(0x2A52)) && bench.store.readingCount == 0)
+        #expect(bench.store.contacts.count == 1 && bench.store.pairing(.device(1)) == .unpaired)
+    }
+
     @Test("unpairing removes the bond and keeps the readings; again, there is none")
     func unpair() async throws {
         let meter = try await bench.meter(paired: .proven)

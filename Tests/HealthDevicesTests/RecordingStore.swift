@@ -170,6 +170,24 @@ final class RecordingStore: FrameJournal, DeviceMemory, PairingMemory {
     func pairings() async throws -> [DevicePairing] { state.withLock { $0.pairings } }
 
     func notePairing(of device: DeviceDescription, as pairing: PairingState) async throws {
+        try await note(device, as: pairing, isAdmitted: false)
+    }
+
+    func admit(_ device: DeviceDescription, as pairing: PairingState) async throws {
+        try await note(device, as: pairing, isAdmitted: true)
+    }
+
+    /// Bars a device, as erasing its person does.
+    func bar(_ address: DeviceAddress) {
+        state.withLock { state in
+            for index in state.pairings.indices where state.pairings[index].addresses.contains(address) {
+                state.pairings[index].isBarred = true
+                state.pairings[index].state = .unpaired
+            }
+        }
+    }
+
+    private func note(_ device: DeviceDescription, as pairing: PairingState, isAdmitted: Bool) async throws {
         try Task.checkCancellation()
         state.withLock { state in
             guard
@@ -182,7 +200,8 @@ final class RecordingStore: FrameJournal, DeviceMemory, PairingMemory {
                     DevicePairing(device: device, addresses: device.address.map { [$0] } ?? [], state: pairing))
                 return
             }
-            state.pairings[index].state = pairing
+            if isAdmitted { state.pairings[index].isBarred = false }
+            if !state.pairings[index].isBarred || !pairing.isPaired { state.pairings[index].state = pairing }
             if let address = device.address, !state.pairings[index].addresses.contains(address) {
                 state.pairings[index].addresses.append(address)
             }

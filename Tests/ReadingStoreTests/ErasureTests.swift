@@ -72,6 +72,45 @@ struct ErasureTests {
         #expect(try await harness.store.verify().isEmpty)
     }
 
+    @Test("an erased person's devices are barred: no bond that is found, only pairing on purpose lifts it")
+    func barred() async throws {
+        let harness = try await Harness()
+        let (mine, other) = (Build.device(), Build.device(0xC000_0000_1809))
+        try await harness.store.notePairing(of: mine, as: .proven)
+        try await harness.contact([Build.glucose(1, "2026-11-20T12:30:00")])
+        try await harness.store.eraseUser(harness.store.currentUser().key)
+        try await harness.store.notePairing(of: other, as: .paired)
+        // What reconciling the bonds and a contact do.
+        try await harness.store.notePairing(of: mine, as: .proven)
+        try await harness.store.notePairing(of: mine, as: .paired)
+        #expect(try await harness.store.pairings().map(\.isBarred) == [true, false])
+        #expect(try await harness.store.pairings().map(\.state) == [.unpaired, .paired])
+        #expect(try await harness.store.devices().map(\.isBarred) == [true, false])
+        try await harness.store.notePairing(of: mine, as: .unpaired)
+        #expect(try await harness.store.pairings()[0].isBarred)
+        try await harness.store.admit(mine, as: .paired)
+        try await harness.store.notePairing(of: mine, as: .proven)
+        #expect(try await harness.store.pairings().map(\.isBarred) == [false, false])
+        #expect(try await harness.store.pairings().map(\.state) == [.proven, .paired])
+    }
+
+    @Test("two addresses that turn out to be one device are barred where either was, until it is paired")
+    func barredUnderAnotherAddress() async throws {
+        let harness = try await Harness()
+        var (old, new) = (Build.device(), Build.device(0xC000_0000_1809))
+        (old.serial, new.serial) = ("00001808", nil)
+        try await harness.store.notePairing(of: old, as: .proven)
+        try await harness.store.eraseUser(harness.store.currentUser().key)
+        try await harness.store.notePairing(of: new, as: .proven)
+        new.serial = old.serial
+        try await harness.contact([], device: new)
+        let pairing = try #require(try await harness.store.pairings().first)
+        #expect(pairing.isBarred && pairing.state == .unpaired && pairing.addresses.count == 2)
+        try await harness.store.admit(new, as: .proven)
+        #expect(try await harness.store.pairings().map(\.state) == [.proven])
+        #expect(try await harness.store.pairings().map(\.isBarred) == [false])
+    }
+
     @Test("another person's readings stay whole, also those whose meter was read again meanwhile")
     func others() async throws {
         let harness = try await Harness()
@@ -176,6 +215,7 @@ struct ErasureTests {
             let harness = try await Harness(directory)
             try await harness.contact((0..<500).map { ErasureTests.mark($0, filling: 0xA7) })
             try await harness.contact([Build.glucose(1, "2026-11-20T12:30:00")])
+            try await harness.store.notePairing(of: Build.device(), as: .proven)
             // Into the file, where octets outlast their rows.
             try harness.store.close()
         }
@@ -199,6 +239,10 @@ struct ErasureTests {
             let store = try await Harness.open(directory)
             let isErased = point == "erase.after-commit"
             #expect(try await store.statistics().frames == (isErased ? 0 : 501))
+            // Barred with the erasing or not at all: a bond that is found at the next start lifts nothing.
+            try await store.notePairing(of: Build.device(), as: .paired)
+            #expect(try await store.pairings().map(\.isBarred) == [isErased])
+            #expect(try await store.pairings().map(\.state.isPaired) == [!isErased])
             #expect(try await store.verify().isEmpty)
             try store.close()
             #expect(try ErasureTests.contains([UInt8](repeating: 0xA7, count: 16), in: directory) == !isErased)

@@ -80,7 +80,9 @@ struct KnownDevice: Sendable {
         let bond =
             isPaired
             ? (stored.isProven ? "paired" : "paired, not proven yet")
-            : description.address.map { _ in "not paired" }
+            : description.address.map { _ in
+                stored.isBarred ? "barred until it is paired again: its user was removed" : "not paired"
+            }
         let parts = [
             description.address?.description ?? description.serial ?? "no address", description.name,
             description.address.map { "(\(DeviceAlias($0, model: nil).digits))" }, description.model.map { "[\($0)]" },

@@ -36,6 +36,7 @@ extension Problem {
             case "racp_aborted", "racp_count_missing", "racp_timed_out": .tryAgain
             case _ where code.hasPrefix("racp_"): .protocolBroken
             case "device_refused": .notPermitted
+            case "device_barred": .configuration
             case "nothing_to_read": .unavailable
             case "not_stored": .inputOutput
             default: .tryAgain

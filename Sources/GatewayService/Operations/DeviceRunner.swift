@@ -132,8 +132,12 @@ extension Gateway {
     func pairedDevices(_ manager: DevicesManager) async throws -> Set<DeviceAddress> {
         let paired = try await manager.reconcilePairings()
         guard !paired.isEmpty else {
+            let barred = try await store.devices().filter(\.isBarred).compactMap(\.description.address?.description)
             throw Problem(
-                "nothing_paired", .noInput, "no meter is paired",
+                "nothing_paired", .noInput,
+                "no meter is paired"
+                    + (barred.isEmpty
+                        ? "" : "; barred since their user was removed: " + barred.joined(separator: ", ")),
                 hint: "find one with `healthrelay scan`, then `healthrelay pair ADDRESS`")
         }
         return paired

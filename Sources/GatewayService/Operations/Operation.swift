@@ -80,6 +80,8 @@ public enum SyncOperation: Codable, Sendable, Hashable {
 public enum StoreOperation: Codable, Sendable, Hashable {
     case stats
     case verify
+    /// Removes what was delivered and measured longer than this ago, in seconds.
+    case prune(olderThan: Double)
 }
 
 /// An operation with how its result is to be printed.

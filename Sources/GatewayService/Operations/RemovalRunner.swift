@@ -32,6 +32,7 @@ extension Gateway {
             let atServer = isLocal ? .untouched : try await removeAtServer(user)
             let erased = try await store.eraseUser(user.key)
             await worker?.sources.forget()
+            refreshMeters()
             return Removal(user: user, atServer: atServer, erased: erased)
         }
         // A post on its way would arrive for somebody who is gone, and might make them again.

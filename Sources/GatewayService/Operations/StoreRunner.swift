@@ -9,6 +9,10 @@ extension Gateway {
             guard !json else { return try await output.data(statistics.document.text) }
             for line in statistics.lines { try await output.data(line) }
         case .verify: try await verify(json: json, output)
+        case .prune(let seconds):
+            let pruning = try await store.prune(olderThan: .seconds(seconds))
+            guard !json else { return try await output.data(pruning.document.text) }
+            for line in pruning.lines { try await output.data(line) }
         }
     }
 
@@ -33,6 +37,28 @@ extension Gateway {
         throw Problem(
             "store_damaged", .badData, "the store has \(findings.count) findings",
             hint: "keep the files; what devices still hold can be read again")
+    }
+}
+
+extension Pruning {
+    /// `{older_than, pruned: {readings, frames}, kept: {waiting, refused, excluded}}`.
+    fileprivate var document: JSONValue {
+        .object([
+            "older_than": .string(olderThan.flooredToSecond.description),
+            "pruned": .object(["readings": .integer(Int64(readings)), "frames": .integer(Int64(frames))]),
+            "kept": .object([
+                "waiting": .integer(Int64(waiting)), "refused": .integer(Int64(refused)),
+                "excluded": .integer(Int64(excluded)),
+            ]),
+        ])
+    }
+
+    fileprivate var lines: [String] {
+        let stays = [(waiting, "wait"), (refused, "were refused"), (excluded, "are never delivered")]
+            .filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
+        return [
+            "pruned: \(readings) delivered readings older than \(olderThan.flooredToSecond), with \(frames) frames"
+        ] + (stays.isEmpty ? [] : ["kept though older: " + stays.joined(separator: ", ")])
     }
 }
 

@@ -1,0 +1,140 @@
+import Crypto
+import Foundation
+import GRDB
+import HealthReadings
+
+/// Readings that were pruned: that they were there is known, their values are not.
+///
+/// Each is a row with two keyed digests, one of its id and one of its value, and with what the next contact and the
+/// outbox must know of it: its place in the device's numbers, its times, and its key at the server. A record that comes
+/// again is so told from another one that shares its number or its minute.
+struct PrunedReadings {
+    private let db: Database
+    private let key: SymmetricKey
+    private let findIdentity: PreparedStatement
+    private let findTimestamp: PreparedStatement
+
+    /// Nil where nothing was pruned, or the key it is recognised by is not there.
+    init?(_ db: Database, key: SymmetricKey?) throws {
+        guard let key else { return nil }
+        let any = try PreparedStatement(db, "SELECT EXISTS (SELECT 1 FROM pruned)")
+        guard try any.firstInt() == 1 else { return nil }
+        self.db = db
+        self.key = key
+        findIdentity = try PreparedStatement(db, "SELECT value FROM pruned WHERE identity = ?")
+        findTimestamp = try PreparedStatement(
+            db,
+            """
+            SELECT 1 FROM pruned INDEXED BY pruned_timestamp
+            WHERE user = ? AND kind = ? AND provider = ? AND type = ? AND timestamp = ?
+            """)
+    }
+
+    /// What became of an id.
+    enum Match {
+        /// No reading of this id was pruned.
+        case none
+        /// This reading was.
+        case same
+        /// One with this id and another value was.
+        case other
+    }
+
+    func find(_ id: ReadingID, _ record: Record) throws -> Match {
+        findIdentity.bind(1, octets: Self.identity(of: id, key))
+        guard try findIdentity.next() else { return .none }
+        defer { findIdentity.reset() }
+        return findIdentity.octets(0) == Self.value(of: record, id, key) ? .same : .other
+    }
+
+    /// Whether a pruned reading is at the server under this key.
+    func holds(user: Int64, kind: Int64, provider: String, type: Int64, timestamp: Int64) throws -> Bool {
+        var parameters = Parameters(of: findTimestamp)
+        parameters.put(user)
+        parameters.put(kind)
+        parameters.put(text: provider)
+        parameters.put(type)
+        parameters.put(timestamp)
+        return try findTimestamp.firstInt() != nil
+    }
+
+    /// Whether a record of this number was pruned.
+    func hasSequence(_ sequence: UInt16, device: Int64, epoch: Int) throws -> Bool {
+        let find = try PreparedStatement(
+            db, "SELECT 1 FROM pruned WHERE device = ? AND sequence_epoch = ? AND sequence = ? LIMIT 1")
+        find.bind(1, device)
+        find.bind(2, Int64(epoch))
+        find.bind(3, Int64(sequence))
+        return try find.firstInt() != nil
+    }
+
+    /// Whether a delivered record of a sensor's minute was pruned.
+    func hasMinute(_ minute: UInt16, _ source: SensorFacts.Source, device: Int64, user: Int64) throws -> Bool {
+        let find = try PreparedStatement(
+            db,
+            """
+            SELECT 1 FROM pruned
+            WHERE device = ? AND minute = ? AND source = ? AND user = ? AND delivered_at IS NOT NULL LIMIT 1
+            """)
+        find.bind(1, device)
+        find.bind(2, Int64(minute))
+        find.bind(3, Int64(source.rawValue))
+        find.bind(4, user)
+        return try find.firstInt() != nil
+    }
+
+    /// Hands on the key at the server of a minute's pruned trend record; nil where there is none.
+    func takeTimestamp(ofTrend minute: UInt16, device: Int64, user: Int64) throws -> Int64? {
+        let condition = "device = ? AND minute = ? AND source = 1 AND user = ? AND timestamp IS NOT NULL"
+        let arguments: StatementArguments = [device, Int64(minute), user]
+        guard
+            let timestamp = try Int64.fetchOne(
+                db, sql: "SELECT timestamp FROM pruned WHERE \(condition)", arguments: arguments)
+        else { return nil }
+        try db.execute(sql: "UPDATE pruned SET timestamp = NULL WHERE \(condition)", arguments: arguments)
+        return timestamp
+    }
+
+    // MARK: Digests
+
+    static func identity(of id: ReadingID, _ key: SymmetricKey) -> [UInt8] { digest([1] + id.octets, key) }
+
+    /// The digest of all by which a record that comes again is told from another of the same id.
+    static func value(of record: Record, _ id: ReadingID, _ key: SymmetricKey) -> [UInt8] {
+        var octets: [UInt8] = [2] + id.octets
+        func append(_ value: Int64?) {
+            octets.append(value == nil ? 0 : 1)
+            for shift in stride(from: 56, through: 0, by: -8) {
+                octets.append(UInt8(truncatingIfNeeded: (value ?? 0) >> Int64(shift)))
+            }
+        }
+        func append(_ quantity: Quantity?) {
+            append(quantity?.number.columns.digits)
+            append(quantity?.number.columns.exponent)
+            append(quantity.map { Int64($0.unit.rawValue) })
+        }
+        append(record.value.kind.code)
+        switch record.value {
+        case .glucose(let glucose):
+            append(glucose.concentration)
+            append(glucose.sampleType.map { Int64($0.rawValue) })
+            append(glucose.sampleLocation.map { Int64($0.rawValue) })
+        case .bloodPressure(let pressure):
+            for quantity in [pressure.systolic, pressure.diastolic, pressure.meanArterial, pressure.pulse] {
+                append(quantity)
+            }
+        }
+        if let sensor = record.sensor {
+            for number in [
+                Int64(sensor.source.rawValue), Int64(sensor.minute), Int64(sensor.glucose), Int64(sensor.temperature),
+                Int64(sensor.adjustment), Int64(sensor.quality), Int64(sensor.flags), sensor.hasError ? 1 : 0,
+                Int64(sensor.calibration.rawValue),
+            ] { append(number) }
+        }
+        return digest(octets, key)
+    }
+
+    private static func digest(_ octets: [UInt8], _ key: SymmetricKey) -> [UInt8] {
+        HMAC<SHA256>.authenticationCode(for: octets, using: key).withUnsafeBytes { Array($0.prefix(16)) }
+    }
+}

@@ -1,0 +1,202 @@
+import Crypto
+import Foundation
+import GRDB
+import HealthReadings
+
+/// What pruning has removed, and what it has left.
+public struct Pruning: Sendable, Hashable {
+    /// Readings measured before this instant were looked at.
+    public var olderThan: Instant
+    /// Readings removed.
+    public var readings = 0
+    /// Frames removed with them.
+    public var frames = 0
+    /// Older readings that stay because they wait for the server.
+    public var waiting = 0
+    /// Older readings that stay because the server refused them.
+    public var refused = 0
+    /// Older readings that stay because they are never delivered.
+    public var excluded = 0
+}
+
+extension ReadingStore {
+    /// Removes the content of readings that the server has and that were measured longer than `age` ago.
+    ///
+    /// Only what was delivered goes, and trend values of a sensor that gave way to its history: what waits, what was
+    /// refused and what is never delivered stays. Frames, contexts and values go; that the reading was there stays
+    /// known, without its value, so that a device that is read from its beginning brings none of it back and its
+    /// sequence numbers go on. A scan's frame goes with the last of its readings.
+    ///
+    /// Readings go in transactions of some hundred. After the last the files are written anew, as ``eraseUser(_:)`` does
+    /// it; where that is cut short, it is done when the store is opened next.
+    ///
+    /// - Parameter progress: called after each transaction with how many readings are gone.
+    /// - Throws: ``StoreError/pruneKeyMissing(path:)``, ``StoreError/inputOutput(detail:)``, ``StoreError/diskFull``.
+    @discardableResult
+    public func prune(
+        olderThan age: Duration, progress: @escaping @Sendable (Int) -> Void = { _ in }
+    ) async throws -> Pruning {
+        let cutoff = now().advanced(by: .zero - age)
+        let key = try await requirePruneKey()
+        var (pruning, last): (Pruning, Int64) = (Pruning(olderThan: cutoff), 0)
+        while true {
+            let after = last
+            let batch = try await write(.prune) { db in
+                try PruneBatch.run(db, before: cutoff, after: after, key: key)
+            } committed: { [self] _ in
+                // A contact that goes on must not join a context to what is gone.
+                contacts.withLock { $0 = [:] }
+            }
+            guard let newest = batch.last else { break }
+            last = newest
+            pruning.readings += batch.readings
+            pruning.frames += batch.frames
+            progress(pruning.readings)
+            // Readers and other writers have their turn between two transactions.
+            try Task.checkCancellation()
+        }
+        if pruning.readings > 0 {
+            subscribers.withLock { $0.publish([]) }
+            try await rewriteFiles()
+        }
+        return try await kept(pruning)
+    }
+
+    private func kept(_ pruning: Pruning) async throws -> Pruning {
+        try await read { db in
+            func count(_ condition: String) throws -> Int {
+                try Int.fetchOne(
+                    db,
+                    sql: """
+                        SELECT count(*) FROM reading AS r LEFT JOIN outbox AS o ON o.reading = r.key
+                        WHERE coalesce(r.time, r.received_at / 1000000) < ? AND \(condition)
+                        """, arguments: [PruneBatch.seconds(before: pruning.olderThan)]) ?? 0
+            }
+            var pruning = pruning
+            pruning.waiting = try count("o.state = 0")
+            pruning.refused = try count("o.state = 2")
+            pruning.excluded = try count("coalesce(o.state, 3) = 3")
+            return pruning
+        }
+    }
+
+    // MARK: The key
+
+    private static let check = "prune.check"
+
+    /// Takes the key that pruned readings are recognised by into use; without it they are not, and that is said.
+    func loadPruneKey() async throws {
+        let key = PruneKey.read(in: directory)
+        let (isNeeded, check) = try await read { db in
+            (
+                try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM pruned)") ?? false,
+                try String.fetchOne(db, sql: "SELECT value FROM setting WHERE name = ?", arguments: [Self.check])
+            )
+        }
+        if let key, check == nil || PruneKey.check(key) == check {
+            pruneKey.withLock { $0 = key }
+        } else if isNeeded {
+            logger.warning(
+                "readings that were pruned are not recognised, and may come back: \(PruneKey.fileName) is not theirs")
+        }
+    }
+
+    /// The key, made where nothing was pruned yet.
+    private func requirePruneKey() async throws -> SymmetricKey {
+        if let key = pruneKey.withLock(\.self) { return try await remember(key) }
+        let isNeeded = try await read { db in try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM pruned)") }
+        guard isNeeded == false else { throw StoreError.pruneKeyMissing(path: PruneKey.path(in: directory)) }
+        return try await remember(PruneKey.make(in: directory))
+    }
+
+    private func remember(_ key: SymmetricKey) async throws -> SymmetricKey {
+        let check = PruneKey.check(key)
+        try await write(.setting) { db in
+            try db.execute(
+                sql: "INSERT OR REPLACE INTO setting (name, value) VALUES (?, ?)", arguments: [Self.check, check])
+        }
+        pruneKey.withLock { $0 = key }
+        return key
+    }
+}
+
+/// One transaction of pruning.
+private struct PruneBatch {
+    /// The last reading looked at; nil where there was none.
+    var last: Int64?
+    var readings = 0
+    var frames = 0
+
+    private static let size = 500
+
+    /// The first second that is not older: times are whole seconds.
+    static func seconds(before cutoff: Instant) -> Int64 {
+        cutoff.seconds + (cutoff == cutoff.flooredToSecond ? 0 : 1)
+    }
+
+    static func run(_ db: Database, before cutoff: Instant, after: Int64, key: SymmetricKey) throws -> PruneBatch {
+        try db.execute(sql: "PRAGMA secure_delete = ON")
+        var batch = PruneBatch()
+        for (reading, record, id) in try candidates(db, before: cutoff, after: after) {
+            try db.execute(
+                sql: """
+                    INSERT INTO pruned (identity, value, kind, device, user, sequence_epoch, sequence, base_time, time,
+                        source, minute, provider, type, timestamp, delivered_at)
+                    SELECT ?2, ?3, r.kind, r.device, r.user, r.sequence_epoch, r.sequence, r.base_time, r.time,
+                        s.source, s.minute, o.provider, o.type, o.timestamp, o.delivered_at
+                    FROM reading AS r LEFT JOIN sensor_record AS s ON s.reading = r.key
+                    LEFT JOIN outbox AS o ON o.reading = r.key WHERE r.key = ?1
+                    """,
+                arguments: [
+                    reading, Data(PrunedReadings.identity(of: id, key)),
+                    Data(PrunedReadings.value(of: record, id, key)),
+                ])
+            batch.frames += try remove(db, reading)
+            batch.readings += 1
+            batch.last = reading
+        }
+        if batch.readings > 0 { try ReadingStore.markUnfinished(db) }
+        return batch
+    }
+
+    private static func candidates(
+        _ db: Database, before cutoff: Instant, after: Int64
+    ) throws -> [(Int64, Record, ReadingID)] {
+        let select = try PreparedStatement(
+            db,
+            """
+            SELECT \(ReadingRow.columns) FROM reading AS r \(ReadingRow.joins)
+            LEFT JOIN outbox AS o ON o.reading = r.key
+            WHERE r.key > ?2 AND +r.time < ?1
+                AND (o.state = 1 OR (o.state IS NULL AND r.time_exclusion = \(Exclusion.superseded.code)))
+            ORDER BY r.key LIMIT \(size)
+            """)
+        select.bind(1, seconds(before: cutoff))
+        select.bind(2, after)
+        defer { select.reset() }
+        var found: [(Int64, Record, ReadingID)] = []
+        while try select.next() {
+            found.append((ReadingRow.key(select), try ReadingRow.record(select), try select.readingID(1)))
+        }
+        return found
+    }
+
+    /// Removes a reading with all that is its own; returns how many frames that were.
+    private static func remove(_ db: Database, _ reading: Int64) throws -> Int {
+        let frames = try Int64.fetchAll(
+            db, sql: "SELECT frame FROM reading_frame WHERE reading = ?", arguments: [reading])
+        for table in ["outbox", "reading_context", "sensor_record", "reading_frame"] {
+            try db.execute(sql: "DELETE FROM \(table) WHERE reading = ?", arguments: [reading])
+        }
+        try db.execute(sql: "DELETE FROM reading WHERE key = ?", arguments: [reading])
+        var count = 0
+        for frame in frames {
+            try db.execute(
+                sql: """
+                    DELETE FROM frame WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM reading_frame WHERE frame = ?1)
+                    """, arguments: [frame])
+            count += db.changesCount
+        }
+        return count
+    }
+}
