@@ -101,6 +101,20 @@ extension ReadingStore {
         }
     }
 
+    /// Destroys the key where nothing is left that it recognises.
+    public func destroyPruneKey() async throws {
+        let path = PruneKey.path(in: directory)
+        let isUnused = try await write(.setting) { db in
+            guard try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM pruned)") == false else { return false }
+            try db.execute(sql: "DELETE FROM setting WHERE name = ?", arguments: [Self.check])
+            return true
+        }
+        guard isUnused else { return }
+        pruneKey.withLock { $0 = nil }
+        guard unlink(path) == 0 || errno == ENOENT else { throw StoreFiles.failure(path) }
+        try StoreFiles.synchronise(directory: directory)
+    }
+
     /// The key, made where nothing was pruned yet.
     private func requirePruneKey() async throws -> SymmetricKey {
         if let key = pruneKey.withLock(\.self) { return try await remember(key) }

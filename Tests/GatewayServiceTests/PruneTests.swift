@@ -1,4 +1,5 @@
 import EmulatedRadio
+import Foundation
 import HealthReadings
 import ReadingStore
 import Testing
@@ -12,7 +13,7 @@ import Testing
         arguments: GatewayBench.Way.allCases)
     func rereading(_ way: GatewayBench.Way) async throws {
         let meter = try await ReadTests.paired()
-        let bench = try await GatewayBench(way, [meter])
+        let bench = try await GatewayBench(way, [meter], settings: ["user.client_user_id": "white_bear"])
         #expect(try await bench.lines(ReadTests.read).count == 5)
         let store = bench.gateway.store
         let none = try await bench.lines(.store(.prune(olderThan: 0)))
@@ -27,8 +28,20 @@ import Testing
         #expect(try await bench.lines(ReadTests.read).isEmpty)
         let listed = try await bench.lines(.device(.list))
         #expect(listed[0].contains(#""last_sequence":5,"sequence_epoch":0,"readings":0"#))
+        let key = bench.directory.appendingPathComponent("state/pruned.key").path
+        #expect(FileManager.default.fileExists(atPath: key))
         meter.measure(6...6)
         #expect(try await bench.lines(ReadTests.read).map { $0.object["sequence"] as? Int } == [6])
+        // Forgetting everybody leaves neither what was pruned nor its key; the meter is barred, whoever used it last.
+        try await store.setCurrentUser("brown_bear", timeZone: "UTC")
+        let forgotten =
+            try await bench.lines(.store(.forget(ForgetOperation())))[0].object["users"] as? [[String: any Sendable]]
+        #expect(forgotten?.count == 2 && forgotten?.last?["client_user_id"] as? String == "brown_bear")
+        #expect(!FileManager.default.fileExists(atPath: key))
+        let statistics = try await store.statistics()
+        #expect(statistics.delivered == 0 && statistics.frames == 0 && statistics.contacts == 0)
+        #expect(try await bench.problem(ReadTests.read).message.contains("barred"))
+        #expect(try await store.verify().isEmpty)
         try await bench.stop()
     }
 }

@@ -101,6 +101,48 @@ import Testing
                 .status == 0)
     }
 
+    @Test("store forget erases everybody, at the server too where asked, or one person by name")
+    func forget() async throws {
+        let scratch = try Scratch()
+        let sandbox = try await Sandboxed(in: scratch)
+        try await settle(scratch, sandbox)
+        let known = try await payloads(scratch)
+        let away = environment(sandbox).merging(["HEALTHRELAY_SERVER_BASE_URL": "http://127.0.0.1:9"]) { $1 }
+        func forget(_ arguments: [String], _ environment: [String: String]) async throws -> Tool.Result {
+            try await Tool.run(
+                ["store", "forget"] + arguments + ["--json", "--state-dir", scratch.state], environment: environment)
+        }
+        let unasked = try await forget([], away)
+        #expect(unasked.status == 64 && unasked.errors.contains("not_confirmed"), "\(unasked.errors)")
+        let unknown = try await forget(["--yes", "--user", "brown_bear"], away)
+        #expect(unknown.status == 66 && unknown.errors.contains("unknown_user"), "\(unknown.errors)")
+        let unreachable = try await forget(["--yes", "--server"], away)
+        #expect(unreachable.status == 69 && unreachable.errors.contains("without --server"), "\(unreachable.errors)")
+        #expect(try await payloads(scratch, among: known) == known)
+
+        let documents = scratch.url.appendingPathComponent("documents")
+        try FileManager.default.createDirectory(at: documents, withIntermediateDirectories: true)
+        let one = try await forget(["--yes", "--user", "white_bear"], away)
+        #expect(one.status == 0, "\(one.errors)")
+        #expect(try Document(one.output).elements("users").map { $0["at_server"]?.plain } == ["untouched"])
+        #expect(try await payloads(scratch, among: known).isEmpty)
+        #expect(try await users(sandbox) == ["white_bear"])
+        try await settle(scratch, sandbox)
+        let all = try await forget(["--yes", "--server"], environment(sandbox))
+        #expect(all.status == 0, "\(all.errors)")
+        #expect(try Document(all.output).elements("users").map { $0["at_server"]?.plain } == ["removed"])
+        #expect(try await payloads(scratch, among: known).isEmpty)
+        #expect(try await users(sandbox).isEmpty)
+        for (number, output) in [one.output, all.output].enumerated() {
+            try output.write(
+                to: documents.appendingPathComponent("store_forget-\(number).json"), atomically: true, encoding: .utf8)
+        }
+        let check = try await Tool.other(Tool.root.path + "/Tests/Schemas/check", ["--directory", documents.path])
+        #expect(check.status == 0, "\(check.output) \(check.errors)")
+        let devices = try await Tool.run(["devices", "--state-dir", scratch.state], environment: environment(sandbox))
+        #expect(devices.lines.count == 2 && devices.lines.allSatisfy { $0.contains("barred until it is paired again") })
+    }
+
     @Test("a server that cannot be reached: nothing is erased, and it says how; --local erases here alone")
     func unreachable() async throws {
         let scratch = try Scratch()

@@ -82,6 +82,22 @@ public enum StoreOperation: Codable, Sendable, Hashable {
     case verify
     /// Removes what was delivered and measured longer than this ago, in seconds.
     case prune(olderThan: Double)
+    /// Erases one person, or everybody.
+    case forget(ForgetOperation)
+}
+
+/// The arguments of `store forget`.
+public struct ForgetOperation: Codable, Sendable, Hashable {
+    /// The client's id of the person; nil for everybody there is.
+    public var user: String?
+    /// Whether they are removed at the server too, before they are erased here.
+    public var atServer: Bool
+
+    /// Makes it.
+    public init(user: String? = nil, atServer: Bool = false) {
+        self.user = user
+        self.atServer = atServer
+    }
 }
 
 /// An operation with how its result is to be printed.

@@ -2,13 +2,25 @@ import HealthReadings
 import ReadingStore
 import VitalClient
 
-/// `user remove`: the right to be forgotten, at the server and here.
+/// `user remove` and `store forget`: the right to be forgotten, at the server and here.
 extension Gateway {
     /// What removing a person came to.
     private struct Removal: Sendable {
         var user: StoreUser
         var atServer: AtServer
         var erased: Erasure
+
+        /// `{client_user_id, user_id, at_server, erased: {readings, frames, contacts, sources}}`.
+        var document: JSONValue {
+            .object([
+                "client_user_id": .optional(user.clientUserID.isEmpty ? nil : user.clientUserID),
+                "user_id": .optional(user.serverUserID), "at_server": .string(atServer.rawValue),
+                "erased": .object([
+                    "readings": .integer(Int64(erased.readings)), "frames": .integer(Int64(erased.frames)),
+                    "contacts": .integer(Int64(erased.contacts)), "sources": .integer(Int64(erased.sources)),
+                ]),
+            ])
+        }
     }
 
     /// What became of them at the server.
@@ -40,7 +52,51 @@ extension Gateway {
         try await tell(removal, json: json, output)
     }
 
-    private func removeAtServer(_ user: StoreUser) async throws -> AtServer {
+    /// Erases one person, or everybody there is: the current one last, whose devices are those that nobody else has.
+    func forget(_ operation: ForgetOperation, json: Bool, _ output: any OperationOutput) async throws {
+        let work = { @Sendable [self] () async throws -> [Removal] in
+            let people = try await people(operation.user)
+            var removals: [Removal] = []
+            // The server first, and for all: once their ids are gone here, nobody could find them there again.
+            for user in people {
+                let atServer =
+                    operation.atServer
+                    ? try await removeAtServer(user, instead: "without --server, what is here alone is erased")
+                    : .untouched
+                removals.append(Removal(user: user, atServer: atServer, erased: Erasure()))
+            }
+            for index in removals.indices {
+                removals[index].erased = try await store.eraseUser(removals[index].user.key)
+            }
+            if operation.user == nil { try await store.destroyPruneKey() }
+            await worker?.sources.forget()
+            refreshMeters()
+            return removals
+        }
+        let removals = if let worker { try await worker.withoutDelivery(work) } else { try await work() }
+        guard !json else {
+            return try await output.data(JSONValue.object(["users": .array(removals.map(\.document))]).text)
+        }
+        for removal in removals {
+            try await output.data(removal.user.clientUserID.isEmpty ? "no name:" : "\(removal.user.clientUserID):")
+            try await tell(removal, json: false, output)
+        }
+    }
+
+    private func people(_ name: String?) async throws -> [StoreUser] {
+        guard let name else {
+            let current = try await store.currentUser()
+            return try await store.users().filter { $0.key != current.key } + [current]
+        }
+        guard !name.isEmpty, let user = try await store.user(name) else {
+            throw Problem("unknown_user", .noInput, "the store has nothing of '\(name)'; nothing was erased")
+        }
+        return [user]
+    }
+
+    private func removeAtServer(
+        _ user: StoreUser, instead: String = "`healthrelay user remove --local` erases what is here alone"
+    ) async throws -> AtServer {
         // Nobody without a name was ever made there.
         guard !user.clientUserID.isEmpty || user.serverUserID != nil else { return .absent }
         do {
@@ -57,8 +113,7 @@ extension Gateway {
         } catch {
             var problem = Problem(describing: error) ?? .unexpected(error)
             problem.message += "; nothing was erased here"
-            let local = "`healthrelay user remove --local` erases what is here alone"
-            problem.hint = problem.code == "no_server_key" ? local : "try again later, or " + local
+            problem.hint = problem.code == "no_server_key" ? instead : "try again later; " + instead
             throw problem
         }
     }
@@ -66,15 +121,7 @@ extension Gateway {
     private func tell(_ removal: Removal, json: Bool, _ output: any OperationOutput) async throws {
         let (user, erased) = (removal.user, removal.erased)
         guard !json else {
-            return try await output.data(
-                JSONValue.object([
-                    "client_user_id": .optional(user.clientUserID.isEmpty ? nil : user.clientUserID),
-                    "user_id": .optional(user.serverUserID), "at_server": .string(removal.atServer.rawValue),
-                    "erased": .object([
-                        "readings": .integer(Int64(erased.readings)), "frames": .integer(Int64(erased.frames)),
-                        "contacts": .integer(Int64(erased.contacts)), "sources": .integer(Int64(erased.sources)),
-                    ]),
-                ]).text)
+            return try await output.data(removal.document.text)
         }
         switch removal.atServer {
         case .removed: try await output.data("removed at the server")

@@ -9,6 +9,7 @@ extension Gateway {
             guard !json else { return try await output.data(statistics.document.text) }
             for line in statistics.lines { try await output.data(line) }
         case .verify: try await verify(json: json, output)
+        case .forget(let operation): try await forget(operation, json: json, output)
         case .prune(let seconds):
             let pruning = try await store.prune(olderThan: .seconds(seconds))
             guard !json else { return try await output.data(pruning.document.text) }

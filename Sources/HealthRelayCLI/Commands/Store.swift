@@ -1,9 +1,11 @@
 import ArgumentParser
+import Foundation
 import GatewayService
 
 struct Store: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "store", abstract: "The store itself.", subcommands: [Stats.self, Verify.self, Prune.self])
+        commandName: "store", abstract: "The store itself.",
+        subcommands: [Stats.self, Verify.self, Prune.self, Forget.self])
 
     struct Stats: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "How much is kept, delivered and waiting.")
@@ -22,6 +24,39 @@ struct Store: AsyncParsableCommand {
         var olderThan: AgeArgument
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.store(.prune(olderThan: olderThan.seconds)), global) }
+    }
+
+    struct Forget: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Erase everybody, or one person, from the store. It cannot be undone.",
+            discussion: """
+                Erased are readings, frames as they came, contacts, what waits and what was pruned, and sources; the \
+                store's files are written anew. Devices stay known and are barred until they are paired again.
+                """)
+        @Option(help: ArgumentHelp("Only this person, by the client's id.", valueName: "id")) var user: String?
+        @Flag(help: "Remove them at the server first.") var server = false
+        @Flag(help: "Do not ask.") var yes = false
+        @OptionGroup var global: GlobalOptions
+
+        func run() async throws {
+            if !yes { try confirm() }
+            try await OperationCommand.run(.store(.forget(ForgetOperation(user: user, atServer: server))), global)
+        }
+
+        private func confirm() throws {
+            guard isatty(0) == 1 else {
+                throw Problem(
+                    "not_confirmed", .usage, "forgetting cannot be undone, and there is no terminal to ask at",
+                    hint: "say it with --yes")
+            }
+            let word = user ?? "everybody"
+            Terminal.error(
+                "This \(server ? "removes \(word) at the server and " : "")erases everything of \(word) here: "
+                    + "readings, frames, contacts, sources. It cannot be undone.\nType \(word) to go on:")
+            guard readLine() == word else {
+                throw Problem("not_confirmed", .usage, "not confirmed: nothing was erased")
+            }
+        }
     }
 
     struct Verify: AsyncParsableCommand {
