@@ -167,12 +167,11 @@ struct DiscoveryTests {
         _ = try await daemon.addDevice("C0:00:00:00:18:08")
         for try await _ in bench.radio.advertisements() { break }
         #expect(await daemon.count("hci0 Adapter1.StartDiscovery") == 15)
-        try await until { await !bench.radio.context.discovery.isRunning }
 
-        await daemon.on("Adapter1.StartDiscovery") { _, _ in
+        await daemon.on("Adapter1.StartDiscovery") { daemon, _ in
+            try await daemon.changeAdapter(["Discovering": .bool(true)])
             throw EmulatedDaemon.error("InProgress", "Operation already in progress")
         }
-        try await daemon.changeAdapter(["Discovering": .bool(true)])
         let search = Task { for try await _ in bench.radio.advertisements() {} }
         try await until { await bench.radio.context.discovery.isRunning }
         search.cancel()

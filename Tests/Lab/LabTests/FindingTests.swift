@@ -12,7 +12,11 @@ extension LabTests {
             }
             let gateway = try TestGateway()
 
-            let all = try await gateway("scan", "--for", "3")
+            let scan = try gateway.start(["scan"])
+            #expect(
+                try await scan.wait { Set($0.documents.compactMap { $0["model"]?.text }).count == 3 },
+                "\(scan.errorText)")
+            let all = await scan.end()
             #expect(all.status == 0, "\(all.errors)")
             #expect(
                 Set(all.documents.compactMap { $0["model"]?.text })
@@ -25,7 +29,10 @@ extension LabTests {
             #expect(found["rssi"]?.integer == -50)
             #expect(found["paired"] == false)
 
-            let brand = try await gateway("scan", "--for", "3", "--brand", "Omron")
+            let second = try gateway.start(["scan", "--brand", "Omron"])
+            #expect(try await second.wait { !$0.documents.isEmpty }, "\(second.errorText)")
+            try await Task.sleep(for: .seconds(2))
+            let brand = await second.end()
             #expect(brand.status == 0, "\(brand.errors)")
             #expect(Set(brand.documents.compactMap { $0["address"]?.text }) == ["C0:00:00:00:18:10"])
             #expect(brand.documents.count == 1, "told once: \(brand.output)")
