@@ -82,10 +82,3 @@ extension ReadingStore {
         }
     }
 }
-
-extension ReadingStore {
-    /// Says of which providers readings are kept and wait as `ignored`, and of nothing else.
-    public func setIgnoredProviders(_ providers: Set<String>) async throws {
-        try await setIgnored(IgnoredOrigins(providers: providers))
-    }
-}

@@ -92,14 +92,19 @@ struct GatewayTests {
         defer { try? FileManager.default.removeItem(atPath: path) }
         func connection() throws -> VitalConnection? {
             try VitalConnection(
-                Settings(environment: ["HEALTHRELAY_SERVER_API_KEY_FILE": path, "HOME": "/nonexistent"]))
+                Settings(environment: ["HEALTHRELAY_SERVER_API_KEY_FILE": path, "HOME": "/nonexistent"]),
+                state: "/nonexistent")
         }
         #expect(#expect(throws: Problem.self) { try connection() }?.code == "key_unreadable")
         try " \n".write(toFile: path, atomically: true, encoding: .utf8)
         #expect(#expect(throws: Problem.self) { try connection() }?.code == "key_unreadable")
         try "sk_us_0123\n".write(toFile: path, atomically: true, encoding: .utf8)
-        #expect(try connection()?.key == Secret("sk_us_0123"))
-        #expect(try VitalConnection(Settings(environment: ["HOME": "/nonexistent"])) == nil)
+        guard case .apiKey(let key)? = try connection()?.credentials else {
+            Issue.record("no key")
+            return
+        }
+        #expect(key == Secret("sk_us_0123"))
+        #expect(try VitalConnection(Settings(environment: ["HOME": "/nonexistent"]), state: "/nonexistent") == nil)
     }
 
     @Test("requests travel through the control socket as they are")

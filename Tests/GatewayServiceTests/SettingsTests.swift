@@ -127,9 +127,8 @@ struct SettingsTests {
         arguments: [
             ("store: {encryption: off}", nil), ("store: {encryption: on}", "store.encryption"),
             ("consent: {default: denied}", "consent.default"), ("sync: {backfill_days: 90}", nil),
-            ("sync: {ignore: [glucose]}", "sync.ignore"), ("sync: {ignore: []}", nil),
+            ("sync: {ignore: [omron_ble]}", nil), ("sync: {backfill_days: 7}", nil), ("sync: {ignore: []}", nil),
             ("bluetooth: {adapter: hci1}", nil), ("users: []", nil), ("users:\n", nil),
-            ("users: [{client_user_id: a}]", "users"),
         ] as [(String, String?)])
     func unheeded(_ text: String, _ key: String?) throws {
         let problem = refusal(text)
