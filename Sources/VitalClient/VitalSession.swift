@@ -56,6 +56,22 @@ public struct VitalSessionRecord: Sendable, Hashable, Codable {
     public var refreshToken: String
     /// When the access token ends, in seconds since 1970.
     public var expiresAt: Int64
+
+    /// Makes a record.
+    public init(userID: String, signInToken: String, accessToken: String, refreshToken: String, expiresAt: Int64) {
+        self.userID = userID
+        self.signInToken = signInToken
+        self.accessToken = accessToken
+        self.refreshToken = refreshToken
+        self.expiresAt = expiresAt
+    }
+}
+
+extension VitalSessionRecord: CustomStringConvertible, CustomReflectable {
+    /// Shows no token.
+    public var description: String { "VitalSessionRecord(****)" }
+    /// Shows no children.
+    public var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 /// Keeps a session's record.
