@@ -3,16 +3,18 @@
 SHELL := /bin/bash
 SWIFT ?= swift
 STATE ?= $(shell mktemp -d -t healthrelay.XXXXXX)
+EPISODES ?= 30
 LISTEN ?= 127.0.0.1:8480
 
 BUILD_PACKAGES := libdbus-1-dev libbluetooth-dev libnfc-dev libpcsclite-dev libsqlite3-dev zlib1g-dev
 TEST_PACKAGES := dbus tshark python3-venv curl pcscd vsmartcard-vpcd udev
 
-.PHONY: help run build test test-release fuzz bench format lint fixtures deps test-deps clean
+.PHONY: help run build test soak test-release fuzz bench format lint fixtures deps test-deps clean
 
 help:
 	@echo "make run      build, start the gateway with its sandbox server and replay the recorded meters"
 	@echo "make test     build and run every test"
+	@echo "make soak     kill the gateway and fail its server for long (EPISODES=30, ten lives each)"
 	@echo "make fuzz     fuzz every parser of outside bytes, a minute each (SECONDS_EACH=60)"
 	@echo "make bench    measure speed and memory beside their floors"
 	@echo "make format   format the Swift code;  make lint  check it"
@@ -29,6 +31,10 @@ build: deps
 
 test: deps test-deps
 	@Tests/run
+
+soak: deps
+	@$(SWIFT) build -q --product healthrelay
+	@Tests/Faults/run $(EPISODES)
 
 test-release: deps
 	@$(SWIFT) test -c release --package-path Tests/ReleaseDecoding --scratch-path .build-release

@@ -42,7 +42,7 @@ public final class Gateway: Sendable {
         radio: @escaping RadioSource.Factory = RadioSource.system, isService: Bool = false,
         patience: Duration = .zero, logger: Logger = Logger(label: "healthrelay")
     ) async throws -> Gateway {
-        let connection = try server ?? VitalConnection(settings)
+        let connection = try server ?? VitalConnection(settings, state: state.path)
         let end = ContinuousClock.now + patience
         while true {
             do {
@@ -51,7 +51,7 @@ public final class Gateway: Sendable {
                     clientUserID: settings["user.client_user_id"], timeZone: settings["user.time_zone"], logger: logger)
                 let gateway = Gateway(
                     settings, store, connection, RadioSource(settings, logger, radio), isService: isService, logger)
-                try await gateway.heedIgnored()
+                try await gateway.heedDeliveryRules()
                 return gateway
             } catch StoreError.locked where ContinuousClock.now < end {
                 try await Task.sleep(for: .milliseconds(50))
@@ -69,7 +69,7 @@ public final class Gateway: Sendable {
         self.radioSource = radioSource
         self.isService = isService
         self.logger = logger
-        api = connection.map { VitalAPI(server: $0.server, credentials: .apiKey($0.key), logger: logger) }
+        api = connection.map { VitalAPI(server: $0.server, credentials: $0.credentials, logger: logger) }
         let policy: SourcePolicy = settings["sources.policy"] == "require" ? .require : .create
         var options = OutboxWorker.Options()
         options.isAutomatic = settings["sync.mode"] != "manual"
@@ -85,12 +85,6 @@ public final class Gateway: Sendable {
 
     /// The server's provider slug for a model: the catalogue's, unless `sources.map` names another.
     public func provider(of model: DeviceModel) -> String { settings.map("sources.map")[model.id] ?? model.provider }
-
-    /// Tells the store which providers' readings are kept and not delivered, as the settings say.
-    private func heedIgnored() async throws {
-        let sensors = settings["libre.deliver"] == "none" ? catalogue[Self.sensorModel].map(provider(of:)) : nil
-        try await store.setIgnoredProviders(Set([sensors].compactMap(\.self)))
-    }
 
     /// A reader of meters into the store.
     public func reader(model: String? = nil) -> MeterReader {

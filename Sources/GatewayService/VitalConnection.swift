@@ -1,32 +1,41 @@
 import Foundation
 import VitalClient
 
-/// Where readings are delivered, and the key that proves who delivers them.
+/// Where readings are delivered, and what proves who delivers them.
 public struct VitalConnection: Sendable {
     /// The server.
     public var server: VitalServer
-    /// The team's key.
-    public var key: Secret
+    /// The team's key, or a person's session.
+    public var credentials: VitalCredentials
 
-    /// Makes a connection.
+    /// Makes a connection with a team's key.
     public init(server: VitalServer, key: Secret) {
         self.server = server
-        self.key = key
+        credentials = .apiKey(key)
     }
 
-    /// What the settings say; nil where they name no key.
-    /// - Throws: ``Problem`` where the key's file cannot be read or the server's URL cannot be used.
-    public init?(_ settings: Settings) throws {
-        guard let path = settings["server.api_key_file"] else { return nil }
-        do {
-            key = Secret(try String(contentsOfFile: path, encoding: .utf8))
-        } catch {
+    /// What the settings say; nil where they name neither key nor sign-in token.
+    ///
+    /// - Parameter state: the directory in which a session's tokens are kept.
+    /// - Throws: ``Problem`` where the file cannot be read or the server's URL cannot be used.
+    public init?(_ settings: Settings, state: String) throws {
+        switch (settings["server.api_key_file"], settings["server.sign_in_token_file"]) {
+        case (nil, nil): return nil
+        case (.some, .some):
             throw Problem(
-                "key_unreadable", .configuration,
-                "cannot read the server's key in \(path): \(error.localizedDescription)",
-                hint: "the file holds the key alone; its owner is the gateway's user, its mode 0600")
+                "config_invalid", .configuration,
+                "server.api_key_file and server.sign_in_token_file are both set: with which should readings be sent?",
+                hint: "take one of them out")
+        case (let path?, nil): credentials = .apiKey(try Self.secret(in: path, "key"))
+        case (nil, let path?):
+            let text = try Self.secret(in: path, "sign-in token")
+            do throws(VitalSignInToken.Malformed) {
+                credentials = .session(
+                    VitalSession(signInToken: try text.signInToken(), storage: SessionFile(directory: state)))
+            } catch {
+                throw Problem("key_unreadable", .configuration, "\(path): \(error)")
+            }
         }
-        guard !key.isEmpty else { throw Problem("key_unreadable", .configuration, "the file \(path) holds no key") }
         if let url = settings["server.base_url"] {
             server = try VitalServer(baseURL: url)
         } else {
@@ -34,5 +43,21 @@ public struct VitalConnection: Sendable {
                 environment: settings["server.environment"].flatMap(VitalEnvironment.init(rawValue:)) ?? .sandbox,
                 region: settings["server.region"].flatMap(VitalRegion.init(rawValue:)) ?? .us)
         }
+    }
+
+    private static func secret(in path: String, _ what: String) throws(Problem) -> Secret {
+        let secret: Secret
+        do {
+            secret = Secret(try String(contentsOfFile: path, encoding: .utf8))
+        } catch {
+            throw Problem(
+                "key_unreadable", .configuration,
+                "cannot read the server's \(what) in \(path): \(error.localizedDescription)",
+                hint: "the file holds the \(what) alone; its owner is the gateway's user, its mode 0600")
+        }
+        guard !secret.isEmpty else {
+            throw Problem("key_unreadable", .configuration, "the file \(path) holds no \(what)")
+        }
+        return secret
     }
 }

@@ -15,6 +15,8 @@ struct ContactState: Sendable {
     let contact: Int64
     let device: Int64
     let user: Int64
+    /// Whose readings are whose where people share the device.
+    let slots: SlotOwners
     let startedAt: Instant
     /// The device as readings name it.
     let description: DeviceDescription
@@ -43,6 +45,7 @@ struct ContactState: Sendable {
         self.contact = contact
         device = row[0]
         user = row[1]
+        slots = try SlotOwners(db, device: row[0])
         startedAt = Instant(microseconds: row[2])
         identity = DeviceAddress(bits: row[4], kind: row[5])
         description = try DeviceCache(db).description(device)
@@ -57,6 +60,9 @@ struct ContactState: Sendable {
         }
         times = TimeResolution(zone: zone, clock: try ClockEpochs.comparison(db, device: device, at: startedAt))
     }
+
+    /// Whose a record is; nil where people share the device and it says of none of them, or of somebody else.
+    func owner(of record: Record) -> Int64? { slots.owner(of: record.userSlot, otherwise: user) }
 }
 
 /// The spans of time in which a device's clock kept its difference.

@@ -143,6 +143,9 @@ extension ReadingStore {
             "DELETE FROM user_zone WHERE user = ?1",
             "DELETE FROM user WHERE key = ?1",
         ]
+        try Self.set(db, "server.zone.\(user)", lines: [])
+        try Self.set(
+            db, SlotOwners.setting, lines: Self.lines(db, SlotOwners.setting).filter { !$0.hasSuffix(" \(user)") })
         for statement in statements {
             try db.execute(sql: statement, arguments: statement.contains("?1") ? [user] : [])
         }

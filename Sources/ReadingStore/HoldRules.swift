@@ -11,10 +11,12 @@ struct HoldRules {
     private let ignored: Set<String>
     private let isSyncEnabled: Bool
     private let sources: [Key: Hold?]
+    private let devices: DeviceHolds
 
     init(_ db: Database) throws {
-        ignored = try ReadingStore.ignoredProviders(db)
+        ignored = try ReadingStore.ignoredOrigins(db).providers
         isSyncEnabled = try ReadingStore.isSyncEnabled(db)
+        devices = try DeviceHolds(db)
         let select = try PreparedStatement(db, "SELECT user, provider, status FROM source")
         defer { select.reset() }
         var sources: [Key: Hold?] = [:]
@@ -29,7 +31,18 @@ struct HoldRules {
 
     /// Why a reading waits; nil where it does not wait, or only for the next delivery.
     ///
-    /// - Parameter state: its outbox row's; nil where it has none, being excluded.
+    /// - Parameters:
+    ///   - device: the row of its device.
+    ///   - seconds: when it was measured; nil: unknown.
+    ///   - state: its outbox row's; nil where it has none, being excluded.
+    func hold(user: Int64, provider: String, device: Int64, seconds: Int64?, state: OutboxState?) -> Hold? {
+        guard state == .waiting || state == .refused else { return nil }
+        return ignored.contains(provider)
+            ? .ignored
+            : devices.hold(device: device, seconds: seconds) ?? hold(user: user, provider: provider, state: state)
+    }
+
+    /// Why the readings of a person and provider wait that nothing holds for their own sake.
     func hold(user: Int64, provider: String, state: OutboxState?) -> Hold? {
         guard state == .waiting || state == .refused else { return nil }
         if ignored.contains(provider) { return .ignored }

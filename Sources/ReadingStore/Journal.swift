@@ -149,6 +149,8 @@ struct Journal {
         _ record: Record, _ frame: Frame, as row: Int64, id: ReadingID, clash: Int, time: ResolvedTime
     ) throws -> (key: Int64, reading: Reading) {
         var timeExclusion = TimeResolution.exclusion(of: time, receivedAt: frame.receivedAt)
+        let owner = contact.owner(of: record)
+        if owner == nil { timeExclusion = timeExclusion ?? .otherUser }
         if timeExclusion == nil, record.exclusion == nil, let facts = record.sensor, try isSuperseded(facts) {
             timeExclusion = .superseded
         }
@@ -156,7 +158,7 @@ struct Journal {
         parameters.put(id)
         parameters.put(record.value.kind.code)
         parameters.put(contact.device)
-        parameters.put(contact.user)
+        parameters.put(owner ?? contact.user)
         parameters.put(Int64(epoch))
         parameters.put(Int64(clash))
         parameters.put(record.sequence.map(Int64.init))
@@ -183,7 +185,9 @@ struct Journal {
             excluded: record.exclusion ?? timeExclusion, receivedAt: frame.receivedAt)
         if reading.excluded == nil {
             try enqueue(key, reading)
-            reading.held = holds.hold(user: contact.user, provider: contact.description.provider, state: .waiting)
+            reading.held = holds.hold(
+                user: owner ?? contact.user, provider: contact.description.provider, device: contact.device,
+                seconds: reading.time.instant?.seconds, state: .waiting)
         }
         return (key, reading)
     }
@@ -230,11 +234,11 @@ struct Journal {
 
     /// Queues a reading at its time, or at the first free second behind it: chosen once, kept for ever.
     mutating func enqueue(_ key: Int64, _ reading: Reading) throws {
-        guard let wanted = reading.time.instant?.seconds else { return }
+        guard let wanted = reading.time.instant?.seconds, let owner = contact.owner(of: reading.record) else { return }
         var timestamp = contact.nextFreeTimestamp[wanted] ?? wanted
         let insert = statements.insertOutbox
         insert.bind(1, key)
-        insert.bind(2, contact.user)
+        insert.bind(2, owner)
         insert.bind(3, reading.kind.code)
         insert.bind(4, contact.description.provider)
         insert.bind(5, reading.record.sampleTypeCode)

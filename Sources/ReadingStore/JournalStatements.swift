@@ -16,7 +16,7 @@ struct JournalStatements {
         SELECT \(ReadingRow.columns) FROM reading AS r \(ReadingRow.joins) WHERE r.id = ?
         """
     static let loadReadingSQL = """
-        SELECT \(ReadingRow.columns), o.state FROM reading AS r \(ReadingRow.joins)
+        SELECT \(ReadingRow.columns), o.state, r.user FROM reading AS r \(ReadingRow.joins)
         LEFT JOIN outbox AS o ON o.reading = r.key WHERE r.key = ?
         """
     static let insertFrameSQL = """

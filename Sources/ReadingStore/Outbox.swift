@@ -23,6 +23,8 @@ public struct OutboxItem: Sendable, Hashable {
     public var originalTime: Instant?
     /// How often it was offered to the server and not acknowledged.
     public var attempts: Int
+    /// Whether it was measured before the device was first met: part of a backfill, nothing new.
+    public var isBackfill = false
 }
 
 /// What waits for one user, kind and provider.
@@ -41,6 +43,12 @@ public struct OutboxGroup: Sendable, Hashable {
     public var held: Hold?
 }
 
+extension OutboxGroup {
+    fileprivate func isOfSameTarget(as other: OutboxGroup) -> Bool {
+        user == other.user && resource == other.resource && provider == other.provider
+    }
+}
+
 /// A reading that the server refused and that waits for a person.
 public struct RefusedReading: Sendable, Hashable {
     /// The reading.
@@ -57,6 +65,7 @@ extension ReadingStore {
         let seconds = Self.seconds(in: range)
         return try await read { db in
             let holds = try HoldRules(db)
+            let apart = try Self.heldApart(db, seconds)
             return try Row.fetchAll(
                 db,
                 sql: """
@@ -64,17 +73,57 @@ extension ReadingStore {
                     WHERE state = 0 AND timestamp BETWEEN ? AND ?
                     GROUP BY user, resource, provider ORDER BY user, resource, provider
                     """, arguments: [seconds.first, seconds.last]
-            ).map { row in
+            ).flatMap { row -> [OutboxGroup] in
                 let (user, provider): (Int64, String) = (row[0], row[2])
-                return OutboxGroup(
+                var rest = OutboxGroup(
                     user: UserKey(rawValue: user), resource: try ReadingKind(code: row[1]), provider: provider,
                     count: row[3], oldest: Instant(seconds: row[4]),
                     held: holds.hold(user: user, provider: provider, state: .waiting))
+                // A provider that is ignored holds all of it; what its devices hold is then no reason beside it.
+                let parts = rest.held == .ignored ? [] : apart.filter { $0.isOfSameTarget(as: rest) }
+                guard !parts.isEmpty else { return [rest] }
+                rest.count -= parts.reduce(0) { $0 + $1.count }
+                guard rest.count > 0 else { return parts }
+                rest.oldest = try Self.oldestDeliverable(db, of: rest, seconds) ?? rest.oldest
+                return [rest] + parts
             }
         }
     }
 
-    /// The oldest waiting items of one group, by timestamp.
+    /// What waits for its device's sake, whatever its source says.
+    private static func heldApart(_ db: Database, _ seconds: (first: Int64, last: Int64)) throws -> [OutboxGroup] {
+        try DeviceHolds(db).conditions.flatMap { hold, condition in
+            try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT o.user, o.resource, o.provider, count(*), min(o.timestamp)
+                    FROM outbox AS o JOIN reading AS r ON r.key = o.reading
+                    WHERE o.state = 0 AND o.timestamp BETWEEN ? AND ? AND \(condition)
+                    GROUP BY o.user, o.resource, o.provider
+                    """, arguments: [seconds.first, seconds.last]
+            ).map { row in
+                OutboxGroup(
+                    user: UserKey(rawValue: row[0]), resource: try ReadingKind(code: row[1]), provider: row[2],
+                    count: row[3], oldest: Instant(seconds: row[4]), held: hold)
+            }
+        }
+    }
+
+    private static func oldestDeliverable(
+        _ db: Database, of group: OutboxGroup, _ seconds: (first: Int64, last: Int64)
+    ) throws -> Instant? {
+        try Int64.fetchOne(
+            db,
+            sql: """
+                SELECT o.timestamp FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
+                WHERE o.state = 0 AND o.user = ? AND o.resource = ? AND o.provider = ?
+                    AND o.timestamp BETWEEN ? AND ? \(try DeviceHolds(db).deliverable) ORDER BY o.timestamp LIMIT 1
+                """,
+            arguments: [group.user.rawValue, group.resource.code, group.provider, seconds.first, seconds.last]
+        ).map(Instant.init(seconds:))
+    }
+
+    /// The oldest waiting items of one group, by timestamp; not what is held for its device's sake.
     ///
     /// - Parameters:
     ///   - range: only those with a timestamp in it, both ends included; nil: all.
@@ -86,6 +135,7 @@ extension ReadingStore {
         guard ReadingQuery.limits.contains(limit) else { throw StoreError.limitOutOfRange(limit) }
         let seconds = Self.seconds(in: range)
         return try await read { db in
+            let firstContacts = try DeviceHolds.firstContacts(db)
             let select = try PreparedStatement(
                 db,
                 """
@@ -93,7 +143,7 @@ extension ReadingStore {
                 FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
                 \(ReadingRow.joins)
                 WHERE o.state = 0 AND o.user = ?1 AND o.resource = ?2 AND o.provider = ?3
-                    AND o.timestamp BETWEEN ?5 AND ?6
+                    AND o.timestamp BETWEEN ?5 AND ?6 \(try DeviceHolds(db).deliverable)
                 ORDER BY o.timestamp LIMIT ?4
                 """)
             select.bind(1, user.rawValue)
@@ -114,9 +164,33 @@ extension ReadingStore {
                             reading: ReadingRow.key(select), revision: select.int(ReadingRow.count)),
                         reading: reading, timestamp: timestamp,
                         originalTime: reading.time.instant.flatMap { $0 == timestamp ? nil : $0 },
-                        attempts: Int(select.int(ReadingRow.count + 2))))
+                        attempts: Int(select.int(ReadingRow.count + 2)),
+                        isBackfill: firstContacts[ReadingRow.device(select)].map { timestamp.seconds < $0 } ?? false))
             }
             return items
+        }
+    }
+
+    /// Whether more of a backfill waits in a group behind a timestamp.
+    public func isMoreBackfillWaiting(
+        user: UserKey, resource: ReadingKind, provider: String, after timestamp: Instant,
+        in range: ClosedRange<Instant>? = nil
+    ) async throws -> Bool {
+        let seconds = Self.seconds(in: range)
+        return try await read { db in
+            // Nothing measured since the last device was first met is a backfill: the walk ends there.
+            guard let latest = try DeviceHolds.firstContacts(db).values.max() else { return false }
+            return try Bool.fetchOne(
+                db,
+                sql: """
+                    SELECT EXISTS (
+                        SELECT 1 FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
+                        WHERE o.state = 0 AND o.user = ? AND o.resource = ? AND o.provider = ?
+                            AND o.timestamp > ? AND o.timestamp < ? AND o.timestamp <= ?
+                            AND o.timestamp < (SELECT min(started_at) / 1000000 FROM contact WHERE device = r.device)
+                            \(try DeviceHolds(db).deliverable))
+                    """,
+                arguments: [user.rawValue, resource.code, provider, timestamp.seconds, latest, seconds.last]) ?? false
         }
     }
 
@@ -207,23 +281,6 @@ extension ReadingStore {
                 sql: "INSERT OR REPLACE INTO setting (name, value) VALUES ('sync.enabled', ?)",
                 arguments: [isEnabled ? "1" : "0"])
         }
-    }
-
-    /// Says of which providers readings are kept and wait as `ignored`; kept over restarts.
-    public func setIgnoredProviders(_ providers: Set<String>) async throws {
-        guard try await read({ db in try Self.ignoredProviders(db) }) != providers else { return }
-        try await write(.setting) { db in
-            try db.execute(
-                sql: "INSERT OR REPLACE INTO setting (name, value) VALUES ('sync.ignored_providers', ?)",
-                arguments: [providers.sorted().joined(separator: "\n")])
-        }
-    }
-
-    static func ignoredProviders(_ db: Database) throws -> Set<String> {
-        let select = try PreparedStatement(db, "SELECT value FROM setting WHERE name = 'sync.ignored_providers'")
-        defer { select.reset() }
-        guard try select.next(), let text = select.text(0) else { return [] }
-        return Set(text.split(separator: "\n").map(String.init))
     }
 
     static func isSyncEnabled(_ db: Database) throws -> Bool {

@@ -171,6 +171,7 @@ private struct PageReader {
             if let provider = statement.text(ReadingRow.count + 1) {
                 reading.held = holds.hold(
                     user: statement.int(ReadingRow.count), provider: provider,
+                    device: ReadingRow.device(statement), seconds: reading.time.instant?.seconds,
                     state: OutboxState(rawValue: statement.int(ReadingRow.count + 2)))
             }
             readings.append(reading)

@@ -86,12 +86,14 @@ extension ReadingStore {
     }
 
     /// Makes `clientUserID` the current user, with `timeZone` in force from now, or from ever for a new one.
+    ///
+    /// - Parameter becomesCurrent: false: only known, beside the current user.
     static func adoptUser(
-        _ db: Database, _ clientUserID: String, timeZone: String, now: Instant
+        _ db: Database, _ clientUserID: String, timeZone: String, now: Instant, becomesCurrent: Bool = true
     ) throws -> StoreUser {
         guard ZoneRules.named(timeZone) != nil else { throw StoreError.unknownTimeZone(timeZone) }
         var known = try user(db, where: "client_user_id = ?", [clientUserID])
-        if known == nil, let unnamed = try user(db, where: "client_user_id = ''") {
+        if known == nil, becomesCurrent, let unnamed = try user(db, where: "client_user_id = ''") {
             try db.execute(
                 sql: "UPDATE user SET client_user_id = ? WHERE key = ?",
                 arguments: [clientUserID, unnamed.key.rawValue])
@@ -108,8 +110,11 @@ extension ReadingStore {
                 sql: "INSERT OR REPLACE INTO user_zone (user, begins_at, zone) VALUES (?, ?, ?)",
                 arguments: [key, known == nil ? Int64.min : now.microseconds, timeZone])
         }
-        try db.execute(
-            sql: "INSERT OR REPLACE INTO setting (name, value) VALUES ('user.current', ?)", arguments: [String(key)])
+        if becomesCurrent {
+            try db.execute(
+                sql: "INSERT OR REPLACE INTO setting (name, value) VALUES ('user.current', ?)",
+                arguments: [String(key)])
+        }
         return StoreUser(
             key: UserKey(rawValue: key), clientUserID: clientUserID, serverUserID: known?.serverUserID,
             timeZone: timeZone)

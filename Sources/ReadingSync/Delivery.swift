@@ -15,6 +15,8 @@ struct Tally {
     var refused = 0
     /// Items of the batch at hand that were acknowledged or set aside.
     var settled: Set<OutboxID> = []
+    /// Items the server refused although they were alone, with its words: set aside once it has taken another.
+    var suspects: [(item: OutboxItem, error: VitalError)] = []
 }
 
 /// An item with its sample.
@@ -25,28 +27,33 @@ struct Prepared: Sendable {
 
 extension OutboxWorker {
     /// One pass over everything that waits, or over what of it lies in a range of time.
-    func deliverAll(in range: ClosedRange<Instant>?) async -> SyncReport {
+    ///
+    /// - Parameter isAsked: whether somebody asked for it, so that what waits after a failure is tried as well.
+    func deliverAll(in range: ClosedRange<Instant>?, isAsked: Bool) async -> SyncReport {
         var report = SyncReport()
         do {
             let groups = try await store.groupsWaiting(in: range)
+            if range == nil { circuit.keep(only: Set(groups.map(\.target))) }
             for kind in ReadingKind.allCases where !groups.contains(where: { $0.resource == kind }) {
                 hub.emit(.nothingToSync(kind))
             }
             let users = Dictionary(try await store.users().map { ($0.key, $0) }) { first, _ in first }
-            for group in groups {
+            for group in circuit.ordered(groups, by: \.target) {
                 try Task.checkCancellation()
                 guard let user = users[group.user] else { continue }
                 guard !user.clientUserID.isEmpty else {
-                    let target = SyncTarget(user: group.user, resource: group.resource, provider: group.provider)
-                    note(
-                        HeldBack(hold: .noSource, reason: "nobody has named the user yet"), target, group.count,
-                        in: &report)
+                    let held = HeldBack(hold: .noSource, reason: "nobody has named the user yet")
+                    note(held, group.target, group.count, in: &report)
                     continue
                 }
+                if !isAsked, circuit.isWaiting(group.target, at: clock.uptime()) { continue }
                 guard try await deliver(group, in: range, of: user, into: &report) else { break }
             }
+        } catch is CancellationError {
+            report.failure = report.failure ?? SyncFailure(CancellationError())
         } catch {
-            report.failure = report.failure ?? SyncFailure(error)
+            // The store's: there is nothing to try before it works again.
+            note(error, nil, in: &report)
         }
         hub.emit(.syncingCompleted)
         return report
@@ -58,7 +65,7 @@ extension OutboxWorker {
     private func deliver(
         _ group: OutboxGroup, in range: ClosedRange<Instant>?, of user: StoreUser, into report: inout SyncReport
     ) async throws -> Bool {
-        let target = SyncTarget(user: group.user, resource: group.resource, provider: group.provider)
+        let target = group.target
         if let hold = group.held, !hold.isTheSources {
             note(HeldBack(hold: hold), target, group.count, in: &report)
             return true
@@ -71,20 +78,18 @@ extension OutboxWorker {
         }
         do {
             try await deliver(target, in: range, of: user, into: &tally)
+            circuit.succeeded(target)
             hub.emit(.successSyncing(target, delivered: tally.delivered))
             return true
         } catch let held as HeldBack {
+            circuit.held(target)
             note(held, target, group.count - tally.delivered - tally.refused, in: &report)
             return true
         } catch is CancellationError {
             throw CancellationError()
         } catch {
-            let failure = SyncFailure(error)
-            hub.emit(.failedSyncing(target, failure))
-            report.failure = report.failure.map { $0.isRetryable ? failure : $0 } ?? failure
-            // What is wrong with one group need not be wrong with the next.
-            let kind = (error as? VitalError)?.kind
-            return kind == .serverError || kind == .validationFailed || kind == .payloadTooLarge
+            if tally.delivered > 0 { circuit.succeeded(target) }
+            return note(error, target, in: &report)
         }
     }
 
@@ -93,14 +98,25 @@ extension OutboxWorker {
         hub.emit(.held(target, held.hold, count: count, reason: held.reason))
     }
 
+    /// Notes a failure, and says whether the next group may be tried.
+    @discardableResult
+    private func note(_ error: any Error, _ target: SyncTarget?, in report: inout SyncReport) -> Bool {
+        let failure = SyncFailure(error)
+        if let target { hub.emit(.failedSyncing(target, failure)) }
+        report.failure = report.failure.map { $0.isRetryable ? failure : $0 } ?? failure
+        let isTheServers = (error as? VitalError)?.isTheServers ?? true
+        return circuit.failed(
+            target, failure, isTheServers: isTheServers, at: clock.uptime(), options.backoff)
+    }
+
     private func deliver(
         _ target: SyncTarget, in range: ClosedRange<Instant>?, of user: StoreUser, into tally: inout Tally
     ) async throws {
         while true {
             try Task.checkCancellation()
-            // Before each delivery: what was revoked or paused meanwhile stops the next batch.
-            let decision = try await sources.decide(target.provider, for: user)
-            if let hold = decision.hold { throw HeldBack(hold: hold, reason: decision.reason) }
+            // Before each batch: what was revoked, paused or switched off meanwhile stops the next.
+            guard try await store.isSyncEnabled() else { throw HeldBack(hold: .syncDisabled) }
+            try await requireSource(target, of: user)
             let limit = batchLimits[target.resource] ?? options.batchLimit
             let items = try await store.outboxBatch(
                 user: target.user, resource: target.resource, provider: target.provider, in: range, limit: limit)
@@ -108,7 +124,10 @@ extension OutboxWorker {
             hub.emit(.readings(items.map(\.reading.id), .sourceChecked))
             let prepared = try await prepare(items, target, into: &tally)
             do {
-                try await post(prepared[...], target, of: user, isLast: items.count < limit, into: &tally)
+                for chunk in try await chunks(of: prepared, target, in: range, isLast: items.count < limit) {
+                    try await post(chunk, target, of: user, into: &tally)
+                }
+                try await settleSuspects(of: target, into: &tally)
             } catch let error as VitalError {
                 let unsettled = prepared.map(\.item.id).filter { !tally.settled.contains($0) }
                 try await store.noteAttempt(unsettled, serverSaid: error.serverSaid)
@@ -137,79 +156,50 @@ extension OutboxWorker {
         return prepared
     }
 
-    /// Posts a batch; halves it where it is too large or holds something the server refuses.
-    private func post(
-        _ batch: ArraySlice<Prepared>, _ target: SyncTarget, of user: StoreUser, isLast: Bool, into tally: inout Tally
-    ) async throws {
-        guard let first = batch.first else { return }
-        do {
-            try await postOnce(batch, target, of: user, isLast: isLast, mayCheckAgain: true)
-            tally.delivered += batch.count
-            tally.settled.formUnion(batch.map(\.item.id))
-        } catch let error as VitalError where error.kind == .payloadTooLarge && batch.count > 1 {
-            batchLimits[target.resource] = batch.count / 2
-            logger.notice("posts are halved: too large for the server", metadata: ["readings": "\(batch.count / 2)"])
-            try await postHalves(of: batch, target, of: user, isLast: isLast, into: &tally)
-        } catch let error as VitalError where error.kind == .validationFailed && !error.isAboutEnvelope {
-            if batch.count > 1 {
-                try await postHalves(of: batch, target, of: user, isLast: isLast, into: &tally)
-            } else {
-                try await setAside(first.item, error.serverSaid ?? error.summary, into: &tally)
+    /// Cuts a batch into what is posted together: first the backfill, by weeks where it spans more than 31 days, then
+    /// what is new. Of each device the backfill is the older part, so its readings stay in order.
+    private func chunks(
+        of batch: [Prepared], _ target: SyncTarget, in range: ClosedRange<Instant>?, isLast: Bool
+    ) async throws -> [Chunk] {
+        let old = batch.filter(\.item.isBackfill)
+        let new = batch.filter { !$0.item.isBackfill }
+        var chunks: [Chunk] = []
+        if let first = old.first?.item.timestamp, let last = old.last?.item.timestamp {
+            var rest = old[...]
+            for period in PostPeriod.cut(first...last) {
+                let part = rest.prefix { $0.item.timestamp <= period.upperBound }
+                rest = rest[part.endIndex...]
+                guard let begin = part.first?.item.timestamp, let end = part.last?.item.timestamp else { continue }
+                chunks.append(Chunk(stage: .historical, period: begin...end, items: part, isLast: false))
             }
+            let isMore =
+                isLast
+                ? false
+                : try await store.isMoreBackfillWaiting(
+                    user: target.user, resource: target.resource, provider: target.provider, after: last, in: range)
+            if !chunks.isEmpty { chunks[chunks.count - 1].isLast = !isMore }
         }
+        if !new.isEmpty { chunks.append(Chunk(stage: .daily, items: new[...], isLast: isLast)) }
+        return chunks
     }
 
-    private func postHalves(
-        of batch: ArraySlice<Prepared>, _ target: SyncTarget, of user: StoreUser, isLast: Bool, into tally: inout Tally
-    ) async throws {
-        let middle = batch.startIndex + batch.count / 2
-        try await post(batch[..<middle], target, of: user, isLast: false, into: &tally)
-        try await post(batch[middle...], target, of: user, isLast: isLast, into: &tally)
+    /// Whether the readings of a target may be posted now.
+    /// - Throws: ``HeldBack`` where they wait.
+    func requireSource(_ target: SyncTarget, of user: StoreUser, fresh: Bool = false) async throws {
+        let decision = try await sources.decide(target.provider, for: user, fresh: fresh)
+        if let hold = decision.hold { throw HeldBack(hold: hold, reason: decision.reason) }
     }
 
-    private func postOnce(
-        _ batch: ArraySlice<Prepared>, _ target: SyncTarget, of user: StoreUser, isLast: Bool, mayCheckAgain: Bool
-    ) async throws {
-        let readings = batch.map(\.item.reading.id)
-        do {
-            let userID = try await sources.serverUserID(of: user)
-            CrashPoint.reach("post.before")
-            try await api.post(
-                TimeSeriesPost(
-                    provider: target.provider, timeZone: user.timeZone, isFinalChunk: isLast,
-                    data: Self.data(batch, target.resource)),
-                for: userID)
-            CrashPoint.reach("post.after")
-        } catch let error as VitalError where error.isSourceRefusal {
-            let decision = try await sources.decide(target.provider, for: user, fresh: true)
-            if let hold = decision.hold { throw HeldBack(hold: hold, reason: decision.reason ?? error.serverSaid) }
-            if mayCheckAgain {
-                return try await postOnce(batch, target, of: user, isLast: isLast, mayCheckAgain: false)
-            }
-            let reason = error.serverSaid ?? error.summary
-            let held = try await sources.noteRefusal(of: target.provider, for: user, reason: reason)
-            throw HeldBack(hold: held.hold ?? .sourceError, reason: held.reason)
-        }
-        hub.emit(.readings(readings, .posted))
-        try await store.acknowledge(batch.map(\.item.id), at: clock.now())
-        hub.emit(.readings(readings, .acknowledged))
-    }
-
-    private func setAside(_ item: OutboxItem, _ words: String, into tally: inout Tally) async throws {
+    func setAside(_ item: OutboxItem, _ words: String, into tally: inout Tally) async throws {
         try await store.reject(item.id, serverSaid: words)
         tally.settled.insert(item.id)
         tally.refused += 1
         hub.emit(.readings([item.reading.id], .setAside(serverSaid: words)))
     }
+}
 
-    private static func data(_ batch: ArraySlice<Prepared>, _ resource: ReadingKind) -> TimeSeriesData {
-        switch resource {
-        case .glucose:
-            .glucose(batch.compactMap { if case .glucose(let sample) = $0.sample { sample } else { nil } })
-        case .bloodPressure:
-            .bloodPressure(batch.compactMap { if case .bloodPressure(let sample) = $0.sample { sample } else { nil } })
-        }
-    }
+extension OutboxGroup {
+    var target: SyncTarget { SyncTarget(user: user, resource: resource, provider: provider) }
 }
 
 extension Hold {
@@ -218,16 +208,6 @@ extension Hold {
         switch self {
         case .noSource, .sourceRevoked, .sourcePaused, .sourceError: true
         case .locked, .noConsent, .ignored, .olderThanBackfill, .syncDisabled, .rejected: false
-        }
-    }
-}
-
-extension VitalError {
-    /// Whether the server refuses the source rather than the samples: nobody documents with which status.
-    var isSourceRefusal: Bool {
-        switch kind {
-        case .sourceNotConnected, .forbidden, .notFound, .conflict, .refused: true
-        default: false
         }
     }
 }

@@ -19,6 +19,9 @@ import VitalClient
 /// | 400, 422 | halves until the refused reading stands alone; it is set aside with the server's words |
 /// | any other 4xx, or that the source is missing | the source is checked once more, then its readings are held |
 ///
+/// A group that fails waits alone; the others go on. Where the server as a whole fails, or three groups in a row do,
+/// nothing is sent until the wait is over.
+///
 /// ```swift
 /// let worker = OutboxWorker(store: store, api: api, policy: .create)
 /// let group = ServiceGroup(services: [worker], gracefulShutdownSignals: [.sigterm], logger: logger)
@@ -54,6 +57,8 @@ public actor OutboxWorker: Service {
 
     /// Batches that were too large teach what fits, until the process ends.
     var batchLimits: [ReadingKind: Int] = [:]
+    /// What failed, and when it is tried again.
+    var circuit = Circuit()
     private var state = SyncStatus()
     /// Waits for what is being done alone now.
     private var present: (@Sendable () async -> Void)?
@@ -70,7 +75,7 @@ public actor OutboxWorker: Service {
         self.clock = clock
         self.options = options
         self.logger = logger
-        self.sources = sources ?? SourceKeeper(store: store, api: api, policy: policy, clock: clock)
+        self.sources = sources ?? SourceKeeper(store: store, api: api, policy: policy, clock: clock, logger: logger)
     }
 
     /// The events from now on; any number of listeners. A listener that falls behind loses the oldest.
@@ -88,7 +93,7 @@ public actor OutboxWorker: Service {
     ///
     /// - Parameter range: delivers only what waits with a timestamp in it, both ends included; nil: all.
     public func syncOnce(in range: ClosedRange<Instant>? = nil) async -> SyncReport {
-        let report = await pass(range)
+        let report = await pass(range, isAsked: true)
         if report.failure == nil { signal.signal(.firm) }
         return report
     }
@@ -123,18 +128,16 @@ public actor OutboxWorker: Service {
 
     private func passes() async {
         while !Task.isCancelled {
-            let report = await pass()
+            _ = await pass()
             guard !Task.isCancelled else { return }
-            if report.failure != nil, let due = state.nextAttempt {
-                let wait = Duration.microseconds(max(0, due.microseconds - clock.now().microseconds))
-                await signal.wait(atMost: min(wait, waitAfterFailure), endedBy: .firm, sleep: clock.sleep)
-            } else {
-                await signal.wait(atMost: options.interval, endedBy: .soft, sleep: clock.sleep)
-            }
+            // A server that is down is asked again when its wait is over, however much is stored meanwhile; one target
+            // that fails keeps nothing else waiting.
+            let wait = circuit.next.map { max(.zero, $0.due - clock.uptime()) } ?? options.interval
+            await signal.wait(
+                atMost: circuit.server == nil ? min(wait, options.interval) : wait,
+                endedBy: circuit.server == nil ? .soft : .firm, sleep: clock.sleep)
         }
     }
-
-    private var waitAfterFailure: Duration = .zero
 
     /// Does work while nothing is delivered: it waits for the pass that is being made, and the next waits for it.
     public func withoutDelivery<Value: Sendable>(
@@ -146,8 +149,8 @@ public actor OutboxWorker: Service {
     }
 
     /// One pass at a time: a second caller waits for the first and then makes its own.
-    private func pass(_ range: ClosedRange<Instant>? = nil) async -> SyncReport {
-        let report = await alone { await self.deliverAll(in: range) }
+    private func pass(_ range: ClosedRange<Instant>? = nil, isAsked: Bool = false) async -> SyncReport {
+        let report = await alone { await self.deliverAll(in: range, isAsked: isAsked) }
         conclude(report)
         return report
     }
@@ -170,22 +173,14 @@ public actor OutboxWorker: Service {
 
     private func conclude(_ report: SyncReport) {
         if report.delivered > 0 { state.lastSuccess = clock.now() }
-        guard let failure = report.failure, failure.code != "cancelled" else {
-            if report.failure == nil {
-                state.failures = 0
-                state.nextAttempt = nil
-                state.failure = nil
-            }
-            return
-        }
-        state.failures = report.delivered > 0 ? 1 : state.failures + 1
-        state.failure = failure
-        waitAfterFailure =
-            failure.isRetryable
-            ? options.backoff.delay(failures: state.failures, retryAfter: failure.retryAfter) : options.backoff.longest
-        state.nextAttempt = clock.now().advanced(by: waitAfterFailure)
+        let next = circuit.next
+        state.failures = next?.count ?? 0
+        state.failure = next?.failure
+        state.nextAttempt = next.map { clock.now().advanced(by: max(.zero, $0.due - clock.uptime())) }
+        guard let failure = report.failure, failure.code != "cancelled", let next else { return }
         logger.warning(
-            "delivery failed", metadata: ["code": "\(failure.code)", "next_attempt_in": "\(waitAfterFailure)"])
+            "delivery failed",
+            metadata: ["code": "\(failure.code)", "next_attempt_in": "\(max(.zero, next.due - clock.uptime()))"])
         if !failure.isRetryable { hub.emit(.paused(failure)) }
     }
 }

@@ -42,13 +42,15 @@ public actor SourceKeeper {
     private let policy: SourcePolicy
     private let lifetime: Duration
     private let clock: SyncClock
+    private let logger: Logger
     private var known: [UserKey: Known] = [:]
 
     /// - Parameter lifetime: how long a list of sources is believed.
     public init(
         store: ReadingStore, api: VitalAPI, policy: SourcePolicy, lifetime: Duration = .seconds(300),
-        clock: SyncClock = .system
+        clock: SyncClock = .system, logger: Logger = Logger(label: "healthrelay.sync")
     ) {
+        self.logger = logger
         self.store = store
         self.api = api
         self.policy = policy
@@ -66,9 +68,16 @@ public actor SourceKeeper {
     }
 
     private func createUser(_ user: StoreUser) async throws -> String {
+        if let id = try await api.signedInUserID() {
+            // A session is one person's, whom it names: there is nobody to create with it.
+            try await store.setServerUserID(id, of: user.key)
+            return id
+        }
         let created = try await api.createUser(clientUserID: user.clientUserID, fallbackTimeZone: user.timeZone)
         CrashPoint.reach("user.after-create")
         try await store.setServerUserID(created.userID, of: user.key)
+        // One who is adopted keeps the zone they had; they are told with the next list.
+        try await store.setZoneAtServer(created.isNew ? user.timeZone : nil, of: user.key)
         return created.userID
     }
 
@@ -181,9 +190,26 @@ public actor SourceKeeper {
             // The server has lost the user, or is another server. Its sources went with it and stay revoked.
             sources = try await api.connectedSources(of: try await createUser(user))
         }
+        try await tellZone(of: user)
         known[user.key] = Known(
             listed: Dictionary(sources.map { ($0.provider, $0) }) { $0.status == .connected ? $0 : $1 },
             checkedAt: clock.uptime())
+    }
+
+    /// Tells the server the person's zone where it knows another: it counts where a source names none.
+    ///
+    /// Every post names the zone as well, so that readings do not wait for this: a server that does not take it is asked
+    /// again with the next list.
+    private func tellZone(of user: StoreUser) async throws {
+        guard try await store.zoneAtServer(of: user.key) != user.timeZone,
+            let userID = try await store.user(user.clientUserID)?.serverUserID
+        else { return }
+        do {
+            try await api.updateUser(userID, fallbackTimeZone: user.timeZone)
+            try await store.setZoneAtServer(user.timeZone, of: user.key)
+        } catch let error as VitalError where !error.concernsCredentials {
+            logger.info("the server was not told the time zone", metadata: ["code": "\(error.code)"])
+        }
     }
 
     private func newDecision(_ provider: String, for user: StoreUser) async throws -> Decision {

@@ -73,7 +73,7 @@ public struct SyncFailure: Error, Sendable, Hashable, CustomStringConvertible {
 
 extension VitalError {
     /// Whether the key is at fault, so that nothing can be delivered for anyone.
-    var concernsCredentials: Bool { kind == .authenticationFailed || kind == .forbidden }
+    var concernsCredentials: Bool { kind == .authenticationFailed || kind == .forbidden || kind == .tokenExpired }
 }
 
 /// What the delivery is doing.

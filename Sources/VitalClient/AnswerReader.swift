@@ -26,7 +26,8 @@ struct AnswerReader: Sendable {
             serverSaid: refusal?.words.flatMap(oneLine), serverErrorType: refusal?.errorType.flatMap(oneLine),
             retryAfter: answer.retryAfter.flatMap(Self.delay))
         error.isAboutEnvelope = refusal?.isAboutEnvelope ?? false
-        if error.serverErrorType == "SOURCE_NOT_CONNECTED" { error.kind = .sourceNotConnected }
+        error.namesPlace = refusal?.namesPlace ?? false
+        if error.serverErrorType?.hasPrefix("SOURCE_") == true { error.kind = .sourceNotConnected }
         guard refusal == nil, error.serverSaid == nil, !answer.body.isEmpty else { return error }
         error.serverSaid = found(answer)
         // A refusal that is no JSON came from something in between: nothing is decided about a reading because of it.
@@ -112,6 +113,7 @@ struct Refusal: Decodable, Sendable {
     var errorType: String?
     var userID: String?
     var isAboutEnvelope = false
+    var namesPlace = false
 
     private enum Key: String, CodingKey { case detail }
 
@@ -154,6 +156,7 @@ struct Refusal: Decodable, Sendable {
             words = text
         } else if let items = try? container.decode([Item].self, forKey: .detail) {
             let places = items.compactMap { $0.loc?.map(\.description) }
+            namesPlace = !places.isEmpty
             isAboutEnvelope = !places.isEmpty && places.allSatisfy { $0.count > 1 && !$0.contains("data") }
             words = items.prefix(5).map { item in
                 let place = item.loc.map { $0.map(\.description).joined(separator: ".") } ?? ""

@@ -8,6 +8,46 @@ public enum PostStage: String, Sendable, Hashable {
     case historical
 }
 
+/// The time that one post covers.
+public enum PostPeriod {
+    /// Ranges longer than this are cut.
+    public static let longest: Int64 = 31 * 86_400
+    private static let week: Int64 = 7 * 86_400
+
+    /// The range itself, or where it is longer than 31 days its weeks, each from where the one before ended; ends are
+    /// whole seconds and included, so that no second belongs to two.
+    public static func cut(_ range: ClosedRange<Instant>) -> [ClosedRange<Instant>] {
+        let (first, last) = (range.lowerBound.seconds, range.upperBound.seconds)
+        guard last - first > longest else { return [range] }
+        return stride(from: first, through: last, by: Int64.Stride(week)).map { begin in
+            Instant(seconds: begin)...Instant(seconds: min(begin + week - 1, last))
+        }
+    }
+}
+
+/// What every post says of its data.
+struct PostEnvelope {
+    var provider: String
+    var timeZone: String
+    var stage: PostStage
+    var period: ClosedRange<Instant>?
+    var isFinalChunk: Bool
+
+    func json(_ data: JSONValue) -> JSONValue {
+        var members: [JSONValue.Member] = [
+            .init("stage", .string(stage.rawValue)), .init("provider", .string(provider)),
+        ]
+        if stage == .historical, let period {
+            members.append(.init("start_date", .string(period.lowerBound.flooredToSecond.description)))
+            members.append(.init("end_date", .string(period.upperBound.flooredToSecond.description)))
+        }
+        members.append(.init("time_zone", .string(timeZone)))
+        members.append(.init("is_final_chunk", .bool(isFinalChunk)))
+        members.append(.init("data", data))
+        return .object(members)
+    }
+}
+
 /// How a sample was taken, in the server's names.
 public enum SampleSource: String, Sendable, Hashable, CaseIterable {
     case unknown, phone, watch, app, ring
@@ -136,6 +176,8 @@ public struct TimeSeriesPost: Sendable, Hashable {
     public var timeZone: String
     /// Why it is posted.
     public var stage: PostStage
+    /// What a backfill covers, both ends included; sent with ``PostStage/historical`` only.
+    public var period: ClosedRange<Instant>?
     /// Whether nothing of the same stage follows.
     public var isFinalChunk: Bool
     /// The samples.
@@ -143,20 +185,21 @@ public struct TimeSeriesPost: Sendable, Hashable {
 
     /// Makes a post.
     public init(
-        provider: String, timeZone: String, stage: PostStage = .daily, isFinalChunk: Bool = true, data: TimeSeriesData
+        provider: String, timeZone: String, stage: PostStage = .daily, period: ClosedRange<Instant>? = nil,
+        isFinalChunk: Bool = true, data: TimeSeriesData
     ) {
         self.provider = provider
         self.timeZone = timeZone
         self.stage = stage
+        self.period = period
         self.isFinalChunk = isFinalChunk
         self.data = data
     }
 
     var json: JSONValue {
-        .object([
-            "stage": .string(stage.rawValue), "provider": .string(provider), "time_zone": .string(timeZone),
-            "is_final_chunk": .bool(isFinalChunk), "data": data.json,
-        ])
+        PostEnvelope(
+            provider: provider, timeZone: timeZone, stage: stage, period: period, isFinalChunk: isFinalChunk
+        ).json(data.json)
     }
 }
 

@@ -8,6 +8,9 @@ public struct Secret: Sendable, Hashable {
         value = text.split(whereSeparator: \.isWhitespace).joined()
     }
 
+    /// Reads the secret as a sign-in token.
+    public func signInToken() throws(VitalSignInToken.Malformed) -> VitalSignInToken { try VitalSignInToken(value) }
+
     /// Whether there is nothing to send.
     public var isEmpty: Bool { value.isEmpty }
 
@@ -31,16 +34,14 @@ extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomR
 public enum VitalCredentials: Sendable, Hashable {
     /// A team's API key, sent as `x-vital-api-key`.
     case apiKey(Secret)
+    /// One person's session, begun with a sign-in token; its access token is sent as `authorization: Bearer`.
+    case session(VitalSession)
 
-    var header: (name: String, value: String) {
-        switch self {
-        case .apiKey(let key): ("x-vital-api-key", key.value)
-        }
-    }
-
+    /// What is masked wherever the server echoes it.
     var secret: Secret {
         switch self {
         case .apiKey(let key): key
+        case .session(let session): session.presentToken
         }
     }
 

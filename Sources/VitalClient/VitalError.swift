@@ -6,6 +6,8 @@ public struct VitalError: Error, Sendable, Hashable {
     public enum Kind: Sendable, Hashable {
         /// 401: the key or token is not accepted.
         case authenticationFailed
+        /// The session has ended, or there is none: somebody has to sign in again with a new sign-in token.
+        case tokenExpired
         /// 403: the key is known and may not do this.
         case forbidden
         /// 404: there is no such thing at the server.
@@ -38,6 +40,8 @@ public struct VitalError: Error, Sendable, Hashable {
         case unexpectedAnswer
         /// The answer is larger than ``VitalAPI/Limits/responseBytes``.
         case answerTooLarge
+        /// The server has nothing of what was asked for.
+        case noWearableData
     }
 
     /// What went wrong.
@@ -56,6 +60,8 @@ public struct VitalError: Error, Sendable, Hashable {
     public var retryAfter: Duration?
     /// Whether every place a 422 names lies outside the samples: taking samples away then mends nothing.
     public var isAboutEnvelope = false
+    /// Whether the refusal names places in what was sent.
+    public var namesPlace = false
 
     /// Makes an error.
     public init(
@@ -74,6 +80,7 @@ public struct VitalError: Error, Sendable, Hashable {
     public var code: String {
         switch kind {
         case .authenticationFailed: "authentication_failed"
+        case .tokenExpired: "token_expired"
         case .forbidden: "forbidden"
         case .notFound: "not_found"
         case .validationFailed: "validation_failed"
@@ -90,8 +97,13 @@ public struct VitalError: Error, Sendable, Hashable {
         case .notJSON: "not_json"
         case .unexpectedAnswer: "unexpected_answer"
         case .answerTooLarge: "answer_too_large"
+        case .noWearableData: "no_wearable_data"
         }
     }
+
+    /// The name that other clients of such services know the error by, as an enumeration's case: `tokenExpired`,
+    /// `rateLimitExceeded`, `noWearableData`; a source that is not connected is `notConnected` there.
+    public var name: String { kind == .sourceNotConnected ? "notConnected" : "\(kind)" }
 
     /// Whether the same request may succeed later without anyone doing anything.
     ///
@@ -101,7 +113,8 @@ public struct VitalError: Error, Sendable, Hashable {
         case .rateLimitExceeded, .serverError, .timeout, .noConnection, .untrustedServer, .notJSON, .unexpectedAnswer,
             .answerTooLarge, .redirected:
             true
-        case .authenticationFailed, .forbidden, .notFound, .validationFailed, .conflict, .payloadTooLarge,
+        case .authenticationFailed, .tokenExpired, .noWearableData, .forbidden, .notFound, .validationFailed, .conflict,
+            .payloadTooLarge,
             .sourceNotConnected, .refused:
             false
         }
@@ -110,6 +123,7 @@ public struct VitalError: Error, Sendable, Hashable {
     private var meaning: String {
         switch kind {
         case .authenticationFailed: "the server does not accept the key"
+        case .tokenExpired: "the session has ended: sign in again with a new sign-in token"
         case .forbidden: "the key may not do this"
         case .notFound: "the server knows no such thing"
         case .validationFailed: "the server refuses what was sent"
@@ -126,6 +140,7 @@ public struct VitalError: Error, Sendable, Hashable {
         case .notJSON: "the answer is no JSON"
         case .unexpectedAnswer: "the answer is not what this request is answered with"
         case .answerTooLarge: "the answer is too large"
+        case .noWearableData: "the server has nothing of what was asked for"
         }
     }
 

@@ -15,6 +15,8 @@ struct VitalRequest: Sendable {
 
     var method: HTTPMethod
     var path: [Segment]
+    /// What stands behind the path's question mark.
+    var query: [(name: String, value: String)] = []
     var body: JSONValue?
     var isCompressed = false
 
@@ -31,15 +33,17 @@ struct VitalRequest: Sendable {
 
     /// The path as it is sent, values percent-encoded (RFC 3986, 2.3: only unreserved characters stay).
     var encodedPath: String {
-        path.map { segment in
+        let path = path.map { segment in
             switch segment {
             case .fixed(let text): "/" + text
             case .value(let text, _): "/" + Self.encoded(text)
             }
         }.joined()
+        guard !query.isEmpty else { return path }
+        return path + "?" + query.map { "\($0.name)=\(Self.encoded($0.value))" }.joined(separator: "&")
     }
 
-    private static func encoded(_ text: String) -> String {
+    static func encoded(_ text: String) -> String {
         var octets: [UInt8] = []
         for octet in text.utf8 {
             switch octet {
@@ -91,13 +95,26 @@ extension VitalAPI {
         }
     }
 
+    /// Sends a request; a session that the server no longer accepts is renewed once.
     func send(_ request: VitalRequest) async throws -> VitalAnswer {
+        guard case .session(let session) = credentials else {
+            return try await send(request, authorization: ("x-vital-api-key", credentials.secret.value))
+        }
+        let token = try await session.accessToken(of: self)
+        let answer = try await send(request, authorization: ("authorization", "Bearer " + token.value))
+        guard answer.status == 401 else { return answer }
+        let renewed = try await session.renewedToken(of: self, insteadOf: token)
+        return try await send(request, authorization: ("authorization", "Bearer " + renewed.value))
+    }
+
+    private func send(
+        _ request: VitalRequest, authorization: (name: String, value: String)
+    ) async throws -> VitalAnswer {
         var outgoing = HTTPClientRequest(url: server.baseURL + request.encodedPath)
         outgoing.method = request.method
         outgoing.headers.add(name: "accept", value: "application/json")
         outgoing.headers.add(name: "user-agent", value: "HealthRelay")
-        let (name, value) = credentials.header
-        outgoing.headers.add(name: name, value: value)
+        outgoing.headers.add(name: authorization.name, value: authorization.value)
         if let json = request.body {
             var octets: [UInt8] = []
             json.write(into: &octets)
@@ -126,7 +143,7 @@ extension VitalAPI {
     }
 
     /// The call's time covers the body as well: a server that sends one octet a second must not hold us for ever.
-    private func exchange(_ request: HTTPClientRequest, route: String) async throws -> VitalAnswer {
+    func exchange(_ request: HTTPClientRequest, route: String) async throws -> VitalAnswer {
         let (client, limits) = (connections.client, limits)
         do {
             return try await withThrowingTaskGroup(of: VitalAnswer.self) { group in

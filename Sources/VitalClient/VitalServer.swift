@@ -26,6 +26,8 @@ public struct VitalServer: Sendable, Hashable {
     public let baseURL: String
     /// The host's name, for messages.
     public let host: String
+    /// The base of the URL at which sign-in tokens are exchanged; the API's own where none is named.
+    public let authBaseURL: String
     /// Whether requests travel without TLS to another machine, so that the key could be read on the way.
     public let isExposed: Bool
 
@@ -40,9 +42,19 @@ public struct VitalServer: Sendable, Hashable {
 
     /// Any compatible server.
     ///
-    /// - Parameter text: an `http` or `https` URL, with a path or without.
+    /// - Parameters:
+    ///   - text: an `http` or `https` URL, with a path or without.
+    ///   - auth: likewise, where sign-in tokens are exchanged; nil: at the same place.
     /// - Throws: ``InvalidBaseURL`` for another scheme, a missing host, a name and password, a query or a fragment.
-    public init(baseURL text: String) throws(InvalidBaseURL) {
+    public init(baseURL text: String, authBaseURL auth: String? = nil) throws(InvalidBaseURL) {
+        let (base, host, isExposed) = try Self.checked(text)
+        let other = try auth.map(Self.checked)
+        self.init(
+            baseURL: base, host: host, isExposed: isExposed || other?.isExposed == true, authBaseURL: other?.base)
+    }
+
+    private static func checked(_ text: String) throws(InvalidBaseURL) -> (base: String, host: String, isExposed: Bool)
+    {
         guard let parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased() else {
             throw InvalidBaseURL(reason: "it is no URL; a URL begins with https:// or http://")
         }
@@ -58,14 +70,15 @@ public struct VitalServer: Sendable, Hashable {
         }
         var base = text
         while base.hasSuffix("/") { base.removeLast() }
-        self.init(baseURL: base, host: host, isExposed: scheme == "http" && !Self.isLoopback(host))
+        return (base, host, scheme == "http" && !isLoopback(host))
     }
 
     private init(trustedHost: String) {
         self.init(baseURL: "https://" + trustedHost, host: trustedHost, isExposed: false)
     }
 
-    private init(baseURL: String, host: String, isExposed: Bool) {
+    private init(baseURL: String, host: String, isExposed: Bool, authBaseURL: String? = nil) {
+        self.authBaseURL = authBaseURL ?? baseURL
         self.baseURL = baseURL
         self.host = host
         self.isExposed = isExposed

@@ -59,6 +59,21 @@ extension VitalAPI {
         ).user(isNew: false)
     }
 
+    /// Changes what is named of a user and leaves the rest (`PATCH /v2/user/{user_id}`).
+    ///
+    /// - Throws: ``VitalError/Kind/notFound`` where there is none.
+    public func updateUser(
+        _ userID: String, clientUserID: String? = nil, fallbackTimeZone: String? = nil
+    ) async throws {
+        var members: [JSONValue.Member] = []
+        if let clientUserID { members.append(.init("client_user_id", .string(clientUserID))) }
+        if let fallbackTimeZone { members.append(.init("fallback_time_zone", .string(fallbackTimeZone))) }
+        try await call(
+            VitalRequest(
+                method: .PATCH, path: [.fixed("v2"), .fixed("user"), .value(userID, name: "user_id")],
+                body: .object(members)))
+    }
+
     /// Removes a user with everything the server holds of them (`DELETE /v2/user/{user_id}`).
     ///
     /// - Returns: whether there was one; false for 404.

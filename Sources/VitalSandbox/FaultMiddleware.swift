@@ -14,7 +14,9 @@ struct FaultMiddleware: RouterMiddleware {
     func handle(
         _ request: Request, context: SandboxContext, next: (Request, SandboxContext) async throws -> Response
     ) async throws -> Response {
-        guard request.uri.path.hasPrefix("/v2/"), await dice.strike() else { return try await next(request, context) }
+        guard request.uri.path.hasPrefix("/v2/") || request.uri.path == SessionRoutes.path,
+            await dice.strike()
+        else { return try await next(request, context) }
         if let slow = plan.slow { try await Task.sleep(for: .seconds(slow)) }
         if plan.drop == .before {
             try await context.channel.close()
@@ -32,6 +34,12 @@ struct FaultMiddleware: RouterMiddleware {
             try await context.channel.close()
             throw Dropped()
         }
-        return response
+        guard plan.truncates else { return response }
+        return Response(
+            status: response.status, headers: [.contentType: "application/json"],
+            body: ResponseBody(contentLength: 1000) { writer in
+                try await writer.write(ByteBuffer(string: #"{"success":tr"#))
+                throw Dropped()
+            })
     }
 }

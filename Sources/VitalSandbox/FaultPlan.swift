@@ -3,6 +3,7 @@
 /// A specification is a list of faults separated by commas, each a word with options after it:
 /// - `status=503` answers that status, without doing anything, with `Retry-After` when `retry-after=SECONDS` is given;
 /// - `drop` closes the connection before the request is carried out, `drop=after` once it was carried out and committed;
+/// - `truncate` carries the request out, commits it, and closes the connection in the middle of the answer;
 /// - `slow=SECONDS` (1 without a value) waits before the request is carried out;
 /// - `rate=0.3` strikes that share of the requests (1 without it);
 /// - `after=N` begins after N requests; `times=N` ends after N strikes.
@@ -24,6 +25,8 @@ public struct FaultPlan: Sendable, Equatable {
     public var retryAfter: Int?
     /// Whether and when the connection is closed.
     public var drop: Drop?
+    /// Whether the answer is cut in half.
+    public var truncates = false
     /// Seconds waited first.
     public var slow: Double?
     /// The share of requests struck, 0 to 1.
@@ -60,6 +63,9 @@ public struct FaultPlan: Sendable, Equatable {
             case "seed": seed = UInt64(try Self.number(part, value, 0...Int.max, "seed=NUMBER"))
             case "rate": rate = try Self.number(part, value, 0...1, "rate=0 to 1")
             case "slow": slow = try Self.number(part, value ?? "1", 0...3600, "slow or slow=SECONDS")
+            case "truncate":
+                guard value == nil else { throw Failure(part: part, expected: "truncate, without a value") }
+                truncates = true
             case "drop":
                 guard let when = Drop(rawValue: value ?? "before") else {
                     throw Failure(part: part, expected: "drop, drop=before or drop=after")
@@ -67,11 +73,11 @@ public struct FaultPlan: Sendable, Equatable {
                 drop = when
             default:
                 throw Failure(
-                    part: part, expected: "status=, drop, slow, rate=, after=, times=, retry-after= or seed=")
+                    part: part, expected: "status=, drop, truncate, slow, rate=, after=, times=, retry-after= or seed=")
             }
         }
-        guard status != nil || drop != nil || slow != nil else {
-            throw Failure(part: specification, expected: "at least one of status=, drop, slow")
+        guard status != nil || drop != nil || slow != nil || truncates else {
+            throw Failure(part: specification, expected: "at least one of status=, drop, truncate, slow")
         }
     }
 

@@ -24,6 +24,8 @@ public struct SandboxConfiguration: Sendable {
     public var pageSize: Int
     /// How many seconds a link token can be used. Default 3600, as the API's documentation says.
     public var linkLifetime: Int64
+    /// How many seconds an access token of a session can be used. Default 3600.
+    public var accessTokenLifetime: Int64
     /// A folder into which every request body is written as `<schema-name>-<number>.json`, for a checker that is
     /// neither client nor sandbox; nil writes none.
     public var recordBodies: String?
@@ -43,6 +45,7 @@ public struct SandboxConfiguration: Sendable {
         self.maximumItems = 10_000
         self.pageSize = 1000
         self.linkLifetime = 3600
+        self.accessTokenLifetime = 3600
         self.recordBodies = nil
         self.faults = nil
     }

@@ -18,7 +18,7 @@ extension SandboxStore {
     ) async throws {
         try await writer.write { database in
             try requireUser(user, database)
-            try requireSource(body.provider, user: user, database)
+            try requireSource(body.envelope.provider, user: user, database)
             try database.execute(
                 sql: """
                     INSERT INTO post (request_id, received_at, user_id, resource, provider, stage, start_date, end_date,
@@ -26,8 +26,10 @@ extension SandboxStore {
                         unchanged, unknown_fields) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, ?)
                     """,
                 arguments: [
-                    arrival.requestID, Timestamp.now.text, user, resource.rawValue, body.provider, body.stage,
-                    body.start?.text, body.end?.text, body.zone.identifier, body.isFinalChunk, arrival.encoding,
+                    arrival.requestID, Timestamp.now.text, user, resource.rawValue, body.envelope.provider,
+                    body.envelope.stage,
+                    body.envelope.start?.text, body.envelope.end?.text, body.envelope.zone.identifier,
+                    body.envelope.isFinalChunk, arrival.encoding,
                     arrival.bodyOctets, arrival.inflatedOctets, body.items.count,
                     JSONValue.array(body.unknownFields.map(JSONValue.string)).text,
                 ])
@@ -61,11 +63,11 @@ extension SandboxStore {
                 """)
         for item in body.items {
             let key: StatementArguments = [
-                user, resource.rawValue, body.provider, item.type, item.at.microseconds,
+                user, resource.rawValue, body.envelope.provider, item.type, item.at.microseconds,
             ]
             let values: StatementArguments = [
-                item.unit, item.value, item.systolic, item.diastolic, item.pulse, item.offset, body.stage,
-                body.zone.identifier, item.text,
+                item.unit, item.value, item.systolic, item.diastolic, item.pulse, item.offset, body.envelope.stage,
+                body.envelope.zone.identifier, item.text,
             ]
             guard let row = try Row.fetchOne(find, arguments: key) else {
                 try insert.execute(arguments: key + values + [post, post])

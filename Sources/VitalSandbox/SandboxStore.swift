@@ -60,8 +60,23 @@ struct SandboxStore: Sendable {
                 arguments: [UUID().uuidString.lowercased()])
         }
         migrator.registerMigration("2: links") { database in try database.execute(sql: links) }
+        migrator.registerMigration("3: sessions, summaries") { database in try database.execute(sql: third) }
         return migrator
     }
+
+    private static let third = """
+        CREATE TABLE token (
+            token TEXT PRIMARY KEY NOT NULL, kind TEXT NOT NULL CHECK (kind IN ('sign_in', 'access', 'refresh')),
+            user_id TEXT NOT NULL REFERENCES person ON DELETE CASCADE, expires_at INTEGER NOT NULL
+        ) STRICT;
+        CREATE INDEX token_of_user ON token (user_id);
+        CREATE TABLE summary (
+            user_id TEXT NOT NULL REFERENCES person ON DELETE CASCADE, kind TEXT NOT NULL, provider TEXT NOT NULL,
+            stage TEXT NOT NULL, start_date TEXT NOT NULL, end_date TEXT NOT NULL, time_zone TEXT NOT NULL,
+            is_final_chunk INTEGER NOT NULL, data TEXT NOT NULL,
+            UNIQUE (user_id, kind, provider, start_date, end_date)
+        ) STRICT;
+        """
 
     private static let links = """
         CREATE TABLE link (

@@ -18,12 +18,7 @@ struct TimeseriesBody: Sendable {
         var text: String
     }
 
-    var stage: String
-    var provider: String
-    var start: Timestamp?
-    var end: Timestamp?
-    var zone: IANAZone
-    var isFinalChunk: Bool
+    var envelope: PostEnvelope
     var items: [Item]
     var unknownFields: [String]
 
@@ -32,40 +27,15 @@ struct TimeseriesBody: Sendable {
     /// Reads and checks a body whole; every finding is in the error.
     init(_ body: JSONValue, resource: TimeseriesResource, maximumItems: Int) throws(APIError) {
         var reader = FieldReader()
-        let at: [Step] = [.name("body")]
-        let known: Set = ["stage", "provider", "start_date", "end_date", "time_zone", "is_final_chunk", "data"]
-        guard let object = reader.object(body, at: at, known: known) else { throw .invalid(reader.problems) }
-
-        let stage = reader.choice(
-            reader.required("stage", of: object, at: at), among: Vocabulary.stages, at: at + [.name("stage")])
-        let provider = reader.choice(
-            reader.required("provider", of: object, at: at), among: Vocabulary.providerSlugs,
-            at: at + [.name("provider")])
-        let historical = stage == "historical"
-        start = reader.instant(
-            historical
-                ? reader.required("start_date", of: object, at: at) : reader.optional("start_date", of: object),
-            at: at + [.name("start_date")])
-        end = reader.instant(
-            historical ? reader.required("end_date", of: object, at: at) : reader.optional("end_date", of: object),
-            at: at + [.name("end_date")])
-        if let start, let end, end < start {
-            reader.note(at + [.name("end_date")], "Value error, ends before it starts", "value_error")
-        }
-        let zone = reader.zone(reader.required("time_zone", of: object, at: at), at: at + [.name("time_zone")])
-        let isFinalChunk = reader.bool(
-            reader.required("is_final_chunk", of: object, at: at), at: at + [.name("is_final_chunk")])
-        items = Self.items(
-            reader.required("data", of: object, at: at), resource: resource, zone: zone, maximum: maximumItems,
-            reader: &reader)
-
-        guard let stage, let provider, let zone, let isFinalChunk, reader.problems.isEmpty else {
+        guard let object = reader.object(body, at: [.name("body")], known: PostEnvelope.fields) else {
             throw .invalid(reader.problems)
         }
-        self.stage = stage
-        self.provider = provider
-        self.zone = zone
-        self.isFinalChunk = isFinalChunk
+        let envelope = PostEnvelope(object, reader: &reader)
+        items = Self.items(
+            reader.required("data", of: object, at: [.name("body")]), resource: resource, zone: envelope?.zone,
+            maximum: maximumItems, reader: &reader)
+        guard let envelope, reader.problems.isEmpty else { throw .invalid(reader.problems) }
+        self.envelope = envelope
         unknownFields = reader.unknownFields
     }
 

@@ -21,6 +21,9 @@ enum Vocabulary {
         "unknown", "phone", "watch", "app", "ring", "chest_strap", "multiple_sources", "automatic", "manual_scan",
         "cuff", "fingerprick", "scale", "insulin_pump", "lab", "exercise_machine", "earphone",
     ]
+    static let summaries = [
+        "profile", "body", "activity", "sleep", "workouts", "menstrual_cycle", "meal", "electrocardiogram",
+    ]
     static let stages = ["daily", "historical"]
     static let statuses = ["connected", "error", "paused"]
 

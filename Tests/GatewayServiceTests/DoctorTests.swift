@@ -157,7 +157,8 @@ import VitalSandbox
     @Test("readings that wait for a source are found, with the command that connects it")
     func source() async throws {
         let meter = try await ReadTests.paired()
-        let bench = try await GatewayBench(.inProcess, [meter], settings: ["sources.policy": "require"])
+        let bench = try await GatewayBench(
+            .inProcess, [meter], settings: ["sources.policy": "require", "sync.backfill_days": "36500"])
         try await bench.run(ReadTests.read)
         let output = Collected()
         let problem = try await bench.problem(.doctor, output: output)

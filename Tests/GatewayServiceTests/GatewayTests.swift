@@ -86,20 +86,71 @@ struct GatewayTests {
         }
     }
 
+    @Test("sync.ignore takes addresses, models and providers; anything else is refused, never sent by a slip")
+    func ignored() async throws {
+        try await with(["HEALTHRELAY_SYNC_IGNORE": "C0:00:00:00:18:08,accuchek_guide,omron_ble"]) { gateway, _ in
+            let origins = try gateway.ignoredOrigins()
+            #expect(origins.addresses == [0xC000_0000_1808] && origins.models == ["accuchek_guide"])
+            #expect(origins.providers == ["omron_ble"])
+        }
+        let problem = await #expect(throws: Problem.self) {
+            try await self.with(["HEALTHRELAY_SYNC_IGNORE": "omron_bel"]) { _, _ in }
+        }
+        #expect(problem?.code == "config_invalid" && problem?.message.contains("'omron_bel'") == true)
+    }
+
+    @Test("a session is kept with mode 0600 and read again; a damaged file is none; key and token together are refused")
+    func sessions() throws {
+        let folder = NSTemporaryDirectory() + "session-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let file = SessionFile(directory: folder)
+        #expect(try file.load() == nil)
+        for number in 0..<3 {
+            let record = VitalSessionRecord(
+                userID: "u", signInToken: "s", accessToken: "a\(number)", refreshToken: "r", expiresAt: 7)
+            try file.save(record)
+            #expect(try file.load() == record)
+        }
+        let attributes = try FileManager.default.attributesOfItem(atPath: folder + "/session.json")
+        #expect((attributes[.posixPermissions] as? NSNumber)?.intValue == 0o600)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["session.json"])
+        try "{".write(toFile: folder + "/session.json", atomically: true, encoding: .utf8)
+        #expect(try file.load() == nil)
+
+        let key = folder + "/key"
+        try "secretword".write(toFile: key, atomically: true, encoding: .utf8)
+        var environment = ["HEALTHRELAY_SERVER_SIGN_IN_TOKEN_FILE": key, "HOME": "/nonexistent"]
+        let malformed = #expect(throws: Problem.self) {
+            try VitalConnection(Settings(environment: environment), state: folder)
+        }
+        #expect(malformed?.code == "key_unreadable" && malformed?.message.contains("secretword") == false)
+        environment["HEALTHRELAY_SERVER_API_KEY_FILE"] = key
+        let both = #expect(throws: Problem.self) {
+            try VitalConnection(Settings(environment: environment), state: folder)
+        }
+        #expect(both?.code == "config_invalid")
+    }
+
     @Test("a key's file: white space around the key is dropped; one that is empty or not there says so")
     func keys() throws {
         let path = NSTemporaryDirectory() + "key-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: path) }
         func connection() throws -> VitalConnection? {
             try VitalConnection(
-                Settings(environment: ["HEALTHRELAY_SERVER_API_KEY_FILE": path, "HOME": "/nonexistent"]))
+                Settings(environment: ["HEALTHRELAY_SERVER_API_KEY_FILE": path, "HOME": "/nonexistent"]),
+                state: "/nonexistent")
         }
         #expect(#expect(throws: Problem.self) { try connection() }?.code == "key_unreadable")
         try " \n".write(toFile: path, atomically: true, encoding: .utf8)
         #expect(#expect(throws: Problem.self) { try connection() }?.code == "key_unreadable")
         try "sk_us_0123\n".write(toFile: path, atomically: true, encoding: .utf8)
-        #expect(try connection()?.key == Secret("sk_us_0123"))
-        #expect(try VitalConnection(Settings(environment: ["HOME": "/nonexistent"])) == nil)
+        guard case .apiKey(let key)? = try connection()?.credentials else {
+            Issue.record("no key")
+            return
+        }
+        #expect(key == Secret("sk_us_0123"))
+        #expect(try VitalConnection(Settings(environment: ["HOME": "/nonexistent"]), state: "/nonexistent") == nil)
     }
 
     @Test("requests travel through the control socket as they are")

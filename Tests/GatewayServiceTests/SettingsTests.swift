@@ -127,14 +127,53 @@ struct SettingsTests {
         arguments: [
             ("store: {encryption: off}", nil), ("store: {encryption: on}", "store.encryption"),
             ("consent: {default: denied}", "consent.default"), ("sync: {backfill_days: 90}", nil),
-            ("sync: {ignore: [glucose]}", "sync.ignore"), ("sync: {ignore: []}", nil),
+            ("sync: {ignore: [omron_ble]}", nil), ("sync: {backfill_days: 7}", nil), ("sync: {ignore: []}", nil),
             ("bluetooth: {adapter: hci1}", nil), ("users: []", nil), ("users:\n", nil),
-            ("users: [{client_user_id: a}]", "users"),
         ] as [(String, String?)])
     func unheeded(_ text: String, _ key: String?) throws {
         let problem = refusal(text)
         #expect((problem == nil) == (key == nil), "\(String(describing: problem))")
         if let key { #expect(problem?.message.contains(key) == true && problem?.hint != nil) }
+    }
+
+    @Test("people and what of which device is theirs; whoever has no zone of their own has the user's")
+    func people() throws {
+        let text = """
+            users:
+              - client_user_id: brown_bear
+                time_zone: Europe/Lisbon
+                devices: {C0:00:00:00:18:10: 2, c0-00-00-00-18-11: all}
+              - {client_user_id: polar_bear, devices: {C0:00:00:00:18:10: 1}}
+              - {client_user_id: black_bear, time_zone: null, devices: null}
+            """
+        let settings = try settings(text)
+        #expect(settings.people.map(\.clientUserID) == ["brown_bear", "polar_bear", "black_bear"])
+        #expect(settings.people.map(\.timeZone) == ["Europe/Lisbon", nil, nil])
+        #expect(settings.people[0].shares.map(\.slot) == [2, nil] && settings.people[1].shares.map(\.slot) == [1])
+        #expect(settings.people[0].shares.map(\.address) == [0xC000_0000_1810, 0xC000_0000_1811])
+        #expect(settings.document.text.contains(#""devices":{"C0:00:00:00:18:10":2,"C0:00:00:00:18:11":"all"}"#))
+    }
+
+    @Test(
+        "an entry of users that cannot be meant is refused with its place and what was expected",
+        arguments: [
+            ("users: bear", "a list of people"), ("users: [bear]", "client_user_id"),
+            ("users: [{time_zone: UTC}]", "a client_user_id"), ("users: [{client_user_id: ''}]", "a client_user_id"),
+            ("users: [{client_user_id: a, device: {}}]", "'device'"),
+            ("users: [{client_user_id: a, time_zone: Mars/Base}]", "'Mars/Base'"),
+            ("users: [{client_user_id: a, devices: [C0]}]", "ADDRESS: slot"),
+            ("users: [{client_user_id: a, devices: {C0: 1}}]", "a device's address"),
+            ("users: [{client_user_id: a, devices: {C0:00:00:00:18:10: 255}}]", "0 to 254"),
+            ("users: [{client_user_id: a, devices: {C0:00:00:00:18:10: both}}]", "'both'"),
+            (
+                "users: [{client_user_id: a, devices: {C0:00:00:00:18:10: 1}}, "
+                    + "{client_user_id: b, devices: {c0:00:00:00:18:10: 1}}]", "both have slot 1"
+            ),
+        ])
+    func wrongPeople(_ text: String, _ words: String) throws {
+        let problem = try #require(refusal(text))
+        #expect(problem.code == "config_invalid" && problem.status == .configuration)
+        #expect(problem.message.contains("users") && problem.message.contains(words), "\(problem)")
     }
 
     @Test("every setting is shown, in order, with a URL's password masked and no secret's text")

@@ -112,7 +112,8 @@ import Testing
     @Test(
         "a wrong --fault is 64 and says what was expected and what was found",
         arguments: [
-            ("status=200", "status=400 to 599"), ("nonsense", "status=, drop, slow"), ("rate=2,drop", "rate=0 to 1"),
+            ("status=200", "status=400 to 599"), ("nonsense", "status=, drop, truncate, slow"),
+            ("rate=2,drop", "rate=0 to 1"),
             ("drop=never", "drop=before or drop=after"), ("after=3", "status="),
         ])
     func wrongFault(_ specification: String, _ expected: String) async throws {

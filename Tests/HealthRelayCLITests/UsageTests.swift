@@ -60,8 +60,7 @@ import Testing
     @Test(
         "a setting this version does not heed is refused, never ignored",
         arguments: [
-            "consent: {default: denied}", "store: {encryption: on}", "sync: {ignore: [omron_ble]}",
-            "sync: {backfill_days: 7}",
+            "consent: {default: denied}", "store: {encryption: on}",
             "clock: {require_sync: true}", "sources: {map: {omron_blesmart: [a, b]}}",
         ])
     func unheeded(_ text: String) async throws {

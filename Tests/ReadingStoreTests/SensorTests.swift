@@ -179,7 +179,7 @@ struct SensorTests {
     @Test("readings of ignored providers are kept and wait, until they are ignored no longer")
     func ignored() async throws {
         let harness = try await Harness()
-        try await harness.store.setIgnoredProviders(["freestyle_libre_ble"])
+        try await harness.store.setIgnored(IgnoredOrigins(providers: ["freestyle_libre_ble"]))
         _ = try await scan(harness, age: 600, at: "2026-11-21T10:00:30Z")
         try await harness.contact([Build.glucose(1, "2026-11-20T12:30:00")])
         func holds() async throws -> [String: Hold?] {
@@ -188,7 +188,7 @@ struct SensorTests {
         }
         #expect(try await holds() == ["freestyle_libre_ble": .ignored, "accuchek_ble": .noSource])
         #expect(try await harness.all().count { $0.held == .ignored } == 47)
-        try await harness.store.setIgnoredProviders([])
+        try await harness.store.setIgnored(IgnoredOrigins())
         #expect(try await holds() == ["freestyle_libre_ble": .noSource, "accuchek_ble": .noSource])
     }
 

@@ -10,13 +10,16 @@ import VitalClient
 
 /// Decodes the tests' own frames: kind, number, seconds, value; each a 64-bit big-endian word.
 struct TestDecoder: FrameDecoding {
-    static func frame(_ kind: ReadingKind, number: Int, seconds: Int64, value: Int64, ordinal: Int) -> Frame {
+    static func frame(_ kind: ReadingKind, number: Int, seconds: Int64, value: Int64, ordinal: Int, slot: UInt8? = nil)
+        -> Frame
+    {
         var payload: [UInt8] = [kind == .glucose ? 1 : 2]
         for word in [Int64(number), seconds, value] {
             for shift in stride(from: 56, through: 0, by: -8) {
                 payload.append(UInt8(truncatingIfNeeded: word >> Int64(shift)))
             }
         }
+        if let slot { payload.append(slot) }
         return Frame(
             format: FrameFormat(rawValue: 0x1_0000), payload: payload, receivedAt: Instant(seconds: seconds + 60),
             ordinal: ordinal)
@@ -39,7 +42,9 @@ struct TestDecoder: FrameDecoding {
                     diastolic: Quantity(ExactDecimal(significand: 80), .millimetresOfMercury),
                     meanArterial: Quantity(.notANumber, .millimetresOfMercury)))
         return .record(
-            Record(value: value, sequence: UInt16(words[0]), baseTime: WallTime(secondsSinceEpoch: words[1])))
+            Record(
+                value: value, sequence: UInt16(words[0]), baseTime: WallTime(secondsSinceEpoch: words[1]),
+                userSlot: frame.payload.count > 25 ? frame.payload[25] : nil))
     }
 }
 
@@ -67,18 +72,18 @@ struct Fixture: Sendable {
     /// Stores readings of one device, one a minute, numbered from `first`.
     func read(
         _ count: Int, from first: Int = 1, kind: ReadingKind = .glucose, device: UInt64 = 1,
-        provider: String = "accuchek_ble",
+        provider: String = "accuchek_ble", metAt: Int64 = start + 90_000_000, slot: UInt8? = nil,
         value: (Int) -> Int64 = { Int64(80 + $0 % 100) }
     ) async throws {
         let description = DeviceDescription(
             address: DeviceAddress(bits: 0xC000_0000_0000 + device, kind: .random), provider: provider)
         let contact = try await store.beginContact(
-            with: description, at: Instant(seconds: Self.start + 90_000_000), clock: nil, batteryPercent: nil)
+            with: description, at: Instant(seconds: metAt), clock: nil, batteryPercent: nil)
         let frames = (0..<count).map { index in
             TestDecoder.frame(
                 kind, number: first + index, seconds: Self.start + Int64(first + index) * 60,
                 value: value(first + index),
-                ordinal: index)
+                ordinal: index, slot: slot)
         }
         _ = try await store.append(frames, of: contact)
         try await store.endContact(contact, ContactSummary(isComplete: true, received: count))
@@ -91,6 +96,35 @@ struct Fixture: Sendable {
     var person: StoreUser {
         get async throws { try await store.currentUser() }
     }
+}
+
+/// A worker beside a scripted server and a fresh store.
+func with(
+    _ script: VitalScript = VitalScript(), policy: SourcePolicy = .create, clock: SyncClock = .system,
+    call: Duration = .seconds(60), _ change: (inout OutboxWorker.Options) -> Void = { _ in },
+    _ body: @Sendable (OutboxWorker, Fixture) async throws -> Void
+) async throws {
+    var options = OutboxWorker.Options()
+    options.backoff = Backoff(jitter: { 1 })
+    change(&options)
+    let given = options
+    try await Fixture.with { fixture in
+        try await ScriptedServer.with({ script.answer($0) }) { server in
+            let worker = OutboxWorker(
+                store: fixture.store, api: try api(server.baseURL, call: call), policy: policy, options: given,
+                clock: clock, logger: Fixture.quiet)
+            try await body(worker, fixture)
+        }
+    }
+}
+
+/// Waits for something that another task brings about; false where it does not within a minute.
+func eventually(_ condition: () async throws -> Bool) async throws -> Bool {
+    for _ in 0..<6000 {
+        if try await condition() { return true }
+        try await Task.sleep(for: .milliseconds(10))
+    }
+    return false
 }
 
 /// A client of a server at this address.
@@ -112,17 +146,23 @@ final class ManualClock: Sendable {
         var sleepers: [Int: Sleeper] = [:]
         var next = 0
         var slept: [Duration] = []
+        var jump: Duration = .zero
     }
 
     private let state = Mutex(State())
 
     var syncClock: SyncClock {
         var clock = SyncClock.system
-        clock.now = { Instant(seconds: Fixture.start + 100_000_000).advanced(by: self.state.withLock { $0.uptime }) }
+        clock.now = {
+            Instant(seconds: Fixture.start + 100_000_000).advanced(by: self.state.withLock { $0.uptime + $0.jump })
+        }
         clock.uptime = { self.state.withLock { $0.uptime } }
         clock.sleep = { try await self.sleep($0) }
         return clock
     }
+
+    /// Sets the clock that can be read, as a person or a time server does.
+    func jump(by duration: Duration) { state.withLock { $0.jump += duration } }
 
     /// What was asked for, in order.
     var slept: [Duration] { state.withLock { $0.slept } }
@@ -185,6 +225,13 @@ final class VitalScript: Sendable {
         var created: [String] = []
         var lists = 0
         var userID = "u-1"
+        /// Users beside the one: their ids at the server by the client's.
+        var users: [String: String] = [:]
+        /// Whether posts are judged whatever the sources are.
+        var ignoresSources = false
+        /// Bodies of the posts taken.
+        var bodies: [String] = []
+        var zones: [String] = []
     }
 
     let state: Mutex<State>
@@ -202,13 +249,22 @@ final class VitalScript: Sendable {
             let path = request.path.split(separator: "/").map(String.init)
             func pop(_ list: inout [ScriptedAnswer]) -> ScriptedAnswer? { list.isEmpty ? nil : list.removeFirst() }
             switch (request.method, path.count > 1 ? path[1] : "", path.count > 2 ? path[2] : "") {
+            case ("PATCH", "user", _):
+                state.zones += text.matches(of: /"fallback_time_zone":"([^"]+)"/).map { String($0.1) }
+                return .json(200, #"{"success":true}"#)
             case ("POST", "user", _):
+                let name = text.firstMatch(of: /"client_user_id":"([^"]+)"/).map { String($0.1) } ?? ""
+                if let id = state.users[name] {
+                    return .json(200, #"{"user_id":"\#(id)","client_user_id":"\#(name)"}"#)
+                }
                 return pop(&state.nextUser)
                     ?? .json(200, #"{"user_id":"\#(state.userID)","client_user_id":"white_bear"}"#)
             case ("GET", "user", "providers"):
                 state.lists += 1
                 if let answer = pop(&state.nextList) { return answer }
-                guard path.last == state.userID else { return .json(404, #"{"detail":"User not found"}"#) }
+                guard path.last == state.userID || state.users.values.contains(path.last ?? "") else {
+                    return .json(404, #"{"detail":"User not found"}"#)
+                }
                 let list = state.sources.map { slug, status in
                     #"{"name":"n","slug":"\#(slug)","logo":"","created_on":"\#(state.connectedOn)","status":"\#(status)"}"#
                 }
@@ -233,13 +289,15 @@ final class VitalScript: Sendable {
                 state.posts.append(ids.count)
                 if let answer = pop(&state.next) { return answer }
                 let provider = text.firstMatch(of: /"provider":"([a-z_]+)"/).map { String($0.1) } ?? ""
-                guard path.count > 2, path[2] == state.userID, state.sources[provider] == "connected" else {
+                let isKnown = path.count > 2 && (path[2] == state.userID || state.users.values.contains(path[2]))
+                guard isKnown, state.ignoresSources || state.sources[provider] == "connected" else {
                     let detail =
                         #"{"error_type":"SOURCE_NOT_CONNECTED","error_message":"\#(provider) is not connected"}"#
                     return .json(400, #"{"detail":\#(detail)}"#)
                 }
                 if let answer = state.judge?(text) { return answer }
                 state.taken += ids
+                state.bodies.append((path.count > 2 ? path[2] : "") + " " + text)
                 return .ok
             default: return .json(404, #"{"detail":"Not Found"}"#)
             }

@@ -11,26 +11,6 @@ import VitalClient
 
 @Suite("Outbox worker")
 struct WorkerTests {
-    /// A worker beside a scripted server and a fresh store.
-    private func with(
-        _ script: VitalScript = VitalScript(), policy: SourcePolicy = .create, clock: SyncClock = .system,
-        call: Duration = .seconds(60), _ change: (inout OutboxWorker.Options) -> Void = { _ in },
-        _ body: @Sendable (OutboxWorker, Fixture) async throws -> Void
-    ) async throws {
-        var options = OutboxWorker.Options()
-        options.backoff = Backoff(jitter: { 1 })
-        change(&options)
-        let given = options
-        try await Fixture.with { fixture in
-            try await ScriptedServer.with({ script.answer($0) }) { server in
-                let worker = OutboxWorker(
-                    store: fixture.store, api: try api(server.baseURL, call: call), policy: policy, options: given,
-                    clock: clock, logger: Fixture.quiet)
-                try await body(worker, fixture)
-            }
-        }
-    }
-
     @Test("everything that waits is posted once, oldest first, in batches, and acknowledged")
     func delivers() async throws {
         let script = VitalScript()
@@ -177,6 +157,122 @@ struct WorkerTests {
             }
             #expect(isSaid)
             #expect(await worker.syncOnce().delivered == 4)
+        }
+    }
+
+    @Test("the readings of each device arrive in the order they were taken, bisected or not")
+    func order() async throws {
+        let script = VitalScript()
+        script.change { $0.judge = { $0.contains(#""measured_value":"666""#) ? .json(422, Self.tooHigh) : nil } }
+        try await with(script, { $0.batchLimit = 30 }) { worker, fixture in
+            try await fixture.read(60, value: { $0 % 17 == 0 ? 666 : 90 })
+            try await fixture.read(40, from: 20, device: 7)
+            #expect(await worker.syncOnce() == SyncReport(delivered: 97, refused: 3))
+            let readings = try await fixture.store.query(ReadingQuery(limit: 1000)).readings
+            let known = Dictionary(uniqueKeysWithValues: readings.map { ($0.id.description, $0) })
+            for device in Set(readings.map(\.device.address)) {
+                let times = script.now.taken.compactMap { known[$0] }.filter { $0.device.address == device }
+                    .compactMap(\.time.instant)
+                #expect(!times.isEmpty && times == times.sorted())
+            }
+        }
+    }
+
+    static let tooHigh = #"{"detail":[{"loc":["body","data",0,"value"],"msg":"too high","type":"value_error"}]}"#
+
+    @Test(
+        "a source that was paused or removed since it was checked is held, whatever words refuse it: nothing set aside")
+    func pausedMeanwhile() async throws {
+        let refusals = [
+            #"{"detail":{"error_type":"SOURCE_PAUSED","error_message":"The connected source is paused."}}"#,
+            #"{"detail":"this provider is not enabled"}"#, #"{"detail":{"error_type":"INVALID_REQUEST"}}"#,
+        ]
+        for refusal in refusals {
+            let script = VitalScript()
+            try await with(script) { worker, fixture in
+                try await fixture.read(1)
+                #expect(await worker.syncOnce().delivered == 1)
+                try await fixture.read(5, from: 10)
+                script.change {
+                    $0.sources["accuchek_ble"] = "paused"
+                    $0.judge = { _ in .json(400, refusal) }
+                    $0.ignoresSources = true
+                }
+                let report = await worker.syncOnce()
+                #expect(report.held.map(\.hold) == [.sourcePaused] && report.refused == 0 && report.failure == nil)
+                #expect(try await fixture.waiting == 5)
+                #expect(try await fixture.store.refused().isEmpty)
+                script.change {
+                    $0.sources["accuchek_ble"] = "connected"
+                    $0.judge = nil
+                }
+                await worker.sources.forget()
+                #expect(await worker.syncOnce().delivered == 5)
+            }
+        }
+    }
+
+    @Test("a server that refuses every reading has changed: nothing is set aside, and the group waits")
+    func refusesAll() async throws {
+        let script = VitalScript()
+        script.change { $0.judge = { _ in .json(422, Self.tooHigh) } }
+        try await with(script) { worker, fixture in
+            try await fixture.read(100)
+            let report = await worker.syncOnce()
+            #expect(report.failure?.code == "validation_failed" && report.refused == 0 && report.delivered == 0)
+            #expect(try await fixture.waiting == 100)
+            #expect(script.now.posts.count < 30)
+            script.change { $0.judge = nil }
+            #expect(await worker.syncOnce() == SyncReport(delivered: 100))
+        }
+    }
+
+    @Test("413 for a reading alone: set aside where others are taken, kept where nothing is")
+    func aloneTooLarge() async throws {
+        let script = VitalScript()
+        script.change { state in
+            state.judge = { $0.contains(#""measured_value":"666""#) ? .json(413, #"{"detail":"too large"}"#) : nil }
+        }
+        try await with(script) { worker, fixture in
+            try await fixture.read(16, value: { $0 == 5 ? 666 : 90 })
+            #expect(await worker.syncOnce() == SyncReport(delivered: 15, refused: 1))
+            script.change { $0.judge = { _ in .json(413, "{}") } }
+            try await fixture.read(2, from: 100)
+            let report = await worker.syncOnce()
+            #expect(report.failure?.code == "payload_too_large" && report.refused == 0)
+            #expect(try await fixture.waiting == 2)
+        }
+    }
+
+    @Test("switched off or revoked in the middle of a backlog: the batch at hand is the last")
+    func stopsAtOnce() async throws {
+        let script = VitalScript()
+        try await with(script, { $0.batchLimit = 10 }) { worker, fixture in
+            try await fixture.read(100)
+            let store = fixture.store
+            let stream = worker.events()
+            let stop = Task {
+                for await event in stream {
+                    guard case .readings(_, .acknowledged) = event else { continue }
+                    return try await store.setSyncEnabled(false)
+                }
+            }
+            let report = await worker.syncOnce()
+            try await stop.value
+            // The event is taken while the next batch may already be on its way.
+            #expect(report.delivered < 100 && report.held.map(\.hold) == [.syncDisabled])
+            try await store.setSyncEnabled(true)
+            let person = try await fixture.person
+            let others = worker.events()
+            let revoke = Task {
+                for await event in others {
+                    guard case .readings(_, .acknowledged) = event else { continue }
+                    return try await worker.sources.revoke("accuchek_ble", of: person)
+                }
+            }
+            let second = await worker.syncOnce()
+            try await revoke.value
+            #expect(second.delivered + report.delivered < 100 && second.held.map(\.hold) == [.sourceRevoked])
         }
     }
 
@@ -328,7 +424,7 @@ struct WorkerTests {
     func backoffSteps() async throws {
         let (script, clock) = (VitalScript(), ManualClock())
         script.change {
-            let failing = Array(repeating: ScriptedAnswer.json(500, "{}"), count: 4)
+            let failing = Array(repeating: ScriptedAnswer.cut, count: 4)
             $0.next = failing + [.json(429, "{}", headers: ["Retry-After": "600"])]
         }
         try await with(script, clock: clock.syncClock) { worker, fixture in

@@ -35,6 +35,22 @@ struct FaultTests {
         }
     }
 
+    @Test("a truncated answer ends in the middle; the request was carried out")
+    func truncate() async throws {
+        var configuration = SandboxConfiguration()
+        configuration.faults = try FaultPlan("truncate")
+        try await withSandbox(configuration) { probe in
+            let body = #"{"client_user_id":"x"}"#
+            let text = try await rawExchange(
+                probe.address.port,
+                "POST /v2/user HTTP/1.1\r\nhost: x\r\nx-vital-api-key: sk_us_sandbox\r\n"
+                    + "content-length: \(body.utf8.count)\r\n\r\n\(body)")
+            #expect(text.hasPrefix("HTTP/1.1 200") && text.hasSuffix("{\"success\":tr"))
+            let users = try await probe.send("GET", "/sandbox/users").json["users"] as? [Any]
+            #expect(users?.count == 1)
+        }
+    }
+
     @Test("a slow answer comes late, and a rate strikes its share, the same with the same seed")
     func slowAndRate() async throws {
         var configuration = SandboxConfiguration()

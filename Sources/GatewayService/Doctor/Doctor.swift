@@ -54,7 +54,8 @@ extension Gateway {
         radio: @escaping RadioSource.Factory = RadioSource.system, logger: Logger = Logger(label: "healthrelay"),
         output: any OperationOutput
     ) async throws {
-        let connection = Result(catching: { try VitalConnection(settings) }).mapError(Problem.init(telling:))
+        let connection = Result(catching: { try VitalConnection(settings, state: state.path) }).mapError(
+            Problem.init(telling:))
         var opened: ReadingStore?
         let store = await Result<ReadingStore?, any Error> {
             guard !ReadingStore.databaseFiles(in: state.path).isEmpty else { return nil }

@@ -16,10 +16,14 @@ extension Doctor {
             limits.connecting = .seconds(5)
             limits.call = .seconds(10)
             let api = VitalAPI(
-                server: connection.server, credentials: .apiKey(connection.key), limits: limits, logger: logger)
+                server: connection.server, credentials: connection.credentials, limits: limits, logger: logger)
             let name = settings["user.client_user_id"] ?? "healthrelay-doctor"
             do {
-                _ = try await api.resolveUser(clientUserID: name)
+                if let user = try await api.signedInUserID() {
+                    _ = try await api.connectedSources(of: user)
+                } else {
+                    _ = try await api.resolveUser(clientUserID: name)
+                }
             } catch let error as VitalError where error.kind == .notFound {
                 // It answered, and took the key: that it has no such user yet is no fault.
             } catch {

@@ -74,6 +74,12 @@ extension Problem {
         let (status, hint): (ExitStatus, String?) =
             switch error.kind {
             case .authenticationFailed: (.notPermitted, "check the key in the file `server.api_key_file` names")
+            case .tokenExpired:
+                (
+                    .notPermitted,
+                    "put a new sign-in token into the file `server.sign_in_token_file` names, and start again"
+                )
+            case .noWearableData: (.noInput, nil)
             case .forbidden: (.notPermitted, "the key is known; ask the server's operator what it may do")
             case .noConnection: (.unavailable, "check the network and `server.base_url`; readings wait in the store")
             case .untrustedServer: (.unavailable, "check the server's certificate and this machine's clock")

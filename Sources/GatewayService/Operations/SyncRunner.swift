@@ -54,7 +54,8 @@ extension Gateway {
         let refused = try await store.refused()
         let statistics = try await store.statistics()
         let (delivered, last) = (statistics.delivered, statistics.lastDelivery)
-        let next = await worker?.status.nextAttempt
+        let delivery = await worker?.status
+        let next = delivery?.nextAttempt
         guard !json else {
             return try await output.data(
                 JSONValue.object([
@@ -82,6 +83,10 @@ extension Gateway {
                 "\(group.count) \(group.resource.rawValue) for \(group.provider) wait since \(group.oldest)\(reason)")
         }
         if waiting.isEmpty { try await output.data("nothing waits") }
+        if let failure = delivery?.failure, let next {
+            let waits = failure.isRetryable ? "the last attempt failed" : "delivery waits for a person"
+            try await output.data("\(waits): \(failure.message); next attempt at \(next.flooredToSecond)")
+        }
         for reading in refused {
             try await output.data("refused: \(reading.id): the server said: \(reading.serverSaid)")
         }
@@ -94,7 +99,7 @@ extension Problem {
     init(_ failure: SyncFailure) {
         let status: ExitStatus =
             switch failure.code {
-            case "authentication_failed", "forbidden": .notPermitted
+            case "authentication_failed", "forbidden", "token_expired": .notPermitted
             case "no_connection", "untrusted_server": .unavailable
             case "not_json", "redirected", "unexpected_answer", "answer_too_large", "validation_failed", "refused",
                 "not_found",
@@ -105,7 +110,9 @@ extension Problem {
             }
         self.init(
             failure.code, status, failure.message,
-            hint: failure.isRetryable ? "readings wait in the store" : "check the key in `server.api_key_file`")
+            hint: failure.isRetryable
+                ? "readings wait in the store"
+                : "check the key in `server.api_key_file`, or the token in `server.sign_in_token_file`")
     }
 }
 

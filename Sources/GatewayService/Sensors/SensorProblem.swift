@@ -25,11 +25,11 @@ extension Problem {
 extension ISO15693Error {
     fileprivate var status: Problem.ExitStatus {
         switch self {
-        case .noTag, .tagLeft, .tagSilent, .badCRC, .portInUse, .helperDied, .cancelled: .tryAgain
+        case .noTag, .tagLeft, .tagSilent, .badCRC, .helperDied, .cancelled: .tryAgain
         case .otherTag: .badData
         case .tag, .malformedAnswer: .protocolBroken
         case .badReaderName: .configuration
-        case .noReader, .portGone, .readerSilent, .cannotSpeakISO15693, .readerCannotAsk, .helperMissing,
+        case .noReader, .portInUse, .portGone, .readerSilent, .cannotSpeakISO15693, .readerCannotAsk, .helperMissing,
             .noPCSCService:
             .unavailable
         case .notPermitted: .notPermitted

@@ -24,6 +24,8 @@ public struct Settings: Sendable {
     }
 
     private var values: [String: Value] = [:]
+    /// The people besides `user.client_user_id`, and their shares of devices.
+    public private(set) var people: [PersonSetting] = []
     /// The file that was read; nil where there is none.
     public private(set) var file: String?
 
@@ -127,11 +129,14 @@ public struct Settings: Sendable {
     }
 
     private mutating func readUsers(_ body: Node, _ path: String) throws {
-        guard let people = body.sequence, !people.isEmpty else { return }
-        throw Problem(
-            "config_invalid", .configuration,
-            "\(path):\(body.mark?.line ?? 0): `users`: this version serves one person, `user.client_user_id`",
-            hint: "run one gateway with its own --state-dir for each person")
+        if body.null != nil || body.scalar?.string.isEmpty == true { return }
+        guard let nodes = body.sequence else {
+            throw Problem(
+                "config_invalid", .configuration,
+                "\(path):\(body.mark?.line ?? 0): users: expected a list of people, found \(Self.words(body))")
+        }
+        people = try nodes.map { try PersonSetting($0, path) }
+        try PersonSetting.checkShares(of: people, path)
     }
 
     /// Refuses a setting that this version does not heed, unless it says what holds anyhow.
@@ -194,7 +199,8 @@ public struct Settings: Sendable {
 
     /// The effective settings as `config show` prints them. Secrets live in files; only their paths appear.
     public var document: JSONValue {
-        .object(
+        let users = people.isEmpty ? [] : [JSONValue.Member("users", .array(people.map(\.document)))]
+        return .object(
             SettingDefinition.all.map { definition in
                 let value: JSONValue =
                     switch definition.form {
@@ -206,7 +212,7 @@ public struct Settings: Sendable {
                     default: .optional(self[definition.key].map(Self.masked))
                     }
                 return .init(definition.key, value)
-            })
+            } + users)
     }
 
     /// A URL's password is a secret too.

@@ -14,7 +14,7 @@ struct Sandbox: AsyncParsableCommand {
     var data: String?
     @Option(
         help: ArgumentHelp(
-            "Faults to order, with commas between: status=503, drop, drop=after, slow=2; and for which requests: rate=0.3, after=5, times=2, seed=1, retry-after=10.",
+            "Faults to order, with commas between: status=503, drop, drop=after, truncate, slow=2; and for which requests: rate=0.3, after=5, times=2, seed=1, retry-after=10.",
             valueName: "spec"),
         transform: Self.faultPlan)
     var fault: FaultPlan?

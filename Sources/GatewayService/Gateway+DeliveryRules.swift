@@ -1,0 +1,46 @@
+import HealthDevices
+import HealthReadings
+import ReadingStore
+
+extension Gateway {
+    /// Tells the store what of the settings decides about delivery: what is ignored, how old a reading may be, and who
+    /// shares which device.
+    func heedDeliveryRules() async throws {
+        var ignored = try ignoredOrigins()
+        if settings["libre.deliver"] == "none", let sensors = catalogue[Self.sensorModel].map(provider(of:)) {
+            ignored.providers.insert(sensors)
+        }
+        try await store.setIgnored(ignored)
+        try await store.setBackfillDays(settings["sync.backfill_days"].flatMap(Int.init))
+        let zone = try await store.currentUser().timeZone
+        try await store.setPeople(
+            settings.people.map {
+                StorePerson(clientUserID: $0.clientUserID, timeZone: $0.timeZone ?? zone, shares: $0.shares)
+            })
+    }
+
+    /// `sync.ignore`: addresses of devices, ids of models, slugs of providers.
+    ///
+    /// - Throws: ``Problem`` for an entry that is none of them: what a person wants to keep for themselves must not be
+    ///   sent because of a slip.
+    func ignoredOrigins() throws(Problem) -> IgnoredOrigins {
+        var origins = IgnoredOrigins()
+        let providers = Set(catalogue.models.map(\.provider)).union(settings.map("sources.map").values)
+        for entry in settings.list("sync.ignore") {
+            if let address = DeviceAddress(entry) {
+                origins.addresses.insert(address.bits)
+            } else if catalogue[entry] != nil {
+                origins.models.insert(entry)
+            } else if providers.contains(entry) {
+                origins.providers.insert(entry)
+            } else {
+                throw Problem(
+                    "config_invalid", .configuration,
+                    "sync.ignore: expected a device's address, a model of `healthrelay catalog` or a provider, "
+                        + "found '\(entry)'",
+                    hint: "providers: " + providers.sorted().joined(separator: ", "))
+            }
+        }
+        return origins
+    }
+}

@@ -1,0 +1,79 @@
+import GRDB
+import HealthReadings
+
+/// What of a device's readings waits whatever its source says: all of an ignored device, and what it measured long
+/// before it was first met.
+///
+/// How old a reading may be is counted from the first contact with its device, not from now: a reading that waited for
+/// a year for its server is still delivered.
+struct DeviceHolds {
+    private let ignored: Set<Int64>
+    /// Readings of a device (its row) before this second are older than the backfill.
+    private let cutoffs: [Int64: Int64]
+
+    init(_ db: Database) throws {
+        ignored = try Self.ignoredDevices(db)
+        guard let days = try ReadingStore.backfillDays(db) else {
+            cutoffs = [:]
+            return
+        }
+        cutoffs = try Self.firstContacts(db).mapValues { $0 - Int64(days) * 86_400 }
+    }
+
+    /// When each device was first met, in seconds.
+    static func firstContacts(_ db: Database) throws -> [Int64: Int64] {
+        let select = try PreparedStatement(
+            db, "SELECT key, (SELECT min(started_at) FROM contact WHERE device = device.key) FROM device")
+        defer { select.reset() }
+        var contacts: [Int64: Int64] = [:]
+        while try select.next() {
+            contacts[select.int(0)] = select.optionalInt(1).map { Instant(microseconds: $0).seconds }
+        }
+        return contacts
+    }
+
+    private static func ignoredDevices(_ db: Database) throws -> Set<Int64> {
+        let origins = try ReadingStore.ignoredOrigins(db)
+        guard !origins.models.isEmpty || !origins.addresses.isEmpty else { return [] }
+        let select = try PreparedStatement(
+            db,
+            """
+            SELECT d.key, d.model, d.address, a.address
+            FROM device AS d LEFT JOIN device_address AS a ON a.device = d.key
+            """)
+        defer { select.reset() }
+        let bits = Set(origins.addresses.map { Int64(bitPattern: $0) })
+        var keys: Set<Int64> = []
+        while try select.next() {
+            let isIgnored =
+                select.text(1).map(origins.models.contains) ?? false
+                || [select.optionalInt(2), select.optionalInt(3)].contains { $0.map(bits.contains) ?? false }
+            if isIgnored { keys.insert(select.int(0)) }
+        }
+        return keys
+    }
+
+    /// Why a reading of this device and time waits; nil where its device is no reason.
+    func hold(device: Int64, seconds: Int64?) -> Hold? {
+        if ignored.contains(device) { return .ignored }
+        guard let seconds, let cutoff = cutoffs[device], seconds < cutoff else { return nil }
+        return .olderThanBackfill
+    }
+
+    /// The holds with the condition on `outbox AS o` and `reading AS r` that each is; none where nothing can be held.
+    var conditions: [(hold: Hold, sql: String)] {
+        var conditions: [(hold: Hold, sql: String)] = []
+        let devices = ignored.sorted().map(String.init).joined(separator: ",")
+        if !ignored.isEmpty { conditions.append((.ignored, "r.device IN (\(devices))")) }
+        if let latest = cutoffs.values.max() {
+            let cases = cutoffs.sorted { $0.key < $1.key }.map { "WHEN \($0.key) THEN \($0.value)" }
+            let old =
+                "o.timestamp < \(latest) AND o.timestamp < CASE r.device \(cases.joined(separator: " ")) ELSE o.timestamp END"
+            conditions.append((.olderThanBackfill, ignored.isEmpty ? old : "\(old) AND r.device NOT IN (\(devices))"))
+        }
+        return conditions
+    }
+
+    /// The condition that a reading is held by none of these; begins with `AND`, empty where nothing can be held.
+    var deliverable: String { conditions.map { " AND NOT (\($0.sql))" }.joined() }
+}

@@ -1,0 +1,101 @@
+import GRDB
+import HealthReadings
+
+/// One person among several, and which readings of shared devices are theirs.
+public struct StorePerson: Sendable, Hashable {
+    /// What of a device is a person's.
+    public struct Share: Sendable, Hashable {
+        /// Bits of the device's address, public or random; see ``DeviceAddress/bits``.
+        public var address: UInt64
+        /// The slot of the device's own that stands for the person; nil: every reading of the device is theirs.
+        public var slot: UInt8?
+
+        /// Makes a share.
+        public init(address: UInt64, slot: UInt8?) {
+            self.address = address
+            self.slot = slot
+        }
+    }
+
+    /// The client's id of the person.
+    public var clientUserID: String
+    /// Their zone, an IANA id.
+    public var timeZone: String
+    /// Their devices.
+    public var shares: [Share]
+
+    /// Makes a person.
+    public init(clientUserID: String, timeZone: String, shares: [Share]) {
+        self.clientUserID = clientUserID
+        self.timeZone = timeZone
+        self.shares = shares
+    }
+}
+
+extension ReadingStore {
+    /// Says which people share devices with the current user; kept over restarts.
+    ///
+    /// It counts for readings that come from now on: what is stored stays whose it is.
+    ///
+    /// - Throws: ``StoreError/unknownTimeZone(_:)``, or an error of the database.
+    public func setPeople(_ people: [StorePerson]) async throws {
+        let now = now()
+        try await write(.user) { db in
+            var lines: [String] = []
+            for person in people {
+                let user = try Self.adoptUser(
+                    db, person.clientUserID, timeZone: person.timeZone, now: now, becomesCurrent: false)
+                for share in person.shares {
+                    lines.append("\(share.address) \(share.slot.map(String.init) ?? "all") \(user.key.rawValue)")
+                }
+            }
+            try Self.set(db, SlotOwners.setting, lines: lines)
+        } committed: { [self] _ in
+            contacts.withLock { $0 = [:] }
+        }
+    }
+}
+
+/// Whose the readings of one device are.
+struct SlotOwners: Sendable {
+    static let setting = "users.slots"
+
+    private var owners: [UInt8: Int64] = [:]
+    private var whole: Int64?
+
+    init(_ db: Database, device: Int64) throws {
+        let lines = try ReadingStore.lines(db, Self.setting)
+        guard !lines.isEmpty else { return }
+        let addresses = Set(
+            try Int64.fetchAll(
+                db,
+                sql: """
+                    SELECT address FROM device_address WHERE device = ?1
+                    UNION SELECT address FROM device WHERE key = ?1 AND address IS NOT NULL
+                    """, arguments: [device]
+            ).map { UInt64(bitPattern: $0) })
+        for line in lines {
+            let parts = line.split(separator: " ")
+            guard parts.count == 3, let address = UInt64(parts[0]), addresses.contains(address),
+                let user = Int64(parts[2]),
+                // Somebody who was erased owns nothing.
+                try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM user WHERE key = ?)", arguments: [user])
+                    == true
+            else { continue }
+            if let slot = UInt8(parts[1]) { owners[slot] = user } else { whole = user }
+        }
+    }
+
+    /// Whose a record of this slot is; nil: nobody's we know.
+    ///
+    /// - Parameter user: whose the contact is: where that person has no slot of their own, every slot that is nobody
+    ///   else's is theirs.
+    func owner(of slot: UInt8?, otherwise user: Int64) -> Int64? {
+        if owners.isEmpty { return whole ?? user }
+        // A shared device's record that does not say of whom it is may be anyone's.
+        guard let slot else { return nil }
+        if let owner = owners[slot] { return owner }
+        let main = whole ?? user
+        return owners.values.contains(main) ? nil : main
+    }
+}

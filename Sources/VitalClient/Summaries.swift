@@ -1,0 +1,61 @@
+import HealthReadings
+
+/// What a summary is of, in the server's names.
+public enum SummaryKind: String, Sendable, Hashable, CaseIterable {
+    case profile, body, activity, sleep, workouts
+    case menstrualCycle = "menstrual_cycle"
+    case meal, electrocardiogram
+}
+
+/// One post of a summary.
+public struct SummaryPost: Sendable, Hashable {
+    /// What it is of.
+    public var kind: SummaryKind
+    /// The slug of the connected source the data is from.
+    public var provider: String
+    /// The IANA id of the user's time zone.
+    public var timeZone: String
+    /// Why it is posted.
+    public var stage: PostStage
+    /// What a backfill covers, both ends included; sent with ``PostStage/historical`` only.
+    public var period: ClosedRange<Instant>?
+    /// Whether nothing of the same stage follows.
+    public var isFinalChunk: Bool
+    /// The summary itself, an object or a list of them in the shape of its kind.
+    public var data: JSONValue
+
+    /// Makes a post.
+    public init(
+        _ kind: SummaryKind, provider: String, timeZone: String, stage: PostStage = .daily,
+        period: ClosedRange<Instant>? = nil, isFinalChunk: Bool = true, data: JSONValue
+    ) {
+        self.kind = kind
+        self.provider = provider
+        self.timeZone = timeZone
+        self.stage = stage
+        self.period = period
+        self.isFinalChunk = isFinalChunk
+        self.data = data
+    }
+
+    var json: JSONValue {
+        PostEnvelope(
+            provider: provider, timeZone: timeZone, stage: stage, period: period, isFinalChunk: isFinalChunk
+        ).json(data)
+    }
+}
+
+extension VitalAPI {
+    /// Posts a summary (`POST /v2/summary/{kind}/{user_id}`, gzip).
+    ///
+    /// Returns when the server has answered 2xx with JSON or with nothing.
+    public func post(_ post: SummaryPost, for userID: String) async throws {
+        try await call(
+            VitalRequest(
+                method: .POST,
+                path: [
+                    .fixed("v2"), .fixed("summary"), .fixed(post.kind.rawValue), .value(userID, name: "user_id"),
+                ],
+                body: post.json, isCompressed: true))
+    }
+}

@@ -1,0 +1,72 @@
+import GRDB
+import Hummingbird
+
+/// `/v2/summary`: posts of summaries, kept as they came.
+struct SummaryRoutes: Sendable {
+    let store: SandboxStore
+    let bodies: BodyReader
+
+    func add(to router: Router<SandboxContext>) {
+        router.post("/v2/summary/:kind/:user_id") { request, context in
+            let kind = try context.choice("kind", among: Vocabulary.summaries)
+            let user = try context.uuid("user_id")
+            let json = try await bodies.read(request, schema: "summary_" + kind).json
+            var reader = FieldReader()
+            guard let object = reader.object(json, at: [.name("body")], known: PostEnvelope.fields) else {
+                throw APIError.invalid(reader.problems)
+            }
+            let envelope = PostEnvelope(object, reader: &reader)
+            let data = reader.required("data", of: object, at: [.name("body")])
+            switch data {
+            case nil, .object, .array: break
+            default:
+                reader.note(
+                    [.name("body"), .name("data")], "Input should be a valid dictionary or list", "model_type")
+            }
+            guard let envelope, let data, reader.problems.isEmpty else { throw APIError.invalid(reader.problems) }
+            try await store.accept(data, kind: kind, user: user, envelope)
+            return Response(json: ["success": true])
+        }
+        router.get("/sandbox/summaries") { _, _ in
+            Response(json: ["summaries": .array(try await store.summaries())])
+        }
+    }
+}
+
+extension SandboxStore {
+    /// Keeps a summary; the same kind, provider and period again replaces the earlier one.
+    func accept(_ data: JSONValue, kind: String, user: String, _ envelope: PostEnvelope) async throws {
+        try await writer.write { database in
+            try requireUser(user, database)
+            try requireSource(envelope.provider, user: user, database)
+            try database.execute(
+                sql: """
+                    INSERT INTO summary (user_id, kind, provider, stage, start_date, end_date, time_zone,
+                        is_final_chunk, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                    ON CONFLICT (user_id, kind, provider, start_date, end_date) DO UPDATE SET
+                        stage = excluded.stage, time_zone = excluded.time_zone,
+                        is_final_chunk = excluded.is_final_chunk, data = excluded.data
+                    """,
+                arguments: [
+                    user, kind, envelope.provider, envelope.stage, envelope.start?.text ?? "",
+                    envelope.end?.text ?? "", envelope.zone.identifier, envelope.isFinalChunk, data.text,
+                ])
+        }
+    }
+
+    /// The summaries kept, oldest first.
+    func summaries() async throws -> [JSONValue] {
+        try await writer.read { database in
+            try Row.fetchAll(database, sql: "SELECT * FROM summary ORDER BY rowid").map { row in
+                let data: String = row["data"]
+                return [
+                    "user_id": .string(row["user_id"]), "kind": .string(row["kind"]),
+                    "provider": .string(row["provider"]), "stage": .string(row["stage"]),
+                    "start_date": .string(row["start_date"]), "end_date": .string(row["end_date"]),
+                    "time_zone": .string(row["time_zone"]), "is_final_chunk": .bool(row["is_final_chunk"]),
+                    "data": try JSONTextParser.parse(Array(data.utf8)),
+                ]
+            }
+        }
+    }
+}

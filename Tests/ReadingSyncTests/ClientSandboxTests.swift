@@ -1,0 +1,225 @@
+import AsyncHTTPClient
+import Foundation
+import HealthReadings
+import ReadingStore
+import Synchronization
+import Testing
+import VitalClient
+import VitalSandbox
+
+@testable import ReadingSync
+
+/// A session's record in memory.
+final class MemorySession: VitalSessionStorage {
+    private let record = Mutex<VitalSessionRecord?>(nil)
+    var now: VitalSessionRecord? { record.withLock { $0 } }
+    func load() throws -> VitalSessionRecord? { now }
+    func save(_ record: VitalSessionRecord) throws { self.record.withLock { $0 = record } }
+}
+
+@Suite("The client and the sandbox, written apart from each other")
+struct ClientSandboxTests {
+    private func withSandbox(
+        lifetime: Int64 = 3600, pageSize: Int = 1000, _ body: (String, VitalAPI) async throws -> Void
+    ) async throws {
+        var configuration = SandboxConfiguration()
+        configuration.accessTokenLifetime = lifetime
+        configuration.pageSize = pageSize
+        let sandbox = try SandboxServer(configuration: configuration, logger: Fixture.quiet)
+        let running = Task { try await sandbox.run() }
+        let result: Result<Void, any Error>
+        do {
+            let url = try await sandbox.address().baseURL
+            try await body(url, api(url, key: SandboxConfiguration.fixedKey))
+            result = .success(())
+        } catch {
+            result = .failure(error)
+        }
+        running.cancel()
+        _ = await running.result
+        try result.get()
+    }
+
+    private func lever(_ url: String, _ path: String, _ body: String) async throws {
+        var request = HTTPClientRequest(url: url + path)
+        request.method = .POST
+        request.headers.add(name: "x-vital-api-key", value: SandboxConfiguration.fixedKey)
+        request.body = .bytes(Array(body.utf8))
+        let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
+        #expect(response.status == .ok)
+    }
+
+    private func session(_ url: String, _ token: VitalSignInToken, _ storage: MemorySession) throws -> VitalAPI {
+        VitalAPI(
+            server: try VitalServer(baseURL: url),
+            credentials: .session(VitalSession(signInToken: token, storage: storage)), logger: Fixture.quiet)
+    }
+
+    private func failure(_ call: () async throws -> Void) async -> VitalError? {
+        do {
+            try await call()
+            return nil
+        } catch { return error as? VitalError }
+    }
+
+    @Test("a sign-in token begins a session: it delivers for its user, and for nobody else")
+    func signIn() async throws {
+        try await withSandbox { url, team in
+            let user = try await team.createUser(clientUserID: Fixture.user)
+            let other = try await team.createUser(clientUserID: "brown_bear")
+            let token = try await team.createSignInToken(for: user.userID)
+            #expect(token.userID == user.userID)
+            let storage = MemorySession()
+            let api = try session(url, token, storage)
+            try await Fixture.with { fixture in
+                try await fixture.read(12)
+                let worker = OutboxWorker(store: fixture.store, api: api, policy: .create, logger: Fixture.quiet)
+                #expect(await worker.syncOnce() == SyncReport(delivered: 12))
+                #expect(try await fixture.person.serverUserID == user.userID)
+            }
+            #expect(await failure { _ = try await api.connectedSources(of: other.userID) }?.kind == .forbidden)
+            // The next process goes on with what was kept; the sign-in token is used up.
+            let next = try session(url, token, storage)
+            #expect(try await next.connectedSources(of: user.userID).map(\.provider) == ["accuchek_ble"])
+            let spent = try session(url, token, MemorySession())
+            let error = await failure { _ = try await spent.connectedSources(of: user.userID) }
+            #expect(error?.kind == .authenticationFailed && error?.name == "authenticationFailed")
+        }
+    }
+
+    @Test("an access token is renewed when it ends and when it is refused, once for all who ask at the time")
+    func renewal() async throws {
+        for lifetime: Int64 in [3600, 1] {
+            try await withSandbox(lifetime: lifetime) { url, team in
+                let user = try await team.createUser(clientUserID: Fixture.user)
+                let storage = MemorySession()
+                let api = try session(url, try await team.createSignInToken(for: user.userID), storage)
+                _ = try await api.connectedSources(of: user.userID)
+                let first = try #require(storage.now)
+                if lifetime == 3600 {
+                    try await lever(
+                        url, "/sandbox/users/\(user.userID)/sessions/end", #"{"keep_refresh":true}"#)
+                }
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for _ in 0..<8 { group.addTask { _ = try await api.connectedSources(of: user.userID) } }
+                    try await group.waitForAll()
+                }
+                let second = try #require(storage.now)
+                #expect(second.accessToken != first.accessToken && second.refreshToken != first.refreshToken)
+            }
+        }
+    }
+
+    @Test("a session that has ended is token_expired: delivery is paused, keeps everything and says so")
+    func ended() async throws {
+        try await withSandbox { url, team in
+            let user = try await team.createUser(clientUserID: Fixture.user)
+            let api = try session(url, try await team.createSignInToken(for: user.userID), MemorySession())
+            try await Fixture.with { fixture in
+                let worker = OutboxWorker(store: fixture.store, api: api, policy: .create, logger: Fixture.quiet)
+                try await fixture.read(2)
+                #expect(await worker.syncOnce().delivered == 2)
+                try await lever(url, "/sandbox/users/\(user.userID)/sessions/end", "{}")
+                try await fixture.read(3, from: 10)
+                let report = await worker.syncOnce()
+                #expect(report.failure?.code == "token_expired" && report.failure?.isRetryable == false)
+                #expect(try await fixture.waiting == 3)
+            }
+        }
+    }
+
+    @Test(
+        "what is no sign-in token says what was expected, and never repeats it",
+        arguments: ["", "secretword", "c2VjcmV0d29yZA==", "eyJ1c2VyX3Rva2VuIjoic2VjcmV0d29yZCJ9"])
+    func malformed(_ text: String) {
+        let error = #expect(throws: VitalSignInToken.Malformed.self) { try VitalSignInToken(text) }
+        #expect(error?.description.contains("secretword") == false && error?.reason.contains("expected") == true)
+    }
+
+    @Test("what was posted is read back, page by page: value, unit, type, time and zone; long ranges by weeks")
+    func readBack() async throws {
+        try await withSandbox(pageSize: 7) { _, api in
+            let user = try await api.createUser(clientUserID: Fixture.user, fallbackTimeZone: "Europe/Berlin").userID
+            try await api.connectManualSource("accuchek_ble", for: user)
+            try await api.connectManualSource("omron_ble", for: user)
+            let start = Instant(seconds: 1_700_000_000)
+            let samples = (0..<60).map { number in
+                QuantitySample(
+                    id: "g\(number)", value: ExactDecimal(significand: Int64(50_001 + number), exponent: -4),
+                    unit: .millimolesPerLitre, at: start.advanced(bySeconds: Int64(number) * 86_400),
+                    source: .fingerprick)
+            }
+            let range = start...start.advanced(bySeconds: 59 * 86_400)
+            try await api.post(
+                TimeSeriesPost(
+                    provider: "accuchek_ble", timeZone: "Europe/Berlin", stage: .historical, period: range,
+                    data: .glucose(samples)), for: user)
+            var pages = 0
+            var read: [StoredSample] = []
+            for try await page in api.samplePages(of: "glucose", for: user, in: range) {
+                pages += 1
+                #expect(page.groups.allSatisfy { $0.provider == "accuchek_ble" && $0.type == "fingerprick" })
+                read += page.groups.flatMap(\.samples)
+            }
+            #expect(pages >= 9)
+            #expect(read.map(\.timestamp) == samples.map(\.startDate))
+            #expect(zip(read, samples).allSatisfy { $0.value.map { "\($0)" } == Self.trimmed($1.value) })
+            #expect(read.allSatisfy { $0.unit == "mmol/L" && $0.zoneOffsetSeconds == 3600 })
+            let newest = try await api.newestSample(of: "glucose", for: user, in: range)
+            #expect(newest.timestamp == range.upperBound)
+            let none = await failure { _ = try await api.newestSample(of: "blood_pressure", for: user, in: range) }
+            #expect(none?.kind == .noWearableData && none?.code == "no_wearable_data" && none?.name == "noWearableData")
+
+            func quantity(_ value: Int64, _ unit: SampleUnit) -> QuantitySample {
+                QuantitySample(value: ExactDecimal(significand: value), unit: unit, at: start, source: .cuff)
+            }
+            try await api.post(
+                TimeSeriesPost(
+                    provider: "omron_ble", timeZone: "Europe/Berlin",
+                    data: .bloodPressure([
+                        BloodPressureSample(
+                            systolic: quantity(127, .millimetresOfMercury),
+                            diastolic: quantity(79, .millimetresOfMercury), pulse: quantity(69, .beatsPerMinute))
+                    ])), for: user)
+            let page = try await api.samplePage(of: "blood_pressure", for: user, in: range, provider: "omron_ble")
+            #expect(page.nextCursor == nil)
+            let sample = try #require(page.groups.first?.samples.first)
+            #expect(sample.systolic?.description == "127" && sample.diastolic?.description == "79")
+            #expect(sample.unit == "mmHg" && sample.type == "cuff")
+        }
+    }
+
+    private static func trimmed(_ value: ExactDecimal) -> String {
+        var text = value.description
+        while text.last == "0" { text.removeLast() }
+        return text
+    }
+
+    @Test("summaries of every kind are taken, after the same check of the source")
+    func summaries() async throws {
+        try await withSandbox { _, api in
+            let user = try await api.createUser(clientUserID: Fixture.user).userID
+            func post(_ kind: SummaryKind) async throws {
+                try await api.post(
+                    SummaryPost(
+                        kind, provider: "manual", timeZone: "UTC", data: .object(["weight": .integer(70)])), for: user)
+            }
+            let error = await failure { try await post(.body) }
+            #expect(error?.kind == .sourceNotConnected && error?.name == "notConnected")
+            try await api.connectManualSource("manual", for: user)
+            for kind in SummaryKind.allCases { try await post(kind) }
+        }
+    }
+
+    @Test("a user's time zone can be changed; a user who is not there is not_found")
+    func updateUser() async throws {
+        try await withSandbox { _, api in
+            let user = try await api.createUser(clientUserID: Fixture.user).userID
+            try await api.updateUser(user, fallbackTimeZone: "Europe/Berlin")
+            let missing = await failure {
+                try await api.updateUser("00000000-0000-4000-8000-000000000000", fallbackTimeZone: "UTC")
+            }
+            #expect(missing?.kind == .notFound)
+        }
+    }
+}
