@@ -24,7 +24,7 @@ run: deps
 	@echo "Building (the first time takes some minutes) ..."
 	@$(SWIFT) build -q --product healthrelay
 	@$(SWIFT) build -q --product healthrelay-nfc
-	@exec .build/debug/healthrelay run --state-dir $(STATE) --sandbox --replay Fixtures/*.btsnoop
+	@HEALTHRELAY_SYNC_BACKFILL_DAYS=36500 exec .build/debug/healthrelay run --state-dir $(STATE) --sandbox --replay Fixtures/*.btsnoop
 
 build: deps
 	@$(SWIFT) build
