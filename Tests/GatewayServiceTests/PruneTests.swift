@@ -13,7 +13,8 @@ import Testing
         arguments: GatewayBench.Way.allCases)
     func rereading(_ way: GatewayBench.Way) async throws {
         let meter = try await ReadTests.paired()
-        let bench = try await GatewayBench(way, [meter], settings: ["user.client_user_id": "white_bear", "sync.backfill_days": "36500"])
+        let bench = try await GatewayBench(
+            way, [meter], settings: ["user.client_user_id": "white_bear", "sync.backfill_days": "36500"])
         #expect(try await bench.lines(ReadTests.read).count == 5)
         let store = bench.gateway.store
         let none = try await bench.lines(.store(.prune(olderThan: 0)))
