@@ -47,6 +47,8 @@ let package = Package(
             name: "HealthRelayDevices",
             targets: ["HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HealthDevices", "ReadingStore"]),
         .library(name: "HealthRelayStore", targets: ["HealthReadings", "ReadingStore"]),
+        .library(
+            name: "HealthRelayDelivery", targets: ["HealthReadings", "ReadingStore", "VitalClient", "ReadingSync"]),
         .library(name: "HealthRelayBus", targets: ["LibDBus"]),
         .library(name: "HealthRelaySensors", targets: ["FreeStyleLibre", "ISO15693Reader", "LibreReader"]),
         .library(
