@@ -10,6 +10,7 @@ extension Gateway {
             for line in statistics.lines { try await output.data(line) }
         case .verify: try await verify(json: json, output)
         case .forget(let operation): try await forget(operation, json: json, output)
+        case .export(let passphrase): try await store.export(passphrase: passphrase, to: output.octets)
         case .rotateKey:
             let count = try await store.rotateKey()
             guard !json else {
