@@ -285,6 +285,32 @@ extension ReadingStore {
         }
     }
 
+    /// Has refused readings wait again, as they were offered before: what refused them may have been mended.
+    ///
+    /// - Parameter ids: only these; nil: all.
+    /// - Returns: how many wait again.
+    /// - Throws: ``StoreError/notRefused(_:)`` for an id of no refused reading: then none waits again.
+    @discardableResult
+    public func retryRefused(_ ids: [ReadingID]? = nil) async throws -> Int {
+        try await write(.requeue) { [sealing] db in
+            let again = "UPDATE outbox SET state = 0, attempts = 0, words = NULL WHERE state = 2"
+            guard let ids else {
+                try db.execute(sql: again)
+                return db.changesCount
+            }
+            for id in Set(ids) {
+                let isRefused = try sealing.candidates(for: id).contains { candidate in
+                    try db.execute(
+                        sql: again + " AND reading = (SELECT key FROM reading WHERE id = ?)",
+                        arguments: [candidate.data])
+                    return db.changesCount > 0
+                }
+                guard isRefused else { throw StoreError.notRefused(id) }
+            }
+            return Set(ids).count
+        }
+    }
+
     /// Whether delivery is switched on; where it is not, everything that waits is held as `sync_disabled`.
     public func isSyncEnabled() async throws -> Bool {
         try await read { db in try Self.isSyncEnabled(db) }

@@ -27,6 +27,8 @@ public enum StoreError: Error, Sendable, Hashable {
     case keyWrong(path: String)
     /// The file with the key cannot be read, or what is in it is no key.
     case keyUnusable(path: String, reason: String)
+    /// No reading with this id was refused by the server.
+    case notRefused(ReadingID)
     /// A limit outside 1 … 10,000.
     case limitOutOfRange(Int)
     /// A negative offset.
@@ -55,6 +57,7 @@ public enum StoreError: Error, Sendable, Hashable {
         case .keyMissing: "store_key_missing"
         case .keyWrong: "store_key_wrong"
         case .keyUnusable: "store_key_unusable"
+        case .notRefused: "not_refused"
         case .limitOutOfRange: "limit_out_of_range"
         case .offsetOutOfRange: "offset_out_of_range"
         case .invalidCursor: "invalid_cursor"
@@ -80,6 +83,7 @@ public enum StoreError: Error, Sendable, Hashable {
                 + "only `store forget` goes on, from nothing."
         case .keyUnusable:
             "Put the store's key there, readable by this user: 32 octets in base64, the newest line last."
+        case .notRefused: "`sync status` lists those that were refused."
         case .limitOutOfRange: "Choose a limit from 1 to 10000."
         case .offsetOutOfRange: "Choose an offset of 0 or more."
         case .invalidCursor: "Pass a cursor as a query returned it."
@@ -119,6 +123,7 @@ extension StoreError: CustomStringConvertible {
         case .keyMissing(let path): "the store is locked: its key is not in \(path)"
         case .keyWrong(let path): "the store is locked: \(path) holds another store's key"
         case .keyUnusable(let path, let reason): "the store is locked: \(path) \(reason)"
+        case .notRefused(let id): "the server has refused no reading \(id); nothing was changed"
         case .limitOutOfRange(let limit): "limit \(limit) is not between 1 and 10000"
         case .offsetOutOfRange(let offset): "offset \(offset) is negative"
         case .invalidCursor: "the cursor is not one that a query returned"

@@ -148,7 +148,16 @@ struct QueryTests {
         try await store.reject(batch[0].id, serverSaid: "value too odd")
         #expect(try await held() == [nil, .rejected])
         #expect(try await store.refused() == [RefusedReading(id: batch[0].reading.id, serverSaid: "value too odd")])
-        try await store.requeue(batch[0].reading.id)
+        // Offered once more: this one, all, and nothing where one of them was not refused.
+        let refused = batch[0].reading.id
+        let unknown = ReadingID(high: 1, low: 2)
+        await #expect(throws: StoreError.notRefused(unknown)) { try await store.retryRefused([refused, unknown]) }
+        #expect(try await store.refused().count == 1)
+        #expect(try await store.retryRefused([refused, refused]) == 1)
+        #expect(try await store.refused().isEmpty)
+        try await store.reject(batch[0].id, serverSaid: "still odd")
+        #expect(try await store.retryRefused() == 1)
+        #expect(try await store.retryRefused() == 0)
         let again = try await store.outboxBatch(user: user, resource: .glucose, provider: "accuchek_ble", limit: 10)
         try await store.acknowledge(again.map(\.id), at: Instant(seconds: 7))
         try await store.setSource(ConnectedSource(provider: "accuchek_ble", status: .revoked), user: user)

@@ -72,6 +72,8 @@ public enum SyncOperation: Codable, Sendable, Hashable {
     case now(from: String?, to: String?)
     case watch
     case status
+    /// Offers refused readings to the server once more: those with these ids, or all.
+    case retry([String])
     case enable
     case disable
 }

@@ -63,6 +63,7 @@ extension Problem {
             case .cannotCreate: .cannotCreate
             case .notPermitted: .notPermitted
             case .diskFull, .inputOutput: .inputOutput
+            case .notRefused: .noInput
             case .corrupt, .foreign, .newerSchema: .badData
             case .limitOutOfRange, .offsetOutOfRange, .invalidCursor: .usage
             case .unknownTimeZone, .pruneKeyMissing, .keyMissing, .keyWrong, .keyUnusable: .configuration

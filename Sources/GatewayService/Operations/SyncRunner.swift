@@ -15,8 +15,24 @@ extension Gateway {
             let report = try await requireWorker().syncOnce(in: range)
             try await status(json: json, output)
             if let failure = report.failure { throw Problem(failure) }
+        case .retry(let ids):
+            let count = try await store.retryRefused(ids.isEmpty ? nil : try ids.map(Self.readingID))
+            worker?.wake()
+            guard !json else {
+                return try await output.data(JSONValue.object(["waiting_again": .integer(Int64(count))]).text)
+            }
+            try await output.data("\(count) refused readings wait for the server again")
         case .watch: try await watch(json: json, output)
         }
+    }
+
+    private static func readingID(_ text: String) throws -> ReadingID {
+        guard let id = ReadingID(text) else {
+            throw Problem(
+                "usage", .usage, "expected a reading's id, 32 hexadecimal digits, found '\(text)'",
+                hint: "`sync status` lists those that were refused")
+        }
+        return id
     }
 
     /// Prints what delivery does until it ends. Where no service delivers, this process does meanwhile.

@@ -4,7 +4,7 @@ import GatewayService
 struct Sync: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sync", abstract: "Deliver now, or say what waits and why.",
-        subcommands: [Now.self, Status.self, Enable.self, Disable.self], defaultSubcommand: Now.self)
+        subcommands: [Now.self, Status.self, Retry.self, Enable.self, Disable.self], defaultSubcommand: Now.self)
 
     struct Now: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
@@ -33,6 +33,15 @@ struct Sync: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "What waits, what was refused, when it goes on.")
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.sync(.status), global) }
+    }
+
+    struct Retry: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Offer refused readings to the server once more.",
+            discussion: "What the server refuses is set aside and blocks nothing; when the cause is mended, this is the way.")
+        @Argument(help: ArgumentHelp("Only these, by id; without one, all.", valueName: "id")) var ids: [String] = []
+        @OptionGroup var global: GlobalOptions
+        func run() async throws { try await OperationCommand.run(.sync(.retry(ids)), global) }
     }
 
     struct Enable: AsyncParsableCommand {
