@@ -55,7 +55,7 @@ final class SignalFunnel<Event: Sendable>: Sendable {
             state.withLock { $0.staged.append(event) }
             return true
         }
-        let pump = Task { [weak self] in
+        let pump = Task(executorPreference: connection.taskExecutor) { [weak self] in
             do {
                 for try await _ in signals { self?.release() }
             } catch {

@@ -2,9 +2,10 @@ import CDBus
 
 /// A connection to a message bus.
 ///
-/// It has one thread, which is its event loop and the executor of everything isolated to it; an actor that gives this
-/// connection's ``unownedExecutor`` as its own, and holds the connection, works on the same thread and is handed signals
-/// without a change of threads. Nothing polls: an idle connection wakes nobody.
+/// It has one thread, which is its event loop and the executor of everything isolated to it. An actor that gives this
+/// connection's ``unownedExecutor`` as its own, and holds the connection, works on the same thread; a task that prefers
+/// its ``taskExecutor`` is handed signals there, without a change of threads. Nothing polls: an idle connection wakes
+/// nobody.
 ///
 /// When the bus goes away, calls fail and streams of signals end with ``DBusError/disconnected``, handlers of exported
 /// objects are cancelled, and ``closed()`` returns; a new connection is then to be opened. A connection that is let go
@@ -35,8 +36,14 @@ public actor DBusConnection {
     /// The event loop.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
+    /// The event loop, for tasks that take what the connection brings on its own thread: as the preference of a task
+    /// (`withTaskExecutorPreference`), it hands signals over without a change of threads. Whatever such a task does
+    /// between two of them keeps the bus waiting.
+    public nonisolated let taskExecutor: any TaskExecutor
+
     private init(_ loop: EventLoop, _ transport: BusTransport) {
         self.loop = loop
+        taskExecutor = EventLoopTasks(loop)
         self.transport = transport
         uniqueName = transport.uniqueName
         loop.attach(self)

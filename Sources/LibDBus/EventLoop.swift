@@ -19,8 +19,14 @@ final class EventLoop: SerialExecutor {
         case gone
     }
 
+    /// What is to be run, and for whom: an actor of this executor, or a task that prefers the loop.
+    private struct Job {
+        var job: UnownedJob
+        var taskExecutor: UnownedTaskExecutor?
+    }
+
     private struct State {
-        var jobs: [UnownedJob] = []
+        var jobs: [Job] = []
         var isAsleep = false
         var phase = Phase.running
         var thread: pthread_t?
@@ -47,8 +53,13 @@ final class EventLoop: SerialExecutor {
 
     // MARK: Jobs
 
-    func enqueue(_ job: consuming ExecutorJob) {
-        let job = UnownedJob(job)
+    func enqueue(_ job: consuming ExecutorJob) { enqueue(Job(job: UnownedJob(job), taskExecutor: nil)) }
+
+    func enqueue(_ job: consuming ExecutorJob, for taskExecutor: UnownedTaskExecutor) {
+        enqueue(Job(job: UnownedJob(job), taskExecutor: taskExecutor))
+    }
+
+    private func enqueue(_ job: Job) {
         enum Way { case queued, ring, afterwards }
         let way = state.withLock { state -> Way in
             guard state.phase == .running || state.phase == .stopping else { return .afterwards }
@@ -59,7 +70,15 @@ final class EventLoop: SerialExecutor {
         switch way {
         case .queued: break
         case .ring: ring()
-        case .afterwards: Self.afterwards.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+        case .afterwards: Self.afterwards.async { self.perform(job) }
+        }
+    }
+
+    private func perform(_ job: Job) {
+        if let taskExecutor = job.taskExecutor {
+            job.job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: taskExecutor)
+        } else {
+            job.job.runSynchronously(on: asUnownedSerialExecutor())
         }
     }
 
@@ -144,7 +163,7 @@ final class EventLoop: SerialExecutor {
         var batches = 0
         var isClosed = false
         while true {
-            var jobs: [UnownedJob] = []
+            var jobs: [Job] = []
             let next = state.withLock { state -> Next in
                 if !state.jobs.isEmpty {
                     swap(&jobs, &state.jobs)
@@ -165,7 +184,7 @@ final class EventLoop: SerialExecutor {
                 isClosed = true
                 continue
             case .run:
-                for job in jobs { job.runSynchronously(on: asUnownedSerialExecutor()) }
+                for job in jobs { perform(job) }
                 batches += 1
                 if batches < Self.mostBatches { continue }
                 wait(for: transport, atMost: 0)
@@ -245,4 +264,13 @@ final class EventLoop: SerialExecutor {
             return state.thread
         }
     }
+}
+
+/// The event loop as what tasks may prefer.
+final class EventLoopTasks: TaskExecutor {
+    private let loop: EventLoop
+
+    init(_ loop: EventLoop) { self.loop = loop }
+
+    func enqueue(_ job: consuming ExecutorJob) { loop.enqueue(job, for: asUnownedTaskExecutor()) }
 }

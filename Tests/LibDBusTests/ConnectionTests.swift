@@ -301,6 +301,37 @@ struct ConnectionTests {
         await #expect(throws: DBusError.disconnected) { try await sharer.share() }
     }
 
+    /// Whether the connection may be touched without waiting.
+    private func isOnLoop(of connection: DBusConnection) -> Bool { connection.assumeIsolated { $0.isOpen } }
+
+    @Test func aTaskThatPrefersTheEventLoopIsHandedSignalsOnItsThread() async throws {
+        let bus = try await TestBus.start()
+        let (sender, receiver) = (try await bus.connect(), try await bus.connect())
+        let signals = try await receiver.signals(DBusMatch(interface: "test.Numbers")) {
+            $0.arguments().first?.intValue
+        }
+        let taken = Task(executorPreference: receiver.taskExecutor) {
+            var numbers: [Int] = []
+            for try await burst in signals {
+                #expect(isOnLoop(of: receiver))
+                numbers += burst
+                if numbers.count == 1000 { break }
+            }
+            return numbers
+        }
+        for number in 0..<1000 {
+            try await sender.emitSignal("/", "test.Numbers", "Number", [.uint64(UInt64(number))])
+        }
+        #expect(try await taken.value == Array(0..<1000))
+        // A task may outlast the connection whose loop it prefers.
+        let last = Task(executorPreference: receiver.taskExecutor) {
+            await receiver.close()
+            await Task.yield()
+            return sender.uniqueName
+        }
+        #expect(await last.value == sender.uniqueName)
+    }
+
     @Test func flushingWaitsUntilAllIsWritten() async throws {
         let bus = try await TestBus.start()
         let (sender, receiver) = (try await bus.connect(), try await bus.connect())

@@ -33,20 +33,6 @@ struct Reader {
         }
     }
 
-    /// Takes the bursts on the event loop's own thread.
-    private actor Neighbour {
-        private let connection: DBusConnection
-        nonisolated var unownedExecutor: UnownedSerialExecutor { connection.unownedExecutor }
-
-        init(_ connection: DBusConnection) { self.connection = connection }
-
-        func read(_ signals: DBusSignals<Notification>) async throws -> Tally {
-            var tally = Tally()
-            for try await burst in signals where tally.add(burst) { break }
-            return tally
-        }
-    }
-
     let connection: DBusConnection
     /// Whether the bursts are taken on the event loop's thread, or on the pool's.
     let isNeighbour: Bool
@@ -71,7 +57,10 @@ struct Reader {
         let before = Self.cpu()
         _ = try await connection.call(
             "org.bluez", Layout.control, Layout.characteristic, "WriteValue", [.bytes([1, 1]), .properties([:])])
-        let tally = isNeighbour ? try await Neighbour(connection).read(signals) : try await Self.read(signals)
+        let tally =
+            isNeighbour
+            ? try await withTaskExecutorPreference(connection.taskExecutor) { try await Self.read(signals) }
+            : try await Self.read(signals)
         let used = Self.cpu() - before
         print(
             #"{"count": \#(tally.count), "sum": \#(tally.sum), "microseconds": \#(used), "bursts": \#(tally.bursts)}"#)

@@ -38,7 +38,7 @@ struct Sync: AsyncParsableCommand {
     struct Retry: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Offer refused readings to the server once more.",
-            discussion: "What the server refuses is set aside and blocks nothing; when the cause is mended, this is the way.")
+            discussion: "What the server refuses is set aside and blocks nothing; when its cause is mended, try again.")
         @Argument(help: ArgumentHelp("Only these, by id; without one, all.", valueName: "id")) var ids: [String] = []
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.sync(.retry(ids)), global) }
