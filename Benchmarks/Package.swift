@@ -35,6 +35,10 @@ let package = Package(
             name: "store-benchmark",
             dependencies: ["StoreFloor", .product(name: "HealthRelayStore", package: "HealthRelay")],
             path: "Store/StoreBenchmark"),
+        // Matching an advertisement with 10 to 10,000 models, in a release build.
+        .executableTarget(
+            name: "catalogue-benchmark", dependencies: [.product(name: "HealthRelayDevices", package: "HealthRelay")],
+            path: "Catalogue/CatalogueBenchmark", swiftSettings: settings),
         // A scan of a sensor beside a bare C program over libnfc (see NFC/run.sh), at the emulated reader of the tests.
         .executableTarget(
             name: "nfc-floor", path: "NFC/Floor", cSettings: [.unsafeFlags(["-O2"])],

@@ -23,6 +23,17 @@ extension StandardFrameDecoder {
         case BatteryLevel.assignedNumber:
             return .object(["battery_percent": .optional(try BatteryLevel(decoding: octets).percent)])
         case RecordAccessResponse.assignedNumber: return try describeRecordAccess(octets)
+        case HeartRateMeasurement.assignedNumber: return try HeartRateMeasurement(decoding: octets).document
+        case PulseOximeterSpotCheck.assignedNumber: return try PulseOximeterSpotCheck(decoding: octets).document
+        case PulseOximeterContinuous.assignedNumber: return try PulseOximeterContinuous(decoding: octets).document
+        case TemperatureMeasurement.assignedNumber: return try TemperatureMeasurement(decoding: octets).document
+        case WeightMeasurement.assignedNumber: return try WeightMeasurement(decoding: octets).document
+        case BodyCompositionMeasurement.assignedNumber: return try BodyCompositionMeasurement(decoding: octets).document
+        case ContinuousGlucoseMeasurement.assignedNumber:
+            let values = try ContinuousGlucoseMeasurement.all(in: octets.span.bytes)
+            return .object(["measurements": .array(values.map(\.document))])
+        case ContinuousGlucoseSessionStart.assignedNumber:
+            return try ContinuousGlucoseSessionStart(decoding: octets).document
         default: return nil
         }
     }
@@ -39,6 +50,10 @@ extension StandardFrameDecoder {
             CurrentTime.assignedNumber, GlucoseMeasurementContext.assignedNumber,
             BloodPressureMeasurement.assignedNumber, IntermediateCuffPressure.assignedNumber,
             BloodPressureFeature.assignedNumber, GlucoseFeature.assignedNumber, RecordAccessResponse.assignedNumber,
+            HeartRateMeasurement.assignedNumber, PulseOximeterSpotCheck.assignedNumber,
+            PulseOximeterContinuous.assignedNumber, TemperatureMeasurement.assignedNumber,
+            WeightMeasurement.assignedNumber, BodyCompositionMeasurement.assignedNumber,
+            ContinuousGlucoseMeasurement.assignedNumber, ContinuousGlucoseSessionStart.assignedNumber,
         ]
 
     private func names(_ names: [String]) -> JSONValue { .object(["features": .array(names.map(JSONValue.string))]) }

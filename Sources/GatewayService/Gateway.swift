@@ -103,7 +103,10 @@ public final class Gateway: Sendable {
             let map = settings.map("sources.map")
             let made = DevicesManager(
                 radio: radio, journal: store, memory: store, pairings: store, catalogue: catalogue,
-                provider: { map[$0.id] ?? $0.provider }, logger: logger)
+                provider: { map[$0.id] ?? $0.provider },
+                clockToWrite: Self.clockToWrite(settings) { [store] in
+                    (try? await store.currentUser()).flatMap { ZoneRules.named($0.timeZone) }
+                }, logger: logger)
             manager = made
             return made
         }

@@ -65,6 +65,18 @@ public struct Record: Sendable, Hashable {
     }
 }
 
+extension Record {
+    /// Why the record is never delivered, given the context that came with it: of the record's own reason and the
+    /// context's the one that is looked for first.
+    public func exclusion(with context: GlucoseContext?) -> Exclusion? {
+        guard context?.isOfKetone == true else { return exclusion }
+        guard let exclusion, let own = Exclusion.allCases.firstIndex(of: exclusion),
+            let ketone = Exclusion.allCases.firstIndex(of: .ketone), own < ketone
+        else { return .ketone }
+        return exclusion
+    }
+}
+
 /// Why a reading is never delivered, in the order in which reasons are looked for.
 public enum Exclusion: String, Sendable, Hashable, CaseIterable {
     case errorRecord = "error_record"

@@ -12,7 +12,7 @@ import ReadingStore
 private enum LibraryExamples {
     static func open() async throws -> DevicesManager {
         let store = try await ReadingStore.open(
-            directory: "/var/lib/example", decoder: StandardFrameDecoder(), clientUserID: "white_bear",
+            directory: "/var/lib/example", decoder: ModelFrameDecoder(), clientUserID: "white_bear",
             timeZone: "Europe/Berlin")
         let manager = DevicesManager(radio: BlueZRadio(), journal: store, memory: store, pairings: store)
         return manager

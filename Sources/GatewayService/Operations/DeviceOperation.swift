@@ -10,6 +10,8 @@ public enum DeviceOperation: Codable, Sendable, Hashable {
     case unpair(address: String)
     /// The devices known.
     case list
+    /// Sets a device's clock.
+    case setClock(SetClockOperation)
     /// Reads devices.
     case read(ReadOperation)
     /// Connections coming and going; no address: of all paired devices.
@@ -53,6 +55,20 @@ public struct PairOperation: Codable, Sendable, Hashable {
         self.address = address
         self.seconds = seconds
         self.repair = repair
+    }
+}
+
+/// The arguments of `devices set-clock`.
+public struct SetClockOperation: Codable, Sendable, Hashable {
+    /// The device.
+    public var address: String
+    /// How long it may take to be heard, in seconds.
+    public var seconds: Double
+
+    /// Makes it.
+    public init(address: String, seconds: Double = 60) {
+        self.address = address
+        self.seconds = seconds
     }
 }
 

@@ -70,6 +70,7 @@ struct SettingDefinition: Sendable {
         .init("http.listen", .text, "127.0.0.1:8480"),
         .init("http.tls", .choice(["auto", "off"]), "auto", isHeeded: false),
         .init("consent.default", .choice(["granted", "denied"]), "granted", isHeeded: false),
+        .init("clock.set", .list),
         .init("clock.require_sync", .flag, "false", isHeeded: false),
         .init("store.encryption", .choice(["on", "off"]), "off", isHeeded: false),
         .init("store.key_file", .text, isHeeded: false),

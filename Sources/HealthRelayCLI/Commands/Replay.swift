@@ -64,7 +64,7 @@ struct Replay: AsyncParsableCommand {
     }
 
     private func tally(_ replay: CaptureReplay) async throws -> CaptureReplay.Report {
-        let journal = TallyJournal(decoder: StandardFrameDecoder())
+        let journal = TallyJournal(decoder: ModelFrameDecoder())
         let report = try await replay.run(with: MeterReader(journal: journal, memory: journal, model: model))
         let totals = journal.totals
         let document = JSONValue.object([
@@ -89,7 +89,7 @@ struct Replay: AsyncParsableCommand {
         let name = settings["user.time_zone"] ?? TimeZone.current.identifier
         guard let zone = ZoneRules.named(name) else { throw Problem.unknownZone(name) }
         let json = global.json
-        let journal = PassingJournal(decoder: StandardFrameDecoder(), zone: zone) { outputs in
+        let journal = PassingJournal(decoder: ModelFrameDecoder(), zone: zone) { outputs in
             var lines: [UInt8] = []
             for output in outputs {
                 switch output {
