@@ -48,7 +48,8 @@ public final class Gateway: Sendable {
             do {
                 let store = try await ReadingStore.open(
                     directory: state.path, decoder: decoder,
-                    clientUserID: settings["user.client_user_id"], timeZone: settings["user.time_zone"], logger: logger)
+                    clientUserID: settings["user.client_user_id"], timeZone: settings["user.time_zone"],
+                    encryption: settings.storeEncryption, logger: logger)
                 let gateway = Gateway(
                     settings, store, connection, RadioSource(settings, logger, radio), isService: isService, logger)
                 try await gateway.heedDeliveryRules()

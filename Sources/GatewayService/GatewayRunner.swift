@@ -84,6 +84,7 @@ public struct GatewayRunner: Service {
             services.append(EventTeller(events: worker.events(), narrator: narrator))
             services.append(worker)
         }
+        if gateway.store.lockedBecause != nil { services.append(KeyWatch(store: gateway.store)) }
         if !captures.isEmpty {
             services.append(
                 ReplayService(gateway: gateway, captures: captures, narrator: narrator, announce: announce))
@@ -145,6 +146,17 @@ private struct NamedService: Service {
             throw Problem(
                 "cannot_listen", .unavailable,
                 "cannot listen for \(place): \(String(cString: strerror(error.errnoCode)))")
+        }
+    }
+}
+
+/// Looks for a key that is missing until it is there.
+private struct KeyWatch: Service {
+    let store: ReadingStore
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while (try? await store.requireKeys()) == nil, (try? await Task.sleep(for: .seconds(10))) != nil {}
         }
     }
 }

@@ -60,7 +60,7 @@ import Testing
     @Test(
         "a setting this version does not heed is refused, never ignored",
         arguments: [
-            "consent: {default: denied}", "store: {encryption: on}",
+            "consent: {default: denied}", "http: {tls: off}",
             "clock: {require_sync: true}", "sources: {map: {omron_blesmart: [a, b]}}",
         ])
     func unheeded(_ text: String) async throws {

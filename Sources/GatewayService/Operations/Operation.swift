@@ -82,6 +82,8 @@ public enum StoreOperation: Codable, Sendable, Hashable {
     case verify
     /// Removes what was delivered and measured longer than this ago, in seconds.
     case prune(olderThan: Double)
+    /// Makes a new key and seals every row anew.
+    case rotateKey
     /// Erases one person, or everybody.
     case forget(ForgetOperation)
 }

@@ -64,7 +64,7 @@ extension Problem {
             case .diskFull, .inputOutput: .inputOutput
             case .corrupt, .foreign, .newerSchema: .badData
             case .limitOutOfRange, .offsetOutOfRange, .invalidCursor: .usage
-            case .unknownTimeZone, .pruneKeyMissing: .configuration
+            case .unknownTimeZone, .pruneKeyMissing, .keyMissing, .keyWrong, .keyUnusable: .configuration
             case .unknown, .internalFault: .ourFault
             }
         self.init(error.code, status, error.description, hint: error.hint)

@@ -72,8 +72,8 @@ struct SettingDefinition: Sendable {
         .init("consent.default", .choice(["granted", "denied"]), "granted", isHeeded: false),
         .init("clock.set", .list),
         .init("clock.require_sync", .flag, "false", isHeeded: false),
-        .init("store.encryption", .choice(["on", "off"]), "off", isHeeded: false),
-        .init("store.key_file", .text, isHeeded: false),
+        .init("store.encryption", .choice(["on", "off"]), "on"),
+        .init("store.key_file", .text),
         .init("log.level", .choice(["trace", "debug", "info", "notice", "warning", "error", "critical"]), "info"),
     ]
 }
