@@ -39,6 +39,11 @@ let package = Package(
         .executableTarget(
             name: "catalogue-benchmark", dependencies: [.product(name: "HealthRelayDevices", package: "HealthRelay")],
             path: "Catalogue/CatalogueBenchmark", swiftSettings: settings),
+        // A backlog delivered to a null sink beside aiohttp (see Delivery/run.sh).
+        .executableTarget(
+            name: "delivery-benchmark",
+            dependencies: [.product(name: "HealthRelayDelivery", package: "HealthRelay")],
+            path: "Delivery/DeliveryBenchmark", swiftSettings: settings),
         // A scan of a sensor beside a bare C program over libnfc (see NFC/run.sh), at the emulated reader of the tests.
         .executableTarget(
             name: "nfc-floor", path: "NFC/Floor", cSettings: [.unsafeFlags(["-O2"])],

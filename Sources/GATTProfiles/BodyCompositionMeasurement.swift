@@ -22,21 +22,6 @@ public struct BodyCompositionMeasurement: CharacteristicCoding {
         case weight
         /// In 0.001 m, or 0.1 in.
         case height
-
-        /// The name in documents: `muscle_mass`, …
-        public var name: String {
-            switch self {
-            case .basalMetabolism: "basal_metabolism"
-            case .musclePercentage: "muscle_percentage"
-            case .muscleMass: "muscle_mass"
-            case .fatFreeMass: "fat_free_mass"
-            case .softLeanMass: "soft_lean_mass"
-            case .bodyWaterMass: "body_water_mass"
-            case .impedance: "impedance"
-            case .weight: "weight"
-            case .height: "height"
-            }
-        }
     }
 
     /// Whether masses and height are imperial.
@@ -82,10 +67,7 @@ public struct BodyCompositionMeasurement: CharacteristicCoding {
         case .muscleMass, .fatFreeMass, .softLeanMass, .bodyWaterMass, .weight:
             return WeightMeasurement.mass(raw, isImperial: isImperial)
         case .impedance: return Quantity(ExactDecimal(significand: number, exponent: -1), .ohms)
-        case .height:
-            return isImperial
-                ? Quantity(ExactDecimal(significand: number, exponent: -1), .inches)
-                : Quantity(ExactDecimal(significand: number, exponent: -3), .metres)
+        case .height: return WeightMeasurement.height(raw, isImperial: isImperial)
         }
     }
 

@@ -60,6 +60,18 @@ public final class Gateway: Sendable {
         }
     }
 
+    /// Makes the store of a state directory of what another one exported.
+    ///
+    /// - Throws: ``Problem``, ``ExportError``, ``StoreError``.
+    public static func importing(
+        _ path: String, passphrase: String, _ settings: Settings, state: StateDirectory,
+        logger: Logger = Logger(label: "healthrelay")
+    ) async throws -> StoreStatistics {
+        try await ReadingStore.importing(
+            path, passphrase: passphrase, into: state.path, decoder: decoder, encryption: settings.storeEncryption,
+            logger: logger)
+    }
+
     private init(
         _ settings: Settings, _ store: ReadingStore, _ connection: VitalConnection?, _ radioSource: RadioSource,
         isService: Bool, _ logger: Logger

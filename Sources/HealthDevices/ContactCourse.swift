@@ -31,7 +31,11 @@ struct ContactCourse: Sendable {
         func has(_ uuid: BluetoothUUID) -> Bool { characteristics.contains { $0.uuid == uuid } }
         let (hasGlucose, hasCuff) = (has(GlucoseTransfer.measurement), has(UnpromptedTransfer.bloodPressureMeasurement))
         let oneTouch = OneTouchLink(peripheral, characteristics)
-        guard hasGlucose || hasCuff || oneTouch != nil else { return fail(TransferError.nothingToRead) }
+        let spots = UnpromptedTransfer.spots.filter { has($0.records) }
+        guard hasGlucose || hasCuff || oneTouch != nil || !spots.isEmpty else {
+            // What is sent only while somebody looks is nothing to read, and nothing is wrong.
+            return LiveCourse.isLive(characteristics) ? () : fail(TransferError.nothingToRead)
+        }
         if let oneTouch {
             var intake = FrameIntake(contact: contact, journal: journal, report: report)
             do {
@@ -70,6 +74,19 @@ struct ContactCourse: Sendable {
             add(intake)
             // A cuff cannot say how many records it has: they are as many as came.
             if let announced = summary.announced { summary.announced = announced + intake.received }
+        }
+        for spot in spots where mayGoOn {
+            var intake = FrameIntake(contact: contact, journal: journal, report: report)
+            do {
+                try await UnpromptedTransfer(
+                    peripheral: peripheral, characteristics: characteristics, records: spot.records,
+                    others: spot.others, gap: model?.recordGap ?? UnpromptedTransfer.patientGap, model: model
+                ).run(into: &intake)
+                hasUsedEncryption = true
+            } catch {
+                fail(error)
+            }
+            add(intake)
         }
     }
 

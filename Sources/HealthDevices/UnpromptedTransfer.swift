@@ -31,6 +31,12 @@ struct UnpromptedTransfer {
     /// The pause that some devices need between the connection and the first subscription.
     static let pause: Duration = .milliseconds(100)
 
+    /// What thermometers, oximeters and scales send in the same way, with what comes beside it: a composition goes with
+    /// its weight, and is a record by itself where a scale has none.
+    static let spots: [(records: BluetoothUUID, others: BluetoothUUID)] = [
+        (0x2A1C, 0x2A1E), (0x2A5E, 0x2A1E), (0x2A9D, 0x2A1E), (0x2A9C, 0x2A1E),
+    ]
+
     /// Cuff pressures and blood-pressure records.
     static func cuff(
         _ peripheral: any Peripheral, _ characteristics: [Characteristic], model: DeviceModel?, allRecords: Bool

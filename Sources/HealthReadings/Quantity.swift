@@ -38,6 +38,8 @@ public enum MeasurementUnit: UInt8, Sendable, Hashable, CaseIterable {
     case ohms
     /// Milliseconds.
     case milliseconds
+    /// Kilograms per square metre (body mass index).
+    case kilogramsPerSquareMetre
 
     /// The symbol used in documents: `mg/dL`, `mmol/L`, `mmHg`, `kPa`, `bpm`, …
     public var symbol: String {
@@ -61,6 +63,7 @@ public enum MeasurementUnit: UInt8, Sendable, Hashable, CaseIterable {
         case .kilojoules: "kJ"
         case .ohms: "Ω"
         case .milliseconds: "ms"
+        case .kilogramsPerSquareMetre: "kg/m²"
         }
     }
 }

@@ -20,6 +20,10 @@ public struct TimeResolution: Sendable {
     /// How far a clock may be off that counts as right: readings are a minute apart from what they tell of at most.
     private static let tolerance: Int64 = 120
 
+    /// The furthest that people set a clock back: across all time zones. Beyond that it was reset, and a record that can
+    /// have been made since by the new clock was.
+    private static let largestSetting: Int64 = 26 * 3600
+
     private let zone: ZoneRules
     private let clock: ClockComparison?
     private let earlier: EarlierClock?
@@ -68,7 +72,7 @@ public struct TimeResolution: Sendable {
     ) rethrows -> ResolvedTime {
         // A clock that shows base time says nothing of what the user saw, and the base time is right by it.
         guard let shown = byBaseTime && clock != nil ? record.baseTime : record.deviceTime else {
-            guard record.value.kind == .bloodPressure, record.baseTime == nil else {
+            guard record.value.kind != .glucose, record.baseTime == nil else {
                 return ResolvedTime(instant: nil, basis: .unknown)
             }
             return ResolvedTime(instant: receivedAt.flooredToSecond, basis: .reception)
@@ -81,7 +85,8 @@ public struct TimeResolution: Sendable {
 
     /// Which of two clocks a record was made by: each is asked whether it can have been, at the instant it gives.
     ///
-    /// Where both can, the newer is taken and the doubt is said: a clock that was changed is never silently bridged.
+    /// Where both can, the newer is taken; where the clock was set back, so that it has shown the same times twice, the
+    /// doubt is said. A clock that was changed is never silently bridged.
     private func choose(
         _ now: ResolvedTime, _ before: ResolvedTime, _ earlier: EarlierClock, _ receivedAt: Instant
     ) -> ResolvedTime {
@@ -91,6 +96,9 @@ public struct TimeResolution: Sendable {
             && late <= receivedAt.advanced(bySeconds: Self.tolerance)
         guard early <= earlier.changedBy.advanced(bySeconds: Self.tolerance) else { return now }
         guard canBeNow else { return before }
+        guard let clock, clock.differenceSeconds < earlier.comparison.differenceSeconds,
+            late.seconds - early.seconds <= Self.largestSetting
+        else { return now }
         var doubtful = now
         let minutes = Int((abs(late.seconds - early.seconds) + 59) / 60)
         doubtful.uncertaintyMinutes = max(minutes, now.uncertaintyMinutes ?? 0)

@@ -54,7 +54,7 @@ struct KeyFile {
         let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw StoreFiles.failure(new) }
         defer { close(descriptor) }
-        let text = keys.map { $0.withUnsafeBytes { Data($0).base64EncodedString() } + "\n" }.joined()
+        let text = keys.map { $0.base64 + "\n" }.joined()
         try Self.write(Array(text.utf8), to: descriptor, path: new)
         let former = open(path, O_WRONLY | O_CLOEXEC)
         defer { if former >= 0 { close(former) } }

@@ -29,16 +29,16 @@ extension ReadingStore {
 
     /// Takes the keys of the file into use, and has rows that are not under the newest go over to it.
     func openKeys() async throws {
-        let wasLocked = sealing.refusal != nil
+        let former = sealing.refusal
         try await takeKeys()
         if let refusal = sealing.refusal {
-            logger.error("\(refusal)", metadata: ["mend": "\(refusal.hint)"])
+            if refusal != former { logger.error("\(refusal)", metadata: ["mend": "\(refusal.hint)"]) }
             return
         }
         try await removeRetired()
         try await loadPruneKey()
         resealInBackground()
-        if wasLocked { subscribers.withLock { $0.publish([]) } }
+        if former != nil { subscribers.withLock { $0.publish([]) } }
     }
 
     private func takeKeys() async throws {

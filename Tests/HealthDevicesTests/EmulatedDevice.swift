@@ -53,6 +53,8 @@ final class EmulatedDevice: Peripheral {
         var more: [(uuid: BluetoothUUID, service: BluetoothUUID)] = []
         /// What becomes of writing these; what is written can then be read. Others cannot be written.
         var writable: [BluetoothUUID: GATTError?] = [:]
+        /// What it sends when these are enabled.
+        var streams: [BluetoothUUID: [[UInt8]]] = [:]
         /// Subscriptions are lost that come sooner after the connection.
         var needsPause = Duration.zero
         /// What it sent before, which it sends again where it is asked to by A&D's command.
@@ -222,6 +224,7 @@ final class EmulatedDevice: Peripheral {
             case 0x2A35: send(state.behaviour.cuffRecords ?? [])
             case 0x2A18 where state.behaviour.glucose?.hasControlPoint == false:
                 send(state.behaviour.glucose?.records ?? [])
+            case let other where state.behaviour.streams[other] != nil: send(state.behaviour.streams[other] ?? [])
             default: break
             }
         }

@@ -20,7 +20,7 @@ import Testing
         #expect(
             brands.map(\.name) == [
                 "A&D", "Accu-Chek", "Beurer", "CareSens", "Contour", "FreeStyle Libre", "i-SENS", "Medisana",
-                "MyGlucose", "Omron", "OneTouch", "ReliOn", "TaiDoc", "Transtek", "Generic",
+                "MyGlucose", "Nonin", "Omron", "OneTouch", "ReliOn", "TaiDoc", "Transtek", "Generic",
             ])
         for brand in brands {
             let models = bench.manager.devices(for: brand)

@@ -16,8 +16,9 @@ public enum DeviceOperation: Codable, Sendable, Hashable {
     case read(ReadOperation)
     /// Connections coming and going; no address: of all paired devices.
     case monitor(addresses: [String])
-    /// Readings as they come into the store; no type: all.
-    case watch(types: [String])
+    /// Readings as they come into the store, and live values; no type: all. A heart-rate variability covers so many
+    /// seconds.
+    case watch(types: [String], window: Int? = nil)
 }
 
 /// The arguments of `scan`.

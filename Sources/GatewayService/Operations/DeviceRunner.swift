@@ -17,7 +17,7 @@ extension Gateway {
         case .setClock(let setting): try await setClock(setting, json: json, output)
         case .read(let reading): try await ReadRunner(self, reading, json: json, output).run()
         case .monitor(let addresses): try await monitor(addresses, json: json, output)
-        case .watch(let types): try await watch(types, json: json, output)
+        case .watch(let types, let window): try await watch(types, window, json: json, output)
         }
     }
 

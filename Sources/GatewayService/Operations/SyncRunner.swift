@@ -51,7 +51,8 @@ extension Gateway {
 
     private func status(json: Bool, _ output: any OperationOutput) async throws {
         let waiting = try await store.groupsWaiting()
-        let refused = try await store.refused()
+        // What is locked is told by its groups; the server's words are locked too.
+        let refused = store.lockedBecause == nil ? try await store.refused() : []
         let statistics = try await store.statistics()
         let (delivered, last) = (statistics.delivered, statistics.lastDelivery)
         let delivery = await worker?.status

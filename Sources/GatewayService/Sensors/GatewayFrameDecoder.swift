@@ -12,6 +12,9 @@ public struct GatewayFrameDecoder: FrameDecoding {
     /// Whether the model's readable clock shows base time.
     public func clockShowsBaseTime(model: String?) -> Bool { meters.clockShowsBaseTime(model: model) }
 
+    /// Whether the record's context may say that it is none of the kind it looks like.
+    public func awaitsContext(_ frame: Frame, model: String?) -> Bool { meters.awaitsContext(frame, model: model) }
+
     /// Decodes one frame.
     public func decode(_ frame: Frame, model: String?) -> DecodedFrame {
         guard frame.format == .libre1Scan else { return meters.decode(frame, model: model) }

@@ -17,6 +17,14 @@ public struct ModelFrameDecoder: FrameDecoding {
         model.flatMap { catalogue[$0] }?.has(.clockShowsBaseTime) ?? false
     }
 
+    /// Whether the record's context may say that it is a ketone.
+    public func awaitsContext(_ frame: Frame, model: String?) -> Bool {
+        guard frame.format == FrameFormat(characteristic: GlucoseMeasurement.assignedNumber),
+            model.flatMap({ catalogue[$0] })?.has(.mealSixIsKetone) == true
+        else { return false }
+        return (try? GlucoseMeasurement(decoding: frame.payload))?.hasContext ?? false
+    }
+
     /// Decodes one frame of a device of this model (a catalogue id; nil for an unknown one).
     public func decode(_ frame: Frame, model: String?) -> DecodedFrame {
         if frame.format == .oneTouchRecord { return OneTouchRecord.decode(frame.payload) }

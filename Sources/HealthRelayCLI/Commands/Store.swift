@@ -5,7 +5,7 @@ import GatewayService
 struct Store: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "store", abstract: "The store itself.",
-        subcommands: [Stats.self, Verify.self, Prune.self, RotateKey.self, Forget.self])
+        subcommands: [Stats.self, Verify.self, Prune.self, RotateKey.self, Forget.self, Export.self, Import.self])
 
     struct Stats: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "How much is kept, delivered and waiting.")
