@@ -71,6 +71,19 @@ private enum LibraryExamples {
         }
     }
 
+    static func live(_ manager: DevicesManager) async throws {
+        for try await reading in manager.live() {
+            print(reading.document.text)
+        }
+    }
+
+    static func clock(_ manager: DevicesManager, _ address: DeviceAddress) async throws {
+        if let zone = ZoneRules.named("Europe/Berlin") {
+            let setting = try await manager.setClock(of: address) { zone.wallTime(at: $0) }
+            print(setting.written, setting.after?.deviceTime ?? "-")
+        }
+    }
+
     static func monitor(_ manager: DevicesManager) async throws {
         for try await change in manager.monitorConnection() {
             print(change.at, change.address, change.isConnected ? "connected" : "disconnected")

@@ -10,12 +10,7 @@ extension Gateway {
         guard let zone = ZoneRules.named(user.timeZone) else {
             throw Problem("unknown_time_zone", .configuration, "there is no time zone '\(user.timeZone)'")
         }
-        if let contact = try await store.newestContact(), Instant.systemClock < contact {
-            throw Problem(
-                "clock_not_trusted", .configuration,
-                "this machine's clock is behind the newest contact in the store: no meter's clock is set by it",
-                hint: "set it, and keep it right: `timedatectl set-ntp true`")
-        }
+        if let problem = await clockProblem() { throw problem }
         let manager = try requireManager()
         try await output.note("Waiting for \(address) …")
         let setting = try await manager.setClock(of: address, within: .seconds(operation.seconds)) {

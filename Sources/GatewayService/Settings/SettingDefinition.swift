@@ -71,7 +71,7 @@ struct SettingDefinition: Sendable {
         .init("http.tls", .choice(["auto", "off"]), "auto", isHeeded: false),
         .init("consent.default", .choice(["granted", "denied"]), "granted", isHeeded: false),
         .init("clock.set", .list),
-        .init("clock.require_sync", .flag, "false", isHeeded: false),
+        .init("clock.require_sync", .flag, "false"),
         .init("store.encryption", .choice(["on", "off"]), "on"),
         .init("store.key_file", .text),
         .init("log.level", .choice(["trace", "debug", "info", "notice", "warning", "error", "critical"]), "info"),
