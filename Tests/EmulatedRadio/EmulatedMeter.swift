@@ -42,6 +42,7 @@ package final class EmulatedMeter: Peripheral {
         var contexts: Bool?
         var clock: [UInt8]?
         var refusesClock = false
+        var beats: [[UInt8]] = []
         var holdsAfter: Int?
         var events: [Event] = []
         var waiters: [Int: CheckedContinuation<ValueBurst, Never>] = [:]
@@ -119,6 +120,8 @@ package final class EmulatedMeter: Peripheral {
             state.refusesClock = refusesToBeSet
         }
     }
+    /// It is a strap, and sends these values of 2A37 when they are enabled.
+    package func beat(_ values: [[UInt8]]) { state.withLock { $0.beats = values } }
     /// It was bonded before the test begins.
     package func bondAlready() { bond(true) }
     /// Its next pairing.
@@ -240,6 +243,7 @@ package final class EmulatedMeter: Peripheral {
             (0x2A18, 0x1808), (0x2A34, 0x1808), (0x2A51, 0x1808), (0x2A52, 0x1808), (0x2A19, 0x180F), (0x2A25, 0x180A),
         ]
         if state.withLock({ $0.clock != nil }) { known.append((0x2A2B, 0x1805)) }
+        if state.withLock({ !$0.beats.isEmpty }) { known = [(0x2A37, 0x180D)] }
         return known.enumerated().map { index, known in
             Characteristic(uuid: known.0, service: known.1, valueHandle: UInt16(index + 3))
         }
@@ -285,6 +289,10 @@ package final class EmulatedMeter: Peripheral {
             guard state.isBonded || !needsBond else { throw GATTError.attribute(0x05) }
             state.notifying.insert(characteristic.uuid)
             state.events.append(.started(characteristic.uuid))
+            guard characteristic.uuid == 0x2A37 else { return }
+            state.queue += state.beats.map {
+                CharacteristicValue(uuid: 0x2A37, octets: $0, receivedAt: .now)
+            }
         }
     }
 

@@ -156,6 +156,17 @@ import Testing
         #expect(value.pulse?.number.number?.description == "69.0" && record.status == [] && record.exclusion == nil)
     }
 
+    @Test(
+        "a Contour's offsets are whatever the user's edits have added up to",
+        arguments: [(-1, "11:59"), (1441, "12:01"), (-10_080, "12:00"), (32_766, "06:06")] as [(Int16, String)])
+    func oddOffsets(offset: Int16, time: String) throws {
+        var octets = glucose()
+        octets.replaceSubrange(7..<10, with: [12, 0, 0])
+        (octets[10], octets[11]) = (UInt8(truncatingIfNeeded: offset), UInt8(truncatingIfNeeded: offset >> 8))
+        let record = try record(0x2A18, octets, "contour_next")
+        #expect(record.timeOffsetMinutes == offset && record.deviceTime?.description.contains("T" + time) == true)
+    }
+
     @Test("any octets of any model of the catalogue are decoded or refused")
     func hostile() {
         var generator = SystemRandomNumberGenerator()
