@@ -35,6 +35,10 @@ let package = Package(
             name: "store-benchmark",
             dependencies: ["StoreFloor", .product(name: "HealthRelayStore", package: "HealthRelay")],
             path: "Store/StoreBenchmark"),
+        // Matching an advertisement with 10 to 10,000 models, in a release build.
+        .executableTarget(
+            name: "catalogue-benchmark", dependencies: [.product(name: "HealthRelayDevices", package: "HealthRelay")],
+            path: "Catalogue/CatalogueBenchmark", swiftSettings: settings),
         // A backlog delivered to a null sink beside aiohttp (see Delivery/run.sh).
         .executableTarget(
             name: "delivery-benchmark",

@@ -4,7 +4,7 @@ extension StandardFrameDecoder {
     /// A value of a characteristic that is no measurement, as `healthrelay decode` shows it: fields by name, every
     /// key always there, null where unknown or not sent.
     ///
-    /// Records (2A18, 2A35, 2A36) have a document of their own, see `Record.document()`, and are nil here, as is a
+    /// Records (2A18, 2A35, 2A36, 2A37, 2A5E, 2A5F, 2A1C, 2A9D, 2A9C) have a document of their own, see `Record.document()`, and are nil here, as is a
     /// characteristic this module does not know.
     /// - Throws: ``MalformedFrame`` where the octets are no such value.
     public func describe(characteristic: UInt16, octets: [UInt8]) throws(MalformedFrame) -> JSONValue? {
@@ -23,6 +23,11 @@ extension StandardFrameDecoder {
         case BatteryLevel.assignedNumber:
             return .object(["battery_percent": .optional(try BatteryLevel(decoding: octets).percent)])
         case RecordAccessResponse.assignedNumber: return try describeRecordAccess(octets)
+        case ContinuousGlucoseMeasurement.assignedNumber:
+            let values = try ContinuousGlucoseMeasurement.all(in: octets.span.bytes)
+            return .object(["measurements": .array(values.map(\.document))])
+        case ContinuousGlucoseSessionStart.assignedNumber:
+            return try ContinuousGlucoseSessionStart(decoding: octets).document
         default: return nil
         }
     }
@@ -39,6 +44,10 @@ extension StandardFrameDecoder {
             CurrentTime.assignedNumber, GlucoseMeasurementContext.assignedNumber,
             BloodPressureMeasurement.assignedNumber, IntermediateCuffPressure.assignedNumber,
             BloodPressureFeature.assignedNumber, GlucoseFeature.assignedNumber, RecordAccessResponse.assignedNumber,
+            HeartRateMeasurement.assignedNumber, PulseOximeterSpotCheck.assignedNumber,
+            PulseOximeterContinuous.assignedNumber, TemperatureMeasurement.assignedNumber,
+            WeightMeasurement.assignedNumber, BodyCompositionMeasurement.assignedNumber,
+            ContinuousGlucoseMeasurement.assignedNumber, ContinuousGlucoseSessionStart.assignedNumber,
         ]
 
     private func names(_ names: [String]) -> JSONValue { .object(["features": .array(names.map(JSONValue.string))]) }

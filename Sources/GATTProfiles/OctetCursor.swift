@@ -34,6 +34,29 @@ struct OctetCursor {
         MedFloat16(rawValue: try word(field, of: octets))
     }
 
+    /// How many octets are left.
+    func left(of octets: RawSpan) -> Int { octets.byteCount - offset }
+
+    /// 24 bits.
+    mutating func triple(_ field: StaticString, of octets: RawSpan) throws(MalformedFrame) -> UInt32 {
+        guard offset + 2 < octets.byteCount else { throw missing(field, 3, in: octets) }
+        let start = offset
+        offset += 3
+        return (0..<3).reduce(0) { value, index in
+            value | UInt32(octets.unsafeLoad(fromByteOffset: start + index, as: UInt8.self)) << (8 * UInt32(index))
+        }
+    }
+
+    mutating func float(_ field: StaticString, of octets: RawSpan) throws(MalformedFrame) -> MedFloat32 {
+        guard offset + 3 < octets.byteCount else { throw missing(field, 4, in: octets) }
+        let start = offset
+        offset += 4
+        return MedFloat32(
+            rawValue: (0..<4).reduce(0) { value, index in
+                value | UInt32(octets.unsafeLoad(fromByteOffset: start + index, as: UInt8.self)) << (8 * UInt32(index))
+            })
+    }
+
     @inline(__always)
     mutating func dateTime(_ field: StaticString, of octets: RawSpan) throws(MalformedFrame) -> DateTime {
         guard offset + 6 < octets.byteCount else { throw missing(field, 7, in: octets) }

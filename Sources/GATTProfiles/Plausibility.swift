@@ -41,6 +41,35 @@ public enum Plausibility {
         return !exceeds(low, high)
     }
 
+    /// Heart rates in beats per minute. IEC 60601-2-27 asks monitors to count 30 to 250 at least.
+    public static let heartRates: ClosedRange<Double> = 20...300
+    /// Oxygen saturation in per cent: what the definition allows, zero excepted (ISO 80601-2-61 shows 0 to 100).
+    public static let saturations: ClosedRange<Double> = 1...100
+    /// Body temperature in degrees Celsius: the lowest and highest that people are documented to have survived are 13.7
+    /// (Gilbert et al., Lancet 2000) and 46.5 (Slovis et al., Annals of Emergency Medicine 1982).
+    public static let temperatures: ClosedRange<Double> = 13...47
+    /// Weight in kilograms: the lightest surviving newborn (Tiny Baby Registry, 0.2) to the heaviest documented person
+    /// (635), with room for a scale's error.
+    public static let weights: ClosedRange<Double> = 0.2...700
+    /// Body fat in per cent; scales for use at home stop at 5 and 75.
+    public static let bodyFats: ClosedRange<Double> = 1...85
+
+    /// Whether the main quantity can be a person's. False for special values; a pulse beside a saturation does not count.
+    public static func isPlausible(_ vital: VitalValue) -> Bool {
+        guard let main = vital.main, let number = main.number.number?.approximation else { return false }
+        return switch (vital.kind, main.unit) {
+        case (.heartRate, _): heartRates.contains(number)
+        case (.spo2, _): saturations.contains(number)
+        case (.temperature, .degreesFahrenheit): temperatures.contains((number - 32) / 1.8)
+        case (.temperature, _): temperatures.contains(number)
+        case (.weight, .pounds): weights.contains(number * 0.453_592_37)
+        case (.weight, _): weights.contains(number)
+        case (.bodyComposition, _): bodyFats.contains(number)
+        case (.hrv, _): number >= 0
+        case (.glucose, _), (.bloodPressure, _): false
+        }
+    }
+
     private static func isWithin(_ quantity: Quantity, _ highest: ExactDecimal) -> Bool {
         guard let number = quantity.number.number else { return false }
         return number.significand > 0 && !exceeds(number, highest)

@@ -3,7 +3,8 @@ import HealthReadings
 /// Decodes the values of the standard health characteristics, whatever the model.
 ///
 /// Glucose Measurement (2A18) and Blood Pressure Measurement (2A35) are records, Glucose Measurement Context (2A34) is a
-/// context; nothing follows from others. Intermediate Cuff Pressure (2A36) is what the cuff holds while it measures, so
+/// context; so are the measurements of straps, oximeters, thermometers and scales (2A37, 2A5E, 2A5F, 2A1C, 2A9D, 2A9C).
+/// Nothing follows from others. Intermediate Cuff Pressure (2A36) is what the cuff holds while it measures, so
 /// it is no record: a pressure of the cuff can never become a person's.
 public struct StandardFrameDecoder: FrameDecoding {
     /// Makes a decoder.
@@ -29,6 +30,18 @@ public struct StandardFrameDecoder: FrameDecoding {
             case GlucoseMeasurementContext.assignedNumber:
                 let value = try GlucoseMeasurementContext(decoding: octets)
                 return .glucoseContext(sequence: value.sequenceNumber, value.context)
+            case HeartRateMeasurement.assignedNumber:
+                return .record(try HeartRateMeasurement(decoding: octets).record)
+            case PulseOximeterSpotCheck.assignedNumber:
+                return .record(try PulseOximeterSpotCheck(decoding: octets).record)
+            case PulseOximeterContinuous.assignedNumber:
+                return .record(try PulseOximeterContinuous(decoding: octets).record)
+            case TemperatureMeasurement.assignedNumber:
+                return .record(try TemperatureMeasurement(decoding: octets).record)
+            case WeightMeasurement.assignedNumber:
+                return .record(try WeightMeasurement(decoding: octets).record)
+            case BodyCompositionMeasurement.assignedNumber:
+                return .record(try BodyCompositionMeasurement(decoding: octets).record)
             default: return .nothing
             }
         } catch {

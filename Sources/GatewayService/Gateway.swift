@@ -23,6 +23,8 @@ public final class Gateway: Sendable {
     /// Whether this is `run`, which reads meters when they show up.
     let isService: Bool
     let logger: Logger
+    /// The machine's clock, as far as it can be trusted.
+    let clock: GatewayClock
     private let manager = Mutex<DevicesManager?>(nil)
     /// The reader of sensors that the settings name, once it is needed.
     let desk = Mutex<SensorDesk?>(nil)
@@ -82,6 +84,9 @@ public final class Gateway: Sendable {
         self.radioSource = radioSource
         self.isService = isService
         self.logger = logger
+        clock = GatewayClock(
+            requiresSynchronization: ["true", "on", "yes"].contains(settings["clock.require_sync"]?.lowercased())
+        ) { [store] in try? await store.newestContact() }
         api = connection.map { VitalAPI(server: $0.server, credentials: $0.credentials, logger: logger) }
         let policy: SourcePolicy = settings["sources.policy"] == "require" ? .require : .create
         var options = OutboxWorker.Options()
@@ -116,7 +121,10 @@ public final class Gateway: Sendable {
             let map = settings.map("sources.map")
             let made = DevicesManager(
                 radio: radio, journal: store, memory: store, pairings: store, catalogue: catalogue,
-                provider: { map[$0.id] ?? $0.provider }, logger: logger)
+                provider: { map[$0.id] ?? $0.provider },
+                clockToWrite: Self.clockToWrite(settings) { [store] in
+                    (try? await store.currentUser()).flatMap { ZoneRules.named($0.timeZone) }
+                }, logger: logger)
             manager = made
             return made
         }

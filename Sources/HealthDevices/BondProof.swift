@@ -9,8 +9,8 @@ import HealthReadings
 struct BondProof: Sendable {
     /// Whether an encrypted operation has succeeded.
     var hasSucceeded = false
-    /// The services the device was found to have.
-    var services: [BluetoothUUID] = []
+    /// What the device was found to have.
+    var offered = OfferedServices([])
     /// The serial number string (2A25), which joins two addresses of one device.
     var serial: String?
 
@@ -38,7 +38,7 @@ struct BondProof: Sendable {
     }
 
     private mutating func run(_ peripheral: any Peripheral, _ characteristics: [Characteristic]) async throws {
-        services = characteristics.compactMap(\.service)
+        offered = OfferedServices(characteristics)
         func find(_ uuid: BluetoothUUID) -> Characteristic? { characteristics.first { $0.uuid == uuid } }
         if let controlPoint = find(GlucoseTransfer.controlPoint) {
             // No record comes before it is asked for: enabling the answers is harmless.

@@ -30,12 +30,30 @@ struct ContactCourse: Sendable {
     ) async {
         func has(_ uuid: BluetoothUUID) -> Bool { characteristics.contains { $0.uuid == uuid } }
         let (hasGlucose, hasCuff) = (has(GlucoseTransfer.measurement), has(UnpromptedTransfer.bloodPressureMeasurement))
-        guard hasGlucose || hasCuff else { return fail(TransferError.nothingToRead) }
-        // Glucose first: a cuff disconnects when it has sent all it has.
-        if hasGlucose {
+        let oneTouch = OneTouchLink(peripheral, characteristics)
+        let spots = UnpromptedTransfer.spots.filter { has($0.records) }
+        guard hasGlucose || hasCuff || oneTouch != nil || !spots.isEmpty else {
+            // What is sent only while somebody looks is nothing to read, and nothing is wrong.
+            return LiveCourse.isLive(characteristics) ? () : fail(TransferError.nothingToRead)
+        }
+        if let oneTouch {
             var intake = FrameIntake(contact: contact, journal: journal, report: report)
             do {
-                summary.isComplete = try await Self.readGlucose(
+                summary.isComplete = try await OneTouchTransfer(link: oneTouch, wantsAll: allRecords)
+                    .run(into: &intake, memory: memory)
+                hasUsedEncryption = true
+            } catch {
+                fail(error)
+            }
+            add(intake)
+            summary.announced = intake.announced
+        }
+        // Glucose first: a cuff disconnects when it has sent all it has.
+        if hasGlucose, mayGoOn {
+            var intake = FrameIntake(
+                contact: contact, journal: journal, hasPartners: model?.has(.emptyPartners) == true, report: report)
+            do {
+                summary.isComplete = try await readGlucose(
                     peripheral, characteristics, allRecords: allRecords, into: &intake, memory)
                 hasUsedEncryption = true
             } catch {
@@ -47,9 +65,8 @@ struct ContactCourse: Sendable {
         if hasCuff, mayGoOn {
             var intake = FrameIntake(contact: contact, journal: journal, report: report)
             do {
-                try await UnpromptedTransfer.cuff(
-                    peripheral, characteristics, gap: model?.recordGap ?? UnpromptedTransfer.patientGap
-                ).run(into: &intake)
+                try await UnpromptedTransfer.cuff(peripheral, characteristics, model: model, allRecords: allRecords)
+                    .run(into: &intake)
                 hasUsedEncryption = true
             } catch {
                 fail(error)
@@ -57,6 +74,19 @@ struct ContactCourse: Sendable {
             add(intake)
             // A cuff cannot say how many records it has: they are as many as came.
             if let announced = summary.announced { summary.announced = announced + intake.received }
+        }
+        for spot in spots where mayGoOn {
+            var intake = FrameIntake(contact: contact, journal: journal, report: report)
+            do {
+                try await UnpromptedTransfer(
+                    peripheral: peripheral, characteristics: characteristics, records: spot.records,
+                    others: spot.others, gap: model?.recordGap ?? UnpromptedTransfer.patientGap, model: model
+                ).run(into: &intake)
+                hasUsedEncryption = true
+            } catch {
+                fail(error)
+            }
+            add(intake)
         }
     }
 
@@ -78,13 +108,13 @@ struct ContactCourse: Sendable {
     }
 
     /// - Returns: whether everything came that the meter has.
-    private static func readGlucose(
+    private func readGlucose(
         _ peripheral: any Peripheral, _ characteristics: [Characteristic], allRecords: Bool,
         into intake: inout FrameIntake, _ memory: any DeviceMemory
     ) async throws -> Bool {
         if let controlPoint = characteristics.first(where: { $0.uuid == GlucoseTransfer.controlPoint }) {
             return try await GlucoseTransfer(
-                peripheral, characteristics, controlPoint: controlPoint, allRecords: allRecords
+                peripheral, characteristics, controlPoint: controlPoint, model: model, allRecords: allRecords
             ).run(into: &intake, memory: memory)
         }
         try await UnpromptedTransfer(
@@ -97,7 +127,8 @@ struct ContactCourse: Sendable {
     private mutating func add(_ intake: FrameIntake) {
         contact = intake.contact
         summary.received += intake.received
-        summary.gaps += intake.gaps
+        // Numbers that are ages, or out of order, have no gaps that say anything.
+        if model?.has(.numbersByAge) != true, model?.has(.numbersOutOfOrder) != true { summary.gaps += intake.gaps }
         if intake.received > 0 { hasUsedEncryption = true }
     }
 

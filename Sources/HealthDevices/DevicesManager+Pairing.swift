@@ -127,10 +127,9 @@ extension DevicesManager {
         guard let found else { return false }
         let proof = found.proof
         var advertisement = found.advertisement
-        advertisement.services += proof.services
         advertisement.name = advertisement.name ?? device.name
         advertisement.address = bond
-        let described = describe(advertisement, serial: proof.serial)
+        let described = describe(advertisement, serial: proof.serial, offering: proof.offered)
         device = described.model == nil ? device : described
         device.serial = proof.serial
         guard proof.hasSucceeded else { return false }

@@ -32,11 +32,14 @@ public struct DevicesManager: Sendable {
     ///   - memory: what is remembered of devices between contacts.
     ///   - pairings: what is remembered of bonds.
     ///   - provider: the server's provider slug for a model; the catalogue's where not given.
+    ///   - clockToWrite: what to write into the clock of a device that wants that at each connection
+    ///     (``Quirk/wantsDateTime``); nil, as where not given, leaves it alone.
     ///   - clock: measures how long is waited.
     public init(
         radio: any Radio, journal: any FrameJournal, memory: any DeviceMemory, pairings: any PairingMemory,
         catalogue: Catalogue = Catalogue(), provider: @escaping @Sendable (DeviceModel) -> String = { $0.provider },
-        clock: any Clock<Duration> = ContinuousClock(), logger: Logger = Logger(label: "healthrelay.devices")
+        clockToWrite: @escaping MeterReader.ClockToWrite = { _ in nil }, clock: any Clock<Duration> = ContinuousClock(),
+        logger: Logger = Logger(label: "healthrelay.devices")
     ) {
         self.radio = radio
         self.catalogue = catalogue
@@ -46,7 +49,7 @@ public struct DevicesManager: Sendable {
         self.logger = logger
         reader = MeterReader(
             journal: journal, memory: memory, catalogue: catalogue, provider: provider, pairings: pairings,
-            logger: logger)
+            clockToWrite: clockToWrite, logger: logger)
     }
 
     /// The brands of the catalogue, in alphabetical order, the generic one last.
@@ -125,9 +128,12 @@ public struct DevicesManager: Sendable {
         try await pairings.pairings().contains { $0.isBarred && $0.addresses.contains(address) }
     }
 
-    /// What is known of a device by what it advertises.
-    func describe(_ advertisement: Advertisement, serial: String? = nil) -> DeviceDescription {
-        let model = catalogue.model(for: advertisement)
+    /// What is known of a device by what it advertises, and by what it was found to offer.
+    func describe(
+        _ advertisement: Advertisement, serial: String? = nil, offering offered: OfferedServices? = nil
+    ) -> DeviceDescription {
+        let model =
+            offered.map { catalogue.model(for: advertisement, offering: $0) } ?? catalogue.model(for: advertisement)
         return DeviceDescription(
             address: advertisement.address, model: model?.id, serial: serial, name: advertisement.name,
             provider: model.map(provider) ?? "manual")

@@ -14,6 +14,8 @@ struct FrameIntake: Sendable {
     private(set) var announced: Int?
     /// How many of all that came were not stored before, as far as the journal says.
     private(set) var stored = 0
+    /// Empty records that came behind others, where the meter sends such (``Quirk/emptyPartners``).
+    private(set) var partners = 0
     /// How many different sequence numbers they have.
     var distinct: Int { counted.count }
     /// Sequence numbers missing between the ones that came in this contact.
@@ -21,14 +23,19 @@ struct FrameIntake: Sendable {
 
     private let journal: any FrameJournal
     private let report: @Sendable (TransferEvent) async -> Void
-    private var ordinals: [(characteristic: UInt16, next: Int)] = []
+    private let hasPartners: Bool
+    private var ordinals: [(format: FrameFormat, next: Int)] = []
     private var previous: [UInt8] = []
     private var sequences = SequenceSet()
     private var counted = SequenceSet()
 
-    init(contact: Contact, journal: any FrameJournal, report: @escaping @Sendable (TransferEvent) async -> Void) {
+    init(
+        contact: Contact, journal: any FrameJournal, hasPartners: Bool = false,
+        report: @escaping @Sendable (TransferEvent) async -> Void
+    ) {
         self.contact = contact
         self.journal = journal
+        self.hasPartners = hasPartners
         self.report = report
     }
 
@@ -37,6 +44,7 @@ struct FrameIntake: Sendable {
         self.announced = announced
         received = 0
         previous = []
+        partners = 0
         counted = SequenceSet()
         if let announced { await report(.progress(received: 0, of: announced)) }
     }
@@ -44,6 +52,11 @@ struct FrameIntake: Sendable {
     /// Frames from here on belong to a new sequence epoch.
     mutating func beginSequenceEpoch(in memory: any DeviceMemory) async throws {
         contact = try await memory.beginSequenceEpoch(in: contact)
+    }
+
+    /// Notes what the device's clock shows, where it can be asked only once a contact has begun.
+    mutating func note(_ clock: ClockReading, in memory: any DeviceMemory) async throws {
+        contact = try await memory.noteClock(clock, in: contact)
     }
 
     /// Makes the values of the records' characteristic durable, and of the one beside it.
@@ -54,11 +67,16 @@ struct FrameIntake: Sendable {
         for value in values {
             let isRecord = value.uuid == records
             guard isRecord || value.uuid == others, let number = value.uuid.assignedNumber else { continue }
+            let format = FrameFormat(characteristic: number)
             frames.append(
                 Frame(
-                    format: FrameFormat(characteristic: number), payload: value.octets, receivedAt: value.receivedAt,
-                    ordinal: nextOrdinal(of: number)))
+                    format: format, payload: value.octets, receivedAt: value.receivedAt,
+                    ordinal: nextOrdinal(of: format)))
             guard isRecord else { continue }
+            if hasPartners, GlucoseMeasurement.isEmptyPartner(value.octets) {
+                partners += 1
+                continue
+            }
             if value.octets != previous { came += 1 }
             previous = value.octets
             if records == GlucoseTransfer.measurement, value.octets.count >= 3 {
@@ -67,6 +85,22 @@ struct FrameIntake: Sendable {
                 counted.insert(sequence)
             }
         }
+        try await store(frames, records: came)
+    }
+
+    /// Makes a record durable that is no value of a standard characteristic.
+    ///
+    /// - Parameter number: its number in the device.
+    mutating func take(
+        _ payload: [UInt8], as format: FrameFormat, number: UInt16, receivedAt: Instant
+    ) async throws {
+        let frame = Frame(format: format, payload: payload, receivedAt: receivedAt, ordinal: nextOrdinal(of: format))
+        sequences.insert(number)
+        counted.insert(number)
+        try await store([frame], records: 1)
+    }
+
+    private mutating func store(_ frames: [Frame], records came: Int) async throws {
         guard !frames.isEmpty else { return }
         let outcomes = try await append(frames)
         received += came
@@ -98,9 +132,9 @@ struct FrameIntake: Sendable {
         return try await Task { try await journal.append(frames, of: contact) }.value
     }
 
-    private mutating func nextOrdinal(of characteristic: UInt16) -> Int {
-        guard let place = ordinals.firstIndex(where: { $0.characteristic == characteristic }) else {
-            ordinals.append((characteristic, 1))
+    private mutating func nextOrdinal(of format: FrameFormat) -> Int {
+        guard let place = ordinals.firstIndex(where: { $0.format == format }) else {
+            ordinals.append((format, 1))
             return 0
         }
         defer { ordinals[place].next += 1 }

@@ -28,15 +28,18 @@ struct GlucoseTransfer {
     let characteristics: [Characteristic]
     /// Whether everything is asked for, also what was read before.
     let wantsAll: Bool
+    /// Whether the meter's numbers do not say which records are new, so that all are read each time.
+    let readsAll: Bool
 
     init(
         _ peripheral: any Peripheral, _ characteristics: [Characteristic], controlPoint: Characteristic,
-        allRecords: Bool = false
+        model: DeviceModel? = nil, allRecords: Bool = false
     ) {
         self.peripheral = peripheral
         self.controlPoint = controlPoint
         self.characteristics = characteristics
         wantsAll = allRecords
+        readsAll = model.map { $0.has(.readsAll) || $0.has(.numbersByAge) || $0.has(.numbersOutOfOrder) } ?? false
     }
 
     /// Takes what is new on the meter.
@@ -50,7 +53,9 @@ struct GlucoseTransfer {
         let wanted =
             characteristics.filter { $0.uuid == Self.measurement } + characteristics.filter { $0.uuid == Self.context }
         return try await peripheral.whileNotifying(wanted + [controlPoint], optional: Self.context) {
-            guard let last else { return try await readAll(into: &intake, isSecondTry: false) }
+            guard let last, !readsAll else {
+                return try await readAll(into: &intake, isSecondTry: last.map { !$0.followsCompleteTransfer } ?? false)
+            }
             return try await readNew(after: last, into: &intake, memory)
         }
     }
@@ -95,7 +100,7 @@ struct GlucoseTransfer {
     }
 
     private func isWhole(_ intake: FrameIntake) -> Bool {
-        intake.announced.map { intake.distinct >= $0 } ?? intake.gaps.isEmpty
+        intake.announced.map { intake.distinct + intake.partners >= $0 } ?? (readsAll || intake.gaps.isEmpty)
     }
 
     /// How many records there are; nil where the meter does not say.
@@ -120,7 +125,7 @@ struct GlucoseTransfer {
     }
 
     private func takeLateRecords(into intake: inout FrameIntake) async throws {
-        while let announced = intake.announced, intake.distinct < announced {
+        while let announced = intake.announced, intake.distinct + intake.partners < announced {
             try Task.checkCancellation()
             guard case .values(let values) = try await peripheral.nextValues(within: Self.lateness) else { return }
             try await intake.take(values, records: Self.measurement, others: Self.context)

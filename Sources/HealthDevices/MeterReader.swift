@@ -8,12 +8,16 @@ import Logging
 /// A contact is: connect, ask the device who it is and what its clock shows, remember that, take its records, stop
 /// notifications, disconnect. Whatever came before an error is durable.
 public struct MeterReader: Sendable {
+    /// What a device's clock is to show now; nil where it is to be left alone.
+    public typealias ClockToWrite = @Sendable (DeviceDescription) async -> WallTime?
+
     private let journal: any FrameJournal
-    private let memory: any DeviceMemory
+    let memory: any DeviceMemory
     private let pairings: (any PairingMemory)?
     private let catalogue: Catalogue
     private let provider: @Sendable (DeviceModel) -> String
     private let model: String?
+    private let clockToWrite: ClockToWrite
     private let logger: Logger
 
     /// Makes a reader.
@@ -22,14 +26,18 @@ public struct MeterReader: Sendable {
     ///   - provider: the server's provider slug for a model; the catalogue's where not given.
     ///   - pairings: what is remembered of bonds: a contact proves one, or finds it lost.
     ///   - model: the catalogue id to read every device as; found from the advertisement where nil.
+    ///   - clockToWrite: what to write into the clock of a device that wants that at each connection
+    ///     (``Quirk/wantsDateTime``). No clock is written where it is not given, or gives nil.
     public init(
         journal: any FrameJournal, memory: any DeviceMemory, catalogue: Catalogue = Catalogue(),
         provider: @escaping @Sendable (DeviceModel) -> String = { $0.provider }, model: String? = nil,
-        pairings: (any PairingMemory)? = nil, logger: Logger = Logger(label: "healthrelay.reader")
+        pairings: (any PairingMemory)? = nil, clockToWrite: @escaping ClockToWrite = { _ in nil },
+        logger: Logger = Logger(label: "healthrelay.reader")
     ) {
         self.journal = journal
         self.memory = memory
         self.pairings = pairings
+        self.clockToWrite = clockToWrite
         self.catalogue = catalogue
         self.provider = provider
         self.model = model
@@ -80,6 +88,7 @@ public struct MeterReader: Sendable {
             batteryPercent: facts.batteryPercent)
         try await leaveIfBarred(contact, peripheral.advertisement)
         await report(.began(contact))
+        try await writeClockIfWanted(peripheral, characteristics, contact)
 
         let advertisement = peripheral.advertisement
         var course = ContactCourse(
@@ -97,7 +106,7 @@ public struct MeterReader: Sendable {
         if advertisement.isPaired, facts.hasAnswered || course.hasUsedEncryption {
             if case RadioError.forgottenByDevice? = course.failure {} else { await note(.proven, advertisement) }
         }
-        note(course)
+        noteEnd(of: course)
         await report(.ended(course.summary))
         switch course.failure {
         case nil, is TransferError, is GATTError: return course.summary
@@ -107,7 +116,7 @@ public struct MeterReader: Sendable {
 
     /// Leaves a device alone whose person was erased. Looked at when the contact has begun: one that is begun earlier is
     /// erased with its person, and takes no frames.
-    private func leaveIfBarred(_ contact: Contact, _ advertisement: Advertisement) async throws {
+    func leaveIfBarred(_ contact: Contact, _ advertisement: Advertisement) async throws {
         guard let pairings, let address = advertisement.address,
             try await pairings.pairings().contains(where: { $0.isBarred && $0.addresses.contains(address) })
         else { return }
@@ -127,23 +136,35 @@ public struct MeterReader: Sendable {
         }
     }
 
-    private func describe(
+    /// Writes date and time into a device that wants it at each connection, where its owner wants it too.
+    ///
+    /// What it has recorded was recorded by the clock that was read before, and is placed by that.
+    private func writeClockIfWanted(
+        _ peripheral: any Peripheral, _ characteristics: [Characteristic], _ contact: Contact
+    ) async throws {
+        guard contact.device.model.flatMap({ catalogue[$0] })?.has(.wantsDateTime) == true,
+            let characteristic = characteristics.first(where: { $0.uuid == 0x2A08 }),
+            let time = await clockToWrite(contact.device)
+        else { return }
+        do {
+            try await peripheral.write(DateTime(time).encoded, to: characteristic, expectingResponse: true)
+        } catch GATTError.attribute(let code) {
+            logger.notice("the device does not take its time: \(GATTError.attribute(code))")
+        }
+    }
+
+    func describe(
         _ advertisement: Advertisement, _ characteristics: [Characteristic], _ facts: DeviceFacts
     ) -> DeviceDescription {
-        var known = advertisement
-        known.services += characteristics.compactMap(\.service)
-        // A handle map names characteristics without their service.
-        if characteristics.contains(where: { $0.uuid == GlucoseTransfer.measurement }) { known.services.append(0x1808) }
-        if characteristics.contains(where: { $0.uuid == UnpromptedTransfer.bloodPressureMeasurement }) {
-            known.services.append(0x1810)
-        }
-        let entry = model.flatMap { catalogue[$0] } ?? catalogue.model(for: known)
+        let entry =
+            model.flatMap { catalogue[$0] }
+            ?? catalogue.model(for: advertisement, offering: OfferedServices(characteristics))
         return DeviceDescription(
             address: advertisement.address, model: entry?.id, serial: facts.serial, name: advertisement.name,
             provider: entry.map(provider) ?? "manual")
     }
 
-    private func note(_ course: ContactCourse) {
+    private func noteEnd(of course: ContactCourse) {
         let metadata: Logger.Metadata = [
             "contact": "\(course.contact.id)", "model": "\(course.contact.device.model ?? "unknown")",
             "records": "\(course.summary.received)",

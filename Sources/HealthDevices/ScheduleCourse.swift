@@ -120,7 +120,7 @@ struct ScheduleCourse {
         endWatching()
         watching = Task { [manager, inbox, watch] in
             do {
-                let paired = try await manager.reconcilePairings()
+                let paired = try await manager.devicesWithRecords(manager.reconcilePairings())
                 inbox.yield(.watching(watch: watch, paired))
                 // Without a meter there is nothing to watch for, until one is paired.
                 guard !paired.isEmpty else { return }

@@ -38,7 +38,7 @@ extension TransferError: CustomStringConvertible {
     /// One line for people.
     public var description: String {
         switch self {
-        case .nothingToRead: "the device offers neither the glucose nor the blood-pressure service"
+        case .nothingToRead: "the device offers no service that the gateway reads"
         case .interrupted(let received):
             "the device left in the middle of the transfer, after \(received) records; they are kept"
         case .refused(_, let description): description

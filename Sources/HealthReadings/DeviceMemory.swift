@@ -57,6 +57,10 @@ public protocol DeviceMemory: Sendable {
         with device: DeviceDescription, at start: Instant, clock: ClockReading?, batteryPercent: UInt8?
     ) async throws -> Contact
 
+    /// Notes what the device's clock shows in a contact that goes on: where it can be asked only then, or was set.
+    /// Records that come from here on are placed by it.
+    func noteClock(_ clock: ClockReading, in contact: Contact) async throws -> Contact
+
     /// The newest stored record of the contact's sequence epoch; nil where none is.
     func lastRecord(of contact: Contact) async throws -> LastRecord?
 
@@ -68,4 +72,13 @@ public protocol DeviceMemory: Sendable {
 
     /// Ends a contact.
     func endContact(_ contact: Contact, _ summary: ContactSummary) async throws
+}
+
+extension DeviceMemory {
+    /// The contact alone remembers it.
+    public func noteClock(_ clock: ClockReading, in contact: Contact) async throws -> Contact {
+        var contact = contact
+        contact.clock = clock
+        return contact
+    }
 }

@@ -76,4 +76,20 @@ public struct MalformedFrame: Error, Sendable, Hashable, CustomStringConvertible
 public protocol FrameDecoding: Sendable {
     /// Decodes one frame of a device of this model (a catalogue id; nil for an unknown one).
     func decode(_ frame: Frame, model: String?) -> DecodedFrame
+
+    /// Whether the clock that can be read on a device of this model shows base time, so that its records' time is
+    /// corrected from their base time and not from what their user saw.
+    func clockShowsBaseTime(model: String?) -> Bool
+
+    /// Whether a record's context may say that it is none of the kind it looks like, so that it is not to be delivered
+    /// before that has come.
+    func awaitsContext(_ frame: Frame, model: String?) -> Bool
+}
+
+extension FrameDecoding {
+    /// It shows what the user sees.
+    public func clockShowsBaseTime(model: String?) -> Bool { false }
+
+    /// It says nothing of the kind.
+    public func awaitsContext(_ frame: Frame, model: String?) -> Bool { false }
 }

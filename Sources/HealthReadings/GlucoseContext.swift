@@ -44,6 +44,8 @@ public struct GlucoseContext: Sendable, Hashable {
     public var medication: Intake?
     /// Glycated haemoglobin in per cent.
     public var hba1c: Quantity?
+    /// Whether the meter says by it that its record is a ketone: the meaning some makers give a reserved meal.
+    public var isOfKetone = false
 
     /// Makes an empty context.
     public init() {}

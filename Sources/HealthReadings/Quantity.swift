@@ -22,6 +22,24 @@ public enum MeasurementUnit: UInt8, Sendable, Hashable, CaseIterable {
     case millilitres
     /// Per cent.
     case percent
+    /// Degrees Celsius.
+    case degreesCelsius
+    /// Degrees Fahrenheit.
+    case degreesFahrenheit
+    /// Pounds.
+    case pounds
+    /// Metres.
+    case metres
+    /// Inches.
+    case inches
+    /// Kilojoules.
+    case kilojoules
+    /// Ohms.
+    case ohms
+    /// Milliseconds.
+    case milliseconds
+    /// Kilograms per square metre (body mass index).
+    case kilogramsPerSquareMetre
 
     /// The symbol used in documents: `mg/dL`, `mmol/L`, `mmHg`, `kPa`, `bpm`, …
     public var symbol: String {
@@ -37,6 +55,15 @@ public enum MeasurementUnit: UInt8, Sendable, Hashable, CaseIterable {
         case .litres: "L"
         case .millilitres: "mL"
         case .percent: "%"
+        case .degreesCelsius: "°C"
+        case .degreesFahrenheit: "°F"
+        case .pounds: "lb"
+        case .metres: "m"
+        case .inches: "in"
+        case .kilojoules: "kJ"
+        case .ohms: "Ω"
+        case .milliseconds: "ms"
+        case .kilogramsPerSquareMetre: "kg/m²"
         }
     }
 }

@@ -51,6 +51,7 @@ extension Record {
                     ])),
                 .init("pulse", pressure.pulse?.document ?? .null),
             ]
+        case .vital(let vital): members += vital.members
         }
         if let sensor { members += sensor.members }
         members += [

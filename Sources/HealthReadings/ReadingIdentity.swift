@@ -76,7 +76,7 @@ public enum ReadingIdentity: Sendable, Hashable {
     /// The id of this record of this device.
     public func id(device: DeviceAddress?, kind: ReadingKind) -> ReadingID {
         var key = KeyOctets()
-        key.append(kind == .glucose ? 1 : 2)
+        key.append(kind.identityNumber)
         key.append(device.map { $0.bits << 8 | ($0.kind == .public ? 1 : 2) } ?? 0)
         switch self {
         case .numbered(let sequence, let epoch, let baseTime, let clash):
@@ -103,6 +103,22 @@ public enum ReadingIdentity: Sendable, Hashable {
             key.append(UInt64(bitPattern: Int64(clash)))
         }
         return key.digest()
+    }
+}
+
+extension ReadingKind {
+    /// The kind's number in identities: one that is given is never given again.
+    fileprivate var identityNumber: UInt64 {
+        switch self {
+        case .glucose: 1
+        case .bloodPressure: 2
+        case .heartRate: 3
+        case .hrv: 4
+        case .spo2: 5
+        case .temperature: 6
+        case .weight: 7
+        case .bodyComposition: 8
+        }
     }
 }
 
@@ -135,6 +151,12 @@ private struct KeyOctets {
             append(pressure.diastolic)
             append(pressure.meanArterial)
             append(pressure.pulse)
+        case .vital(let vital):
+            for measured in vital.quantities {
+                append(UInt64(measured.part.rawValue))
+                append(measured.quantity)
+            }
+            append(vital.site ?? "")
         }
     }
 

@@ -2,6 +2,21 @@
 public enum ReadingKind: String, Sendable, Hashable, CaseIterable {
     case glucose
     case bloodPressure = "blood_pressure"
+    case heartRate = "heart_rate"
+    case hrv
+    case spo2
+    case temperature
+    case weight
+    case bodyComposition = "body_composition"
+
+    /// Whether readings of this kind are delivered; the others are kept and shown.
+    public var isDelivered: Bool { self == .glucose || self == .bloodPressure }
+
+    /// Whether this comes only while somebody looks, and is not stored.
+    public var isLive: Bool { self == .heartRate || self == .hrv }
+
+    /// The kinds that are counted by name even where there are none.
+    public static let counted: [ReadingKind] = [.glucose, .bloodPressure]
 }
 
 /// A record's values, by kind.
@@ -10,12 +25,15 @@ public enum RecordValue: Sendable, Hashable {
     case glucose(GlucoseValue)
     /// A blood pressure.
     case bloodPressure(BloodPressureValue)
+    /// Any other vital sign.
+    case vital(VitalValue)
 
     /// The kind of reading this is.
     public var kind: ReadingKind {
         switch self {
         case .glucose: .glucose
         case .bloodPressure: .bloodPressure
+        case .vital(let vital): vital.kind
         }
     }
 }
@@ -62,6 +80,18 @@ public struct Record: Sendable, Hashable {
     public var deviceTime: WallTime? {
         guard let baseTime, !timeOffsetIsUnknown else { return nil }
         return baseTime.advanced(byMinutes: Int(timeOffsetMinutes ?? 0))
+    }
+}
+
+extension Record {
+    /// Why the record is never delivered, given the context that came with it: of the record's own reason and the
+    /// context's the one that is looked for first.
+    public func exclusion(with context: GlucoseContext?) -> Exclusion? {
+        guard context?.isOfKetone == true else { return exclusion }
+        guard let exclusion, let own = Exclusion.allCases.firstIndex(of: exclusion),
+            let ketone = Exclusion.allCases.firstIndex(of: .ketone), own < ketone
+        else { return .ketone }
+        return exclusion
     }
 }
 

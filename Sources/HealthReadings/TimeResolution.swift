@@ -17,36 +17,99 @@ public struct TimeResolution: Sendable {
     /// The largest difference that a change to or from daylight saving time explains.
     private static let largestChangeOfClocks: Int64 = 2 * 3600
 
+    /// How far a clock may be off that counts as right: readings are a minute apart from what they tell of at most.
+    private static let tolerance: Int64 = 120
+
+    /// The furthest that people set a clock back: across all time zones. Beyond that it was reset, and a record that can
+    /// have been made since by the new clock was.
+    private static let largestSetting: Int64 = 26 * 3600
+
     private let zone: ZoneRules
     private let clock: ClockComparison?
+    private let earlier: EarlierClock?
+
+    /// How a device's clock stood before it was reset, set, or lost its battery.
+    public struct EarlierClock: Sendable, Hashable {
+        /// The last comparison before.
+        public var comparison: ClockComparison
+        /// When it was first seen to have changed.
+        public var changedBy: Instant
+
+        /// Makes it.
+        public init(_ comparison: ClockComparison, changedBy: Instant) {
+            self.comparison = comparison
+            self.changedBy = changedBy
+        }
+    }
 
     /// Resolves times of one contact.
     ///
     /// - Parameters:
     ///   - zone: the user's zone at the contact.
     ///   - clock: the comparison of the device's clock epoch; nil where the clock cannot be read.
-    public init(zone: ZoneRules, clock: ClockComparison?) {
+    ///   - earlier: how the clock stood in the epoch before: a record may have been made in it and come only now.
+    public init(zone: ZoneRules, clock: ClockComparison?, earlier: EarlierClock? = nil) {
         self.zone = zone
         self.clock = clock
+        self.earlier = clock.flatMap { clock in earlier.flatMap { Self.isBreak($0, clock, zone) ? $0 : nil } }
+    }
+
+    /// Whether the clock was changed between two epochs; false where it ran on, and the user's zone changed.
+    private static func isBreak(_ earlier: EarlierClock, _ clock: ClockComparison, _ zone: ZoneRules) -> Bool {
+        let ofZone = zone.offsetSeconds(at: earlier.comparison.readAt) - zone.offsetSeconds(at: clock.readAt)
+        return abs(clock.differenceSeconds - earlier.comparison.differenceSeconds - ofZone) >= tolerance
     }
 
     /// When a record was made.
     ///
     /// - Parameters:
     ///   - receivedAt: when its frame was received.
+    ///   - byBaseTime: whether the clock that was compared shows base time.
     ///   - precedingInstant: the instant of the nearest record with a lower number in the same epoch; asked only where
     ///     the device's time was shown twice, to tell which.
     public func resolve(
-        _ record: Record, receivedAt: Instant, precedingInstant: () throws -> Instant?
+        _ record: Record, receivedAt: Instant, byBaseTime: Bool = false, precedingInstant: () throws -> Instant?
     ) rethrows -> ResolvedTime {
-        guard let deviceTime = record.deviceTime else {
-            guard record.value.kind == .bloodPressure, record.baseTime == nil else {
+        // A clock that shows base time says nothing of what the user saw, and the base time is right by it.
+        guard let shown = byBaseTime && clock != nil ? record.baseTime : record.deviceTime else {
+            guard record.value.kind != .glucose, record.baseTime == nil else {
                 return ResolvedTime(instant: nil, basis: .unknown)
             }
             return ResolvedTime(instant: receivedAt.flooredToSecond, basis: .reception)
         }
+        let now = try resolve(shown, by: clock, precedingInstant: precedingInstant)
+        guard let earlier else { return now }
+        return try choose(
+            now, resolve(shown, by: earlier.comparison, precedingInstant: precedingInstant), earlier, receivedAt)
+    }
+
+    /// Which of two clocks a record was made by: each is asked whether it can have been, at the instant it gives.
+    ///
+    /// Where both can, the newer is taken; where the clock was set back, so that it has shown the same times twice, the
+    /// doubt is said. A clock that was changed is never silently bridged.
+    private func choose(
+        _ now: ResolvedTime, _ before: ResolvedTime, _ earlier: EarlierClock, _ receivedAt: Instant
+    ) -> ResolvedTime {
+        guard let late = now.instant, let early = before.instant, late != early else { return now }
+        let canBeNow =
+            late >= earlier.comparison.readAt.advanced(bySeconds: -Self.tolerance)
+            && late <= receivedAt.advanced(bySeconds: Self.tolerance)
+        guard early <= earlier.changedBy.advanced(bySeconds: Self.tolerance) else { return now }
+        guard canBeNow else { return before }
+        guard let clock, clock.differenceSeconds < earlier.comparison.differenceSeconds,
+            late.seconds - early.seconds <= Self.largestSetting
+        else { return now }
+        var doubtful = now
+        let minutes = Int((abs(late.seconds - early.seconds) + 59) / 60)
+        doubtful.uncertaintyMinutes = max(minutes, now.uncertaintyMinutes ?? 0)
+        return doubtful
+    }
+
+    private func resolve(
+        _ deviceTime: WallTime, by clock: ClockComparison?, precedingInstant: () throws -> Instant?
+    ) rethrows -> ResolvedTime {
         let basis: TimeBasis = clock == nil ? .assumedZone : .corrected
-        if let instant = unchangedClock(deviceTime) {
+        if let instant = unchangedClock(deviceTime, clock) {
             return ResolvedTime(instant: instant, basis: basis, clock: clock)
         }
         let correction = clock?.correctionSeconds ?? 0
@@ -76,7 +139,7 @@ public struct TimeResolution: Sendable {
     ///
     /// Its clock then differs from the user's by exactly the change, and that difference is no error of the record's
     /// time: it was made when the device's clock and the user's agreed.
-    private func unchangedClock(_ deviceTime: WallTime) -> Instant? {
+    private func unchangedClock(_ deviceTime: WallTime, _ clock: ClockComparison?) -> Instant? {
         guard let clock, clock.correctionSeconds != 0, abs(clock.correctionSeconds) <= Self.largestChangeOfClocks else {
             return nil
         }

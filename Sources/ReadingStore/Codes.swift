@@ -9,6 +9,12 @@ extension ReadingKind {
         switch self {
         case .glucose: 1
         case .bloodPressure: 2
+        case .heartRate: 3
+        case .hrv: 4
+        case .spo2: 5
+        case .temperature: 6
+        case .weight: 7
+        case .bodyComposition: 8
         }
     }
 
@@ -16,6 +22,12 @@ extension ReadingKind {
         switch code {
         case 1: self = .glucose
         case 2: self = .bloodPressure
+        case 3: self = .heartRate
+        case 4: self = .hrv
+        case 5: self = .spo2
+        case 6: self = .temperature
+        case 7: self = .weight
+        case 8: self = .bodyComposition
         default: throw StoreError.corrupt(detail: "a reading's kind is \(code)")
         }
     }
@@ -27,6 +39,8 @@ extension Record {
         switch value.kind {
         case .glucose: sensor == nil ? 1 : 3
         case .bloodPressure: 2
+        // Not delivered.
+        case .heartRate, .hrv, .spo2, .temperature, .weight, .bodyComposition: 0
         }
     }
 }

@@ -58,7 +58,9 @@ struct ContactState: Sendable {
         ).compactMap { row in
             DeviceAddress(bits: row[0], kind: row[1]).map { Alias(address: $0, ownEpoch: row[2], deviceEpoch: row[3]) }
         }
-        times = TimeResolution(zone: zone, clock: try ClockEpochs.comparison(db, device: device, at: startedAt))
+        times = TimeResolution(
+            zone: zone, clock: try ClockEpochs.comparison(db, device: device, at: startedAt),
+            earlier: try ClockEpochs.earlier(db, device: device, at: startedAt))
     }
 
     /// Whose a record is; nil where people share the device and it says of none of them, or of somebody else.
@@ -89,6 +91,22 @@ enum ClockEpochs {
                     """,
                 arguments: [device, minutes, comparison.readAt.microseconds, comparison.differenceSeconds])
         }
+    }
+
+    /// How the clock stood in the epoch before the one that a contact falls into; nil where there was none.
+    static func earlier(_ db: Database, device: Int64, at start: Instant) throws -> TimeResolution.EarlierClock? {
+        let rows = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT e.difference, e.read_at, e.started_at FROM clock_epoch AS e
+                WHERE e.device = ?1 AND e.started_at <= coalesce(
+                    (SELECT max(clock_read_at) FROM contact WHERE device = ?1 AND started_at = ?2), ?2)
+                ORDER BY e.started_at DESC LIMIT 2
+                """, arguments: [device, start.microseconds])
+        guard rows.count == 2 else { return nil }
+        return TimeResolution.EarlierClock(
+            ClockComparison(differenceSeconds: rows[1][0], readAt: Instant(microseconds: rows[1][1])),
+            changedBy: Instant(microseconds: rows[0][2]))
     }
 
     /// The comparison of the epoch that a contact falls into; nil where the clock was never read until then.

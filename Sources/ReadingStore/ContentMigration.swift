@@ -127,6 +127,8 @@ private struct FormerColumns {
                 throw StoreError.corrupt(detail: "a blood pressure lacks one of its pressures")
             }
             value = .bloodPressure(BloodPressureValue(systolic: a, diastolic: b, meanArterial: c, pulse: p))
+        case .heartRate, .hrv, .spo2, .temperature, .weight, .bodyComposition:
+            throw StoreError.corrupt(detail: "a reading's kind is \(kind.code), which came later")
         }
         let record = Record(
             value: value, status: ReadingStatus(rawValue: status ?? 0), userSlot: slot, sensor: try sensor())

@@ -66,7 +66,10 @@ struct Journal {
             note(record, key)
             return try repeated(key, reading, record, frame)
         case .none(let id, let clash, let other):
-            let time = try contact.times.resolve(record, receivedAt: frame.receivedAt) {
+            let time = try contact.times.resolve(
+                record, receivedAt: frame.receivedAt,
+                byBaseTime: decoder.clockShowsBaseTime(model: contact.description.model)
+            ) {
                 try precedingInstant(of: record)
             }
             let (key, made) = try insert(
@@ -189,8 +192,10 @@ struct Journal {
         var reading = Reading(
             id: id, record: record, device: contact.description, time: time,
             excluded: record.exclusion ?? timeExclusion, receivedAt: frame.receivedAt)
-        if reading.excluded == nil {
+        if reading.excluded == nil, reading.kind.isDelivered {
             try enqueue(key, reading)
+            // Until its context has come it may be none of the kind it looks like.
+            if decoder.awaitsContext(frame, model: contact.description.model) { try setOutbox(key, .withdrawn) }
             reading.held = holds.hold(
                 user: owner ?? contact.user, provider: contact.description.provider, device: contact.device,
                 seconds: reading.time.instant?.seconds, state: .waiting)
@@ -289,6 +294,33 @@ struct Journal {
             """)
         requeue.bind(1, state.rawValue)
         requeue.bind(2, key)
-        if try requeue.run() == 0, revised.excluded == nil { try enqueue(key, revised) }
+        if try requeue.run() == 0, revised.excluded == nil, revised.kind.isDelivered { try enqueue(key, revised) }
+    }
+
+    /// Sets where a reading stands in the outbox, where it is there and was not delivered.
+    func setOutbox(_ key: Int64, _ state: OutboxState) throws {
+        let update = try PreparedStatement(db, "UPDATE outbox SET state = ? WHERE reading = ? AND state IN (0, 3)")
+        update.bind(1, state.rawValue)
+        update.bind(2, key)
+        try update.run()
+    }
+
+    /// Heeds what a context says of its record: whether that is of the kind it looks like.
+    func heed(_ context: GlucoseContext, of key: Int64) throws {
+        let reading = try load(key)
+        let exclusion = reading.record.exclusion(with: context)
+        if exclusion != reading.record.exclusion {
+            let update = try PreparedStatement(db, "UPDATE reading SET record_exclusion = ? WHERE key = ?")
+            update.bind(1, exclusion?.code)
+            update.bind(2, key)
+            try update.run()
+            let withdraw = try PreparedStatement(
+                db, "UPDATE outbox SET state = ?, revision = revision + 1 WHERE reading = ?")
+            withdraw.bind(1, OutboxState.withdrawn.rawValue)
+            withdraw.bind(2, key)
+            try withdraw.run()
+        } else if reading.excluded == nil {
+            try setOutbox(key, .waiting)
+        }
     }
 }

@@ -123,6 +123,11 @@ struct PrunedReadings {
             for quantity in [pressure.systolic, pressure.diastolic, pressure.meanArterial, pressure.pulse] {
                 append(quantity)
             }
+        case .vital(let vital):
+            for measured in vital.quantities {
+                append(Int64(measured.part.rawValue))
+                append(measured.quantity)
+            }
         }
         if let sensor = record.sensor {
             for number in [

@@ -37,6 +37,7 @@ struct ReadingContent: Hashable {
             writer.put(pressure.diastolic)
             writer.put(pressure.meanArterial)
             writer.put(pressure.pulse)
+        case .vital(let vital): vital.write(to: &writer)
         }
         sensor.write(to: &writer)
         context.write(to: &writer)
@@ -67,6 +68,8 @@ struct ReadingContent: Hashable {
             value = .bloodPressure(
                 BloodPressureValue(
                     systolic: systolic, diastolic: diastolic, meanArterial: meanArterial, pulse: try reader.quantity()))
+        case .heartRate, .hrv, .spo2, .temperature, .weight, .bodyComposition:
+            value = .vital(try VitalValue(kind: kind, from: &reader))
         }
         sensor = try SensorFacts?(from: &reader)
         context = try GlucoseContext?(from: &reader)

@@ -133,6 +133,15 @@ extension ReadingStore: DeviceMemory {
                     gaps.isEmpty ? nil : gaps, contact.id,
                 ])
             guard db.changesCount == 1 else { throw StoreError.unknown("contact \(contact.id)") }
+            // Everything came that there is: a context that was announced and has not come will not come.
+            if summary.isComplete {
+                try db.execute(
+                    sql: """
+                        UPDATE outbox SET state = 0 WHERE state = 3 AND reading IN (
+                            SELECT r.key FROM reading AS r JOIN contact AS c ON c.device = r.device
+                            WHERE c.key = ? AND r.record_exclusion IS NULL AND r.time_exclusion IS NULL)
+                        """, arguments: [contact.id])
+            }
         } committed: { [self] in
             contacts.withLock { $0[contact.id] = nil }
         }

@@ -72,7 +72,7 @@ extension ReadingStore {
             db,
             """
             SELECT \(ReadingRow.columns) FROM reading AS r
-            WHERE record_exclusion IS NULL AND time_exclusion IS NULL
+            WHERE record_exclusion IS NULL AND time_exclusion IS NULL AND r.kind <= 2
                 AND NOT EXISTS (SELECT 1 FROM outbox WHERE reading = r.key)
             """)
         defer { select.reset() }

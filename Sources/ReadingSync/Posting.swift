@@ -108,7 +108,8 @@ extension OutboxWorker {
         switch resource {
         case .glucose:
             .glucose(batch.compactMap { if case .glucose(let sample) = $0.sample { sample } else { nil } })
-        case .bloodPressure:
+        // Nothing else is queued for delivery.
+        default:
             .bloodPressure(batch.compactMap { if case .bloodPressure(let sample) = $0.sample { sample } else { nil } })
         }
     }

@@ -89,6 +89,7 @@ public struct SampleConversion: Sendable {
         switch reading.record.value {
         case .glucose(let glucose): return .glucose(try sender.concentration(glucose))
         case .bloodPressure(let pressure): return .bloodPressure(try sender.pressures(pressure))
+        case .vital(let vital): throw ConversionError(reason: "\(vital.kind.rawValue) is not delivered")
         }
     }
 

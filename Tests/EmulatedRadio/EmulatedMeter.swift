@@ -40,6 +40,9 @@ package final class EmulatedMeter: Peripheral {
         var records: [[UInt8]]
         var handedOut = 0
         var contexts: Bool?
+        var clock: [UInt8]?
+        var refusesClock = false
+        var beats: [[UInt8]] = []
         var holdsAfter: Int?
         var events: [Event] = []
         var waiters: [Int: CheckedContinuation<ValueBurst, Never>] = [:]
@@ -110,6 +113,15 @@ package final class EmulatedMeter: Peripheral {
     }
     /// A context (fasting) goes with each record, before it or behind it.
     package func sendContexts(first: Bool) { state.withLock { $0.contexts = first } }
+    /// It has a Current Time (2A2B) that can be set, or refuses that.
+    package func giveClock(_ time: WallTime, refusesToBeSet: Bool = false) {
+        state.withLock { state in
+            state.clock = CurrentTime(dateTime: DateTime(time)).encoded
+            state.refusesClock = refusesToBeSet
+        }
+    }
+    /// It is a strap, and sends these values of 2A37 when they are enabled.
+    package func beat(_ values: [[UInt8]]) { state.withLock { $0.beats = values } }
     /// It was bonded before the test begins.
     package func bondAlready() { bond(true) }
     /// Its next pairing.
@@ -227,9 +239,11 @@ package final class EmulatedMeter: Peripheral {
     }
 
     package func characteristics() async throws -> [Characteristic] {
-        let known: [(BluetoothUUID, BluetoothUUID)] = [
+        var known: [(BluetoothUUID, BluetoothUUID)] = [
             (0x2A18, 0x1808), (0x2A34, 0x1808), (0x2A51, 0x1808), (0x2A52, 0x1808), (0x2A19, 0x180F), (0x2A25, 0x180A),
         ]
+        if state.withLock({ $0.clock != nil }) { known.append((0x2A2B, 0x1805)) }
+        if state.withLock({ !$0.beats.isEmpty }) { known = [(0x2A37, 0x180D)] }
         return known.enumerated().map { index, known in
             Characteristic(uuid: known.0, service: known.1, valueHandle: UInt16(index + 3))
         }
@@ -242,6 +256,9 @@ package final class EmulatedMeter: Peripheral {
             switch characteristic.uuid {
             case 0x2A19: octets = [battery]
             case 0x2A25: octets = Array(serial.utf8)
+            case 0x2A2B:
+                guard let clock = state.clock else { throw GATTError.attribute(0x02) }
+                octets = clock
             case 0x2A51:
                 guard state.isBonded || !needsBond else { throw GATTError.attribute(0x05) }
                 octets = [0x7B, 0x04]
@@ -254,6 +271,12 @@ package final class EmulatedMeter: Peripheral {
     package func write(_ octets: [UInt8], to characteristic: Characteristic, expectingResponse: Bool) async throws {
         try state.withLock { state in
             guard state.isConnected else { throw GATTError.disconnected }
+            if characteristic.uuid == 0x2A2B {
+                guard state.clock != nil, !state.refusesClock else { throw GATTError.attribute(0x80) }
+                state.events.append(.wrote(octets))
+                state.clock = octets
+                return
+            }
             guard state.notifying.contains(0x2A52) else { throw GATTError.attribute(0xFD) }
             state.events.append(.wrote(octets))
             state.answer(octets)
@@ -266,6 +289,10 @@ package final class EmulatedMeter: Peripheral {
             guard state.isBonded || !needsBond else { throw GATTError.attribute(0x05) }
             state.notifying.insert(characteristic.uuid)
             state.events.append(.started(characteristic.uuid))
+            guard characteristic.uuid == 0x2A37 else { return }
+            state.queue += state.beats.map {
+                CharacteristicValue(uuid: 0x2A37, octets: $0, receivedAt: .now)
+            }
         }
     }
 

@@ -3,6 +3,8 @@ import GATTProfiles
 import HealthReadings
 import Synchronization
 
+@testable import HealthDevices
+
 /// A meter, a cuff or both, as the profiles describe them, with the faults that real ones have.
 final class EmulatedDevice: Peripheral {
     /// What the radio's own end does with a wait for values when the device is silent.
@@ -47,6 +49,16 @@ final class EmulatedDevice: Peripheral {
         var unaskable: RadioError?
         /// Values wait until this ends.
         var isHeld = false
+        /// Characteristics it has besides.
+        var more: [(uuid: BluetoothUUID, service: BluetoothUUID)] = []
+        /// What becomes of writing these; what is written can then be read. Others cannot be written.
+        var writable: [BluetoothUUID: GATTError?] = [:]
+        /// What it sends when these are enabled.
+        var streams: [BluetoothUUID: [[UInt8]]] = [:]
+        /// Subscriptions are lost that come sooner after the connection.
+        var needsPause = Duration.zero
+        /// What it sent before, which it sends again where it is asked to by A&D's command.
+        var sentBefore: [[UInt8]] = []
         /// The task that reads is cancelled as soon as values have left the device.
         var cancelsItsReader = false
     }
@@ -61,6 +73,7 @@ final class EmulatedDevice: Peripheral {
         /// How many values come though their characteristic was stopped.
         var onItsWay = 0
         var waited = Duration.zero
+        var waitedSinceConnecting = Duration.zero
         var clock: Int64 = 1_795_000_000
         var linkChanged: (@Sendable (Bool) -> Void)?
 
@@ -124,6 +137,7 @@ final class EmulatedDevice: Peripheral {
             }
             state.isConnected = true
             state.handedOut = 0
+            state.waitedSinceConnecting = .zero
             state.clock += 3600
             return Instant(seconds: state.clock)
         }
@@ -139,6 +153,7 @@ final class EmulatedDevice: Peripheral {
                 if glucose.hasControlPoint { known.append((0x2A52, 0x1808)) }
             }
             if state.behaviour.cuffRecords != nil { known += [(0x2A35, 0x1810), (0x2A36, 0x1810)] }
+            known += state.behaviour.more.map { ($0.uuid, $0.service) }
             return known.enumerated().map { index, known in
                 Characteristic(uuid: known.0, service: known.1, valueHandle: UInt16(index + 3))
             }
@@ -161,6 +176,20 @@ final class EmulatedDevice: Peripheral {
         log.note(.write(octets))
         try state.withLock { state in
             guard state.isConnected else { throw GATTError.disconnected }
+            if characteristic.uuid != 0x2A52 {
+                guard let outcome = state.behaviour.writable[characteristic.uuid] else {
+                    throw GATTError.attribute(0x03)
+                }
+                if let outcome { throw outcome }
+                if state.behaviour.readable[characteristic.uuid] != nil {
+                    state.behaviour.readable[characteristic.uuid] = .success(octets)
+                }
+                if octets == AndCommand.sendAll {
+                    state.behaviour.cuffRecords = state.behaviour.sentBefore + (state.behaviour.cuffRecords ?? [])
+                    state.behaviour.sentBefore = []
+                }
+                return
+            }
             guard state.notifying.contains(0x2A52) else { throw GATTError.attribute(0xFD) }
             if state.busyLeft > 0 {
                 state.busyLeft -= 1
@@ -182,6 +211,7 @@ final class EmulatedDevice: Peripheral {
                 throw GATTError.attribute(0x06)
             }
             log.note(.start(characteristic.uuid))
+            guard state.waitedSinceConnecting >= state.behaviour.needsPause else { return }
             state.notifying.insert(characteristic.uuid)
             func send(_ values: [[UInt8]]) {
                 state.queue += values.map {
@@ -194,6 +224,7 @@ final class EmulatedDevice: Peripheral {
             case 0x2A35: send(state.behaviour.cuffRecords ?? [])
             case 0x2A18 where state.behaviour.glucose?.hasControlPoint == false:
                 send(state.behaviour.glucose?.records ?? [])
+            case let other where state.behaviour.streams[other] != nil: send(state.behaviour.streams[other] ?? [])
             default: break
             }
         }
@@ -234,8 +265,8 @@ final class EmulatedDevice: Peripheral {
                 state.handedOut += 1
                 if state.onItsWay > 0 {
                     state.onItsWay -= 1
-                } else if value.uuid == 0x2A35 {
-                    state.behaviour.cuffRecords?.removeFirst()
+                } else if value.uuid == 0x2A35, let sent = state.behaviour.cuffRecords?.removeFirst() {
+                    state.behaviour.sentBefore.append(sent)
                 }
             }
             if !values.isEmpty { return .values(values) }
@@ -249,6 +280,7 @@ final class EmulatedDevice: Peripheral {
                 return .disconnected
             }
             state.waited += timeout
+            state.waitedSinceConnecting += timeout
             return state.behaviour.silence == .elapses ? .silence : nil
         }
         guard let burst else {

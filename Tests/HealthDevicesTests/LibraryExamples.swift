@@ -14,7 +14,7 @@ import VitalClient
 private enum LibraryExamples {
     static func open() async throws -> DevicesManager {
         let store = try await ReadingStore.open(
-            directory: "/var/lib/example", decoder: StandardFrameDecoder(), clientUserID: "white_bear",
+            directory: "/var/lib/example", decoder: ModelFrameDecoder(), clientUserID: "white_bear",
             timeZone: "Europe/Berlin")
         let manager = DevicesManager(radio: BlueZRadio(), journal: store, memory: store, pairings: store)
         return manager
@@ -68,6 +68,19 @@ private enum LibraryExamples {
             case .transfer(_, let event): if case .ended(let summary) = event { print(summary.received, "records") }
             case .failed(_, let failure, let delay): print(failure, delay.map { "again in \($0)" } ?? "")
             }
+        }
+    }
+
+    static func live(_ manager: DevicesManager) async throws {
+        for try await reading in manager.live() {
+            print(reading.document.text)
+        }
+    }
+
+    static func clock(_ manager: DevicesManager, _ address: DeviceAddress) async throws {
+        if let zone = ZoneRules.named("Europe/Berlin") {
+            let setting = try await manager.setClock(of: address) { zone.wallTime(at: $0) }
+            print(setting.written, setting.after?.deviceTime ?? "-")
         }
     }
 

@@ -1,4 +1,4 @@
-import GATTProfiles
+import HealthDevices
 import HealthReadings
 import Synchronization
 
@@ -22,6 +22,7 @@ final class RecordingStore: FrameJournal, DeviceMemory, PairingMemory {
         var isClosed = false
         var failsToEnd = false
         var pairings: [DevicePairing] = []
+        var clocks: [ClockReading] = []
     }
 
     let log: EventLog
@@ -42,6 +43,10 @@ final class RecordingStore: FrameJournal, DeviceMemory, PairingMemory {
     var contacts: [Contact] { state.withLock { $0.contacts.map(\.contact) } }
     var summaries: [ContactSummary?] { state.withLock { $0.contacts.map(\.summary) } }
     var batteries: [UInt8?] { state.withLock { $0.contacts.map(\.battery) } }
+    /// What clocks showed in contacts that had begun.
+    var clocks: [ClockReading] { state.withLock { $0.clocks } }
+    /// The stored records.
+    var records: [Record] { state.withLock { $0.readings.values.map(\.record) } }
     /// Number and base time of the stored glucose readings.
     var numbered: Set<NumberedRecord> {
         state.withLock { state in
@@ -75,7 +80,7 @@ final class RecordingStore: FrameJournal, DeviceMemory, PairingMemory {
 
     private static func store(_ frame: Frame, _ contact: Contact, _ state: inout State) -> FrameOutcome {
         state.frames.append(frame)
-        switch StandardFrameDecoder().decode(frame, model: contact.device.model) {
+        switch ModelFrameDecoder().decode(frame, model: contact.device.model) {
         case .nothing, .sensor: return .nothing
         case .glucoseContext: return .waiting
         case .malformed(let error): return .malformed(error)
@@ -115,6 +120,13 @@ final class RecordingStore: FrameJournal, DeviceMemory, PairingMemory {
         }
         guard let contact else { throw Full() }
         log.note(.began)
+        return contact
+    }
+
+    func noteClock(_ clock: ClockReading, in contact: Contact) async throws -> Contact {
+        state.withLock { $0.clocks.append(clock) }
+        var contact = contact
+        contact.clock = clock
         return contact
     }
 

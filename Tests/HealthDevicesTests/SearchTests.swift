@@ -19,7 +19,8 @@ import Testing
         let brands = bench.manager.brands
         #expect(
             brands.map(\.name) == [
-                "A&D", "Accu-Chek", "Beurer", "CareSens", "Contour", "FreeStyle Libre", "Medisana", "Omron", "Generic",
+                "A&D", "Accu-Chek", "Beurer", "CareSens", "Contour", "FreeStyle Libre", "i-SENS", "Medisana",
+                "MyGlucose", "Nonin", "Omron", "OneTouch", "ReliOn", "TaiDoc", "Transtek", "Generic",
             ])
         for brand in brands {
             let models = bench.manager.devices(for: brand)

@@ -1,6 +1,7 @@
 import EmulatedRadio
 import Foundation
 import GATTClient
+import HealthReadings
 import Testing
 
 /// The commands for meters as a person and a script give them, through the control socket of a gateway.
@@ -210,6 +211,9 @@ import Testing
         meter.measure(6...7)
         _ = try await gateway.run("read", "--json")
         try record("devices", try await gateway.run("devices", "--json"))
+        meter.giveClock(WallTime(secondsSinceEpoch: 1_780_000_000))
+        try record(
+            "devices_set_clock", try await gateway.run("devices", "set-clock", Self.address, "--json"))
         try record("doctor", try await gateway.run("doctor", "--json"))
         let monitor = try gateway.start("monitor", "--json")
         #expect(await monitor.wait { !$0.outputText.isEmpty })

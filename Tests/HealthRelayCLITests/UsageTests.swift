@@ -61,7 +61,7 @@ import Testing
         "a setting this version does not heed is refused, never ignored",
         arguments: [
             "consent: {default: denied}", "http: {tls: off}",
-            "clock: {require_sync: true}", "sources: {map: {omron_blesmart: [a, b]}}",
+            "sources: {map: {omron_blesmart: [a, b]}}",
         ])
     func unheeded(_ text: String) async throws {
         let scratch = try Scratch()

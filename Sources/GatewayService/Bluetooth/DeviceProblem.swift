@@ -35,7 +35,9 @@ extension Problem {
             // It did not answer to the end, which the next time it may; any other answer is the device's own.
             case "racp_aborted", "racp_count_missing", "racp_timed_out": .tryAgain
             case _ where code.hasPrefix("racp_"): .protocolBroken
-            case "device_refused": .notPermitted
+            case "device_refused", "clock_refused", "onetouch_not_allowed": .notPermitted
+            case "clock_cannot_be_set": .unavailable
+            case _ where code.hasPrefix("onetouch_"): .protocolBroken
             case "device_barred": .configuration
             case "nothing_to_read": .unavailable
             case "not_stored": .inputOutput

@@ -5,17 +5,55 @@ import ServiceLifecycle
 
 /// Reads paired meters as they show up, for as long as the gateway runs. A gateway without a radio goes on without.
 struct MeterService: Service {
+    /// How often the machine's clock is looked at.
+    private static let lookEvery: Duration = .seconds(60)
+    /// How often while it is in doubt.
+    private static let doubtEvery: Duration = .seconds(5)
+
     let manager: DevicesManager
+    let clock: GatewayClock
     let narrator: Narrator
     let announce: @Sendable (GatewayRunner.Announcement) -> Void
 
     func run() async throws {
         // What a meter has sent is stored before this ends; its notifications are stopped, and it is disconnected.
         await cancelWhenGracefulShutdown {
-            await MeterSchedule(manager).run { event in
-                if case .adapter(let state) = event { announce(.bluetooth(state)) }
-                await narrator.bluetooth(event)
+            while !Task.isCancelled {
+                guard await waitForClock() else { return }
+                await withTaskGroup(of: Void.self) { group in
+                    group.addTask { await readMeters() }
+                    group.addTask { await waitForDoubt() }
+                    await group.next()
+                    group.cancelAll()
+                }
             }
+        }
+    }
+
+    private func readMeters() async {
+        await MeterSchedule(manager).run { event in
+            if case .adapter(let state) = event { announce(.bluetooth(state)) }
+            await narrator.bluetooth(event)
+        }
+    }
+
+    /// - Returns: whether the clock can be trusted; false where the task was cancelled before.
+    private func waitForClock() async -> Bool {
+        var told: ClockDoubt?
+        while let doubt = await clock.doubt() {
+            if told == nil || told?.isLike(doubt) == false {
+                announce(.way("clock         this machine's clock \(doubt): no meter is read"))
+            }
+            told = doubt
+            do { try await Task.sleep(for: Self.doubtEvery) } catch { return false }
+        }
+        if told != nil { announce(.way("clock         this machine's clock can be trusted again")) }
+        return !Task.isCancelled
+    }
+
+    private func waitForDoubt() async {
+        while await clock.doubt() == nil {
+            do { try await Task.sleep(for: Self.lookEvery) } catch { return }
         }
     }
 }

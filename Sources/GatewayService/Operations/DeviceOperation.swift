@@ -10,12 +10,15 @@ public enum DeviceOperation: Codable, Sendable, Hashable {
     case unpair(address: String)
     /// The devices known.
     case list
+    /// Sets a device's clock.
+    case setClock(SetClockOperation)
     /// Reads devices.
     case read(ReadOperation)
     /// Connections coming and going; no address: of all paired devices.
     case monitor(addresses: [String])
-    /// Readings as they come into the store; no type: all.
-    case watch(types: [String])
+    /// Readings as they come into the store, and live values; no type: all. A heart-rate variability covers so many
+    /// seconds.
+    case watch(types: [String], window: Int? = nil)
 }
 
 /// The arguments of `scan`.
@@ -53,6 +56,20 @@ public struct PairOperation: Codable, Sendable, Hashable {
         self.address = address
         self.seconds = seconds
         self.repair = repair
+    }
+}
+
+/// The arguments of `devices set-clock`.
+public struct SetClockOperation: Codable, Sendable, Hashable {
+    /// The device.
+    public var address: String
+    /// How long it may take to be heard, in seconds.
+    public var seconds: Double
+
+    /// Makes it.
+    public init(address: String, seconds: Double = 60) {
+        self.address = address
+        self.seconds = seconds
     }
 }
 

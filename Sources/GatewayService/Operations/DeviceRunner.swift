@@ -14,9 +14,10 @@ extension Gateway {
         case .pair(let pairing): try await pair(pairing, json: json, output)
         case .unpair(let address): try await unpair(address, json: json, output)
         case .list: try await list(json: json, output)
+        case .setClock(let setting): try await setClock(setting, json: json, output)
         case .read(let reading): try await ReadRunner(self, reading, json: json, output).run()
         case .monitor(let addresses): try await monitor(addresses, json: json, output)
-        case .watch(let types): try await watch(types, json: json, output)
+        case .watch(let types, let window): try await watch(types, window, json: json, output)
         }
     }
 

@@ -21,6 +21,7 @@ struct ReadRunner {
 
     func run() async throws {
         let manager = try gateway.requireManager()
+        if let problem = await gateway.clockProblem() { throw problem }
         var addresses = try operation.addresses.map { try DeviceAddress.argument($0) }
         if addresses.isEmpty {
             addresses = try await gateway.pairedDevices(manager).sorted { $0.bits < $1.bits }

@@ -13,7 +13,7 @@ extension Reading {
     /// The columns of `query --format csv`.
     static let csvHeader =
         "id,kind,time,time_basis,device_time,address,model,serial,provider,sequence,"
-        + "glucose_value,glucose_unit,systolic,diastolic,mean,pressure_unit,pulse,user,status,excluded,held"
+        + "glucose_value,glucose_unit,systolic,diastolic,mean,pressure_unit,pulse,user,status,excluded,held,value,unit"
 
     /// The reading as a line of CSV (RFC 4180).
     var csv: String {
@@ -33,17 +33,33 @@ extension Reading {
                 $0.number.number?.description
             }
             cells += [pressure.systolic.unit.symbol, pressure.pulse?.number.number?.description]
+        case .vital(let vital):
+            cells += [nil, nil, nil, nil, nil, nil, vital[.pulse]?.number.number?.description]
         }
         cells += [
             record.userSlot.map { String($0) }, record.status.names.joined(separator: " "), excluded?.rawValue,
             held?.rawValue,
         ]
+        if case .vital(let vital) = record.value, let main = vital.main, let number = main.number.number {
+            cells += [number.description, main.unit.symbol]
+        } else {
+            cells += [nil, nil]
+        }
         return cells.map { Self.csvCell($0 ?? "") }.joined(separator: ",")
     }
 
     private static func csvCell(_ text: String) -> String {
         guard text.contains(where: { ",\"\r\n".contains($0) }) else { return text }
         return "\"" + text.replacing("\"", with: "\"\"") + "\""
+    }
+}
+
+extension LiveReading {
+    /// The value on one line for people.
+    public var line: String {
+        let origin = [device.model, device.address?.description].compactMap(\.self).joined(separator: " ")
+        let fate = record.exclusion.map { " [\($0.words)]" } ?? ""
+        return "\(receivedAt.flooredToSecond)  \(record.words)  \(origin)\(fate)"
     }
 }
 
@@ -55,6 +71,21 @@ extension Record {
         case .bloodPressure(let pressure):
             "blood pressure \(pressure.systolic.digits)/\(pressure.diastolic.digits) \(pressure.systolic.unit.symbol)"
                 + (pressure.pulse.map { ", pulse \($0.digits)" } ?? "")
+        case .vital(let vital): vital.words
+        }
+    }
+}
+
+extension VitalValue {
+    /// `heart rate 72 bpm`, `spo2 97 %, pulse 64`, `hrv rmssd 42.1 ms, sdnn 50.3 ms`.
+    fileprivate var words: String {
+        let name = kind.rawValue.replacing("_", with: " ")
+        switch kind {
+        case .hrv:
+            return "\(name) rmssd \(self[.rmssd]?.words ?? "–"), sdnn \(self[.sdnn]?.words ?? "–")"
+        case .spo2:
+            return "\(name) \(main?.words ?? "–")" + (self[.pulse].map { ", pulse \($0.digits)" } ?? "")
+        default: return "\(name) \(main?.words ?? "–")"
         }
     }
 }

@@ -74,7 +74,7 @@ extension StoreStatistics {
     fileprivate var document: JSONValue {
         .object([
             "readings": .object(
-                ReadingKind.allCases.map { .init($0.rawValue, .integer(Int64(readings[$0] ?? 0))) }),
+                Gateway.counts(readings).map { .init($0.key.rawValue, .integer(Int64($0.value))) }),
             "excluded": .integer(Int64(excluded)), "frames": .integer(Int64(frames)),
             "malformed_frames": .integer(Int64(malformedFrames)), "waiting_contexts": .integer(Int64(waitingContexts)),
             "contacts": .integer(Int64(contacts)), "devices": .integer(Int64(devices)),
@@ -85,7 +85,7 @@ extension StoreStatistics {
     }
 
     fileprivate var lines: [String] {
-        let kinds = ReadingKind.allCases.map { "\(readings[$0] ?? 0) \($0.rawValue)" }.joined(separator: ", ")
+        let kinds = Gateway.counts(readings).map { "\($0.value) \($0.key.rawValue)" }.joined(separator: ", ")
         return [
             "readings: \(kinds) (\(excluded) of them never delivered)",
             "frames: \(frames), \(malformedFrames) of them malformed; \(waitingContexts) contexts wait for their record",
@@ -93,5 +93,15 @@ extension StoreStatistics {
             "delivered: \(delivered), waiting: \(waiting), refused: \(refused)",
             "on disk: \(octetsOnDisk / 1024) KiB",
         ]
+    }
+}
+
+extension Gateway {
+    /// How many there are of each kind: of those that are always told of, and of the others there are any of.
+    public static func counts(_ readings: [ReadingKind: Int]) -> [(key: ReadingKind, value: Int)] {
+        ReadingKind.allCases.compactMap { kind in
+            let count = readings[kind] ?? 0
+            return count > 0 || ReadingKind.counted.contains(kind) ? (kind, count) : nil
+        }
     }
 }

@@ -3,18 +3,24 @@ import HealthDevices
 import HealthReadings
 
 extension Gateway {
-    /// `watch`: readings as they come into the store.
+    /// The pause before live devices are looked for again, where there were none or the radio had gone.
+    private static let livePause: Duration = .seconds(5)
+
+    /// `watch`: readings as they come into the store, and what devices send while somebody looks.
     ///
-    /// Where no gateway runs, nothing would come: the paired meters are then read here, as `run` does.
-    func watch(_ types: [String], json: Bool, _ output: any OperationOutput) async throws {
+    /// Where no gateway runs, nothing would come into the store: the paired meters are then read here, as `run` does.
+    func watch(_ types: [String], _ window: Int?, json: Bool, _ output: any OperationOutput) async throws {
         let kinds = try types.isEmpty ? Set(ReadingKind.allCases) : Set(types.map(Self.kind))
         let readings = store.committedReadings()
         try await withThrowingTaskGroup(of: Void.self) { group in
             defer { group.cancelAll() }
-            if !isService {
+            if !isService, kinds.contains(where: { !$0.isLive }) {
                 let manager = try requireManager()
                 try await output.note("No gateway runs; the paired meters are read here until this is stopped.")
                 group.addTask { try await self.read(manager, telling: output) }
+            }
+            if !kinds.isDisjoint(with: [.heartRate, .hrv, .spo2]) {
+                group.addTask { try await self.watchLive(kinds, window, json: json, output) }
             }
             group.addTask {
                 for await batch in readings {
@@ -24,6 +30,26 @@ extension Gateway {
                 }
             }
             try await group.next()
+        }
+    }
+
+    /// Follows the paired devices that send live values, for as long as somebody looks.
+    private func watchLive(
+        _ kinds: Set<ReadingKind>, _ window: Int?, json: Bool, _ output: any OperationOutput
+    ) async throws {
+        // Without a radio there is nothing to follow; the readings of the store still come.
+        guard let manager = try? requireManager() else { return try await Task.sleep(for: .seconds(1e9)) }
+        var pace = LivePace()
+        pace.variabilityWindowSeconds = window ?? pace.variabilityWindowSeconds
+        while true {
+            do {
+                for try await reading in manager.live(pace: pace) where kinds.contains(reading.kind) {
+                    try await output.data(json ? reading.document.text : reading.line)
+                }
+            } catch is RadioError {
+                // It is waited for, as the schedule does.
+            }
+            try await Task.sleep(for: Self.livePause)
         }
     }
 }

@@ -68,21 +68,26 @@ public final class PassingJournal: FrameJournal, DeviceMemory {
             let isJoined = pending.window.change(sequence) { output in
                 guard case .reading(var reading) = output else { return }
                 reading.context = context
+                reading.excluded = reading.record.exclusion(with: context) ?? reading.excluded
                 output = .reading(reading)
             }
             if !isJoined, pending.contexts.count < Self.window { pending.contexts[sequence] = context }
             return nil
         case .record(let record):
             let preceding = pending.preceding
-            let time = times.resolve(record, receivedAt: frame.receivedAt) { preceding }
+            let time = times.resolve(
+                record, receivedAt: frame.receivedAt,
+                byBaseTime: decoder.clockShowsBaseTime(model: contact.device.model)
+            ) { preceding }
             pending.preceding = time.instant ?? preceding
             let identity = ReadingIdentity(
                 of: record, epoch: contact.sequenceEpoch, frame: frame, contactStart: contact.startedAt)
+            let context = record.sequence.flatMap { pending.contexts.removeValue(forKey: $0) }
             let reading = Reading(
                 id: identity.id(device: contact.device.address, kind: record.value.kind), record: record,
-                context: record.sequence.flatMap { pending.contexts.removeValue(forKey: $0) }, device: contact.device,
-                time: time,
-                excluded: record.exclusion ?? TimeResolution.exclusion(of: time, receivedAt: frame.receivedAt),
+                context: context, device: contact.device, time: time,
+                excluded: record.exclusion(with: context)
+                    ?? TimeResolution.exclusion(of: time, receivedAt: frame.receivedAt),
                 receivedAt: frame.receivedAt)
             return pending.window.append(.reading(reading), key: record.sequence)
         }

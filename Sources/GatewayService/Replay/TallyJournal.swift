@@ -33,10 +33,15 @@ public final class TallyJournal: FrameJournal, DeviceMemory {
     /// Counts frames.
     public func append(_ frames: [Frame], of contact: Contact) async throws -> [FrameOutcome] {
         var (glucose, pressure, excluded, contexts, malformed) = (0, 0, 0, 0, 0)
+        var vitals: [ReadingKind: Int] = [:]
         for frame in frames {
             switch decoder.decode(frame, model: contact.device.model) {
             case .record(let record):
-                if case .glucose = record.value { glucose += 1 } else { pressure += 1 }
+                switch record.value {
+                case .glucose: glucose += 1
+                case .bloodPressure: pressure += 1
+                case .vital(let vital): vitals[vital.kind, default: 0] += 1
+                }
                 if record.exclusion != nil { excluded += 1 }
             case .glucoseContext: contexts += 1
             case .malformed: malformed += 1
@@ -47,6 +52,7 @@ public final class TallyJournal: FrameJournal, DeviceMemory {
             totals.frames += frames.count
             totals.records[.glucose, default: 0] += glucose
             totals.records[.bloodPressure, default: 0] += pressure
+            totals.records.merge(vitals, uniquingKeysWith: +)
             totals.excluded += excluded
             totals.contexts += contexts
             totals.malformed += malformed

@@ -1,17 +1,23 @@
 import FreeStyleLibre
-import GATTProfiles
+import HealthDevices
 import HealthReadings
 
-/// Decodes every kind of frame the gateway keeps: values of characteristics, and scans of sensors. Pure.
+/// Decodes every kind of frame the gateway keeps: what meters send, by their models, and scans of sensors. Pure.
 public struct GatewayFrameDecoder: FrameDecoding {
-    private let characteristics = StandardFrameDecoder()
+    private let meters = ModelFrameDecoder()
 
     /// Makes a decoder.
     public init() {}
 
+    /// Whether the model's readable clock shows base time.
+    public func clockShowsBaseTime(model: String?) -> Bool { meters.clockShowsBaseTime(model: model) }
+
+    /// Whether the record's context may say that it is none of the kind it looks like.
+    public func awaitsContext(_ frame: Frame, model: String?) -> Bool { meters.awaitsContext(frame, model: model) }
+
     /// Decodes one frame.
     public func decode(_ frame: Frame, model: String?) -> DecodedFrame {
-        guard frame.format == .libre1Scan else { return characteristics.decode(frame, model: model) }
+        guard frame.format == .libre1Scan else { return meters.decode(frame, model: model) }
         do throws(MalformedFrame) {
             let scan = try LibreScan(payload: frame.payload)
             if let sensor = scan.sensorScan { return .sensor(sensor) }

@@ -5,9 +5,12 @@ import HealthReadings
 struct Catalog: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "catalog", abstract: "The brands and models the gateway knows.")
+    @Flag(help: "The list of devices as a document: Documentation/devices.md.")
+    var markdown = false
     @OptionGroup var global: GlobalOptions
 
     func run() async throws {
+        guard !markdown else { return Terminal.data(Array(Catalogue().markdown.utf8)) }
         let models = Catalogue().models
         guard !global.json else {
             return Terminal.data(JSONValue.object(["models": .array(models.map(\.document))]).text)

@@ -36,7 +36,7 @@ struct Decode: AsyncParsableCommand {
         let frame = Frame(
             format: FrameFormat(characteristic: number), payload: octets, receivedAt: Instant(microseconds: 0),
             ordinal: 0)
-        switch decoder.decode(frame, model: model) {
+        switch ModelFrameDecoder().decode(frame, model: model) {
         case .malformed(let error): throw error
         case .record(let record): try print(record)
         case .nothing where number == IntermediateCuffPressure.assignedNumber:

@@ -64,20 +64,20 @@ struct Replay: AsyncParsableCommand {
     }
 
     private func tally(_ replay: CaptureReplay) async throws -> CaptureReplay.Report {
-        let journal = TallyJournal(decoder: StandardFrameDecoder())
+        let journal = TallyJournal(decoder: ModelFrameDecoder())
         let report = try await replay.run(with: MeterReader(journal: journal, memory: journal, model: model))
         let totals = journal.totals
         let document = JSONValue.object([
             "contacts": .integer(Int64(totals.contacts)), "frames": .integer(Int64(totals.frames)),
             "readings": .object(
-                ReadingKind.allCases.map { .init($0.rawValue, .integer(Int64(totals.records[$0] ?? 0))) }),
+                Gateway.counts(totals.records).map { .init($0.key.rawValue, .integer(Int64($0.value))) }),
             "excluded": .integer(Int64(totals.excluded)), "contexts": .integer(Int64(totals.contexts)),
             "malformed": .integer(Int64(totals.malformed)),
         ])
         if global.json {
             Terminal.data(document.text)
         } else {
-            let kinds = ReadingKind.allCases.map { "\(totals.records[$0] ?? 0) \($0.rawValue)" }.joined(separator: ", ")
+            let kinds = Gateway.counts(totals.records).map { "\($0.value) \($0.key.rawValue)" }.joined(separator: ", ")
             Terminal.data(
                 "\(totals.contacts) contacts, \(totals.frames) frames: \(kinds) (\(totals.excluded) excluded), "
                     + "\(totals.contexts) contexts, \(totals.malformed) malformed")
@@ -89,7 +89,7 @@ struct Replay: AsyncParsableCommand {
         let name = settings["user.time_zone"] ?? TimeZone.current.identifier
         guard let zone = ZoneRules.named(name) else { throw Problem.unknownZone(name) }
         let json = global.json
-        let journal = PassingJournal(decoder: StandardFrameDecoder(), zone: zone) { outputs in
+        let journal = PassingJournal(decoder: ModelFrameDecoder(), zone: zone) { outputs in
             var lines: [UInt8] = []
             for output in outputs {
                 switch output {

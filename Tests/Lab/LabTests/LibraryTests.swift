@@ -94,7 +94,7 @@ extension LabTests {
             defer { try? FileManager.default.removeItem(at: directory) }
             let logger = Logger(label: "lab") { _ in SwiftLogNoOpLogHandler() }
             let store = try await ReadingStore.open(
-                directory: directory.path, decoder: StandardFrameDecoder(), clientUserID: "lab", timeZone: Lab.zone,
+                directory: directory.path, decoder: ModelFrameDecoder(), clientUserID: "lab", timeZone: Lab.zone,
                 logger: logger)
             let radio = BlueZRadio(logger: logger)
             let manager = DevicesManager(

@@ -146,6 +146,7 @@ class Meter:
     private: bool = False           # advertises and connects by a resolvable private address
     drop_after: int = None          # drops the link after so many measurements
     pace: float = 0.01              # seconds between frames
+    protocol: str = None            # "and": A&D's clock and commands beside 1810; "onetouch": its own in place of 1808
 
 
 @dataclass

@@ -14,7 +14,9 @@ from . import wire
 
 # What the name in the advertisement says about the model: (prefix, service) → model, provider.
 MODELS = [("meter+", "accuchek_guide", "accuchek_ble"), ("BLESmart_", "omron_blesmart", "omron_ble"),
-          ("Contour", "contour_next", "contour_ble"), ("BM", "beurer_bm", "beurer_ble")]
+          ("Contour", "contour_next", "contour_ble"), ("BM85", "beurer_bm85", "beurer_ble"),
+          ("BM", "beurer_bm", "beurer_ble"), ("TNG VOICE", "taidoc_fora", "manual"), ("MyGlucose", "myglucose", "manual"),
+          ("OneTouch", "onetouch_verio", "onetouch_ble"), ("A&D_UA-651BLE", "and_ua651ble", "manual")]
 GENERIC = {0x1808: ("generic_glucose", "manual"), 0x1810: ("generic_blood_pressure", "manual")}
 
 # A result that its own status calls invalid is no reading; too high or low, temperature, battery and clock are remarks.

@@ -10,7 +10,8 @@ from bumble import att
 from bumble.pairing import PairingConfig, PairingDelegate
 
 from .documents import ZONE, Unclear
-from .meters import ABORT, COUNT, COUNT_ANSWER, ANSWER, OPERATOR_UNKNOWN, REPORT, Delegate, Emulation
+from .meters import ABORT, COUNT, COUNT_ANSWER, ANSWER, OPERATOR_UNKNOWN, REPORT, Delegate
+from .oddities import Oddities
 from .radio import lose
 
 CAPABILITIES = {"just_works": PairingDelegate.NO_OUTPUT_NO_INPUT, "passkey": PairingDelegate.DISPLAY_OUTPUT_ONLY,
@@ -38,6 +39,9 @@ class Behaviour:
     write_error: int = None         # refuses what is written to its control point with this code
     # its memory
     order: str = "ascending"        # or "descending", "shuffled"
+    numbers_by_age: bool = False    # the newest is 0
+    empty_partners: bool = False    # behind each record an empty one, numbered FFFF
+    loses_subscriptions_before: float = 0.0    # of a cuff, in seconds after the link is encrypted
     refused_operators: tuple = ()   # answered "operator not supported"
     report_code: int = None         # the answer to every report, without records
     count_code: int = None          # the answer to every count
@@ -88,7 +92,7 @@ class LiveDelegate(Delegate):
         return await self.emulation.typed.get()
 
 
-class LiveMeter(Emulation):
+class LiveMeter(Oddities):
     """A meter of a test. Its definition's records are its memory; `ever` keeps what was deleted, too."""
 
     def __init__(self, meter, behaviour, air):
@@ -242,6 +246,7 @@ class LiveMeter(Emulation):
 
     def on_encryption(self, connection):
         self.log("encrypted")
+        self.ready_at = time.monotonic()
         remembered = self.remembered.get(str(connection.peer_address))
         if self.behaviour.remembers_subscriptions and remembered:
             self.device.gatt_server.subscribers[connection] = remembered
@@ -250,6 +255,9 @@ class LiveMeter(Emulation):
                 self.on_subscription(connection, cuff, False, True)
 
     def on_subscription(self, connection, characteristic, notify, indicate):
+        soon = time.monotonic() - getattr(self, "ready_at", 0) < self.behaviour.loses_subscriptions_before
+        if indicate and soon:
+            return self.log("subscription_lost")
         busy = self.transfer is not None and not self.transfer.done()
         if characteristic is self.characteristics[0x2A35] and indicate and not busy:
             self.transfer = asyncio.ensure_future(self.send_all(connection))
@@ -283,6 +291,7 @@ class LiveMeter(Emulation):
     def select(self, operator, operand):
         if operator in self.behaviour.refused_operators:
             return OPERATOR_UNKNOWN, []
+        self.numbered(self.meter.records)
         code, chosen = super().select(operator, operand)
         chosen = list(chosen)
         if self.behaviour.order == "descending":
@@ -340,6 +349,7 @@ class LiveMeter(Emulation):
                     else:
                         await self.send(connection, characteristic, value, record)
                     await asyncio.sleep(self.meter.pace)
+            await self.send_partner(connection)
         return True
 
     async def indicate(self, connection, value, record):

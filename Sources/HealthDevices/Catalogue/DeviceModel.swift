@@ -3,26 +3,6 @@ import HealthReadings
 
 /// One entry of the catalogue: what is known of a model.
 public struct DeviceModel: Sendable, Hashable, Identifiable {
-    /// How a name is recognised; always from its first character.
-    public enum NameRule: Sendable, Hashable {
-        /// The whole name.
-        case exact(String)
-        /// The name begins with this.
-        case prefix(String)
-        /// The name begins with this and a digit follows.
-        case prefixAndDigit(String)
-
-        /// Whether the name obeys the rule.
-        public func matches(_ name: String) -> Bool {
-            switch self {
-            case .exact(let exact): name == exact
-            case .prefix(let prefix): name.hasPrefix(prefix)
-            case .prefixAndDigit(let prefix):
-                name.hasPrefix(prefix) && name.dropFirst(prefix.count).first.map { $0.isASCII && $0.isNumber } == true
-            }
-        }
-    }
-
     /// How a bond is made.
     public enum Pairing: String, Sendable, Hashable {
         /// Six digits on the device's display, entered at the gateway.
@@ -43,11 +23,25 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
         case nfc
     }
 
+    /// What reading does to the records in the device's memory.
+    public enum Memory: Sendable, Hashable {
+        /// They stay, and can be read again.
+        case kept
+        /// Each is sent once, and is gone from the device or not sent again: what was confirmed must be durable here.
+        case sentOnce
+        /// It has none: what is not heard is lost.
+        case none
+        /// Not known; handled as ``sentOnce``.
+        case unknown
+    }
+
     /// How an entry was tried out. Nothing here has been tried on the device itself unless it says so.
-    public enum Evidence: String, Sendable, Hashable {
-        /// An emulated device against a real bluetoothd.
+    public enum Evidence: String, Sendable, Hashable, CaseIterable {
+        /// An emulated device, with its oddities, behind the system's real software: bluetoothd, libnfc, pcscd.
         case lab
-        /// Octets recorded from such a device or published by its maker.
+        /// An emulated device, with its oddities, where the radio would be.
+        case emulated
+        /// Octets laid out as those of such a device, recorded or as published.
         case bytes
         /// The device itself.
         case hardware
@@ -65,14 +59,17 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
     public var kinds: [ReadingKind]
     /// Names it advertises.
     public var names: [NameRule]
-    /// The service that makes it this model when no name is known.
+    /// The services it offers, the one that is read first. They make a device without a known name this model, where the
+    /// entry has no names; a device that claims the name and offers none of them is another.
     public var services: [BluetoothUUID]
+    /// Characteristics that tell it, once it is connected, from others of the same name: all of them.
+    public var marks: [OfferedServices.Place]
     /// The server's provider slug for it.
     public var provider: String
     /// How it is paired.
     public var pairing: Pairing
-    /// Whether reading removes records from the device.
-    public var consumesRecords: Bool
+    /// What reading does to its memory.
+    public var memory: Memory
     /// What a person does at the device so that it can be paired, as an instruction.
     public var howToPair: String
     /// What a person does at a paired device so that it can be reached, as an instruction.
@@ -81,16 +78,19 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
     public var recordGap: Duration
     /// How long the device is left alone after it was read, while it stays in reach.
     public var quietTime: Duration
+    /// In what it differs from the standard.
+    public var quirks: [Quirk]
     /// How it was tried out.
     public var tested: [Evidence]
 
     /// Makes an entry.
     public init(
         id: String, brand: String, name: String, kinds: [ReadingKind], names: [NameRule] = [],
-        services: [BluetoothUUID], transport: Transport = .ble, provider: String, pairing: Pairing,
-        consumesRecords: Bool = false,
+        services: [BluetoothUUID], marks: [OfferedServices.Place] = [], transport: Transport = .ble, provider: String,
+        pairing: Pairing, memory: Memory = .kept,
         howToPair: String = "put the device into its pairing mode", howToWake: String = "switch the device on",
-        recordGap: Duration = .seconds(2), quietTime: Duration = .seconds(300), tested: [Evidence] = []
+        recordGap: Duration = .seconds(2), quietTime: Duration = .seconds(300), quirks: [Quirk] = [],
+        tested: [Evidence] = []
     ) {
         self.id = id
         self.brand = brand
@@ -99,15 +99,23 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
         self.transport = transport
         self.names = names
         self.services = services
+        self.marks = marks
         self.provider = provider
         self.pairing = pairing
-        self.consumesRecords = consumesRecords
+        self.memory = memory
         self.howToPair = howToPair
         self.howToWake = howToWake
         self.recordGap = recordGap
         self.quietTime = quietTime
+        self.quirks = quirks
         self.tested = tested
     }
+
+    /// Whether reading takes records from the device, or may.
+    public var consumesRecords: Bool { memory == .sentOnce || memory == .unknown }
+
+    /// Whether it differs from the standard in this.
+    public func has(_ quirk: Quirk) -> Bool { quirks.contains(quirk) }
 
     /// The entry as `catalog --json` shows it.
     public var document: JSONValue {
@@ -116,7 +124,7 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
             "kinds": .array(kinds.map { .string($0.rawValue) }), "transport": .string(transport.rawValue),
             "provider": .string(provider),
             "services": .array(services.map { .string($0.description) }), "pairing": .string(pairing.rawValue),
-            "consumes_records": .bool(consumesRecords), "quirks": .array([]),
+            "consumes_records": .bool(consumesRecords), "quirks": .array(quirks.map { .string($0.rawValue) }),
             "tested": .array(tested.map { .string($0.rawValue) }),
         ])
     }

@@ -1,0 +1,56 @@
+import GATTClient
+import HealthReadings
+
+/// The models the gateway knows.
+///
+/// Names, services and provider slugs are the makers' and the server's, as public projects and the server's interface
+/// name them. A meter that is not listed is read by its standard service as a generic one. Finding a model costs the
+/// same however many there are.
+public struct Catalogue: Sendable {
+    /// All models; generic ones last.
+    public let models: [DeviceModel]
+
+    private let index: CatalogueIndex
+
+    private static let standard = Catalogue(models: known)
+
+    /// The catalogue of the models the gateway knows.
+    public init() { self = Self.standard }
+
+    /// A catalogue of these models. Of two with the same id, name or service the first counts.
+    public init(models: [DeviceModel]) {
+        self.models = models
+        index = CatalogueIndex(models)
+    }
+
+    /// The entries the gateway comes with: one file for each kind of device, in which its models are added.
+    public static let known = glucoseMeters + cuffs + sensors + generic
+
+    /// The model with this id.
+    public subscript(id: String) -> DeviceModel? { index.place(id: id).map { models[$0] } }
+
+    /// The model that advertises like this: by name first, by its service else; nil for what is no meter.
+    ///
+    /// Of the rules that match a name the longest counts.
+    public func model(for advertisement: Advertisement) -> DeviceModel? {
+        if let name = advertisement.name {
+            let places = index.places(named: name)
+            if let place = places.first(where: { models[$0].marks.isEmpty }) ?? places.first { return models[place] }
+        }
+        return index.place(offering: advertisement.services).map { models[$0] }
+    }
+
+    /// The model of a device that was connected and found to offer this.
+    ///
+    /// A device with the name of a model and none of its services is not that model: it is what its services make it,
+    /// or nothing.
+    public func model(for advertisement: Advertisement, offering offered: OfferedServices) -> DeviceModel? {
+        if let name = advertisement.name {
+            let credible = index.places(named: name).map { models[$0] }.filter { model in
+                !offered.services.isDisjoint(with: model.services) && offered.places.isSuperset(of: model.marks)
+            }
+            if let model = credible.first(where: { !$0.marks.isEmpty }) ?? credible.first { return model }
+        }
+        return index.place(offering: offered.services.union(advertisement.services)).map { models[$0] }
+    }
+}

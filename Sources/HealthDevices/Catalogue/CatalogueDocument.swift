@@ -1,0 +1,56 @@
+import GATTClient
+
+extension Catalogue {
+    /// The list of devices for people, in Markdown: `Documentation/devices.md`, which a test keeps equal to this.
+    public var markdown: String {
+        var lines = [
+            "# Devices", "",
+            "Made from the catalogue by `healthrelay catalog --markdown`; a test keeps it equal. A meter that is not listed",
+            "is read by its standard service.", "",
+            "**Nothing here has been tried on the device itself** unless *tried* says `hardware`. The other words say what",
+            "stood in for it: `lab` is an emulated device, with its oddities, behind the system's real software (bluetoothd,",
+            "libnfc, pcscd); `emulated` one where the radio would be; `bytes` are octets laid out as those of such a device,",
+            "recorded or as published.", "",
+            "| brand | model | id | measures | name begins with | pairing | reading takes records away | provider | tried |",
+            "|---|---|---|---|---|---|---|---|---|",
+        ]
+        lines += models.map(\.row)
+        lines += ["", "## What to press", "", "| id | to pair | to be read |", "|---|---|---|"]
+        lines += models.map { "| `\($0.id)` | \($0.howToPair) | \($0.howToWake) |" }
+        lines += [
+            "", "## What differs from the standard", "",
+            "Each is looked for in what the device sends. Where it is not found, the standard holds.", "",
+            "| quirk | what is done | models |", "|---|---|---|",
+        ]
+        lines += Quirk.allCases.map { quirk in
+            let ids = models.filter { $0.has(quirk) }.map { "`\($0.id)`" }.joined(separator: ", ")
+            return "| `\(quirk.rawValue)` | \(quirk.explanation) | \(ids.isEmpty ? "none known" : ids) |"
+        }
+        lines += ["", "## Services", "", "| id | services |", "|---|---|"]
+        lines += models.map { model in
+            let services = model.services.map { "`\($0)`" }.joined(separator: ", ")
+            return "| `\(model.id)` | \(services.isEmpty ? "none (\(model.transport.rawValue))" : services) |"
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+}
+
+extension DeviceModel {
+    fileprivate var row: String {
+        let names = names.map(\.description).joined(separator: ", ")
+        let tried = tested.map(\.rawValue).joined(separator: ", ")
+        let taken =
+            switch memory {
+            case .kept: "no"
+            case .sentOnce: "yes"
+            case .none: "it keeps none"
+            case .unknown: "perhaps"
+            }
+        let cells = [
+            brand, name, "`\(id)`", kinds.map { "`\($0.rawValue)`" }.joined(separator: ", "),
+            names.isEmpty ? "–" : names, pairing.rawValue.replacing("_", with: " "), taken, "`\(provider)`",
+            tried.isEmpty ? "not yet" : tried,
+        ]
+        return "| " + cells.joined(separator: " | ") + " |"
+    }
+}

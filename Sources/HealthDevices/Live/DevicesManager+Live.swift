@@ -1,0 +1,93 @@
+import GATTClient
+import HealthReadings
+
+extension DevicesManager {
+    /// What live devices send while somebody looks: straps (heart rate, with its variability) and oximeters. Nothing is
+    /// stored.
+    ///
+    /// Each device is connected when it is heard, again when it comes back, and left when the iteration ends. A reader
+    /// that does not keep up loses the oldest values, so that memory does not grow. Several may look at once: each
+    /// device is followed by one of them at a time.
+    ///
+    /// - Parameter addresses: the devices, paired or not; all paired ones that the catalogue knows as live where this is
+    ///   empty.
+    /// - Throws: ``RadioError`` where the radio cannot be used, or no longer.
+    public func live(
+        _ addresses: Set<DeviceAddress> = [], pace: LivePace = LivePace()
+    ) -> AsyncThrowingStream<LiveReading, any Error> {
+        let (stream, continuation) = AsyncThrowingStream.makeStream(
+            of: LiveReading.self, bufferingPolicy: .bufferingNewest(1024))
+        let task = Task {
+            do {
+                let wanted = addresses.isEmpty ? try await liveDevices() : addresses
+                if !wanted.isEmpty { try await follow(wanted, pace) { continuation.yield($0) } }
+                continuation.finish()
+            } catch {
+                continuation.finish(throwing: error)
+            }
+        }
+        continuation.onTermination = { _ in task.cancel() }
+        return stream
+    }
+
+    /// The paired devices that send live values, as far as the catalogue knows.
+    public func liveDevices() async throws -> Set<DeviceAddress> {
+        let paired = try await reconcilePairings()
+        let known = try await pairings.pairings()
+        return paired.filter { address in
+            let device = known.first { $0.addresses.contains(address) }?.device
+            let model = device?.model.flatMap { catalogue[$0] }
+            return model?.sendsLive == true
+        }
+    }
+
+    /// Of these devices those that have records to read: a strap is left to those who look.
+    func devicesWithRecords(_ addresses: Set<DeviceAddress>) async throws -> Set<DeviceAddress> {
+        let known = try await pairings.pairings()
+        return addresses.filter { address in
+            let device = known.first { $0.addresses.contains(address) }?.device
+            return device?.model.flatMap { catalogue[$0] }?.isLiveOnly != true
+        }
+    }
+
+    private func follow(
+        _ addresses: Set<DeviceAddress>, _ pace: LivePace, _ yield: @escaping @Sendable (LiveReading) -> Void
+    ) async throws {
+        try await withThrowingDiscardingTaskGroup { group in
+            for try await peripheral in radio.peripherals(addresses) {
+                group.addTask {
+                    // What goes wrong with one device is over when it is heard again.
+                    try? await follow(peripheral, pace, yield)
+                }
+            }
+        }
+    }
+
+    private func follow(
+        _ peripheral: any Peripheral, _ pace: LivePace, _ yield: @escaping @Sendable (LiveReading) -> Void
+    ) async throws {
+        guard let address = peripheral.advertisement.address else { return }
+        try await turns.inTurn(address) {
+            do {
+                _ = try await peripheral.connect()
+                let characteristics = try await peripheral.characteristics()
+                let advertisement = peripheral.advertisement
+                let device = describe(advertisement, offering: OfferedServices(characteristics))
+                var course = LiveCourse(peripheral, device, pace)
+                try await course.run(characteristics, yield)
+                await peripheral.disconnectSurely()
+            } catch {
+                await peripheral.disconnectSurely()
+                throw error
+            }
+        }
+    }
+}
+
+extension DeviceModel {
+    /// Whether it sends values while somebody looks.
+    public var sendsLive: Bool { services.contains(0x180D) || services.contains(0x1822) }
+
+    /// Whether it does nothing else.
+    public var isLiveOnly: Bool { sendsLive && memory == .none }
+}

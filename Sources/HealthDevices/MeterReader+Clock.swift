@@ -1,0 +1,156 @@
+import GATTClient
+import GATTProfiles
+import HealthReadings
+
+/// What became of setting a device's clock.
+public struct ClockSetting: Sendable, Hashable {
+    /// The device.
+    public var device: DeviceDescription
+    /// What its clock showed before; nil where it was never set, or cannot be read.
+    public var before: ClockReading?
+    /// What was written.
+    public var written: WallTime
+    /// What it shows now; nil where it cannot be read.
+    public var after: ClockReading?
+
+    /// Makes a result.
+    public init(device: DeviceDescription, before: ClockReading?, written: WallTime, after: ClockReading?) {
+        self.device = device
+        self.before = before
+        self.written = written
+        self.after = after
+    }
+}
+
+extension MeterReader {
+    /// Sets a device's clock, because a person asked for it. No record is asked for, and none is lost.
+    ///
+    /// The clock is read before and after: records the device made by the old one, and gives only later, are placed by
+    /// the old one.
+    ///
+    /// - Parameter wallTime: what a clock in the user's zone shows at an instant.
+    /// - Throws: ``ContactFailure`` (`clock_cannot_be_set`, `clock_refused`), ``GATTError``, ``RadioError``,
+    ///   ``TransferError``, or the memory's error.
+    func setClock(
+        of peripheral: any Peripheral, wallTime: @escaping @Sendable (Instant) -> WallTime
+    ) async throws -> ClockSetting {
+        do {
+            let connectedAt = try await peripheral.connect()
+            let setting = try await setClock(of: peripheral, connectedAt: connectedAt, wallTime)
+            await peripheral.disconnectSurely()
+            return setting
+        } catch {
+            await peripheral.disconnectSurely()
+            throw error
+        }
+    }
+
+    private func setClock(
+        of peripheral: any Peripheral, connectedAt: Instant, _ wallTime: @Sendable (Instant) -> WallTime
+    ) async throws -> ClockSetting {
+        let characteristics = try await peripheral.characteristics()
+        let facts = try await DeviceFacts(of: peripheral, characteristics)
+        let device = describe(peripheral.advertisement, characteristics, facts)
+        var contact = try await memory.beginContact(
+            with: device, at: connectedAt, clock: facts.clock, batteryPercent: facts.batteryPercent)
+        try await leaveIfBarred(contact, peripheral.advertisement)
+        // Nothing was read: whether all was read before stays as it is.
+        let wasComplete = try await memory.lastRecord(of: contact)?.followsCompleteTransfer ?? true
+        var summary = ContactSummary(isComplete: wasComplete, received: 0)
+        let result: Result<ClockSetting, any Error>
+        do {
+            let setting =
+                if let link = OneTouchLink(peripheral, characteristics) {
+                    try await set(link, device, &contact, wallTime)
+                } else {
+                    try await set(peripheral, characteristics, device, facts.clock, wallTime)
+                }
+            if let after = setting.after { contact = try await memory.noteClock(after, in: contact) }
+            result = .success(setting)
+        } catch {
+            summary.error = ContactFailure(error).code
+            summary.isComplete = false
+            result = .failure(error)
+        }
+        let (memory, ended, end) = (memory, contact, summary)
+        try await Task { try await memory.endContact(ended, end) }.value
+        return try result.get()
+    }
+
+    /// Current Time (2A2B) where the device has one and takes it, Date Time (2A08) else.
+    private func set(
+        _ peripheral: any Peripheral, _ characteristics: [Characteristic], _ device: DeviceDescription,
+        _ before: ClockReading?, _ wallTime: @Sendable (Instant) -> WallTime
+    ) async throws -> ClockSetting {
+        let writable = [CurrentTime.assignedNumber, DateTime.assignedNumber].compactMap { number in
+            characteristics.first { $0.uuid.assignedNumber == number }
+        }
+        guard !writable.isEmpty else {
+            throw ContactFailure(
+                code: "clock_cannot_be_set", description: "the device has no clock that can be set",
+                hint: "set it at the device")
+        }
+        var refusal = GATTError.attribute(0x03)
+        for characteristic in writable {
+            let now = wallTime(.systemClock)
+            let isCurrentTime = characteristic.uuid.assignedNumber == CurrentTime.assignedNumber
+            let octets =
+                isCurrentTime
+                ? CurrentTime(
+                    dateTime: DateTime(now), dayOfWeek: now.dayOfWeek, adjustReason: .manualTimeUpdate
+                ).encoded : DateTime(now).encoded
+            do {
+                try await peripheral.write(octets, to: characteristic, expectingResponse: true)
+            } catch let error as GATTError {
+                guard case .attribute = error else { throw error }
+                refusal = error
+                continue
+            }
+            let value = try? await peripheral.read(characteristic)
+            let shown = value.flatMap { value in
+                isCurrentTime
+                    ? (try? CurrentTime(decoding: value.octets))?.wallTime
+                    : (try? DateTime(decoding: value.octets))?.wallTime
+            }
+            return ClockSetting(
+                device: device, before: before, written: now,
+                after: shown.flatMap { time in value.map { ClockReading(deviceTime: time, readAt: $0.receivedAt) } })
+        }
+        throw ContactFailure(
+            code: "clock_refused", description: "the device does not let its clock be set: \(refusal)",
+            hint: "set it at the device")
+    }
+
+    private func set(
+        _ link: OneTouchLink, _ device: DeviceDescription, _ contact: inout Contact,
+        _ wallTime: @Sendable (Instant) -> WallTime
+    ) async throws -> ClockSetting {
+        let found = try await link.peripheral.whileNotifying([link.answers], optional: GlucoseTransfer.context) {
+            let before = try await link.clock(received: 0)
+            let now = wallTime(.systemClock)
+            guard let count = OneTouch.count(now) else {
+                throw ContactFailure(
+                    code: "clock_cannot_be_set", description: "the meter's clock has no number for \(now)",
+                    hint: "set this machine's clock")
+            }
+            guard case .answer = try await link.ask(.setTime(count), received: 0) else {
+                throw ContactFailure(
+                    code: "clock_refused", description: "the meter did not say that its clock was set",
+                    hint: "set it at the meter")
+            }
+            try await link.acknowledge(0)
+            return (before, now, try await link.clock(received: 0))
+        }
+        if let before = found.0 { contact = try await memory.noteClock(before, in: contact) }
+        return ClockSetting(device: device, before: found.0, written: found.1, after: found.2)
+    }
+}
+
+extension WallTime {
+    /// 1 Monday … 7 Sunday.
+    var dayOfWeek: UInt8 {
+        // 1970-01-01 was a Thursday.
+        let days = (secondsSinceEpoch - (secondsSinceEpoch % 86_400 + 86_400) % 86_400) / 86_400
+        return UInt8(((days + 3) % 7 + 7) % 7) + 1
+    }
+}

@@ -1,0 +1,113 @@
+/// The values of a vital sign that is neither glucose nor blood pressure: a main one, with what was measured beside it.
+public struct VitalValue: Sendable, Hashable {
+    /// What a quantity is. A number once given is never given again.
+    public enum Part: UInt8, Sendable, Hashable, CaseIterable {
+        case heartRate = 1
+        case saturation, pulse, temperature, weight, bodyMassIndex, height
+        case bodyFat, basalMetabolism, musclePercentage, muscleMass, fatFreeMass, softLeanMass, bodyWaterMass, impedance
+        case rmssd, sdnn
+
+        /// The name in documents.
+        public var name: String {
+            switch self {
+            case .heartRate: "heart_rate"
+            case .saturation: "spo2"
+            case .pulse: "pulse"
+            case .temperature: "temperature"
+            case .weight: "weight"
+            case .bodyMassIndex: "body_mass_index"
+            case .height: "height"
+            case .bodyFat: "body_fat"
+            case .basalMetabolism: "basal_metabolism"
+            case .musclePercentage: "muscle_percentage"
+            case .muscleMass: "muscle_mass"
+            case .fatFreeMass: "fat_free_mass"
+            case .softLeanMass: "soft_lean_mass"
+            case .bodyWaterMass: "body_water_mass"
+            case .impedance: "impedance"
+            case .rmssd: "rmssd"
+            case .sdnn: "sdnn"
+            }
+        }
+    }
+
+    /// One quantity with what it is.
+    public struct Measured: Sendable, Hashable {
+        /// What it is.
+        public var part: Part
+        /// How much.
+        public var quantity: Quantity
+
+        /// Makes it.
+        public init(_ part: Part, _ quantity: Quantity) {
+            self.part = part
+            self.quantity = quantity
+        }
+    }
+
+    /// The kind of reading; never glucose or blood pressure.
+    public var kind: ReadingKind
+    /// The quantities, the one the kind is named for first.
+    public var quantities: [Measured]
+    /// Where it was measured, by the specification's name: `ear`; nil where unknown, or without a meaning for the kind.
+    public var site: String?
+    /// Of a heart rate: the intervals between beats in milliseconds, oldest first.
+    public var intervals: [ExactDecimal]
+    /// Of a heart rate: whether the strap touches the skin; nil where it cannot tell.
+    public var hasContact: Bool?
+    /// Of a heart-rate variability: the seconds it covers.
+    public var windowSeconds: Int?
+
+    /// Makes a value.
+    public init(
+        kind: ReadingKind, _ quantities: [Measured], site: String? = nil, intervals: [ExactDecimal] = [],
+        hasContact: Bool? = nil, windowSeconds: Int? = nil
+    ) {
+        self.kind = kind
+        self.quantities = quantities
+        self.site = site
+        self.intervals = intervals
+        self.hasContact = hasContact
+        self.windowSeconds = windowSeconds
+    }
+
+    /// One of the quantities; nil where it was not measured.
+    public subscript(part: Part) -> Quantity? { quantities.first { $0.part == part }?.quantity }
+
+    /// The main quantity; nil where there is none.
+    public var main: Quantity? { quantities.first?.quantity }
+
+    /// What a document of its kind shows of it, every key always there.
+    var members: [JSONValue.Member] {
+        func document(_ part: Part) -> JSONValue.Member { .init(part.name, self[part]?.document ?? .null) }
+        func number(_ part: Part) -> JSONValue { self[part]?.number.number.map(JSONValue.number) ?? .null }
+        switch kind {
+        case .glucose, .bloodPressure: return []
+        case .heartRate:
+            return [
+                document(.heartRate), .init("rr_ms", .array(intervals.map(JSONValue.number))),
+                .init("contact", hasContact.map(JSONValue.bool) ?? .null),
+            ]
+        case .hrv:
+            return [
+                .init(
+                    "hrv",
+                    .object([
+                        "rmssd": number(.rmssd), "sdnn": number(.sdnn), "window_seconds": .optional(windowSeconds),
+                    ]))
+            ]
+        case .spo2: return [document(.saturation), document(.pulse)]
+        case .temperature: return [document(.temperature), .init("site", .optional(site))]
+        case .weight: return [document(.weight), .init("body_mass_index", number(.bodyMassIndex)), document(.height)]
+        case .bodyComposition:
+            let others: [Part] = [
+                .basalMetabolism, .musclePercentage, .muscleMass, .fatFreeMass, .softLeanMass, .bodyWaterMass,
+                .impedance, .weight, .height,
+            ]
+            return [
+                .init("body_composition", self[.bodyFat]?.document ?? .null),
+                .init("composition", .object(others.map(document))),
+            ]
+        }
+    }
+}

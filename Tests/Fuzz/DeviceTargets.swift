@@ -1,0 +1,81 @@
+import GATTClient
+import GATTProfiles
+import HealthDevices
+import HealthReadings
+
+extension FuzzTarget {
+    /// A frame of a model of the catalogue: an octet picks the model, one the characteristic, the value follows.
+    static let modelFrame = FuzzTarget(
+        "model-frame", longest: 64,
+        seeds: { _ in
+            let bm85: [UInt8] = [
+                0x16, 0x7F, 0x00, 0x4F, 0x00, 0x5F, 0x00, 0xEA, 0x07, 11, 21, 7, 30, 0, 0x00, 0x45, 0x01, 0x00, 0x04,
+            ]
+            let glucose: [UInt8] = [3, 5, 0, 0xE9, 0x07, 13, 1, 0, 5, 0, 0xC4, 0xFF, 0x5F, 0xB0, 0x11]
+            return (0..<24).flatMap { model in [[model, 2] + bm85, [model, 0] + glucose, [model, 1, 2, 5, 0, 6]] }
+        }
+    ) { octets in
+        guard octets.count >= 2 else { return }
+        let models = Catalogue().models
+        let model = models[Int(octets[0]) % models.count]
+        let characteristics: [UInt16] = [0x2A18, 0x2A34, 0x2A35, 0x2A36]
+        let frame = Frame(
+            format: octets[1] == 4
+                ? .oneTouchRecord : FrameFormat(characteristic: characteristics[Int(octets[1]) % 4]),
+            payload: Array(octets.dropFirst(2)), receivedAt: Instant(microseconds: 0), ordinal: 0)
+        let decoder = ModelFrameDecoder()
+        let decoded = decoder.decode(frame, model: model.id)
+        expect(decoded == decoder.decode(frame, model: model.id), "the same frame says two things")
+        if case .record(let record) = decoded {
+            _ = record.document().text
+            if record.exclusion == nil {
+                switch record.value {
+                case .glucose(let value):
+                    expect(value.concentration?.number.number != nil, "a reading without a number is not excluded")
+                case .bloodPressure(let value):
+                    expect(value.systolic.number.number != nil, "a reading without a number is not excluded")
+                default: break
+                }
+            }
+        }
+        if model.quirks.isEmpty, octets[1] != 4 {
+            let standard = StandardFrameDecoder().decode(frame, model: nil)
+            expect(decoded == standard, "a model without quirks is not read by the standard")
+        }
+    }
+
+    /// A message of a OneTouch meter.
+    static let oneTouch = FuzzTarget(
+        "onetouch", longest: 64,
+        seeds: { _ in
+            let payloads: [[UInt8]] = [
+                [0x20, 0x02], [0x06, 1, 2, 3, 4], [0x06] + [UInt8](repeating: 1, count: 11), [0x07], [],
+            ]
+            return payloads.map { OneTouchFrame(payload: $0).encoded }
+        }
+    ) { octets in
+        if let frame = try? OneTouchFrame(decoding: octets) {
+            expect(frame.encoded == octets, "a message is not what its encoding says")
+        }
+        if case .record(let record) = OneTouchRecord.decode([1, 0] + octets) {
+            expect(record.exclusion != nil || record.baseTime?.description.isEmpty != true, "a record without text")
+            _ = record.document().text
+        }
+    }
+
+    /// The name and services of an advertisement, and what was found when it was connected.
+    static let advertisement = FuzzTarget(
+        "advertisement", longest: 64, words: ["meter+", "BLESmart_", "OneTouch", "BM85", "A&D_UA-651BLE", "CareSens"],
+        seeds: { _ in ["meter+1", "BM57", "OneTouch 1", "TNG VOICE"].inputs }
+    ) { octets in
+        let name = String(decoding: octets, as: UTF8.self)
+        let advertisement = Advertisement(
+            address: nil, name: name, services: octets.first == 1 ? [0x1808] : [], seenAt: Instant(microseconds: 0))
+        let catalogue = Catalogue()
+        let claimed = catalogue.model(for: advertisement)
+        let matching = catalogue.models.contains { $0.names.contains { $0.matches(name) } }
+        expect(matching == (claimed?.names.isEmpty == false), "the index and the rules differ on a name")
+        let found = catalogue.model(for: advertisement, offering: OfferedServices([]))
+        expect(found.map { $0.names.isEmpty } ?? true, "a model without its services is taken at its word")
+    }
+}

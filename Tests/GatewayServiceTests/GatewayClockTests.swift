@@ -1,0 +1,95 @@
+import EmulatedRadio
+import HealthReadings
+import Synchronization
+import Testing
+
+@testable import GatewayService
+
+/// The gateway's own clock: what it is not trusted for.
+@Suite struct GatewayClockTests {
+    private final class Machine: Sendable {
+        struct State {
+            var now: Int64 = 1_795_000_000
+            var uptime: Int64 = 1000
+            var isSynchronized = false
+            var newest: Int64?
+        }
+        let state = Mutex(State())
+
+        func clock(requiresSynchronization: Bool = false) -> GatewayClock {
+            var machine = GatewayClock.Machine()
+            machine.now = { Instant(seconds: self.state.withLock(\.now)) }
+            machine.uptime = { self.state.withLock(\.uptime) }
+            machine.isSynchronized = { self.state.withLock(\.isSynchronized) }
+            machine.built = Instant(seconds: 1_794_000_000)
+            return GatewayClock(requiresSynchronization: requiresSynchronization, machine: machine) {
+                self.state.withLock(\.newest).map { Instant(seconds: $0) }
+            }
+        }
+
+        func pass(_ seconds: Int64, jumping jump: Int64 = 0) {
+            state.withLock { state in
+                state.now += seconds + jump
+                state.uptime += seconds
+            }
+        }
+    }
+
+    private let machine = Machine()
+
+    @Test("promise 10: a clock behind the program's making, or the newest contact, is in doubt until it is put right")
+    func behind() async {
+        let clock = machine.clock()
+        #expect(await clock.doubt() == nil)
+        machine.state.withLock { $0.newest = 1_795_000_100 }
+        #expect(await clock.doubt() == nil, "clocks are put right by seconds all the time")
+        machine.state.withLock { $0.newest = 1_795_100_000 }
+        #expect(await clock.doubt() == .beforeStored(Instant(seconds: 1_795_100_000)))
+        let other = machine.clock()
+        machine.state.withLock { $0.now = 0 }
+        #expect(await other.doubt() == .beforeBuild(Instant(seconds: 1_794_000_000)))
+        machine.state.withLock { $0.isSynchronized = true }
+        #expect(await other.doubt() == nil)
+    }
+
+    @Test(
+        "promise 10: a jump is in doubt for ten minutes, or until the kernel says that the clock is right",
+        arguments: [-86_400, 3600] as [Int64])
+    func jump(_ seconds: Int64) async {
+        let clock = machine.clock()
+        #expect(await clock.doubt() == nil)
+        machine.pass(60, jumping: 60)
+        #expect(await clock.doubt() == nil)
+        machine.pass(60, jumping: seconds)
+        #expect(await clock.doubt() == .jumped(seconds))
+        machine.pass(300)
+        #expect(await clock.doubt() == .jumped(seconds))
+        machine.pass(300)
+        #expect(await clock.doubt() == nil)
+        machine.pass(60, jumping: seconds)
+        machine.state.withLock { $0.isSynchronized = true }
+        #expect(await clock.doubt() == nil)
+        machine.state.withLock { $0.isSynchronized = false }
+        #expect(await clock.doubt() == nil, "what was said to be right needs no waiting")
+    }
+
+    @Test("a machine that never says that it is synchronised is trusted, unless the settings ask for it")
+    func synchronization() async {
+        #expect(await machine.clock().doubt() == nil)
+        let strict = machine.clock(requiresSynchronization: true)
+        #expect(await strict.doubt() == .notSynchronized)
+        machine.state.withLock { $0.isSynchronized = true }
+        #expect(await strict.doubt() == nil)
+    }
+
+    @Test("promise 10: while the clock is in doubt no meter is read, and nothing is asked of one")
+    func notRead() async throws {
+        guard !KernelClock.isSynchronized else { return }
+        let meter = try await ReadTests.paired()
+        let bench = try await GatewayBench(.inProcess, [meter], settings: ["clock.require_sync": "true"])
+        let problem = try await bench.problem(ReadTests.read)
+        #expect(problem.code == "clock_not_trusted" && problem.status == .configuration)
+        #expect(!meter.events.contains(.connected))
+        try await bench.stop()
+    }
+}

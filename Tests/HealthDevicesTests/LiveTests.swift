@@ -1,0 +1,237 @@
+import GATTClient
+import GATTProfiles
+import HealthReadings
+import Synchronization
+import Testing
+
+@testable import HealthDevices
+
+/// Straps and oximeters while somebody looks, and devices that send one finished measurement.
+@Suite struct LiveTests {
+    private let bench = RadioBench()
+
+    // MARK: Variability
+
+    @Test("RMSSD and SDNN are those of the definition: Task Force 1996, over the window's intervals")
+    func variability() throws {
+        var generator = SystemRandomNumberGenerator()
+        for _ in 0..<40 {
+            let seconds = Int.random(in: 5...60, using: &generator)
+            var window = HeartRateVariability(windowSeconds: seconds)
+            var (all, now): ([(at: Int64, interval: Double)], Int64) = ([], 1_000_000_000_000)
+            for _ in 0..<Int.random(in: 20...200, using: &generator) {
+                let raw = (0..<Int.random(in: 1...3, using: &generator)).map { _ in
+                    UInt16.random(in: 500...1500, using: &generator)
+                }
+                let total = raw.reduce(0) { $0 + Int64($1) * 1_000_000 / 1024 }
+                now += max(total, 1_000_000)
+                var end = now - total
+                for interval in raw {
+                    end += Int64(interval) * 1_000_000 / 1024
+                    all.append((end, Double(interval) * 1000 / 1024))
+                }
+                window.add(raw, at: Instant(microseconds: now))
+                let kept = all.suffix(while: { $0.at > now - Int64(seconds) * 1_000_000 })
+                guard kept.count >= 3 else { continue }
+                let intervals = kept.map(\.interval)
+                let mean = intervals.reduce(0, +) / Double(intervals.count)
+                let sdnn = (intervals.map { ($0 - mean) * ($0 - mean) }.reduce(0, +) / Double(intervals.count - 1))
+                    .squareRoot()
+                let squares = zip(intervals, intervals.dropFirst()).map { ($1 - $0) * ($1 - $0) }
+                let rmssd = (squares.reduce(0, +) / Double(squares.count)).squareRoot()
+                let result = try #require(window.result)
+                #expect(result.count == kept.count)
+                #expect(
+                    abs(result.sdnn.approximation - sdnn) <= 0.06 && abs(result.rmssd.approximation - rmssd) <= 0.06)
+            }
+        }
+    }
+
+    @Test("what is no beat breaks the chain: impossible intervals, no contact, a silence")
+    func breaks() {
+        func feed(_ window: inout HeartRateVariability, _ raw: [UInt16], _ second: Int64, _ contact: Bool? = nil) {
+            window.add(raw, at: Instant(seconds: 1000 + second), hasContact: contact)
+        }
+        var window = HeartRateVariability(windowSeconds: 60)
+        feed(&window, [1024, 100, 2048], 3)
+        #expect(window.result == nil, "no two are successive")
+        feed(&window, [2048], 5)
+        #expect(window.result?.rmssd.description == "0.0")
+        feed(&window, [700], 6, false)
+        #expect(window.result?.count == 3 && !window.isFull)
+        feed(&window, [1024], 8, true)
+        #expect(window.result?.rmssd.description == "0.0", "the first after a break has no predecessor")
+        for second in 9..<70 { feed(&window, [1024], Int64(second), true) }
+        #expect(window.isFull && window.result?.rmssd.description == "0.0")
+        feed(&window, [1024], 90)
+        #expect(!window.isFull, "a silence begins it anew")
+        var hostile = HeartRateVariability(windowSeconds: -5)
+        for _ in 0..<500 { hostile.add([UInt16](repeating: 205, count: 9), at: Instant(seconds: 5)) }
+        #expect(hostile.result != nil)
+    }
+
+    @Test("a strap at 2 Hz for a day takes the memory of its window, and each beat the same")
+    func day() throws {
+        var window = HeartRateVariability(windowSeconds: 300)
+        for half in 0..<172_800 {
+            window.add(
+                [UInt16(480 + half % 64)], at: Instant(microseconds: 1_790_000_000_000_000 + Int64(half) * 500_000))
+        }
+        let result = try #require(window.result)
+        #expect(window.isFull && abs(result.count - 600) <= 2)
+        #expect(abs(result.sdnn.approximation - 18.0) < 0.5)
+    }
+
+    // MARK: Straps
+
+    private func strap(_ values: [[UInt8]], _ adjust: (inout EmulatedDevice.Behaviour) -> Void = { _ in })
+        async throws -> EmulatedDevice
+    {
+        var behaviour = EmulatedDevice.Behaviour()
+        behaviour.address = .device(1)
+        behaviour.name = "Strap"
+        behaviour.services = [0x180D]
+        behaviour.more = [(0x2A37, 0x180D)]
+        behaviour.streams[0x2A37] = values
+        behaviour.isPaired = true
+        behaviour.isInReach = false
+        adjust(&behaviour)
+        let device = EmulatedDevice(behaviour, log: EventLog())
+        try await bench.store.notePairing(
+            of: DeviceDescription(address: .device(1), model: "generic_heart_rate", name: "Strap"), as: .proven)
+        bench.radio.add(device)
+        return device
+    }
+
+    @Test("a strap's values are told as they come, with contact and intervals, and nothing is stored")
+    func strapValues() async throws {
+        let device = try await strap([[0x16, 72, 0, 4], [0x00], [0x06, 73], [0x04, 0]])
+        var told = bench.manager.live().makeAsyncIterator()
+        try await eventually("it is watched for") { bench.radio.watched == [.device(1)] }
+        bench.radio.appear(device)
+        var documents: [String] = []
+        for _ in 0..<3 {
+            let reading = try #require(try await told.next())
+            #expect(reading.device.model == "generic_heart_rate")
+            documents.append(reading.document.text)
+        }
+        #expect(documents[0].contains(#""heart_rate":{"value":72,"unit":"bpm"},"rr_ms":[1000.00],"contact":true"#))
+        #expect(documents[0].contains(#""time_basis":"reception""#) && documents[0].contains(#""id":null"#))
+        #expect(documents[1].contains(#""value":73"#) && documents[2].contains(#""excluded":"no_value""#))
+        #expect(bench.store.frames.isEmpty && bench.store.contacts.isEmpty)
+    }
+
+    @Test("ending the iteration stops notifications, then disconnects")
+    func endsInOrder() async throws {
+        let device = try await strap([[0x06, 73]])
+        device.change { $0.silence = .lastsUntilCancelled }
+        let first = Task {
+            for try await reading in bench.manager.live() { return reading.kind }
+            return .glucose
+        }
+        try await eventually("it is watched for") { bench.radio.watched == [.device(1)] }
+        bench.radio.appear(device)
+        #expect(try await first.value == .heartRate)
+        try await eventually("it is left") { !device.isConnected && device.log.events.last == .disconnect }
+        #expect(device.log.events.suffix(2) == [.stop(0x2A37), .disconnect])
+        #expect(bench.radio.watched.isEmpty)
+    }
+
+    @Test("the variability is told once its window is full, then every five seconds of the strap's own time")
+    func variabilityStream() async throws {
+        let log = EventLog()
+        let peripheral = TickingStrap(measurements: 200, log: log)
+        var pace = LivePace()
+        pace.variabilityWindowSeconds = 30
+        var course = LiveCourse(peripheral, DeviceDescription(address: .device(1)), pace)
+        let told = Told<LiveReading>()
+        try await course.run(try await peripheral.characteristics()) { told.note($0) }
+        let hrv = told.events.filter { $0.kind == .hrv }
+        #expect(told.events.count { $0.kind == .heartRate } == 200)
+        #expect((33...36).contains(hrv.count), "\(hrv.count)")
+        guard case .vital(let vital) = try #require(hrv.last).record.value else { return }
+        #expect(vital.windowSeconds == 30 && vital[.rmssd]?.number.number?.description == "7.8")
+        #expect(hrv.last?.document.text.contains(#""hrv":{"rmssd":7.8,"sdnn":"#) == true)
+    }
+
+    @Test("a strap has no records: the schedule leaves it alone, and reading it brings nothing and is no failure")
+    func notScheduled() async throws {
+        let device = try await strap([[0x06, 73]]) { $0.isInReach = true }
+        #expect(try await bench.manager.read(.device(1)) { _ in } == ContactSummary(isComplete: true, received: 0))
+        #expect(try await bench.manager.devicesWithRecords([.device(1), .device(2)]) == [.device(2)])
+        #expect(try await bench.manager.liveDevices() == [.device(1)])
+        #expect(!device.log.events.contains(.start(0x2A37)))
+    }
+
+    @Test("without a live device there is nothing to follow, and the stream ends")
+    func nothingLive() async throws {
+        try await bench.meter(paired: .proven)
+        var stream = bench.manager.live().makeAsyncIterator()
+        #expect(try await stream.next() == nil)
+    }
+
+    // MARK: Finished measurements
+
+    @Test(
+        "thermometers, oximeters and scales send what they have measured, and it is kept",
+        arguments: [
+            (0x2A1C, 0x1809, [0x00, 0x6E, 0x01, 0x00, 0xFF], "generic_thermometer", ReadingKind.temperature),
+            (0x2A5E, 0x1822, [0x00, 0x61, 0x00, 0x48, 0x00], "generic_pulse_oximeter", .spo2),
+            (0x2A9D, 0x181D, [0x00, 0x14, 0x37], "generic_weight_scale", .weight),
+            (0x2A9C, 0x181B, [0x00, 0x00, 0xE1, 0x00], "generic_body_composition", .bodyComposition),
+        ] as [(UInt16, UInt16, [UInt8], String, ReadingKind)])
+    func spots(characteristic: UInt16, service: UInt16, octets: [UInt8], model: String, kind: ReadingKind) async throws
+    {
+        var behaviour = EmulatedDevice.Behaviour()
+        behaviour.name = "Thing"
+        behaviour.more = [(BluetoothUUID(characteristic), BluetoothUUID(service))]
+        behaviour.streams[BluetoothUUID(characteristic)] = [octets]
+        let bench = Bench(behaviour)
+        #expect(try await bench.read() == ContactSummary(isComplete: true, received: 1))
+        #expect(bench.store.contacts.first?.device.model == model)
+        #expect(bench.store.records.map(\.value.kind) == [kind] && bench.store.records[0].exclusion == nil)
+    }
+}
+
+/// A strap that beats once a second, 1000 and 1007.8 ms in turn, and leaves after so many measurements.
+private final class TickingStrap: Peripheral {
+    private let left: Mutex<(measurements: Int, second: Int64)>
+    private let log: EventLog
+
+    init(measurements: Int, log: EventLog) {
+        left = Mutex((measurements, 1_790_000_000))
+        self.log = log
+    }
+
+    var advertisement: Advertisement { Advertisement(address: .device(1), name: "Strap", seenAt: Instant(seconds: 0)) }
+    func connect() async throws -> Instant { Instant(seconds: 0) }
+    func characteristics() async throws -> [Characteristic] {
+        [Characteristic(uuid: 0x2A37, service: 0x180D, valueHandle: 3)]
+    }
+    func read(_ characteristic: Characteristic) async throws -> CharacteristicValue { throw GATTError.attribute(2) }
+    func write(_ octets: [UInt8], to characteristic: Characteristic, expectingResponse: Bool) async throws {}
+    func startNotifying(_ characteristic: Characteristic) async throws {}
+    func stopNotifying(_ characteristic: Characteristic) async throws {}
+    func nextValues(within timeout: Duration) async throws -> ValueBurst {
+        left.withLock { left in
+            guard left.measurements > 0 else { return .disconnected }
+            left.measurements -= 1
+            left.second += 1
+            let octets = HeartRateMeasurement(
+                beatsPerMinute: 60, hasContact: true, intervals: [left.measurements.isMultiple(of: 2) ? 1024 : 1032]
+            ).encoded
+            return .values([
+                CharacteristicValue(uuid: 0x2A37, octets: octets, receivedAt: Instant(seconds: left.second))
+            ])
+        }
+    }
+    func disconnect() async {}
+}
+
+extension Array {
+    /// The longest end of which every element is so.
+    fileprivate func suffix(while isSo: (Element) -> Bool) -> ArraySlice<Element> {
+        let start = lastIndex { !isSo($0) }.map { $0 + 1 } ?? startIndex
+        return self[start...]
+    }
+}

@@ -1,0 +1,177 @@
+import GATTClient
+import HealthReadings
+import Testing
+
+@testable import HealthDevices
+
+@Suite struct OneTouchTests {
+    private let log = EventLog()
+    private let store: RecordingStore
+
+    init() { store = RecordingStore(log) }
+
+    private func meter(
+        _ numbers: ClosedRange<UInt16>? = 1...5, _ adjust: (inout EmulatedOneTouch.Behaviour) -> Void = { _ in }
+    ) -> EmulatedOneTouch {
+        var behaviour = EmulatedOneTouch.Behaviour()
+        behaviour.records = (numbers.map(Array.init) ?? []).map { ($0, 840_000_000 + UInt32($0) * 60, 90 + $0, 0) }
+        adjust(&behaviour)
+        return EmulatedOneTouch(behaviour, log: log)
+    }
+
+    @discardableResult private func read(_ meter: EmulatedOneTouch, all: Bool = false) async throws -> ContactSummary {
+        meter.forgetQuestions()
+        return try await MeterReader(journal: store, memory: store).read(meter, allRecords: all)
+    }
+
+    // MARK: Octets
+
+    @Test("messages are framed and checked as published: the clock's question has the checksum 716D for 05 02 03")
+    func framing() throws {
+        #expect(OneTouchFrame.checksum([0x05, 0x02, 0x03]) == 0x716D)
+        #expect(OneTouchFrame.checksum(Array("123456789".utf8)[...]) == 0x29B1)
+        let octets = OneTouchFrame(payload: OneTouchQuestion.time.payload).encoded
+        #expect(octets.prefix(8) == [0x01, 0x02, 0x09, 0x00, 0x03, 0x20, 0x02, 0x03])
+        #expect(try OneTouchFrame(decoding: octets).payload == [0x20, 0x02])
+    }
+
+    @Test("decode(encode(x)) == x, and no changed octet is accepted")
+    func roundTrip() throws {
+        var generator = SystemRandomNumberGenerator()
+        for _ in 0..<300 {
+            let payload = (0..<Int.random(in: 0...40, using: &generator)).map { _ in UInt8.random(in: 0...255) }
+            var octets = OneTouchFrame(payload: payload).encoded
+            #expect(try OneTouchFrame(decoding: octets).payload == payload)
+            octets[Int.random(in: 0..<octets.count, using: &generator)] ^= 1 << UInt8.random(in: 0...7)
+            #expect(throws: MalformedFrame.self) { try OneTouchFrame(decoding: octets) }
+        }
+        for length in 0..<8 {
+            #expect(throws: MalformedFrame.self) {
+                try OneTouchFrame(decoding: [UInt8](repeating: 1, count: length))
+            }
+        }
+    }
+
+    private func record(_ value: UInt16, control: UInt8 = 0, time: UInt32 = 840_000_000) throws -> Record {
+        let octets: [UInt8] =
+            [0x06] + (0..<4).map { UInt8(truncatingIfNeeded: time >> (8 * UInt32($0))) }
+            + [UInt8(truncatingIfNeeded: value), UInt8(truncatingIfNeeded: value >> 8), control, 0, 0, 0, 0]
+        let decoded = OneTouchRecord.decode([7, 1] + OneTouchFrame(payload: octets).encoded)
+        guard case .record(let record) = decoded else { throw QuirkDecodingTests.NotARecord(decoded: decoded) }
+        return record
+    }
+
+    @Test("a record has its number, its local time and mg/dL; what is no patient's value says so")
+    func records() throws {
+        let plain = try record(95)
+        #expect(plain.sequence == 263 && plain.exclusion == nil)
+        #expect(plain.baseTime == WallTime(secondsSinceEpoch: 840_000_000 + 946_684_799))
+        guard case .glucose(let value) = plain.value else { return }
+        #expect(value.concentration == Quantity(ExactDecimal(significand: 95), .milligramsPerDecilitre))
+        #expect(try record(0).exclusion == .noValue && record(95, control: 1).exclusion == .controlSolution)
+        #expect(try record(2000).exclusion == .implausible && record(95, time: 0).baseTime == nil)
+    }
+
+    @Test("octets that are no record are refused", arguments: [0, 1, 2, 9, 20])
+    func malformed(length: Int) {
+        guard case .malformed = OneTouchRecord.decode([UInt8](repeating: 1, count: length)) else {
+            Issue.record("\(length) octets are no record")
+            return
+        }
+    }
+
+    // MARK: Conversations
+
+    @Test("promise 1 and 2: records are read by number, each durable before the next, and once")
+    func reading() async throws {
+        let meter = meter()
+        #expect(try await read(meter) == ContactSummary(isComplete: true, announced: 5, received: 5))
+        #expect(meter.asked == [1, 2, 3, 4, 5] && store.readingCount == 5)
+        #expect(log.breachOfPromise1 == nil)
+        #expect(store.contacts[0].device.model == "onetouch_verio" && store.contacts[0].device.serial == "OT-1")
+        #expect(store.contacts[0].device.provider == "onetouch_ble")
+        #expect(store.clocks.map(\.deviceTime) == [WallTime(secondsSinceEpoch: 848_000_000 + 946_684_799)])
+        #expect(try await read(meter).isComplete)
+        #expect(meter.asked == [5] && store.readingCount == 5)
+        meter.change { $0.records.append((6, 840_001_000, 111, 0)) }
+        #expect(try await read(meter) == ContactSummary(isComplete: true, announced: 1, received: 1))
+        #expect(meter.asked == [5, 6] && store.readingCount == 6)
+        #expect(try await read(meter, all: true).received == 6)
+        #expect(store.readingCount == 6 && log.breachOfPromise1 == nil)
+    }
+
+    @Test("a meter without records, and one whose oldest have gone, are read to the end")
+    func rotated() async throws {
+        #expect(try await read(meter(nil)) == ContactSummary(isComplete: true, announced: 0, received: 0))
+        let rotated = meter(100...110)
+        #expect(try await read(rotated).received == 11)
+        rotated.change { $0.records = $0.records.filter { $0.number > 112 } + [(113, 840_100_000, 99, 0)] }
+        #expect(try await read(rotated).received == 1)
+        #expect(store.readingCount == 12 && store.epoch == 0)
+    }
+
+    @Test("a meter that begins its numbers anew begins an epoch", arguments: [2, 5] as [UInt16])
+    func restarted(newest: UInt16) async throws {
+        let meter = meter()
+        try await read(meter)
+        meter.change { $0.records = (1...newest).map { ($0, 841_000_000 + UInt32($0) * 60, 100 + $0, 0) } }
+        #expect(try await read(meter).received == Int(newest))
+        #expect(store.epoch == 1 && store.readingCount == 5 + Int(newest))
+    }
+
+    @Test("promise 3: a transfer that is cut is kept, and all is read again")
+    func cut() async throws {
+        let meter = meter { $0.cutAfter = 3 }
+        let first = try await read(meter)
+        #expect(first.error == "transfer_interrupted" && first.received == 3 && store.readingCount == 3)
+        meter.change { $0.cutAfter = nil }
+        #expect(try await read(meter) == ContactSummary(isComplete: true, announced: 5, received: 5))
+        #expect(store.readingCount == 5 && log.breachOfPromise1 == nil)
+    }
+
+    @Test("an answer that is lost or damaged is asked for again; messages sent twice are one")
+    func faults() async throws {
+        let meter = meter {
+            $0.silences = 2
+            $0.damages = [2: 2, 4: 1]
+            $0.copies = 2
+        }
+        #expect(try await read(meter) == ContactSummary(isComplete: true, announced: 5, received: 5))
+        #expect(store.readingCount == 5 && meter.waited == .seconds(20))
+    }
+
+    @Test("promise 5: an answer that stays damaged is kept, stops no transfer, and is read again next time")
+    func damaged() async throws {
+        let meter = meter { $0.damages = [3: 3] }
+        let summary = try await read(meter)
+        #expect(summary == ContactSummary(isComplete: false, announced: 5, received: 5))
+        #expect(store.readingCount == 4 && store.frames.count == 5)
+        #expect(try await read(meter).isComplete)
+        #expect(store.readingCount == 5)
+    }
+
+    @Test("promise 4: a silent meter is given 30 s, and its refusals have names")
+    func refusals() async throws {
+        let silent = meter { $0.silences = 100 }
+        #expect(try await read(silent).error == "timeout")
+        #expect(silent.waited == .seconds(30))
+        for (code, name): (UInt8, String) in [
+            (7, "onetouch_not_allowed"), (8, "onetouch_not_supported"), (9, "onetouch_not_understood"),
+            (42, "onetouch_refused"),
+        ] { #expect(try await read(meter { $0.refuses = code }).error == name) }
+        #expect(try await read(meter { $0.claims = (3, 9) }).error == "onetouch_numbers")
+        #expect(store.readingCount == 0 && log.breachOfPromise1 == nil)
+    }
+
+    @Test("a device of that name without the service fails by name, or is what its services make it")
+    func impostor() async throws {
+        var behaviour = EmulatedDevice.Behaviour()
+        behaviour.name = "OneTouch AB12"
+        let bare = EmulatedDevice(behaviour, log: log)
+        let reader = MeterReader(journal: store, memory: store)
+        #expect(try await reader.read(bare).error == "nothing_to_read")
+        behaviour.glucose = EmulatedGlucoseMemory(glucoseRecords(1...2))
+        #expect(try await reader.read(EmulatedDevice(behaviour, log: log)).received == 2)
+        #expect(store.contacts.map(\.device.model) == [nil, "generic_glucose"])
+    }
+}

@@ -1,0 +1,187 @@
+import Foundation
+import GATTClient
+import GATTProfiles
+import HealthReadings
+import ReadingStore
+import Testing
+
+@testable import HealthDevices
+
+/// What quirks, clocks and other vital signs come to in a real store.
+@Suite struct QuirkStoreTests {
+    private let directory = FileManager.default.temporaryDirectory
+        .appending(path: "quirks-\(ProcessInfo.processInfo.globallyUniqueString)").path
+
+    private func open() async throws -> ReadingStore {
+        try await ReadingStore.open(
+            directory: directory, decoder: ModelFrameDecoder(), clientUserID: "white_bear", timeZone: "Europe/Berlin")
+    }
+
+    private func device(_ model: String) -> DeviceDescription {
+        DeviceDescription(address: .device(3), model: model, serial: "S3", name: model)
+    }
+
+    private func frame(_ characteristic: UInt16, _ octets: [UInt8], at received: String = "2026-11-21T10:00:00Z") throws
+        -> Frame
+    {
+        Frame(
+            format: FrameFormat(characteristic: characteristic), payload: octets,
+            receivedAt: try #require(Instant(rfc3339: received)), ordinal: 0)
+    }
+
+    private func glucose(_ sequence: UInt16, _ time: String, hasContext: Bool = false) throws -> [UInt8] {
+        GlucoseMeasurement(
+            sequenceNumber: sequence, baseTime: DateTime(try #require(WallTime(time))),
+            concentration: .init(
+                value: MedFloat16(rawValue: 0xB05F), unit: .kilogramsPerLitre, type: .capillaryWholeBlood,
+                location: .finger), hasContext: hasContext
+        ).encoded
+    }
+
+    private func begin(
+        _ store: ReadingStore, _ model: String, at start: String = "2026-11-21T09:59:00Z", clock: ClockReading? = nil
+    ) async throws -> Contact {
+        try await store.beginContact(
+            with: device(model), at: try #require(Instant(rfc3339: start)), clock: clock, batteryPercent: nil)
+    }
+
+    @Test(
+        "promise 6: a record whose context says ketone is never waiting for delivery, whichever comes first",
+        arguments: [false, true])
+    func ketone(contextFirst: Bool) async throws {
+        let store = try await open()
+        let contact = try await begin(store, "caresens")
+        let record = try frame(0x2A18, try glucose(1, "2026-11-21T08:00:00", hasContext: true))
+        let context = try frame(0x2A34, [0x02, 1, 0, 6])
+        for frame in contextFirst ? [context, record] : [record, context] {
+            _ = try await store.append([frame], of: contact)
+            #expect(try await store.groupsWaiting().isEmpty)
+        }
+        try await store.endContact(contact, ContactSummary(isComplete: true, received: 1))
+        #expect(try await store.groupsWaiting().isEmpty)
+        let readings = try await store.query(ReadingQuery()).readings
+        #expect(readings.map(\.excluded) == [.ketone])
+        // Reading everything again is a no-op.
+        let again = try await begin(store, "caresens", at: "2026-11-21T11:00:00Z")
+        _ = try await store.append([record, context], of: again)
+        try await store.endContact(again, ContactSummary(isComplete: true, received: 1))
+        #expect(try await store.query(ReadingQuery()).readings.map(\.excluded) == [.ketone])
+        #expect(try await store.groupsWaiting().isEmpty)
+        try store.close()
+    }
+
+    @Test("a record waits for the context that may say ketone, and is delivered once that has said otherwise")
+    func awaitsContext() async throws {
+        let store = try await open()
+        var contact = try await begin(store, "caresens")
+        _ = try await store.append(
+            [
+                frame(0x2A18, glucose(1, "2026-11-21T08:00:00", hasContext: true)),
+                frame(0x2A18, glucose(2, "2026-11-21T08:10:00", hasContext: true)),
+                frame(0x2A18, glucose(3, "2026-11-21T08:20:00")),
+            ], of: contact)
+        #expect(try await store.groupsWaiting().map(\.count) == [1], "the one without a context")
+        _ = try await store.append([frame(0x2A34, [0x02, 1, 0, 1])], of: contact)
+        #expect(try await store.groupsWaiting().map(\.count) == [2])
+        // Cut: the second's context may still come.
+        try await store.endContact(contact, ContactSummary(isComplete: false, error: "x", received: 3))
+        #expect(try await store.groupsWaiting().map(\.count) == [2])
+        contact = try await begin(store, "caresens", at: "2026-11-21T11:00:00Z")
+        try await store.endContact(contact, ContactSummary(isComplete: true, received: 3))
+        #expect(try await store.groupsWaiting().map(\.count) == [3], "everything came: it has none")
+        try store.close()
+    }
+
+    @Test("promise 2: a meter that numbers by age gives each record once")
+    func numbersByAge() async throws {
+        let store = try await open()
+        for (contact, shift): (String, UInt16) in [("2026-11-21T09:00:00Z", 0), ("2026-11-21T11:00:00Z", 1)] {
+            let contact = try await begin(store, "taidoc_fora", at: contact)
+            _ = try await store.append(
+                [
+                    frame(0x2A18, glucose(0 + shift, "2026-11-21T08:10:00")),
+                    frame(0x2A18, glucose(1 + shift, "2026-11-21T08:00:00")),
+                ], of: contact)
+            try await store.endContact(contact, ContactSummary(isComplete: true, received: 2))
+        }
+        #expect(try await store.query(ReadingQuery()).readings.count == 2)
+        try store.close()
+    }
+
+    @Test("other vital signs are kept with all they have, shown, and not queued for delivery")
+    func vitals() async throws {
+        let values: [(UInt16, [UInt8])] = [
+            (0x2A1C, [0x04, 0x6E, 0x01, 0x00, 0xFF, 0x03]), (0x2A5E, [0x00, 0x61, 0x00, 0xFF, 0x07]),
+            (0x2A9D, [0x0C, 0x14, 0x37, 2, 0xE6, 0x00, 0x2A, 0x07]),
+            (0x2A9C, [0x18, 0x04, 0xE1, 0x00, 0x40, 0x1F, 0x58, 0x02, 0xB8, 0x0B]),
+        ]
+        var store = try await open()
+        let contact = try await begin(store, "generic_thermometer")
+        for (characteristic, octets) in values {
+            _ = try await store.append([frame(characteristic, octets)], of: contact)
+        }
+        try await store.endContact(contact, ContactSummary(isComplete: true, received: 4))
+        #expect(try await store.groupsWaiting().isEmpty)
+        try store.close()
+        store = try await open()
+        let readings = try await store.query(ReadingQuery()).readings
+        #expect(Set(readings.map(\.kind)) == [.temperature, .spo2, .weight, .bodyComposition])
+        for (characteristic, octets) in values {
+            guard case .record(let record) = ModelFrameDecoder().decode(try frame(characteristic, octets), model: nil),
+                let reading = readings.first(where: { $0.kind == record.value.kind })
+            else {
+                Issue.record("\(characteristic) is no record")
+                continue
+            }
+            #expect(reading.record == record)
+            #expect(reading.time.basis == .reception && reading.held == nil && reading.excluded == nil)
+        }
+        #expect(try await store.query(ReadingQuery(kinds: [.spo2])).readings.count == 1)
+        #expect(try await store.verify().isEmpty)
+        try store.close()
+    }
+
+    @Test(
+        "promise 7: what was made before a clock was set is placed by the clock as it was, what came after by the new one"
+    )
+    func clockWasSet() async throws {
+        let store = try await open()
+        func wall(_ text: String) throws -> WallTime { try #require(WallTime(text)) }
+        func instant(_ text: String) throws -> Instant { try #require(Instant(rfc3339: text)) }
+        // Ten minutes ahead on Friday; set right on Saturday at 10:00 in Berlin; read on Saturday noon.
+        var contact = try await begin(
+            store, "accuchek_guide", at: "2026-11-20T09:00:00Z",
+            clock: ClockReading(
+                deviceTime: try wall("2026-11-20T10:10:00"), readAt: try instant("2026-11-20T09:00:00Z")))
+        try await store.endContact(contact, ContactSummary(isComplete: true, received: 0))
+        contact = try await begin(
+            store, "accuchek_guide", at: "2026-11-21T09:00:00Z",
+            clock: ClockReading(
+                deviceTime: try wall("2026-11-21T10:10:00"), readAt: try instant("2026-11-21T09:00:00Z")))
+        contact = try await store.noteClock(
+            ClockReading(deviceTime: try wall("2026-11-21T10:00:01"), readAt: try instant("2026-11-21T09:00:01Z")),
+            in: contact)
+        try await store.endContact(contact, ContactSummary(isComplete: true, received: 0))
+        let device = try #require(try await store.devices().first)
+        #expect(device.clock?.differenceSeconds == 0)
+        contact = try await begin(
+            store, "accuchek_guide", at: "2026-11-21T11:00:00Z",
+            clock: ClockReading(
+                deviceTime: try wall("2026-11-21T12:00:00"), readAt: try instant("2026-11-21T11:00:00Z")))
+        _ = try await store.append(
+            [
+                frame(0x2A18, glucose(1, "2026-11-21T08:10:00"), at: "2026-11-21T11:00:05Z"),
+                frame(0x2A18, glucose(2, "2026-11-21T11:00:00"), at: "2026-11-21T11:00:05Z"),
+                frame(0x2A18, glucose(3, "2026-11-21T10:05:00"), at: "2026-11-21T11:00:05Z"),
+            ], of: contact)
+        let readings = try await store.query(ReadingQuery()).readings.sorted {
+            ($0.record.sequence ?? 0) < ($1.record.sequence ?? 0)
+        }
+        #expect(
+            readings.map { $0.time.instant?.description } == [
+                "2026-11-21T07:00:00Z", "2026-11-21T10:00:00Z", "2026-11-21T09:05:00Z",
+            ])
+        #expect(readings.map(\.time.uncertaintyMinutes) == [nil, nil, 10], "the ten minutes it has shown twice")
+        try store.close()
+    }
+}
