@@ -6,7 +6,7 @@ STATE ?= $(shell mktemp -d -t healthrelay.XXXXXX)
 EPISODES ?= 30
 LISTEN ?= 127.0.0.1:8480
 
-BUILD_PACKAGES := libdbus-1-dev libbluetooth-dev libnfc-dev libpcsclite-dev libsqlite3-dev zlib1g-dev
+BUILD_PACKAGES := libdbus-1-dev libbluetooth-dev libnfc-dev libpcsclite-dev libqrencode-dev libsqlite3-dev zlib1g-dev
 TEST_PACKAGES := dbus tshark python3-venv curl pcscd vsmartcard-vpcd udev
 
 .PHONY: help run build test soak test-release fuzz bench format lint fixtures deps test-deps clean

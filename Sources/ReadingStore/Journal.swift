@@ -186,8 +186,8 @@ struct Journal {
         if reading.excluded == nil {
             try enqueue(key, reading)
             reading.held = holds.hold(
-                user: owner ?? contact.user, provider: contact.description.provider, device: contact.device,
-                seconds: reading.time.instant?.seconds, state: .waiting)
+                user: owner ?? contact.user, provider: contact.description.provider, kind: reading.kind,
+                device: contact.device, seconds: reading.time.instant?.seconds, state: .waiting)
         }
         return (key, reading)
     }

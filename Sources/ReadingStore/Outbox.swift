@@ -80,7 +80,9 @@ extension ReadingStore {
                     count: row[3], oldest: Instant(seconds: row[4]),
                     held: holds.hold(user: user, provider: provider, state: .waiting))
                 // A provider that is ignored holds all of it; what its devices hold is then no reason beside it.
-                let parts = rest.held == .ignored ? [] : apart.filter { $0.isOfSameTarget(as: rest) }
+                let parts = apart.filter {
+                    $0.isOfSameTarget(as: rest) && (rest.held != .ignored || $0.held == .noConsent)
+                }
                 guard !parts.isEmpty else { return [rest] }
                 rest.count -= parts.reduce(0) { $0 + $1.count }
                 guard rest.count > 0 else { return parts }

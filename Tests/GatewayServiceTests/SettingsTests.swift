@@ -126,7 +126,8 @@ struct SettingsTests {
         "a setting this version does not heed may say what holds anyhow, and nothing else",
         arguments: [
             ("store: {encryption: off}", nil), ("store: {encryption: on}", "store.encryption"),
-            ("consent: {default: denied}", "consent.default"), ("sync: {backfill_days: 90}", nil),
+            ("consent: {default: denied}", nil), ("http: {tls: on}", nil),
+            ("clock: {require_sync: true}", "clock.require_sync"), ("sync: {backfill_days: 90}", nil),
             ("sync: {ignore: [omron_ble]}", nil), ("sync: {backfill_days: 7}", nil), ("sync: {ignore: []}", nil),
             ("bluetooth: {adapter: hci1}", nil), ("users: []", nil), ("users:\n", nil),
         ] as [(String, String?)])

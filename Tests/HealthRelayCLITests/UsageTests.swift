@@ -60,8 +60,7 @@ import Testing
     @Test(
         "a setting this version does not heed is refused, never ignored",
         arguments: [
-            "consent: {default: denied}", "store: {encryption: on}",
-            "clock: {require_sync: true}", "sources: {map: {omron_blesmart: [a, b]}}",
+            "store: {encryption: on}", "clock: {require_sync: true}", "sources: {map: {omron_blesmart: [a, b]}}",
         ])
     func unheeded(_ text: String) async throws {
         let scratch = try Scratch()

@@ -8,12 +8,15 @@ struct MeterService: Service {
     let manager: DevicesManager
     let narrator: Narrator
     let announce: @Sendable (GatewayRunner.Announcement) -> Void
+    /// Told of what happens besides.
+    var watch: @Sendable (ScheduleEvent) -> Void = { _ in }
 
     func run() async throws {
         // What a meter has sent is stored before this ends; its notifications are stopped, and it is disconnected.
         await cancelWhenGracefulShutdown {
             await MeterSchedule(manager).run { event in
                 if case .adapter(let state) = event { announce(.bluetooth(state)) }
+                watch(event)
                 await narrator.bluetooth(event)
             }
         }

@@ -68,6 +68,9 @@ extension Doctor {
         return .good("zone", zone)
     }
 
+    /// Whether there is room for more at a path; where that is not known, there is.
+    static func hasRoom(at path: String) -> Bool { freeOctets(at: path).map { $0 >= leastFreeOctets } ?? true }
+
     private static func freeOctets(at path: String) -> UInt64? {
         var status = statvfs()
         guard statvfs(path, &status) == 0 else { return nil }

@@ -188,6 +188,11 @@ public struct Settings: Sendable {
         values[key]?.text ?? SettingDefinition.all.first { $0.key == key }?.standard
     }
 
+    /// Whether a setting says the same in both.
+    func isSame(_ other: Settings, _ key: String) -> Bool {
+        self[key] == other[key] && list(key) == other.list(key) && map(key) == other.map(key)
+    }
+
     /// Where a setting's value came from.
     public func origin(of key: String) -> Origin { values[key]?.origin ?? .standard }
 
