@@ -1,5 +1,6 @@
 import Foundation
 import HealthReadings
+import LocalAccess
 import ReadingStore
 
 extension Doctor {
@@ -41,7 +42,9 @@ extension Doctor {
     /// Whether what is secret or personal can be read by its owner only.
     func permissionsCheck() -> DoctorCheck {
         let files =
-            ReadingStore.databaseFiles(in: stateDirectory) + (settings["server.api_key_file"].map { [$0] } ?? [])
+            ReadingStore.databaseFiles(in: stateDirectory)
+            + [CertificateKeeper.fileName, AccessStore.fileName].map { stateDirectory + "/" + $0 }
+            + ["server.api_key_file", "server.sign_in_token_file"].compactMap { settings[$0] }
         for file in files {
             var status = stat()
             guard stat(file, &status) == 0, status.st_mode & 0o077 != 0 else { continue }

@@ -2,7 +2,7 @@
 // Pairing a meter: what is in reach, the digits it shows, and how it went.
 const Pairing = (() => {
   const found = new Map();
-  let current = null, timer = null, scanning = null;
+  let current = null, timer = null, scanning = null, isPairing = false;
 
   function tell(text) { if ($("pair-state").textContent !== text) $("pair-state").textContent = text; }
   function reset() {
@@ -13,6 +13,7 @@ const Pairing = (() => {
     $("passkey-form").hidden = $("confirm").hidden = $("pair-again").hidden = true;
     $("pair-found").hidden = $("pair-help").hidden = false;
     current = null;
+    isPairing = false;
   }
 
   function offer(device) {
@@ -45,10 +46,11 @@ const Pairing = (() => {
     } catch (error) {
       if (error.name !== "AbortError") tell(error.message);
     }
-    if (!current) $("pair-again").hidden = false;
+    if (!isPairing) $("pair-again").hidden = false;
   }
 
   async function start(device) {
+    isPairing = true;
     scanning?.abort();
     $("pair-found").hidden = $("pair-help").hidden = $("pair-again").hidden = true;
     tell(`Pairing with ${device.name ?? device.address} …`);
