@@ -84,7 +84,7 @@ public struct GatewayRunner: Service {
         var services: [any Service] = [
             NamedService(control, state.socket), NamedService(page, "the page on \(door.listen)"),
             EventFeed(hub: hub, store: gateway.store, worker: gateway.worker), DoorService(door: door, logger: logger),
-            ReloadService(gateway: gateway, reloads: reloads, manager: manager, logger: logger),
+            ReloadService(gateway: gateway, reloads: reloads, manager: manager, logger: logger), StartupMemory(),
         ]
         if let manager, let interval = manager.watchdog {
             services.append(WatchdogService(manager: manager, interval: interval, store: gateway.store))

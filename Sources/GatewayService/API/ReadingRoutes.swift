@@ -102,7 +102,7 @@ struct ReadingRoutes {
                 octets.append(contentsOf: #"{"readings":["#.utf8)
                 for (index, reading) in page.readings.enumerated() {
                     if index > 0 { octets.append(UInt8(ascii: ",")) }
-                    reading.document.write(into: &octets)
+                    reading.write(into: &octets)
                     guard octets.count >= chunk else { continue }
                     try await writer.write(ByteBuffer(bytes: octets))
                     octets.removeAll(keepingCapacity: true)
