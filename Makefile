@@ -6,14 +6,15 @@ STATE ?= $(shell mktemp -d -t healthrelay.XXXXXX)
 EPISODES ?= 30
 LISTEN ?= 127.0.0.1:8480
 
-BUILD_PACKAGES := libdbus-1-dev libbluetooth-dev libnfc-dev libpcsclite-dev libsqlite3-dev zlib1g-dev
-TEST_PACKAGES := dbus tshark python3-venv curl pcscd vsmartcard-vpcd udev
+BUILD_PACKAGES := libdbus-1-dev libbluetooth-dev libnfc-dev libpcsclite-dev libqrencode-dev libsqlite3-dev zlib1g-dev
+TEST_PACKAGES := chromium dbus tshark python3-venv curl pcscd vsmartcard-vpcd udev
 
-.PHONY: help run build test soak test-release fuzz bench format lint fixtures deps test-deps clean
+.PHONY: help run build test deb test-deb soak test-release fuzz bench format lint fixtures deps test-deps clean
 
 help:
 	@echo "make run      build, start the gateway with its sandbox server and replay the recorded meters"
 	@echo "make test     build and run every test"
+	@echo "make deb      build the Debian package;  make test-deb  install, use and remove it in a fresh Debian"
 	@echo "make soak     kill the gateway and fail its server for long (EPISODES=30, ten lives each)"
 	@echo "make fuzz     fuzz every parser of outside bytes, a minute each (SECONDS_EACH=60)"
 	@echo "make bench    measure speed and memory beside their floors"
@@ -31,6 +32,14 @@ build: deps
 
 test: deps test-deps
 	@Tests/run
+
+deb: deps
+	@Packaging/install-packages dpkg-dev libcurl4-openssl-dev
+	@Packaging/build-deb
+
+test-deb: deb
+	@Packaging/install-packages debootstrap systemd-container curl
+	@Tests/Package/run
 
 soak: deps
 	@$(SWIFT) build -q --product healthrelay

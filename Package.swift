@@ -13,7 +13,8 @@ let settings: [SwiftSetting] =
 /// Modules an embedder imports, in the order a reading passes through them.
 let library = [
     "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCIMonitor", "HCICapture", "HealthDevices",
-    "FreeStyleLibre", "ISO15693Reader", "LibreReader", "ReadingStore", "VitalClient", "ReadingSync", "GatewayService",
+    "FreeStyleLibre", "ISO15693Reader", "LibreReader", "ReadingStore", "VitalClient", "ReadingSync", "LocalAccess",
+    "GatewayService",
 ]
 
 func module(_ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
@@ -58,9 +59,12 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-asn1", exact: "1.7.4"),
+        .package(url: "https://github.com/apple/swift-certificates", exact: "1.21.1"),
         .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", exact: "2.37.6"),
         .package(url: "https://github.com/groue/GRDB.swift", exact: "7.10.0"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", exact: "2.28.1"),
         .package(url: "https://github.com/jpsim/Yams", exact: "6.2.2"),
@@ -75,6 +79,7 @@ let package = Package(
         .systemLibrary(name: "CDBus", pkgConfig: "dbus-1", providers: [.apt(["libdbus-1-dev"])]),
         .systemLibrary(name: "CBluetooth", pkgConfig: "bluez", providers: [.apt(["libbluetooth-dev"])]),
         .systemLibrary(name: "CNFC", pkgConfig: "libnfc", providers: [.apt(["libnfc-dev"])]),
+        .systemLibrary(name: "CQRencode", providers: [.apt(["libqrencode-dev"])]),
         .systemLibrary(name: "CPCSC", pkgConfig: "libpcsclite", providers: [.apt(["libpcsclite-dev"])]),
 
         module("HealthReadings", [crypto]),
@@ -94,19 +99,31 @@ let package = Package(
         module("VitalClient", ["HealthReadings", "CZlib", httpClient, logging]),
         module("ReadingSync", ["ReadingStore", "VitalClient", "HealthReadings", lifecycle, logging]),
         module(
+            "LocalAccess",
+            [
+                "CQRencode", crypto, database, logging,
+                .product(name: "X509", package: "swift-certificates"),
+                .product(name: "SwiftASN1", package: "swift-asn1"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+            ]),
+        module(
             "GatewayService",
             [
                 "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCICapture", "HealthDevices",
                 "FreeStyleLibre", "ISO15693Reader", "LibreReader", "ReadingStore", "VitalClient", "ReadingSync",
-                "CTimex", httpServer, lifecycle, logging,
+                "LocalAccess", "LibDBus", "CTimex", crypto, httpServer, lifecycle, logging,
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "Yams", package: "Yams"),
             ],
-            resources: [.embedInCode("Page/page.html"), .embedInCode("Page/page.js")]),
+            resources: [
+                .embedInCode("Page/page.html"), .embedInCode("Page/page.css"), .embedInCode("Page/page.js"),
+                .embedInCode("Page/chart.js"), .embedInCode("Page/pairing.js"), .embedInCode("API/openapi.json"),
+            ]),
         module(
             "VitalSandbox",
             [
@@ -144,6 +161,7 @@ let package = Package(
                 "LibreReader", "ReadingStore", "ReadingSync", "VitalClient", "HealthReadings",
             ]),
         tests("ReadingStore", ["HealthReadings"]),
+        tests("LocalAccess", [logging]),
         tests("VitalClient", ["HealthReadings", "ScriptedServer", logging]),
         tests(
             "ReadingSync",
@@ -158,7 +176,8 @@ let package = Package(
             "GatewayService",
             [
                 "VitalSandbox", "VitalClient", "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles",
-                "ReadingStore", "HealthReadings", httpClient, httpServer, lifecycle, logging,
+                "LocalAccess", "ReadingStore", "HealthReadings", httpClient, httpServer, lifecycle, logging,
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ]),
         .target(
             name: "EmulatedReader", dependencies: ["ISO15693Reader"], path: "Tests/EmulatedReader",

@@ -11,6 +11,7 @@ extension Gateway {
             ignored.providers.insert(sensors)
         }
         try await store.setIgnored(ignored)
+        try await store.setConsentStandard(granted: settings["consent.default"] != "denied")
         try await store.setBackfillDays(settings["sync.backfill_days"].flatMap(Int.init))
         let zone = try await store.currentUser().timeZone
         try await store.setPeople(

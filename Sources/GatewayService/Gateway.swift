@@ -9,8 +9,9 @@ import VitalClient
 
 /// The gateway put together: the store it owns, and the server it delivers to.
 public final class Gateway: Sendable {
-    /// The effective settings.
-    public let settings: Settings
+    /// The effective settings; some of them change while the gateway runs (see ``reload(_:)``).
+    public var settings: Settings { current.withLock(\.self) }
+    private let current: Mutex<Settings>
     /// What is kept.
     public let store: ReadingStore
     /// The models it knows.
@@ -28,6 +29,14 @@ public final class Gateway: Sendable {
     private let manager = Mutex<DevicesManager?>(nil)
     /// The reader of sensors that the settings name, once it is needed.
     let desk = Mutex<SensorDesk?>(nil)
+    /// The door to the network, where this is `run`.
+    private let openDoor = Mutex<AccessPoint?>(nil)
+
+    /// The door to the network; nil where no service runs in this process.
+    var door: AccessPoint? {
+        get { openDoor.withLock(\.self) }
+        set { openDoor.withLock { $0 = newValue } }
+    }
 
     static let decoder = GatewayFrameDecoder()
 
@@ -78,7 +87,7 @@ public final class Gateway: Sendable {
         _ settings: Settings, _ store: ReadingStore, _ connection: VitalConnection?, _ radioSource: RadioSource,
         isService: Bool, _ logger: Logger
     ) {
-        self.settings = settings
+        current = Mutex(settings)
         self.store = store
         self.connection = connection
         self.radioSource = radioSource
@@ -133,6 +142,24 @@ public final class Gateway: Sendable {
     /// Has the schedule look anew which meters are paired, where one runs.
     func refreshMeters() { manager.withLock(\.self)?.refresh() }
 
+    /// Takes other settings in force as far as they can be changed while the gateway runs: what is delivered, and what
+    /// stands where nobody has consented.
+    ///
+    /// - Returns: the keys that differ and count only after a restart.
+    /// - Throws: ``Problem`` for settings that cannot be used; those of before then stay in force.
+    func reload(_ fresh: Settings) async throws -> [String] {
+        let old = settings
+        current.withLock { $0 = fresh }
+        do {
+            try await heedDeliveryRules()
+        } catch {
+            current.withLock { $0 = old }
+            throw error
+        }
+        worker?.wake()
+        return SettingDefinition.all.filter { !$0.isLive && !old.isSame(fresh, $0.key) }.map(\.key)
+    }
+
     /// Does what a command asks.
     public func run(_ request: OperationRequest, output: any OperationOutput) async throws {
         switch request.operation {
@@ -144,6 +171,8 @@ public final class Gateway: Sendable {
         case .device(let operation): try await run(operation, json: request.json, output: output)
         case .sensor(let operation):
             try await SensorRunner(gateway: self, json: request.json, output: output).run(operation)
+        case .consent(let operation): try await run(operation, json: request.json, output: output)
+        case .client(let operation): try await run(operation, json: request.json, output: output)
         case .doctor: try await examine(json: request.json, output: output)
         }
     }

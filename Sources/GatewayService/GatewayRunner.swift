@@ -34,16 +34,19 @@ public struct GatewayRunner: Service {
     private let radio: RadioSource.Factory
     private let showsValues: Bool
     private let logger: Logger
+    private let reloads: AsyncStream<Settings>
     private let announce: @Sendable (Announcement) -> Void
 
     /// - Parameters:
     ///   - connection: where to deliver in place of the settings' server, once it is known.
     ///   - captures: capture files to take as devices.
     ///   - radio: makes the radio.
+    ///   - reloads: settings that are read again while it runs.
     ///   - showsValues: whether announcements may hold readings and names of devices: never where they reach a log.
     public init(
         settings: Settings, state: StateDirectory, captures: [String] = [],
         radio: @escaping RadioSource.Factory = RadioSource.system, showsValues: Bool, logger: Logger,
+        reloads: AsyncStream<Settings> = AsyncStream { $0.finish() },
         connection: @escaping @Sendable () async throws -> VitalConnection? = { nil },
         announce: @escaping @Sendable (Announcement) -> Void
     ) {
@@ -54,6 +57,7 @@ public struct GatewayRunner: Service {
         self.radio = radio
         self.showsValues = showsValues
         self.logger = logger
+        self.reloads = reloads
         self.announce = announce
     }
 
@@ -62,24 +66,34 @@ public struct GatewayRunner: Service {
         let gateway = try await Gateway.open(
             settings, state: state, server: try await connection(), radio: radio, isService: true,
             patience: .seconds(5), logger: logger)
-        let listen = try ListenAddress(settings["http.listen"] ?? "")
-        guard listen.isLoopback else {
-            throw Problem(
-                "config_invalid", .configuration,
-                "http.listen: this version shows its page on loopback only, found '\(listen)'",
-                hint: "use 127.0.0.1:\(listen.port) and reach it through SSH or a proxy with TLS")
-        }
+        let door = try AccessPoint(settings, directory: state.path, logger: logger)
+        gateway.door = door
         if gateway.worker == nil { announce(.notDelivering("no key for a server is set; readings are kept")) }
 
         let narrator = Narrator(showsValues: showsValues) { announce(.way($0)) }
-        let page = PageServer.application(listen: listen, store: gateway.store, logger: .quiet(logger)) { address in
+        let (hub, counters, manager) = (APIEventHub(), RequestCounters(), ServiceManager())
+        let server = LocalServer(
+            gateway: gateway, door: door, hub: hub, counters: counters, isLocked: { false }, logger: .quiet(logger))
+        let page = server.service { address in
             announce(.page(address))
+            manager?.notify("READY=1", "STATUS=The page is at \(address)")
         }
         let control = ControlServer.application(
             path: state.socket, mode: state.socketMode, gateway: gateway, logger: .quiet(logger))
+        // The control socket listens before the page does: who is told that the gateway is up can use it.
         var services: [any Service] = [
-            NamedService(page, "the page on \(listen)"), NamedService(control, state.socket),
+            NamedService(control, state.socket), NamedService(page, "the page on \(door.listen)"),
+            EventFeed(hub: hub, store: gateway.store, worker: gateway.worker), DoorService(door: door, logger: logger),
+            ReloadService(gateway: gateway, reloads: reloads, manager: manager, logger: logger), StartupMemory(),
         ]
+        if let manager, let interval = manager.watchdog {
+            services.append(WatchdogService(manager: manager, interval: interval, store: gateway.store))
+        }
+        if door.certificates != nil {
+            services.append(
+                ServiceAnnouncement(
+                    bus: .system, port: { door.port }, name: "HealthRelay on \(AccessPoint.hostName)", logger: logger))
+        }
         if let worker = gateway.worker {
             services.append(EventTeller(events: worker.events(), narrator: narrator))
             services.append(worker)
@@ -90,9 +104,12 @@ public struct GatewayRunner: Service {
                 ReplayService(gateway: gateway, captures: captures, narrator: narrator, announce: announce))
         }
         // The last to come is the first to be stopped: a meter is let go before anything else is.
-        if let manager = try? gateway.requireManager() {
-            services.append(MeterService(
-                    manager: manager, clock: gateway.clock, narrator: narrator, announce: announce))
+        if let meters = try? gateway.requireManager() {
+            services.append(
+                MeterService(manager: meters, clock: gateway.clock, narrator: narrator, announce: announce) { event in
+                    hub.post(event)
+                    if case .failed(_, let failure, _) = event { counters.count(failure: failure.code) }
+                })
         }
         if let name = settings["nfc.reader"] {
             services.append(
@@ -105,12 +122,18 @@ public struct GatewayRunner: Service {
                 services: services.map { .init(service: LastingService(service: $0)) },
                 logger: .quiet(logger)))
         do {
-            try await group.run()
+            try await withGracefulShutdownHandler {
+                try await group.run()
+            } onGracefulShutdown: {
+                manager?.notify("STOPPING=1")
+            }
         } catch {
+            await door.close()
             try? await gateway.close()
             throw error
         }
         unlink(state.socket)
+        await door.close()
         try await gateway.close()
     }
 }

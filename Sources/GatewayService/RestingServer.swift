@@ -2,6 +2,7 @@ import HTTPTypes
 import HealthReadings
 import Hummingbird
 import HummingbirdCore
+import LocalAccess
 import Logging
 import NIOCore
 import NIOPosix
@@ -16,30 +17,44 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
     let responder: Responder
     let address: BindAddress
     let logger: Logger
+    let guarding: ServerGuard?
     let onServerRunning: @Sendable (any Channel) async -> Void
 
     init<Builder: HTTPResponderBuilder>(
-        router: Builder, address: BindAddress, logger: Logger,
+        router: Builder, address: BindAddress, logger: Logger, guarding: ServerGuard? = nil,
         onServerRunning: @escaping @Sendable (any Channel) async -> Void
     ) where Builder.Responder == Responder {
         responder = router.buildResponder()
         self.address = address
         self.logger = logger
+        self.guarding = guarding
         self.onServerRunning = onServerRunning
     }
 
     func run() async throws {
-        let server = try HTTPServerBuilder.http1().buildServer(
-            configuration: ServerConfiguration(address: address, serverName: "healthrelay"),
+        let server = try (guarding?.builder ?? .http1()).buildServer(
+            configuration: ServerConfiguration(
+                address: address, serverName: "healthrelay",
+                availableConnectionsDelegate: guarding.map { MaximumAvailableConnections($0.connections) }),
             eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger
         ) { request, writer, channel in
             let response = await respond(to: request, on: channel)
+            // Who asks for a page and does not take it holds it no longer than this.
+            let isStream = response.headers[.contentType].map(Self.streams.contains) ?? false
+            let patience = isStream ? nil : guarding?.patience
+            let deadline = patience.map { patience in
+                channel.eventLoop.scheduleTask(in: patience) { channel.close(promise: nil) }
+            }
+            defer { deadline?.cancel() }
             try await writer.write(response: response.head, body: response.body)
         } onServerRunning: {
             await onServerRunning($0)
         }
         try await server.run()
     }
+
+    /// The types of answers that go on.
+    private static var streams: [String] { ["text/event-stream", "application/x-ndjson"] }
 
     private func respond(to request: Request, on channel: any Channel) async -> Response {
         var response: Response
@@ -53,6 +68,34 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
         response.headers[.date] = Instant.systemClock.httpDate
         response.headers[.server] = "healthrelay"
         return response
+    }
+}
+
+/// What a server does about clients that are too many, too slow or too talkative.
+struct ServerGuard: Sendable {
+    /// The certificate to speak TLS with; nil: none.
+    var certificates: CertificateKeeper?
+    /// How many connections there may be.
+    var connections = 512
+    /// How long a connection may be silent between two requests.
+    var idle: TimeAmount = .seconds(20)
+    /// How long an answer may take to be taken.
+    var patience: TimeAmount = .seconds(60)
+    /// How many octets a request's header fields may have.
+    var headerOctets = 16 << 10
+
+    /// Makes the server's connections.
+    var builder: HTTPServerBuilder {
+        let census = ConnectionCensus()
+        return HTTPServerBuilder { responder in
+            let configuration = HTTP1Channel.Configuration(
+                idleTimeout: idle,
+                httpDecoderConfiguration: .init(
+                    maxHeaderFieldSize: headerOctets, maxHeaderListSize: headerOctets, maxHeaderFieldCount: 100))
+            return GuardedChannel(
+                base: HTTP1Channel(responder: responder, configuration: configuration), certificates: certificates,
+                census: census)
+        }
     }
 }
 

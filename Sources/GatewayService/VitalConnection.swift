@@ -14,12 +14,20 @@ public struct VitalConnection: Sendable {
         credentials = .apiKey(key)
     }
 
-    /// What the settings say; nil where they name neither key nor sign-in token.
+    /// What the settings say, else what the service manager hands over (`api-key`, `sign-in-token`); nil where there is
+    /// neither key nor sign-in token.
     ///
     /// - Parameter state: the directory in which a session's tokens are kept.
     /// - Throws: ``Problem`` where the file cannot be read or the server's URL cannot be used.
-    public init?(_ settings: Settings, state: String) throws {
-        switch (settings["server.api_key_file"], settings["server.sign_in_token_file"]) {
+    public init?(
+        _ settings: Settings, state: String, environment: [String: String] = ProcessInfo.processInfo.environment
+    ) throws {
+        var files = (settings["server.api_key_file"], settings["server.sign_in_token_file"])
+        if files == (nil, nil) {
+            let handed = ServiceCredentials(environment)
+            files = (handed.file("api-key"), handed.file("sign-in-token"))
+        }
+        switch files {
         case (nil, nil): return nil
         case (.some, .some):
             throw Problem(

@@ -78,7 +78,8 @@ public enum JSONValue: Sendable, Hashable {
         }
     }
 
-    private static func write(_ text: String, into octets: inout [UInt8]) {
+    /// Appends a string with its quotes and escapes.
+    static func write(_ text: String, into octets: inout [UInt8]) {
         octets.append(UInt8(ascii: "\""))
         var text = text
         text.withUTF8 { utf8 in

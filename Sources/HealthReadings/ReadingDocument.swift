@@ -66,7 +66,7 @@ extension Record {
 
 extension SensorFacts {
     /// What a sensor's reading shows besides: `source`, `minute`, `raw` and `calibration`.
-    fileprivate var members: [JSONValue.Member] {
+    var members: [JSONValue.Member] {
         [
             .init("source", .string(source.name)), .init("minute", .integer(Int64(minute))),
             .init(

@@ -26,13 +26,9 @@ struct GlobalOptions: ParsableArguments {
 
     /// Starts logging to standard error, as text or as JSON lines; call it once, before anything logs.
     func startLogging(_ settings: Settings) {
-        let level = settings["log.level"].flatMap(Logger.Level.init(rawValue:)) ?? .info
+        LogLevel.current = settings.logLevel
         let asJSON = json
-        LoggingSystem.bootstrap { label in
-            var handler = StandardErrorLog(label: label, asJSON: asJSON)
-            handler.logLevel = level
-            return handler
-        }
+        LoggingSystem.bootstrap { label in StandardErrorLog(label: label, asJSON: asJSON) }
     }
 
     /// Arguments with global flags that stand before the command's name moved behind it, where the commands take them.

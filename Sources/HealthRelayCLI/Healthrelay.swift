@@ -12,7 +12,7 @@ struct Healthrelay: AsyncParsableCommand {
         subcommands: [
             Run.self, Catalog.self, Scan.self, Pair.self, Unpair.self, Devices.self, Read.self, Monitor.self,
             Watch.self, Libre.self, NFC.self, Decode.self, Replay.self, Capture.self, Query.self, User.self,
-            Source.self, Sync.self, Sandbox.self, Store.self, Doctor.self, Config.self,
+            Source.self, Consent.self, Client.self, Sync.self, Sandbox.self, Store.self, Doctor.self, Config.self,
         ])
 
     static func main() async {

@@ -1,4 +1,6 @@
+import GatewayService
+
 /// The program's version.
 enum Version {
-    static let current = "0.1.0"
+    static let current = GatewayVersion.current
 }

@@ -1,8 +1,8 @@
 import GRDB
 import HealthReadings
 
-/// What of a device's readings waits whatever its source says: all of an ignored device, and what it measured long
-/// before it was first met.
+/// What waits whatever its source says: what nobody has consented to, all of an ignored device, and what a device
+/// measured long before it was first met.
 ///
 /// How old a reading may be is counted from the first contact with its device, not from now: a reading that waited for
 /// a year for its server is still delivered.
@@ -10,8 +10,10 @@ struct DeviceHolds {
     private let ignored: Set<Int64>
     /// Readings of a device (its row) before this second are older than the backfill.
     private let cutoffs: [Int64: Int64]
+    private let consents: ConsentHolds
 
     init(_ db: Database) throws {
+        consents = try ConsentHolds(db)
         ignored = try Self.ignoredDevices(db)
         guard let days = try ReadingStore.backfillDays(db) else {
             cutoffs = [:]
@@ -53,8 +55,9 @@ struct DeviceHolds {
         return keys
     }
 
-    /// Why a reading of this device and time waits; nil where its device is no reason.
-    func hold(device: Int64, seconds: Int64?) -> Hold? {
+    /// Why a reading of this person, kind, device and time waits; nil where none of these is a reason.
+    func hold(user: Int64, kind: ReadingKind, device: Int64, seconds: Int64?) -> Hold? {
+        if !consents.isGranted(user: user, kind: kind.code) { return .noConsent }
         if ignored.contains(device) { return .ignored }
         guard let seconds, let cutoff = cutoffs[device], seconds < cutoff else { return nil }
         return .olderThanBackfill
@@ -71,7 +74,8 @@ struct DeviceHolds {
                 "o.timestamp < \(latest) AND o.timestamp < CASE r.device \(cases.joined(separator: " ")) ELSE o.timestamp END"
             conditions.append((.olderThanBackfill, ignored.isEmpty ? old : "\(old) AND r.device NOT IN (\(devices))"))
         }
-        return conditions
+        guard let unwanted = consents.condition else { return conditions }
+        return [(.noConsent, unwanted)] + conditions.map { ($0.hold, "\($0.sql) AND NOT (\(unwanted))") }
     }
 
     /// The condition that a reading is held by none of these; begins with `AND`, empty where nothing can be held.

@@ -34,15 +34,18 @@ struct HoldRules {
     /// Why a reading waits; nil where it does not wait, or only for the next delivery.
     ///
     /// - Parameters:
+    ///   - kind: what kind of reading it is.
     ///   - device: the row of its device.
     ///   - seconds: when it was measured; nil: unknown.
     ///   - state: its outbox row's; nil where it has none, being excluded.
-    func hold(user: Int64, provider: String, device: Int64, seconds: Int64?, state: OutboxState?) -> Hold? {
+    func hold(
+        user: Int64, provider: String, kind: ReadingKind, device: Int64, seconds: Int64?, state: OutboxState?
+    ) -> Hold? {
         guard state == .waiting || state == .refused else { return nil }
         if isLocked { return .locked }
-        return ignored.contains(provider)
-            ? .ignored
-            : devices.hold(device: device, seconds: seconds) ?? hold(user: user, provider: provider, state: state)
+        let apart = devices.hold(user: user, kind: kind, device: device, seconds: seconds)
+        if apart != .noConsent, ignored.contains(provider) { return .ignored }
+        return apart ?? hold(user: user, provider: provider, state: state)
     }
 
     /// Why the readings of a person and provider wait that nothing holds for their own sake.

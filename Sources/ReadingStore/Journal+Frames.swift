@@ -279,8 +279,8 @@ extension Journal {
         defer { load.reset() }
         var reading = try rows.reading(load)
         reading.held = holds.hold(
-            user: load.int(ReadingRow.count + 1), provider: contact.description.provider, device: contact.device,
-            seconds: reading.time.instant?.seconds,
+            user: load.int(ReadingRow.count + 1), provider: contact.description.provider, kind: reading.kind,
+            device: contact.device, seconds: reading.time.instant?.seconds,
             state: load.optionalInt(ReadingRow.count).flatMap(OutboxState.init(rawValue:)))
         return reading
     }

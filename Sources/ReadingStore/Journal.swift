@@ -197,8 +197,8 @@ struct Journal {
             // Until its context has come it may be none of the kind it looks like.
             if decoder.awaitsContext(frame, model: contact.description.model) { try setOutbox(key, .withdrawn) }
             reading.held = holds.hold(
-                user: owner ?? contact.user, provider: contact.description.provider, device: contact.device,
-                seconds: reading.time.instant?.seconds, state: .waiting)
+                user: owner ?? contact.user, provider: contact.description.provider, kind: reading.kind,
+                device: contact.device, seconds: reading.time.instant?.seconds, state: .waiting)
         }
         return (key, reading)
     }

@@ -81,9 +81,11 @@ extension ReadingStore {
                     user: UserKey(rawValue: user), resource: try ReadingKind(code: row[1]), provider: provider,
                     count: row[3], oldest: Instant(seconds: row[4]),
                     held: holds.hold(user: user, provider: provider, state: .waiting))
-                // A provider that is ignored, or a missing key, holds all of it; what its devices hold is then no reason beside it.
-                let parts =
-                    rest.held == .ignored || rest.held == .locked ? [] : apart.filter { $0.isOfSameTarget(as: rest) }
+                if rest.held == .locked { return [rest] }
+                // A provider that is ignored holds all of it; what its devices hold is then no reason beside it.
+                let parts = apart.filter {
+                    $0.isOfSameTarget(as: rest) && (rest.held != .ignored || $0.held == .noConsent)
+                }
                 guard !parts.isEmpty else { return [rest] }
                 rest.count -= parts.reduce(0) { $0 + $1.count }
                 guard rest.count > 0 else { return parts }

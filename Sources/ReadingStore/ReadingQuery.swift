@@ -187,7 +187,7 @@ private struct PageReader {
             var reading = try rows.reading(statement)
             if let provider = statement.text(ReadingRow.count + 1) {
                 reading.held = holds.hold(
-                    user: statement.int(ReadingRow.count), provider: provider,
+                    user: statement.int(ReadingRow.count), provider: provider, kind: reading.kind,
                     device: ReadingRow.device(statement), seconds: reading.time.instant?.seconds,
                     state: OutboxState(rawValue: statement.int(ReadingRow.count + 2)))
             }

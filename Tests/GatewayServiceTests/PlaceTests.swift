@@ -71,8 +71,13 @@ struct PlaceTests {
 
     @Test("this machine's names are answered to, and the one that was configured")
     func hosts() {
-        #expect(
-            HostCheck<PlainContext>(listeningOn: "gateway.local:80").hosts
-                == ["localhost", "127.0.0.1", "[::1]", "gateway.local"])
+        let check = HostCheck<PlainContext>(names: ["localhost", "gateway.local"])
+        for ours in ["gateway.local:80", "LOCALHOST", "gateway.local.:1", "192.168.1.9:8480", "[fe80::1%eth0]:1"] {
+            #expect(check.isOurs(ours), "\(ours)")
+        }
+        // An address cannot be pointed elsewhere, a name can.
+        for other in ["rebound.example", "192.168.1.9.rebound.example", "", ":8480", "[::1", "localhost.example"] {
+            #expect(!check.isOurs(other), "\(other)")
+        }
     }
 }

@@ -58,10 +58,9 @@ import Testing
     }
 
     @Test(
-        "a setting this version does not heed is refused, never ignored",
+        "a value that a setting cannot have is refused, never ignored",
         arguments: [
-            "consent: {default: denied}", "http: {tls: off}",
-            "sources: {map: {omron_blesmart: [a, b]}}",
+            "store: {encryption: maybe}", "clock: {require_sync: perhaps}", "sources: {map: {omron_blesmart: [a, b]}}",
         ])
     func unheeded(_ text: String) async throws {
         let scratch = try Scratch()

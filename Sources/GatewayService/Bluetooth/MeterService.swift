@@ -14,6 +14,8 @@ struct MeterService: Service {
     let clock: GatewayClock
     let narrator: Narrator
     let announce: @Sendable (GatewayRunner.Announcement) -> Void
+    /// Told of what happens besides.
+    var watch: @Sendable (ScheduleEvent) -> Void = { _ in }
 
     func run() async throws {
         // What a meter has sent is stored before this ends; its notifications are stopped, and it is disconnected.
@@ -33,6 +35,7 @@ struct MeterService: Service {
     private func readMeters() async {
         await MeterSchedule(manager).run { event in
             if case .adapter(let state) = event { announce(.bluetooth(state)) }
+            watch(event)
             await narrator.bluetooth(event)
         }
     }

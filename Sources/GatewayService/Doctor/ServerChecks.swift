@@ -48,6 +48,13 @@ extension Doctor {
                         + "\(group.held?.words ?? "")\(others)",
                     mend: "connect it: `healthrelay source connect \(group.provider)`")
             }
+            let unwanted = try await store.groupsWaiting().filter { $0.held == .noConsent }
+            if !unwanted.isEmpty {
+                let kinds = Set(unwanted.map(\.resource.rawValue)).sorted().joined(separator: " ")
+                return .good(
+                    "source", "\(unwanted.reduce(0) { $0 + $1.count }) readings wait for consent: \(kinds)",
+                    mend: "where the person agrees: `healthrelay consent grant \(kinds)`")
+            }
             if try await !store.isSyncEnabled() {
                 return .good("source", "delivery is switched off", mend: "switch it on: `healthrelay sync enable`")
             }

@@ -1,5 +1,6 @@
 import Foundation
 import HealthReadings
+import LocalAccess
 import ReadingStore
 
 extension Doctor {
@@ -42,7 +43,9 @@ extension Doctor {
     /// Whether what is secret or personal can be read by its owner only.
     func permissionsCheck() -> DoctorCheck {
         let files =
-            ReadingStore.databaseFiles(in: stateDirectory) + (settings["server.api_key_file"].map { [$0] } ?? [])
+            ReadingStore.databaseFiles(in: stateDirectory)
+            + [CertificateKeeper.fileName, AccessStore.fileName].map { stateDirectory + "/" + $0 }
+            + ["server.api_key_file", "server.sign_in_token_file"].compactMap { settings[$0] }
             + settings.storeKeyFiles(in: stateDirectory)
         for file in files {
             var status = stat()
@@ -69,6 +72,9 @@ extension Doctor {
         }
         return .good("zone", zone)
     }
+
+    /// Whether there is room for more at a path; where that is not known, there is.
+    static func hasRoom(at path: String) -> Bool { freeOctets(at: path).map { $0 >= leastFreeOctets } ?? true }
 
     private static func freeOctets(at path: String) -> UInt64? {
         var status = statvfs()

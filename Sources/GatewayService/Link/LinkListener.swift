@@ -87,7 +87,7 @@ struct LinkListener: Sendable {
         ended: AsyncStream<LinkRedirect>.Continuation
     ) -> some Service {
         let router = Router()
-        router.add(middleware: HostCheck(listeningOn: "127.0.0.1"))
+        router.add(middleware: HostCheck(names: ["localhost"]))
         for method in [HTTPRequest.Method.get, .post] {
             router.on("/\(path)", method: method) { request, _ -> Response in
                 do throws(LinkRedirect.Malformed) {

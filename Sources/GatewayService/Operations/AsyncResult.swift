@@ -3,6 +3,11 @@ extension Result where Failure == any Error {
     init(_ work: () async throws -> Success) async {
         do { self = .success(try await work()) } catch { self = .failure(error) }
     }
+
+    /// Whether it came about.
+    var isSuccess: Bool {
+        if case .success = self { true } else { false }
+    }
 }
 
 extension Problem {

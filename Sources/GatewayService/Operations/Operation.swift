@@ -15,6 +15,10 @@ public enum Operation: Codable, Sendable, Hashable {
     case device(DeviceOperation)
     /// Sensors held to the NFC reader.
     case sensor(SensorOperation)
+    /// What a person has consented to.
+    case consent(ConsentOperation)
+    /// Who may use the gateway over the network.
+    case client(ClientOperation)
     /// What stands in the way of anything.
     case doctor
 }

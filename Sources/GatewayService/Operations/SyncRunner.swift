@@ -65,7 +65,31 @@ extension Gateway {
         return start...end
     }
 
+    /// `{waiting, delivered, refused, last_success, next_attempt}`.
+    func syncDocument() async throws -> JSONValue {
+        let statistics = try await store.statistics()
+        return .object([
+            "waiting": .array(
+                try await store.groupsWaiting().map { group in
+                    .object([
+                        "provider": .string(group.provider), "kind": .string(group.resource.rawValue),
+                        "count": .integer(Int64(group.count)),
+                        "oldest": .string(group.oldest.flooredToSecond.description),
+                        "held": .optional(group.held?.rawValue),
+                    ])
+                }),
+            "delivered": .integer(Int64(statistics.delivered)),
+            "refused": .array(
+                try await store.refused().map {
+                    .object(["id": .string($0.id.description), "server_said": .string($0.serverSaid)])
+                }),
+            "last_success": .optional(statistics.lastDelivery?.flooredToSecond.description),
+            "next_attempt": .optional(await worker?.status.nextAttempt?.flooredToSecond.description),
+        ])
+    }
+
     private func status(json: Bool, _ output: any OperationOutput) async throws {
+        guard !json else { return try await output.data(syncDocument().text) }
         let waiting = try await store.groupsWaiting()
         // What is locked is told by its groups; the server's words are locked too.
         let refused = store.lockedBecause == nil ? try await store.refused() : []
@@ -73,27 +97,6 @@ extension Gateway {
         let (delivered, last) = (statistics.delivered, statistics.lastDelivery)
         let delivery = await worker?.status
         let next = delivery?.nextAttempt
-        guard !json else {
-            return try await output.data(
-                JSONValue.object([
-                    "waiting": .array(
-                        waiting.map { group in
-                            .object([
-                                "provider": .string(group.provider), "kind": .string(group.resource.rawValue),
-                                "count": .integer(Int64(group.count)),
-                                "oldest": .string(group.oldest.flooredToSecond.description),
-                                "held": .optional(group.held?.rawValue),
-                            ])
-                        }),
-                    "delivered": .integer(Int64(delivered)),
-                    "refused": .array(
-                        refused.map {
-                            .object(["id": .string($0.id.description), "server_said": .string($0.serverSaid)])
-                        }),
-                    "last_success": .optional(last?.flooredToSecond.description),
-                    "next_attempt": .optional(next?.flooredToSecond.description),
-                ]).text)
-        }
         for group in waiting {
             let reason = group.held.map { ", held: \($0.words)" } ?? ""
             try await output.data(

@@ -1,34 +1,43 @@
+import Foundation
 import HTTPTypes
 import Hummingbird
 
 /// Refuses requests that name another host: a page elsewhere that points its own name at this machine (DNS rebinding)
-/// must not read a person's values.
+/// must not read a person's values. An address cannot be pointed elsewhere, so any will do.
 struct HostCheck<Context: RequestContext>: RouterMiddleware {
-    /// The names and addresses this server answers to, in lower case without port.
-    let hosts: Set<String>
-
-    /// The hosts of a server that listens on `address`.
-    init(listeningOn address: String) {
-        let host = Self.name(of: address)
-        hosts = Set(["localhost", "127.0.0.1", "[::1]", host])
-    }
+    /// The names this server answers to, in lower case.
+    let names: Set<String>
 
     func handle(
         _ request: Request, context: Context, next: (Request, Context) async throws -> Response
     ) async throws -> Response {
-        guard let authority = request.head.authority, hosts.contains(Self.name(of: authority)) else {
-            return Response(
-                status: .misdirectedRequest, headers: [.contentType: "text/plain; charset=utf-8"],
-                body: .init(
-                    byteBuffer: .init(string: "This server answers to \(hosts.sorted().joined(separator: ", ")).\n")))
+        guard let authority = request.head.authority, isOurs(authority) else {
+            throw APIRefusal(
+                .misdirectedRequest, "wrong_host",
+                "this server answers to \(names.sorted().joined(separator: ", ")) and to its addresses",
+                hint: "another name is to be listed in `http.names`")
         }
         return try await next(request, context)
+    }
+
+    func isOurs(_ authority: String) -> Bool {
+        let name = Self.name(of: authority)
+        return names.contains(name) || Self.isAddress(name)
     }
 
     /// `name:port`, `address:port` or `[v6]:port` without the port, in lower case.
     static func name(of authority: String) -> String {
         let lower = authority.lowercased()
-        if lower.hasPrefix("[") { return lower.prefix { $0 != "]" } + "]" }
-        return String(lower.prefix { $0 != ":" })
+        if lower.hasPrefix("["), let end = lower.firstIndex(of: "]") { return String(lower[...end]) }
+        let name = lower.prefix { $0 != ":" }
+        return String(name.hasSuffix(".") ? name.dropLast() : name)
+    }
+
+    private static func isAddress(_ name: String) -> Bool {
+        var (four, six) = (in_addr(), in6_addr())
+        if name.hasPrefix("["), name.hasSuffix("]") {
+            return inet_pton(AF_INET6, String(name.dropFirst().dropLast().prefix { $0 != "%" }), &six) == 1
+        }
+        return inet_pton(AF_INET, name, &four) == 1
     }
 }

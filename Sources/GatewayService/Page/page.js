@@ -1,54 +1,220 @@
 "use strict";
-const shown = 200;
-const rows = document.getElementById("readings"), none = document.getElementById("none"), state = document.getElementById("state");
-const quantity = q => q ? `${q.text} ${q.unit}` : "–";
+const $ = id => document.getElementById(id);
+const shown = 25, pageSize = 10000;
+const words = name => name.replaceAll("_", " ");
+let csrf = null, older = null, days = 1;
+
 // Numbers are shown with the digits the device sent, which JSON.parse would drop.
-const parse = text => JSON.parse(text.replace(/"value":(-?[0-9.]+)/g, '"text":"$1"'));
+const parse = text => JSON.parse(text.replace(/"value":(-?[0-9.]+)/g, '"value":$1,"text":"$1"'));
+const quantity = q => q ? `${q.text} ${q.unit}` : "–";
 const value = r => r.kind === "glucose" ? quantity(r.glucose)
   : `${r.blood_pressure.systolic?.text ?? "–"} / ${r.blood_pressure.diastolic?.text ?? "–"} ${r.blood_pressure.systolic?.unit ?? ""}` + (r.pulse ? `, pulse ${r.pulse.text}` : "");
-const outcome = r => r.excluded ? `kept, not sent: ${r.excluded.replaceAll("_", " ")}` : r.held ? `waits: ${r.held.replaceAll("_", " ")}` : "stored";
-function cell(row, text, name) { const td = document.createElement("td"); td.textContent = text; if (name) td.className = name; row.append(td); }
-async function refresh() {
-  const answer = await fetch("/api/v1/readings?limit=" + shown);
-  if (!answer.ok) throw new Error(answer.status);
-  const page = parse(await answer.text());
-  rows.replaceChildren(...page.readings.map(r => {
-    const row = document.createElement("tr");
-    cell(row, r.time ? new Date(r.time).toLocaleString(undefined, {dateStyle: "medium", timeStyle: "short"}) : (r.device_time ?? "unknown").replace("T", " "), "");
-    cell(row, value(r), "value");
-    cell(row, [r.device.model, r.device.address].filter(Boolean).join(" "), "quiet");
-    cell(row, outcome(r), r.excluded || r.held ? "quiet" : "delivered");
-    return row;
-  }));
-  none.hidden = page.readings.length > 0;
-  state.textContent = page.more ? `The newest ${shown} readings; there are more.` : `${page.readings.length} readings.`;
+const outcome = r => r.excluded ? `kept, not sent: ${words(r.excluded)}` : r.held ? `waits: ${words(r.held)}` : "stored";
+const moment = t => new Date(t).toLocaleString(undefined, {dateStyle: "medium", timeStyle: "short"});
+const when = t => t ? moment(t) : "never";
+const readingTime = r => r.time ? moment(r.time) : (r.device_time ?? "unknown").replace("T", " ");
+
+class Refused extends Error {
+  constructor(status, problem) { super(problem?.message ?? `status ${status}`); this.status = status; this.problem = problem; }
 }
-const when = t => t ? new Date(t).toLocaleString(undefined, {dateStyle: "medium", timeStyle: "short"}) : "never";
+async function call(path, options = {}) {
+  const headers = {...options.headers};
+  if (options.method && options.method !== "GET") { headers["Content-Type"] = "application/json"; if (csrf) headers["X-CSRF-Token"] = csrf; }
+  const answer = await fetch(path, {...options, headers, credentials: "same-origin"});
+  if (answer.ok) return answer;
+  let problem = null;
+  try { problem = (await answer.json()).error; } catch { /* no document came with it */ }
+  throw new Refused(answer.status, problem);
+}
+const read = async path => parse(await (await call(path)).text());
+
+function cell(row, text, name, label) {
+  const td = document.createElement("td");
+  td.textContent = text;
+  if (name) td.className = name;
+  if (label) td.dataset.name = label;
+  row.append(td);
+}
+function readingRow(r) {
+  const row = document.createElement("tr");
+  cell(row, readingTime(r));
+  cell(row, value(r), "value");
+  cell(row, [r.device.model, r.device.address].filter(Boolean).join(" "), "quiet");
+  cell(row, outcome(r), r.excluded || r.held ? "quiet" : "delivered");
+  return row;
+}
+
+async function refreshReadings() {
+  const page = await read(`/api/v1/readings?limit=${shown}`);
+  $("readings").replaceChildren(...page.readings.map(readingRow));
+  $("none").hidden = page.readings.length > 0;
+  older = page.cursor;
+  $("older").hidden = !page.more;
+}
+$("older").addEventListener("click", async () => {
+  const page = await read(`/api/v1/readings?limit=${shown}&cursor=${encodeURIComponent(older)}`);
+  const rows = page.readings.map(readingRow);
+  $("readings").append(...rows);
+  older = page.cursor;
+  $("older").hidden = !page.more;
+  if (rows[0]) { rows[0].tabIndex = -1; rows[0].focus(); }
+});
+
+function card(title, big, unit, below, warn) {
+  const box = document.createElement("div"), dt = document.createElement("dt"), dd = document.createElement("dd"), note = document.createElement("dd");
+  dt.textContent = title;
+  dd.className = "big";
+  dd.append(big);
+  if (unit) { const small = document.createElement("small"); small.textContent = " " + unit; dd.append(small); }
+  note.textContent = below;
+  note.className = warn ? "warn" : "quiet";
+  box.append(dt, dd, note);
+  return box;
+}
+const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
+function ago(t) {
+  const minutes = Math.round((Date.now() - new Date(t)) / 60000);
+  return minutes < 1 ? "just now" : minutes < 60 ? plural(minutes, "minute") + " ago"
+    : minutes < 2880 ? plural(Math.round(minutes / 60), "hour") + " ago" : plural(Math.round(minutes / 1440), "day") + " ago";
+}
+
+async function refreshGlance() {
+  const [gateway, latest, devices, sync] = await Promise.all([
+    read("/api/v1/gateway"), read("/api/v1/readings?latest=true"), read("/api/v1/devices"), read("/api/v1/sync")]);
+  const of = kind => latest.readings.find(r => r.kind === kind);
+  const glucose = of("glucose"), pressure = of("blood_pressure");
+  const cards = [];
+  if (glucose) cards.push(card("Last glucose", glucose.glucose?.text ?? "–", glucose.glucose?.unit, readingTime(glucose)));
+  if (pressure) cards.push(card("Last blood pressure",
+    `${pressure.blood_pressure.systolic?.text ?? "–"}/${pressure.blood_pressure.diastolic?.text ?? "–"}`,
+    pressure.blood_pressure.systolic?.unit, readingTime(pressure)));
+  const held = sync.waiting.filter(w => w.held).map(w => words(w.held));
+  cards.push(card("Waiting for the server", String(gateway.waiting), gateway.waiting === 1 ? "reading" : "readings",
+    !gateway.delivers ? "no key for a server is set" : held.length ? [...new Set(held)].join(", ")
+      : gateway.last_delivery ? `last delivered ${ago(gateway.last_delivery)}` : "nothing delivered yet", held.length > 0 && gateway.delivers));
+  const failing = devices.devices.filter(d => d.last_contact?.error).length;
+  const weak = devices.devices.filter(d => d.battery_percent !== null && d.battery_percent <= 15).length;
+  cards.push(card("Devices", String(gateway.devices), "", failing ? `${plural(failing, "device")} could not be read` : weak ? `${plural(weak, "battery").replace("batterys", "batteries")} low`
+    : gateway.devices ? "all in order" : "none yet", failing + weak > 0));
+  $("glance").replaceChildren(...cards);
+  refreshDevices(devices.devices);
+  $("waiting").replaceChildren(...(sync.waiting.length ? sync.waiting.map(w => item(
+    `${plural(w.count, words(w.kind) + " reading")} for ${w.provider}: ${w.held ? words(w.held) : "on the way"}`)) : [item("Nothing waits.")]),
+    ...(sync.refused.length ? [item(`${plural(sync.refused.length, "reading")} refused by the server.`)] : []));
+}
+function item(text) { const li = document.createElement("li"); li.textContent = text; return li; }
+
 const clock = c => { const minutes = c ? Math.round(c.difference_seconds / 60) : 0; return !c ? "–" : Math.abs(c.difference_seconds) < 120 ? "right" : `${Math.abs(minutes)} min ${minutes > 0 ? "ahead" : "behind"}`; };
-const contact = c => !c ? "none yet" : `${when(c.began)}: ` + (!c.ended ? "goes on, or was cut" : c.error ? c.error.replaceAll("_", " ") : c.complete ? "all came" : "records are missing");
-async function refreshDevices() {
-  const answer = await fetch("/api/v1/devices");
-  if (!answer.ok) throw new Error(answer.status);
-  const devices = (await answer.json()).devices;
-  document.getElementById("devices").replaceChildren(...devices.map(d => {
+const contact = c => !c ? "none yet" : `${when(c.began)}: ` + (!c.ended ? "goes on, or was cut" : c.error ? words(c.error) : c.complete ? "all came" : "records are missing");
+function refreshDevices(devices) {
+  $("devices").replaceChildren(...devices.map(d => {
     const row = document.createElement("tr");
-    cell(row, [d.name, d.model, d.address].filter(Boolean).join(" "), "");
-    cell(row, d.paired ? (d.proven ? "paired" : "paired, not proven yet") : "not paired", d.paired ? "" : "quiet");
-    cell(row, d.battery_percent === null ? "–" : d.battery_percent + " %", "");
-    cell(row, clock(d.clock), "");
-    cell(row, contact(d.last_contact), d.last_contact?.error ? "" : "quiet");
+    cell(row, [d.name, d.model, d.address].filter(Boolean).join(" "));
+    cell(row, d.paired ? (d.proven ? "paired" : "paired, not proven yet") : "not paired", d.paired ? "" : "quiet", "Bond");
+    cell(row, d.battery_percent === null ? "–" : d.battery_percent + " %", "", "Battery");
+    cell(row, clock(d.clock), "", "Clock");
+    cell(row, contact(d.last_contact), d.last_contact?.error ? "warn" : "quiet", "Last contact");
     return row;
   }));
-  document.getElementById("device-table").hidden = devices.length === 0;
+  $("device-table").hidden = devices.length === 0;
+  $("no-devices").hidden = devices.length > 0;
 }
-let pending = false;
-async function refreshSoon() { if (pending) return; pending = true; setTimeout(() => { pending = false; refreshAll(); }, 150); }
-function refreshAll() { refresh().then(refreshDevices).catch(lost); }
-function lost() { state.textContent = "The gateway does not answer; trying again …"; }
-const events = new EventSource("/api/v1/events");
-events.addEventListener("open", refreshSoon);
-events.addEventListener("readings", refreshSoon);
-events.addEventListener("error", lost);
-refreshAll();
-// A contact that brought nothing new is no event.
-setInterval(() => refreshDevices().catch(() => {}), 60000);
+
+async function history(kind, from) {
+  const all = [];
+  let cursor = null;
+  do {
+    const page = await read(`/api/v1/readings?types=${kind}&from=${from.toISOString()}&limit=${pageSize}` + (cursor ? `&cursor=${encodeURIComponent(cursor)}` : ""));
+    all.push(...page.readings);
+    cursor = page.more ? page.cursor : null;
+  } while (cursor && all.length < 5 * pageSize);
+  return all.filter(r => r.time && !r.excluded).reverse();
+}
+const milligrams = 18.0156, millimetres = 7.500617;
+function inUnit(q, unit) {
+  if (!q) return null;
+  if (q.unit === unit) return q.value;
+  const factor = {"mg/dL": milligrams, "mmHg": millimetres}[unit];
+  return +(factor ? q.value * factor : q.unit === "mg/dL" ? q.value / milligrams : q.value / millimetres).toFixed(1);
+}
+const figures = {};
+function figure(kind) {
+  if (!figures[kind]) { figures[kind] = document.createElement("figure"); figures[kind].id = "chart-" + kind; $("charts").append(figures[kind]); }
+  return figures[kind];
+}
+async function refreshCharts(kinds) {
+  const to = new Date(), from = new Date(to - days * 86400000);
+  for (const kind of kinds) {
+    const readings = await history(kind, from), last = readings[readings.length - 1];
+    const of = r => kind === "glucose" ? r.glucose : r.blood_pressure.systolic;
+    const unit = (last && of(last)?.unit) ?? (kind === "glucose" ? "mg/dL" : "mmHg");
+    const points = readings.filter(r => of(r)).map(r => ({
+      time: new Date(r.time), value: inUnit(of(r), unit), text: `${readingTime(r)}: ${value(r)}`,
+      second: kind === "glucose" ? null : inUnit(r.blood_pressure.diastolic, unit)}));
+    Chart.draw(figure(kind), {title: kind === "glucose" ? "Glucose" : "Blood pressure", unit, from, to, days, points, joined: kind === "glucose" ? 3600000 : 0});
+    if (kind === "blood_pressure" && !figures[kind].querySelector(".legend")) {
+      const legend = document.createElement("p"), high = document.createElement("b"), low = document.createElement("i");
+      legend.className = "legend";
+      high.textContent = "● systolic"; low.textContent = "○ diastolic";
+      legend.append(high, "  ", low);
+      figures[kind].append(legend);
+    }
+  }
+}
+for (const choice of document.querySelectorAll("#range input")) choice.addEventListener("change", () => { days = Number(choice.value); refreshSoon(); });
+
+let kinds = [], pending = false, again = false, source = null;
+async function refreshAll() {
+  try {
+    await Promise.all([refreshReadings(), refreshGlance(), refreshCharts(kinds)]);
+    document.documentElement.dataset.ready = "true";
+  } catch (error) { failed(error); }
+}
+// Readings come in bursts; the page is drawn anew once a burst.
+function refreshSoon() {
+  if (pending) { again = true; return; }
+  pending = true;
+  setTimeout(async () => { await refreshAll(); pending = false; if (again) { again = false; refreshSoon(); } }, 200);
+}
+function failed(error) {
+  if (error instanceof Refused && error.status === 401) return begin();
+  if (error instanceof Refused && error.status === 423) return say("The gateway's store is locked: its key is not there.");
+  if (error instanceof Refused && error.status === 403) return say(error.message + ".");
+  say("The gateway does not answer; trying again …");
+}
+function say(text) { if ($("state").textContent !== text) $("state").textContent = text; }
+function listen() {
+  source?.close();
+  source = new EventSource("/api/v1/events");
+  source.addEventListener("open", () => { say("Live: readings appear as they come."); refreshSoon(); });
+  for (const name of ["reading", "erased", "sync", "connection", "resync"]) source.addEventListener(name, refreshSoon);
+  source.addEventListener("error", () => {
+    say("The gateway does not answer; trying again …");
+    if (source.readyState === EventSource.CLOSED) setTimeout(begin, 3000);
+  });
+}
+async function begin() {
+  let session;
+  try { session = await read("/api/v1/session"); } catch { say("The gateway does not answer; trying again …"); return setTimeout(begin, 3000); }
+  csrf = session.csrf_token;
+  $("sign-in").hidden = session.signed_in;
+  $("content").hidden = !session.signed_in;
+  $("sign-out").hidden = !(session.signed_in && session.secured);
+  if (!session.signed_in) { source?.close(); say("Not signed in."); $("code").focus(); document.documentElement.dataset.ready = "true"; return; }
+  try { kinds = (await read("/api/v1/gateway")).consent.sort().reverse(); } catch (error) { return failed(error); }
+  listen();
+}
+$("sign-in-form").addEventListener("submit", async event => {
+  event.preventDefault();
+  $("sign-in-error").textContent = "";
+  try {
+    await call("/api/v1/session", {method: "POST", body: JSON.stringify({code: $("code").value.trim(), name: navigator.userAgent.slice(0, 60)})});
+    $("code").value = "";
+    begin();
+  } catch (error) { $("sign-in-error").textContent = error.message; $("code").select(); }
+});
+$("sign-out").addEventListener("click", async () => { try { await call("/api/v1/session", {method: "DELETE"}); } finally { begin(); } });
+// Ages grow without an event.
+setInterval(() => { if (!$("content").hidden && !document.hidden) refreshGlance().catch(failed); }, 60000);
+document.addEventListener("visibilitychange", () => { if (!document.hidden && !$("content").hidden) refreshSoon(); });
+begin();

@@ -14,19 +14,20 @@ struct SettingDefinition: Sendable {
     var key: String
     var form: Form
     var standard: String?
-    /// Whether this version heeds it. One that it does not must not look as if it did: any value but the standard is
-    /// refused.
-    var isHeeded: Bool
 
-    init(_ key: String, _ form: Form, _ standard: String? = nil, isHeeded: Bool = true) {
+    init(_ key: String, _ form: Form, _ standard: String? = nil) {
         self.key = key
         self.form = form
         self.standard = standard
-        self.isHeeded = isHeeded
     }
 
     /// The environment variable that sets it: `server.base_url` is `HEALTHRELAY_SERVER_BASE_URL`.
     var variable: String { "HEALTHRELAY_" + key.uppercased().replacing(".", with: "_") }
+
+    /// Whether a change counts while the gateway runs, when it is told to read its settings again.
+    var isLive: Bool {
+        ["sync.backfill_days", "sync.ignore", "libre.deliver", "consent.default", "log.level"].contains(key)
+    }
 
     /// What a value must be, for errors.
     var expectation: String {
@@ -68,8 +69,9 @@ struct SettingDefinition: Sendable {
         .init("nfc.reader", .text),
         .init("libre.deliver", .choice(["estimate", "none"]), "estimate"),
         .init("http.listen", .text, "127.0.0.1:8480"),
-        .init("http.tls", .choice(["auto", "off"]), "auto", isHeeded: false),
-        .init("consent.default", .choice(["granted", "denied"]), "granted", isHeeded: false),
+        .init("http.tls", .choice(["auto", "on", "off"]), "auto"),
+        .init("http.names", .list),
+        .init("consent.default", .choice(["granted", "denied"]), "granted"),
         .init("clock.set", .list),
         .init("clock.require_sync", .flag, "false"),
         .init("store.encryption", .choice(["on", "off"]), "on"),

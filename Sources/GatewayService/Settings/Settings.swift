@@ -101,7 +101,6 @@ public struct Settings: Sendable {
             case (.list, .sequence(let items)) where items.isEmpty: continue
             case (.map, .mapping(let pairs)) where pairs.isEmpty: continue
             case (.list, .sequence(let items)) where items.allSatisfy { $0.scalar != nil }:
-                try heed(definition, items.compactMap(\.string).joined(separator: ","), place)
                 values[key] = Value(text: "", lines: items.compactMap(\.string), origin: place)
             case (.map, .mapping(let pairs)) where pairs.allSatisfy { $0.scalar != nil && $1.scalar != nil }:
                 let entries = pairs.compactMap { key, value in key.string.flatMap { k in value.string.map { (k, $0) } }
@@ -139,16 +138,6 @@ public struct Settings: Sendable {
         try PersonSetting.checkShares(of: people, path)
     }
 
-    /// Refuses a setting that this version does not heed, unless it says what holds anyhow.
-    private func heed(_ definition: SettingDefinition, _ text: String, _ origin: Origin) throws {
-        guard !definition.isHeeded, text.lowercased() != definition.standard else { return }
-        throw Problem(
-            "config_invalid", .configuration,
-            "\(Self.place(origin))\(definition.key): '\(text)' has no effect in this version, which knows "
-                + (definition.standard.map { "'\($0)' only" } ?? "no such setting yet"),
-            hint: "take it out of the settings")
-    }
-
     private static func place(_ origin: Origin) -> String {
         switch origin {
         case .standard, .flag: ""
@@ -163,7 +152,6 @@ public struct Settings: Sendable {
                 "config_invalid", .configuration,
                 "\(Self.place(origin))\(definition.key): expected \(definition.expectation), found '\(text)'")
         }
-        try heed(definition, text, origin)
         var value = Value(text: text, origin: origin)
         if case .list = definition.form { value.lines = text.split(separator: ",").map(String.init) }
         if case .map = definition.form {
@@ -186,6 +174,11 @@ public struct Settings: Sendable {
     /// The text of a setting; nil where nobody set it and it has no standard.
     public subscript(key: String) -> String? {
         values[key]?.text ?? SettingDefinition.all.first { $0.key == key }?.standard
+    }
+
+    /// Whether a setting says the same in both.
+    func isSame(_ other: Settings, _ key: String) -> Bool {
+        self[key] == other[key] && list(key) == other.list(key) && map(key) == other.map(key)
     }
 
     /// Where a setting's value came from.

@@ -3,6 +3,7 @@ import Foundation
 import GatewayService
 import Logging
 import ServiceLifecycle
+import UnixSignals
 import VitalClient
 import VitalSandbox
 
@@ -40,11 +41,14 @@ struct Run: AsyncParsableCommand {
                     server: try VitalServer(baseURL: address.baseURL), key: Secret(SandboxConfiguration.fixedKey))
             }
         }
+        let reading = ReloadSignals(global: global, flags: flags, logger: logger)
+        services.append(reading)
         services.append(
             GatewayRunner(
                 settings: settings, state: state, captures: captures,
                 // A capture is replayed in front of a person; elsewhere what is printed may end up in a log.
-                showsValues: !captures.isEmpty || Terminal.isInteractive, logger: logger, connection: connection
+                showsValues: !captures.isEmpty || Terminal.isInteractive, logger: logger, reloads: reading.settings,
+                connection: connection
             ) { Self.tell($0, json: json) })
         let group = ServiceGroup(
             configuration: .init(

@@ -1,0 +1,46 @@
+import Hummingbird
+import LocalAccess
+import NIOCore
+
+/// Who sends a request.
+enum Caller: Sendable, Hashable {
+    /// Nobody who may see anything.
+    case stranger
+    /// A browser or program of this machine, over loopback without TLS.
+    case local
+    /// A program with a token.
+    case client(AccessClient)
+    /// A browser with a session.
+    case page(AccessClient)
+
+    /// Its entry in the list of clients.
+    var client: AccessClient? {
+        switch self {
+        case .client(let client), .page(let client): client
+        case .stranger, .local: nil
+        }
+    }
+
+    /// What the CSRF token of its changes is bound to; nil: it is a program, whose token no browser adds by itself.
+    var browserSession: String? {
+        switch self {
+        case .local: "local"
+        case .page(let client): "page-\(client.number)"
+        case .stranger, .client: nil
+        }
+    }
+}
+
+/// What a request of the local API carries beside itself.
+struct APIContext: RequestContext {
+    var coreContext: CoreRequestContextStorage
+    /// The other side's address without its port; empty where it has none.
+    let peer: String
+    /// Who sends the request, once that has been looked at.
+    var caller = Caller.stranger
+
+    init(source: ApplicationRequestContextSource) {
+        coreContext = .init(source: source)
+        peer = source.channel.remoteAddress?.ipAddress ?? ""
+    }
+}

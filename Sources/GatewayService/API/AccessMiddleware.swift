@@ -1,0 +1,165 @@
+import Foundation
+import HTTPTypes
+import Hummingbird
+import LocalAccess
+
+/// Finds out who sends a request, counts it, and notes it in the audit log.
+struct CallerMiddleware: RouterMiddleware {
+    typealias Context = APIContext
+
+    /// The session's cookie: the prefix has browsers refuse it from anywhere but this host over TLS (RFC 6265bis).
+    static let cookie = "__Host-healthrelay"
+
+    let door: AccessPoint
+    let counters: RequestCounters
+
+    func handle(
+        _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
+    ) async throws -> Response {
+        var context = context
+        context.caller = try await caller(of: request, context)
+        if let wait = admission(context) {
+            note("rate_limited", request, context, 429)
+            var refusal = APIRefusal(
+                .tooManyRequests, "rate_limited", "too many requests",
+                hint: "again in \(wait) s")
+            refusal.headers[.retryAfter] = String(wait)
+            throw refusal
+        }
+        let response: Response
+        do {
+            response = try await next(request, context)
+        } catch let refusal as APIRefusal {
+            note(Self.event(refusal.status.code), request, context, refusal.status.code)
+            throw refusal
+        } catch {
+            let status = (error as? any HTTPResponseError)?.status.code ?? 500
+            note(Self.event(status), request, context, status)
+            throw error
+        }
+        note("request", request, context, response.status.code)
+        return response
+    }
+
+    private func caller(of request: Request, _ context: APIContext) async throws -> Caller {
+        let now = Date()
+        if let field = request.headers[.authorization] {
+            let parts = field.split(separator: " ", omittingEmptySubsequences: true)
+            guard parts.count == 2, parts[0].lowercased() == "bearer" else { return .stranger }
+            let client = try await door.clients.client(with: AccessToken(text: String(parts[1])), now: now)
+            return client.map(Caller.client) ?? .stranger
+        }
+        if door.certificates == nil { return .local }
+        guard let token = Self.sessionToken(in: request) else { return .stranger }
+        guard let client = try await door.clients.client(with: AccessToken(text: token), now: now), client.kind == .page
+        else { return .stranger }
+        return .page(client)
+    }
+
+    /// The session's token among the cookies.
+    static func sessionToken(in request: Request) -> String? {
+        for field in request.headers[values: .cookie] {
+            for cookie in field.split(separator: ";") {
+                let parts = cookie.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+                if parts.count == 2, parts[0] == Self.cookie { return parts[1] }
+            }
+        }
+        return nil
+    }
+
+    /// How many seconds to wait; nil: the request may pass.
+    private func admission(_ context: APIContext) -> Int? {
+        let wait: Duration? =
+            switch context.caller {
+            case .local: nil
+            case .client(let client): door.programs.admit("\(client.number)")
+            case .page(let client): door.browsers.admit("\(client.number)")
+            // What a page is made of is public, and a browser fetches it before it has a session.
+            case .stranger: door.strangers.admit(context.peer)
+            }
+        return wait.map { max(1, Int($0.components.seconds) + 1) }
+    }
+
+    private func note(_ event: String, _ request: Request, _ context: APIContext, _ status: Int) {
+        counters.count(status: status)
+        // What this machine's own browser and its scraper do is no news; what strangers get that anybody may is none.
+        if context.caller == .local || context.caller == .stranger, event == "request" { return }
+        door.audit.note(
+            AuditEntry(
+                at: Date(), event: event, client: context.caller.client?.number,
+                // A path that no route has may hold anything.
+                route: context.endpointPath ?? "unknown", status: status))
+    }
+
+    private static func event(_ status: Int) -> String {
+        switch status {
+        case 401: "unauthorized"
+        case 403: "forbidden"
+        default: "refused"
+        }
+    }
+}
+
+/// Lets nobody through who is a stranger, and no change that another site had a browser make.
+struct GuardMiddleware: RouterMiddleware {
+    typealias Context = APIContext
+
+    let door: AccessPoint
+    /// Whether only programs with a token may pass, as at the routes of the Health Sync app.
+    var programsOnly = false
+
+    func handle(
+        _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
+    ) async throws -> Response {
+        if case .client = context.caller { return try await next(request, context) }
+        guard !programsOnly, let session = context.caller.browserSession else { throw Self.unauthorized }
+        if request.method != .get, request.method != .head {
+            guard Self.isOfThisSite(request) else {
+                throw APIRefusal(.forbidden, "cross_site", "another site's page has asked for a change")
+            }
+            guard let token = request.headers[.csrfToken], door.isCSRFToken(token, of: session) else {
+                throw APIRefusal(
+                    .forbidden, "csrf_token_needed", "a change needs the session's X-CSRF-Token",
+                    hint: "GET /api/v1/session gives it")
+            }
+        } else if request.headers[.fetchSite] == "cross-site" {
+            throw APIRefusal(.forbidden, "cross_site", "another site's page has asked")
+        }
+        return try await next(request, context)
+    }
+
+    static let unauthorized: APIRefusal = {
+        var refusal = APIRefusal(
+            .unauthorized, "unauthorized", "a valid token is needed",
+            hint: "pair with a code from `healthrelay client invite`")
+        refusal.headers[.wwwAuthenticate] = "Bearer realm=\"healthrelay\""
+        return refusal
+    }()
+
+    /// Whether the browser says that the page that asks is ours; one that says nothing is too old to, and its token
+    /// proves it.
+    private static func isOfThisSite(_ request: Request) -> Bool {
+        if let site = request.headers[.fetchSite], site != "same-origin", site != "none" { return false }
+        guard let origin = request.headers[.origin] else { return true }
+        return origin == "http://\(request.head.authority ?? "")"
+            || origin == "https://\(request.head.authority ?? "")"
+    }
+}
+
+extension HTTPField.Name {
+    /// The token of a change (our own).
+    static let csrfToken = Self.named("X-CSRF-Token")
+    /// Where a request comes from (Fetch Metadata).
+    static let fetchSite = Self.named("Sec-Fetch-Site")
+    /// What a page tells others of where it was (Referrer Policy).
+    static let referrerPolicy = Self.named("Referrer-Policy")
+    /// What the page may use (Permissions Policy).
+    static let permissionsPolicy = Self.named("Permissions-Policy")
+    /// Where a stream of events is to go on (HTML, "Server-sent events").
+    static let lastEventID = Self.named("Last-Event-ID")
+
+    private static func named(_ text: String) -> HTTPField.Name {
+        // All of them are tokens, so that the other name is never taken.
+        HTTPField.Name(text) ?? .referer
+    }
+}

@@ -1,0 +1,141 @@
+import Crypto
+import Foundation
+import HealthReadings
+import LocalAccess
+import Logging
+import ReadingStore
+import Synchronization
+
+/// The gateway's door to the network: where it listens, its certificate, who may come in, and what was done.
+final class AccessPoint: Sendable {
+    /// Where the page and the API listen.
+    let listen: ListenAddress
+    /// The certificate; nil where it speaks without TLS, on loopback.
+    let certificates: CertificateKeeper?
+    let clients: AccessStore
+    let audit: AuditLog
+    let desk = PairingDesk()
+    /// Requests of programs: 60 in 60 seconds each.
+    let programs = RequestRate()
+    /// Requests of browsers, which fetch more at once.
+    let browsers = RequestRate(limit: 600)
+    /// Requests of strangers, by their address.
+    let strangers = RequestRate()
+    /// The names this server answers to besides its addresses.
+    let names: Set<String>
+    private let secret = SymmetricKey(size: .bits256)
+    private let boundPort = Mutex<Int?>(nil)
+
+    /// Opens it.
+    ///
+    /// - Parameter directory: the state directory.
+    init(_ settings: Settings, directory: String, logger: Logger) throws {
+        listen = try ListenAddress(settings["http.listen"] ?? "")
+        let host = Self.hostName
+        names = Set(["localhost", host, host + ".local", listen.host.lowercased()] + settings.list("http.names"))
+        let usesTLS: Bool
+        switch settings["http.tls"] {
+        case "on": usesTLS = true
+        case "off":
+            guard listen.isLoopback else {
+                throw Problem(
+                    "config_invalid", .configuration,
+                    "http.tls: off, and http.listen is \(listen): readings would go over the network as they are",
+                    hint: "leave http.tls out, or listen on 127.0.0.1:\(listen.port)")
+            }
+            usesTLS = false
+        default: usesTLS = !listen.isLoopback
+        }
+        do {
+            certificates =
+                usesTLS
+                ? try CertificateKeeper(directory: directory, names: [host, host + ".local"], now: Date()) : nil
+            clients = try AccessStore(directory: directory)
+        } catch let error as AccessError {
+            throw Problem(error)
+        }
+        audit = AuditLog(clients, logger: logger)
+    }
+
+    /// The port it listens on, once it does.
+    var port: Int {
+        get { boundPort.withLock { $0 } ?? listen.port }
+        set { boundPort.withLock { $0 = newValue } }
+    }
+
+    /// `http` or `https`.
+    var scheme: String { certificates == nil ? "http" : "https" }
+
+    /// The name or address by which others reach it: what it listens on, or this machine's own where that is all.
+    var advertisedHost: String {
+        guard ["0.0.0.0", "::"].contains(listen.host) else { return listen.host }
+        return NetworkInterfaces.firstAddress ?? Self.hostName + ".local"
+    }
+
+    /// How long a token made now is good: 30 days, and never longer than the certificate that it was paired under, so
+    /// that no client meets another certificate than it knows.
+    func tokenEnd(now: Date) -> Date {
+        let end = now + AccessStore.tokenLifetime
+        guard let certificates else { return end }
+        return min(end, max(certificates.certificate.renewsAt, now + 86_400))
+    }
+
+    /// What proves that a change comes from the page this gateway has served, and from no other.
+    func csrfToken(of session: String) -> String {
+        let code = HMAC<SHA256>.authenticationCode(for: Array(session.utf8), using: secret)
+        return code.map { octet in
+            let digits = String(octet, radix: 16)
+            return octet < 16 ? "0" + digits : digits
+        }.joined()
+    }
+
+    /// Whether a token is that of a session; takes as long whichever octet differs.
+    func isCSRFToken(_ token: String, of session: String) -> Bool {
+        let (lhs, rhs) = (Array(token.utf8), Array(csrfToken(of: session).utf8))
+        return lhs.count == rhs.count && zip(lhs, rhs).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
+    }
+
+    /// Writes what waits to be written and closes the files.
+    func close() async {
+        await audit.flush()
+        try? clients.close()
+    }
+
+    /// This machine's name, without its domain.
+    static var hostName: String {
+        var octets = [CChar](repeating: 0, count: 256)
+        guard gethostname(&octets, octets.count - 1) == 0 else { return "healthrelay" }
+        let name = String(decoding: octets.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let first = name.prefix { $0 != "." }.lowercased()
+        return first.isEmpty ? "healthrelay" : first
+    }
+}
+
+extension Problem {
+    init(_ error: AccessError) { self.init(error.code, .inputOutput, error.description, hint: error.hint) }
+}
+
+/// The addresses of this machine.
+enum NetworkInterfaces {
+    /// The first IPv4 address of an interface that is up and no loopback; nil: it has none.
+    static var firstAddress: String? {
+        var list: UnsafeMutablePointer<ifaddrs>?
+        guard getifaddrs(&list) == 0 else { return nil }
+        defer { freeifaddrs(list) }
+        var next = list
+        while let interface = next {
+            defer { next = interface.pointee.ifa_next }
+            let flags = Int32(bitPattern: interface.pointee.ifa_flags)
+            guard flags & Int32(IFF_UP) != 0, flags & Int32(IFF_LOOPBACK) == 0,
+                let address = interface.pointee.ifa_addr, address.pointee.sa_family == sa_family_t(AF_INET)
+            else { continue }
+            var text = [CChar](repeating: 0, count: Int(INET_ADDRSTRLEN))
+            let found = address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { address in
+                var octets = address.pointee.sin_addr
+                return inet_ntop(AF_INET, &octets, &text, socklen_t(text.count)) != nil
+            }
+            if found { return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) }
+        }
+        return nil
+    }
+}

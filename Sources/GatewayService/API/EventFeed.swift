@@ -1,0 +1,59 @@
+import GATTClient
+import HealthDevices
+import HealthReadings
+import ReadingStore
+import ReadingSync
+import ServiceLifecycle
+
+/// Brings what happens in the store and in delivery to the streams of events.
+struct EventFeed: Service {
+    let hub: APIEventHub
+    let store: ReadingStore
+    let worker: OutboxWorker?
+
+    func run() async throws {
+        let readings = store.committedReadings()
+        let deliveries = worker?.events()
+        await cancelWhenGracefulShutdown {
+            await withTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    for await batch in readings {
+                        // An empty commit is one that took readings away.
+                        if batch.isEmpty { hub.post("erased", .object([:])) }
+                        for reading in batch { hub.post("reading", kind: reading.kind, reading.document) }
+                    }
+                }
+                if let deliveries {
+                    group.addTask {
+                        for await event in deliveries {
+                            if let document = event.document { hub.post("sync", document) }
+                        }
+                    }
+                }
+                await group.waitForAll()
+            }
+        }
+        hub.finish()
+    }
+}
+
+extension APIEventHub {
+    /// Tells of meters coming and going.
+    func post(_ event: ScheduleEvent) {
+        switch event {
+        case .transfer(let address, .began): post(address, isConnected: true, error: nil)
+        case .transfer(let address, .ended(let summary)): post(address, isConnected: false, error: summary.error)
+        case .failed(let address, let failure, _): post(address, isConnected: false, error: failure.code)
+        case .adapter, .appeared, .transfer: break
+        }
+    }
+
+    private func post(_ address: DeviceAddress, isConnected: Bool, error: String?) {
+        post(
+            "connection",
+            .object([
+                "address": .string(address.description), "connected": .bool(isConnected),
+                "at": .string(Instant.systemClock.flooredToSecond.description), "error": .optional(error),
+            ]))
+    }
+}

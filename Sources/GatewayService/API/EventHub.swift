@@ -1,0 +1,119 @@
+import HealthReadings
+import NIOCore
+import Synchronization
+
+/// What has happened lately, numbered, for every stream of events: one copy for all who listen.
+///
+/// A listener takes what it has not had yet whenever it is ready, so a slow one holds nothing up; one that was away
+/// goes on behind the event it saw last, as long as that is not too long ago.
+final class APIEventHub: Sendable {
+    /// Something that happened.
+    struct Event: Sendable {
+        var number: UInt64
+        /// The kind of reading it shows; nil: it shows none.
+        var kind: ReadingKind?
+        /// The event as it is sent.
+        var octets: ByteBuffer
+    }
+
+    /// What a listener gets next.
+    struct News: Sendable {
+        var events: [Event]
+        /// Where the listener is then.
+        var position: UInt64
+        /// Whether events between what it had and these are gone.
+        var hasGap: Bool
+    }
+
+    /// How many events are kept.
+    static let capacity = 2048
+
+    private struct State {
+        var ring: [Event] = []
+        /// The place of the oldest event in the ring, once it is full.
+        var oldest = 0
+        var next: UInt64 = 1
+        var listeners: [Int: AsyncStream<Void>.Continuation] = [:]
+        var lastListener = 0
+        var isFinished = false
+    }
+
+    /// Tells the events of this process from those of another.
+    let epoch: String
+    private let state = Mutex(State())
+
+    /// Makes a hub without events.
+    init() {
+        var generator = SystemRandomNumberGenerator()
+        epoch = String(UInt32.random(in: .min ... .max, using: &generator), radix: 36)
+    }
+
+    /// Tells everybody.
+    func post(_ name: String, kind: ReadingKind? = nil, _ document: JSONValue) {
+        let listeners = state.withLock { state in
+            let number = state.next
+            state.next += 1
+            let text = "id: \(epoch)-\(number)\nevent: \(name)\ndata: \(document.text)\n\n"
+            let event = Event(number: number, kind: kind, octets: ByteBuffer(string: text))
+            if state.ring.count < Self.capacity {
+                state.ring.append(event)
+            } else {
+                state.ring[state.oldest] = event
+                state.oldest = (state.oldest + 1) % Self.capacity
+            }
+            return Array(state.listeners.values)
+        }
+        for listener in listeners { listener.yield() }
+    }
+
+    /// The number of the newest event.
+    var newest: UInt64 { state.withLock { $0.next - 1 } }
+
+    /// Where to go on for a listener that has seen an event last; nil where that is no event of this process.
+    func position(after identifier: String) -> UInt64? {
+        let parts = identifier.split(separator: "-", maxSplits: 1)
+        guard parts.count == 2, parts[0] == epoch, let number = UInt64(parts[1]), number <= newest else { return nil }
+        return number
+    }
+
+    /// The events behind a position.
+    func news(after position: UInt64) -> News {
+        state.withLock { state in
+            let newest = state.next - 1
+            let first = state.next - UInt64(state.ring.count)
+            guard position < newest else { return News(events: [], position: newest, hasGap: false) }
+            let start = max(position + 1, first)
+            let events = (start...newest).map { number in
+                state.ring[(state.oldest + Int(number - first)) % max(state.ring.count, 1)]
+            }
+            return News(events: events, position: newest, hasGap: position + 1 < first)
+        }
+    }
+
+    /// Yields whenever there is something new; at most one is kept for a listener that is busy. Ends with the hub.
+    func bells() -> AsyncStream<Void> {
+        let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        let number: Int? = state.withLock { state in
+            guard !state.isFinished else { return nil }
+            state.lastListener += 1
+            state.listeners[state.lastListener] = continuation
+            return state.lastListener
+        }
+        guard let number else {
+            continuation.finish()
+            return stream
+        }
+        continuation.onTermination = { [weak self] _ in self?.state.withLock { $0.listeners[number] = nil } }
+        return stream
+    }
+
+    /// Ends all streams.
+    func finish() {
+        let listeners = state.withLock { state in
+            state.isFinished = true
+            defer { state.listeners = [:] }
+            return Array(state.listeners.values)
+        }
+        for listener in listeners { listener.finish() }
+    }
+}

@@ -1,0 +1,131 @@
+import Foundation
+import HealthReadings
+import Hummingbird
+import LocalAccess
+import ReadingStore
+
+/// The routes of the iOS Health Sync app, so that its published client works with the gateway as it is.
+///
+/// The app has no glucose in its published client, which refuses an answer with a type it does not know: the type
+/// `bloodGlucose` is named to those only who ask with `?include=bloodGlucose`. It is served to all who ask for it.
+struct HealthSyncRoutes {
+    let store: ReadingStore
+    let door: AccessPoint
+    let consented: @Sendable () async throws -> Set<ReadingKind>
+    let isLocked: @Sendable () -> Bool
+
+    /// `POST /api/v1/pair`: open to everybody who has the code.
+    func addPairing(to group: RouterGroup<APIContext>) {
+        group.post("/api/v1/pair") { request, _ in try await pair(request) }
+    }
+
+    /// The rest: open to who has been paired.
+    func add(to group: RouterGroup<APIContext>) {
+        group.get("/api/v1/status") { request, _ in
+            Response.json(
+                .object([
+                    "status": "ok", "version": "1", "deviceName": .string(AccessPoint.hostName),
+                    "enabledTypes": .array(try await enabledTypes(request)),
+                    "serverTime": .string(Instant.systemClock.flooredToSecond.description),
+                ]))
+        }
+        group.get("/api/v1/health/types") { request, _ in
+            Response.json(.object(["enabledTypes": .array(try await enabledTypes(request))]))
+        }
+        group.post("/api/v1/health/data") { request, _ in try await data(request) }
+    }
+
+    private func pair(_ request: Request) async throws -> Response {
+        let body = try await request.object()
+        let (code, name) = (try body.requiredText("code"), try body.requiredText("clientName"))
+        let now = Date()
+        do {
+            try door.desk.redeem(code, now: now)
+        } catch {
+            door.audit.note(AuditEntry(at: now, event: "pair_refused", route: "/api/v1/pair", status: 400))
+            throw APIRefusal(.badRequest, error.code, error.description)
+        }
+        let (token, client) = try await door.clients.admit(
+            name, as: .client, now: now, expiresAt: door.tokenEnd(now: now))
+        door.audit.note(
+            AuditEntry(at: now, event: "pair", client: client.number, route: "/api/v1/pair", status: 200))
+        return Response.json(
+            .object([
+                "token": .string(token.text), "expiresAt": .string(client.expiresAt.instant.description),
+            ]))
+    }
+
+    private func enabledTypes(_ request: Request) async throws -> [JSONValue] {
+        let kinds = try await consented()
+        let wantsGlucose = request.uri.queryParameters["include"].map(String.init) == "bloodGlucose"
+        return HealthSyncType.allCases.filter { kinds.contains($0.kind) && ($0 != .bloodGlucose || wantsGlucose) }
+            .map { .string($0.rawValue) }
+    }
+
+    private func data(_ request: Request) async throws -> Response {
+        let body = try await request.object()
+        let (start, end) = (try body.requiredInstant("startDate"), try body.requiredInstant("endDate"))
+        let names = try body.requiredTexts("types")
+        guard !names.isEmpty else { throw APIRefusal.malformed("types: expected one type at least") }
+        if let stray = names.first(where: { HealthSyncType(rawValue: $0) == nil && !HealthSyncType.known.contains($0) })
+        {
+            throw APIRefusal.malformed("types: '\(stray.prefix(40))' is no type of this API")
+        }
+        guard start <= end else { throw APIRefusal.malformed("endDate: it is before startDate") }
+        let limit = min(try body.whole("limit") ?? 1000, 10_000)
+        guard limit > 0 else { throw APIRefusal.malformed("limit: expected 1 to 10000") }
+        let offset = max(try body.whole("offset") ?? 0, 0)
+        let types = Set(names.compactMap(HealthSyncType.init))
+        let kinds = Set(types.map(\.kind))
+        guard types.count == Set(names).count, kinds.isSubset(of: try await consented()) else {
+            throw APIRefusal(.forbidden, "type_not_enabled", "Requested data types are not enabled")
+        }
+        guard !isLocked() else {
+            return Response.json(
+                Self.document(status: "locked", [], message: "The gateway's store is locked", hasMore: false),
+                status: .init(code: 423, reasonPhrase: "Locked"))
+        }
+        let (samples, hasMore) = try await samples(types, kinds, start, end, limit: limit, offset: offset)
+        let message = hasMore ? "There are more: ask again with offset \(offset + samples.count)" : nil
+        return Response.json(Self.document(status: "ok", samples.map(\.document), message: message, hasMore: hasMore))
+    }
+
+    private static func document(
+        status: String, _ samples: [JSONValue], message: String?, hasMore: Bool
+    ) -> JSONValue {
+        .object([
+            "status": .string(status), "samples": .array(samples), "message": .optional(message),
+            "hasMore": .bool(hasMore), "returnedCount": .integer(Int64(samples.count)),
+        ])
+    }
+
+    /// Newest first, both ends included; a reading's samples in the order of ``HealthSyncSample/samples(of:_:)``.
+    private func samples(
+        _ types: Set<HealthSyncType>, _ kinds: Set<ReadingKind>, _ start: Instant, _ end: Instant, limit: Int,
+        offset: Int
+    ) async throws -> (samples: [HealthSyncSample], hasMore: Bool) {
+        var samples: [HealthSyncSample] = []
+        var skipped = 0
+        var query = ReadingQuery(kinds: kinds, from: start, to: end, limit: min(limit, 1000))
+        while true {
+            let page = try await store.query(query)
+            for reading in page.readings {
+                for sample in HealthSyncSample.samples(of: reading, types) {
+                    guard skipped >= offset else {
+                        skipped += 1
+                        continue
+                    }
+                    guard samples.count < limit else { return (samples, true) }
+                    samples.append(sample)
+                }
+            }
+            guard page.more, let cursor = page.cursor else { return (samples, false) }
+            query.cursor = cursor
+        }
+    }
+}
+
+extension Date {
+    /// The same moment, to the second.
+    var instant: Instant { Instant(seconds: Int64(timeIntervalSince1970.rounded(.down))) }
+}

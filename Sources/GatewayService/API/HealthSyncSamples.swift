@@ -1,0 +1,108 @@
+import Crypto
+import HealthReadings
+import ReadingSync
+
+/// The data types of the Health Sync app that the gateway has.
+enum HealthSyncType: String, Sendable, Hashable, CaseIterable {
+    case heartRate, bloodPressureSystolic, bloodPressureDiastolic, bloodGlucose
+
+    /// The kind of reading it is a part of.
+    var kind: ReadingKind { self == .bloodGlucose ? .glucose : .bloodPressure }
+
+    /// The types that every published version of the app's client knows: it refuses an answer that names another.
+    static let known: Set<String> = [
+        "steps", "distanceWalkingRunning", "distanceCycling", "activeEnergyBurned", "basalEnergyBurned",
+        "exerciseTime", "standHours", "flightsClimbed", "workouts", "heartRate", "restingHeartRate",
+        "walkingHeartRateAverage", "heartRateVariability", "bloodPressureSystolic", "bloodPressureDiastolic",
+        "bloodOxygen", "respiratoryRate", "bodyTemperature", "vo2Max", "sleepAnalysis", "sleepInBed", "sleepAsleep",
+        "sleepAwake", "sleepREM", "sleepCore", "sleepDeep", "weight", "height", "bodyMassIndex",
+        "bodyFatPercentage", "leanBodyMass",
+    ]
+}
+
+/// One sample as the Health Sync app gives it: a reading's value, in the unit that HealthKit has for it.
+struct HealthSyncSample: Sendable {
+    var type: HealthSyncType
+    var value: ExactDecimal
+    var reading: Reading
+    var time: Instant
+
+    /// The samples of a reading, of the types asked for; none where it has no time or is none of a patient's.
+    static func samples(of reading: Reading, _ types: Set<HealthSyncType>) -> [HealthSyncSample] {
+        guard reading.excluded == nil, let time = reading.time.instant else { return [] }
+        func sample(_ type: HealthSyncType, _ value: ExactDecimal?) -> HealthSyncSample? {
+            guard types.contains(type), let value else { return nil }
+            return HealthSyncSample(type: type, value: value, reading: reading, time: time.flooredToSecond)
+        }
+        switch reading.record.value {
+        case .glucose(let glucose):
+            return [sample(.bloodGlucose, glucose.concentration.flatMap(Self.milligramsPerDecilitre))]
+                .compactMap(\.self)
+        case .bloodPressure(let pressure):
+            return [
+                sample(.bloodPressureSystolic, Self.millimetresOfMercury(pressure.systolic)),
+                sample(.bloodPressureDiastolic, Self.millimetresOfMercury(pressure.diastolic)),
+                sample(.heartRate, pressure.pulse?.number.number),
+            ].compactMap(\.self)
+        // Under /api/v1; among the app's types are none that the gateway gives of these.
+        case .vital: return []
+        }
+    }
+
+    /// How many samples a reading gives at most.
+    static let mostOfOneReading = 3
+
+    private static func milligramsPerDecilitre(_ quantity: Quantity) -> ExactDecimal? {
+        guard let number = quantity.number.number else { return nil }
+        switch quantity.unit {
+        case .milligramsPerDecilitre: return number
+        case .millimolesPerLitre:
+            return number.multiplied(by: ConversionFactor.milligramsPerDecilitreInOneMillimolePerLitre, places: 2)
+        default: return nil
+        }
+    }
+
+    private static func millimetresOfMercury(_ quantity: Quantity) -> ExactDecimal? {
+        guard let number = quantity.number.number else { return nil }
+        switch quantity.unit {
+        case .millimetresOfMercury: return number
+        case .kilopascal:
+            return number.multiplied(
+                by: ConversionFactor.millimetresOfMercuryInOneKilopascal, places: ConversionFactor.pressurePlaces)
+        default: return nil
+        }
+    }
+
+    private var unit: String {
+        switch type {
+        case .bloodGlucose: "mg/dL"
+        case .heartRate: "count/min"
+        case .bloodPressureSystolic, .bloodPressureDiastolic: "mmHg"
+        }
+    }
+
+    /// `{id,type,value,unit,startDate,endDate,sourceName,metadata}`.
+    var document: JSONValue {
+        let at = JSONValue.string(time.description)
+        let correlation = Self.uuid(reading.id.octets)
+        return .object([
+            "id": .string(
+                type == .bloodGlucose
+                    ? correlation
+                    : Self.uuid(Array(SHA256.hash(data: reading.id.octets + Array(type.rawValue.utf8)).prefix(16)))),
+            "type": .string(type.rawValue), "value": .number(value), "unit": .string(unit), "startDate": at,
+            "endDate": at,
+            "sourceName": .string(reading.device.name ?? reading.device.model ?? "HealthRelay"),
+            "metadata": .object([
+                "correlationId": .string(correlation), "readingId": .string(reading.id.description),
+                "provider": .string(reading.device.provider),
+            ]),
+        ])
+    }
+
+    /// 16 octets as a UUID's text.
+    private static func uuid(_ octets: [UInt8]) -> String {
+        let digits = octets.map { octet in (octet < 16 ? "0" : "") + String(octet, radix: 16, uppercase: true) }
+        return [0..<4, 4..<6, 6..<8, 8..<10, 10..<16].map { digits[$0].joined() }.joined(separator: "-")
+    }
+}

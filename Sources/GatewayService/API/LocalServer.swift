@@ -1,0 +1,112 @@
+import HTTPTypes
+import HealthReadings
+import Hummingbird
+import HummingbirdCore
+import LocalAccess
+import Logging
+import NIOCore
+import ReadingStore
+import ServiceLifecycle
+
+/// The gateway's page and its local API, on one address.
+///
+/// On loopback it speaks without TLS, and what runs on this machine may use it as it is. Anywhere else it speaks TLS
+/// 1.3 with its own certificate, and lets in who has been paired.
+struct LocalServer {
+    let gateway: Gateway
+    let door: AccessPoint
+    let hub: APIEventHub
+    let counters: RequestCounters
+    /// Whether the store's key is not there.
+    let isLocked: @Sendable () -> Bool
+    let logger: Logger
+
+    /// The server.
+    ///
+    /// - Parameter started: told the page's address once it listens.
+    func service(started: @escaping @Sendable (String) async -> Void) -> some Service {
+        let door = door
+        return RestingServer(
+            router: router(), address: .hostname(door.listen.host, port: door.listen.port), logger: logger,
+            guarding: ServerGuard(certificates: door.certificates)
+        ) { channel in
+            door.port = channel.localAddress?.port ?? door.listen.port
+            var shown = door.listen
+            shown.host = ["0.0.0.0", "::"].contains(shown.host) ? door.advertisedHost : shown.host
+            shown.port = door.port
+            await started("\(door.scheme)://\(shown)/")
+        }
+    }
+
+    func router() -> Router<APIContext> {
+        let consents = ConsentRules(store: gateway.store)
+        let consented: @Sendable () async throws -> Set<ReadingKind> = { try await consents.kinds(of: nil) }
+        let now = Instant.systemClock
+        let router = Router(context: APIContext.self)
+        router.add(middleware: PageHeaders(isSecured: door.certificates != nil))
+        router.add(middleware: RefusalMiddleware())
+        router.add(middleware: HostCheck(names: door.names))
+        router.add(middleware: CallerMiddleware(door: door, counters: counters))
+
+        let open = router.group()
+        PageRoutes().add(to: open)
+        let sync = HealthSyncRoutes(store: gateway.store, door: door, consented: consented, isLocked: isLocked)
+        let health = HealthRoutes(
+            gateway: gateway, door: door, counters: counters, started: now, isLocked: isLocked)
+        let session = SessionRoutes(door: door)
+        sync.addPairing(to: open)
+        health.addHealth(to: open)
+        session.add(to: open)
+
+        let programs = router.group().add(middleware: GuardMiddleware(door: door, programsOnly: true))
+        sync.add(to: programs)
+
+        let known = router.group().add(middleware: GuardMiddleware(door: door))
+        ReadingRoutes(store: gateway.store, consents: consents, isLocked: isLocked).add(to: known)
+        StateRoutes(gateway: gateway, started: now).add(to: known)
+        EventRoutes(hub: hub, counters: counters, consented: consented).add(to: known)
+        PairingRoutes(gateway: gateway, door: door).add(to: known)
+        health.addMetrics(to: known)
+        session.addEnd(to: known)
+        return router
+    }
+}
+
+/// The files the page is made of, and the document that describes the API.
+struct PageRoutes {
+    func add(to group: RouterGroup<APIContext>) {
+        let files: [(RouterPath, [UInt8], String)] = [
+            ("/", PackageResources.page_html, "text/html; charset=utf-8"),
+            ("/page.css", PackageResources.page_css, "text/css; charset=utf-8"),
+            ("/page.js", PackageResources.page_js, "text/javascript; charset=utf-8"),
+            ("/chart.js", PackageResources.chart_js, "text/javascript; charset=utf-8"),
+            ("/pairing.js", PackageResources.pairing_js, "text/javascript; charset=utf-8"),
+            ("/api/v1/openapi.json", PackageResources.openapi_json, "application/json"),
+        ]
+        for (path, octets, type) in files {
+            group.get(path) { _, _ in Response.octetsResponse(octets, type) }
+        }
+    }
+}
+
+/// Headers that keep the page to itself: no outside resource, no frame, no guessing of types.
+struct PageHeaders: RouterMiddleware {
+    typealias Context = APIContext
+
+    let isSecured: Bool
+
+    func handle(
+        _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
+    ) async throws -> Response {
+        var response = try await next(request, context)
+        response.headers[.contentSecurityPolicy] =
+            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+            + "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+        response.headers[.xContentTypeOptions] = "nosniff"
+        response.headers[.referrerPolicy] = "no-referrer"
+        response.headers[.permissionsPolicy] = "camera=(), microphone=(), geolocation=()"
+        if isSecured { response.headers[.strictTransportSecurity] = "max-age=31536000" }
+        if response.headers[.cacheControl] == nil { response.headers[.cacheControl] = "no-store" }
+        return response
+    }
+}

@@ -1,0 +1,131 @@
+import HealthReadings
+import Hummingbird
+import NIOCore
+import ReadingStore
+
+/// `/api/v1/readings`: readings by page, newest first by (time, id), those without a time last.
+struct ReadingRoutes {
+    let store: ReadingStore
+    let consents: ConsentRules
+    let isLocked: @Sendable () -> Bool
+
+    func add(to group: RouterGroup<APIContext>) {
+        group.get("/api/v1/readings") { request, _ in
+            try requireUnlocked()
+            return try await page(request)
+        }
+        group.get("/api/v1/readings/{id}") { _, context in
+            try requireUnlocked()
+            let text = try context.parameters.require("id")
+            guard let id = ReadingID(text), let reading = try await store.reading(id) else {
+                throw APIRefusal(.notFound, "no_such_reading", "there is no such reading")
+            }
+            guard try await consents.kinds(of: nil).contains(reading.kind) else { throw ConsentRules.refusal }
+            return Response.json(reading.document)
+        }
+    }
+
+    private func requireUnlocked() throws {
+        guard isLocked() else { return }
+        throw APIRefusal(
+            .init(code: 423, reasonPhrase: "Locked"), "store_locked_away", "the store is locked: its key is not there")
+    }
+
+    private func page(_ request: Request) async throws -> Response {
+        let parameters = request.uri.queryParameters
+        func text(_ name: String) -> String? { parameters[name[...]].map(String.init) }
+        let known = ["limit", "cursor", "types", "from", "to", "latest", "user"]
+        if let stray = parameters.first(where: { !known.contains(String($0.key)) }) {
+            throw APIRefusal.malformed("there is no parameter '\(stray.key.prefix(40))'")
+        }
+        guard Set(parameters.map(\.key)).count == parameters.count else {
+            throw APIRefusal.malformed("a parameter is given twice")
+        }
+        var query = ReadingQuery()
+        if let limit = text("limit") {
+            guard let number = Int(limit), ReadingQuery.limits.contains(number) else {
+                throw APIRefusal.malformed("limit: expected a whole number from 1 to 10000")
+            }
+            query.limit = number
+        }
+        if let latest = text("latest") {
+            guard ["true", "false"].contains(latest) else {
+                throw APIRefusal.malformed("latest: expected true or false")
+            }
+            query.latest = latest == "true"
+        }
+        query.cursor = text("cursor")
+        let user = try await user(text("user"))
+        query.user = user?.key
+        let current = try await store.currentUser()
+        guard let zone = ZoneRules.named((user ?? current).timeZone) else {
+            throw StoreError.unknownTimeZone(current.timeZone)
+        }
+        query.from = try text("from").map { try InstantArgument.instant($0, "from", end: .start, zone: zone) }
+        query.to = try text("to").map { try InstantArgument.instant($0, "to", end: .end, zone: zone) }
+        let allowed = try await consents.kinds(of: user?.key)
+        if let types = text("types") {
+            let wanted = try Set(types.split(separator: ",").map { try Self.kind(String($0)) })
+            guard !wanted.isEmpty else { throw APIRefusal.malformed("types: expected one at least") }
+            guard wanted.isSubset(of: allowed) else { throw ConsentRules.refusal }
+            query.kinds = wanted
+        } else {
+            guard !allowed.isEmpty else { throw ConsentRules.refusal }
+            query.kinds = allowed.count == ReadingKind.allCases.count ? nil : allowed
+        }
+        return Self.response(try await store.query(query))
+    }
+
+    private static func kind(_ name: String) throws -> ReadingKind {
+        guard let kind = ReadingKind(rawValue: name) else {
+            throw APIRefusal.malformed(
+                "types: expected \(ReadingKind.allCases.map(\.rawValue).joined(separator: " or "))")
+        }
+        return kind
+    }
+
+    private func user(_ name: String?) async throws -> StoreUser? {
+        guard let name else { return nil }
+        guard let user = try await store.user(name) else {
+            throw APIRefusal(.notFound, "no_such_user", "there is no such user")
+        }
+        return user
+    }
+
+    /// `{readings, more, cursor}`, written reading by reading: a page of ten thousand never stands in memory twice.
+    static func response(_ page: ReadingPage) -> Response {
+        Response(
+            status: .ok, headers: [.contentType: "application/json"],
+            body: ResponseBody { writer in
+                var octets: [UInt8] = []
+                octets.reserveCapacity(chunk + 4096)
+                octets.append(contentsOf: #"{"readings":["#.utf8)
+                for (index, reading) in page.readings.enumerated() {
+                    if index > 0 { octets.append(UInt8(ascii: ",")) }
+                    reading.write(into: &octets)
+                    guard octets.count >= chunk else { continue }
+                    try await writer.write(ByteBuffer(bytes: octets))
+                    octets.removeAll(keepingCapacity: true)
+                }
+                let cursor = JSONValue.optional(page.more ? page.cursor : nil).text
+                octets.append(contentsOf: "],\"more\":\(page.more),\"cursor\":\(cursor)}".utf8)
+                try await writer.write(ByteBuffer(bytes: octets))
+                try await writer.finish(nil)
+            })
+    }
+
+    /// How much is handed to the network at a time.
+    private static let chunk = 64 << 10
+}
+
+/// Which kinds of readings may be shown.
+struct ConsentRules: Sendable {
+    let store: ReadingStore
+
+    /// What a person has consented to; nil: what everybody has.
+    func kinds(of user: UserKey?) async throws -> Set<ReadingKind> { try await store.consentedKinds(of: user) }
+
+    static let refusal = APIRefusal(
+        .forbidden, "no_consent", "there is no consent to show readings of this kind",
+        hint: "`healthrelay consent grant KIND`")
+}

@@ -1,0 +1,141 @@
+import Foundation
+import HealthReadings
+import LocalAccess
+
+/// The arguments of `client`.
+public enum ClientOperation: Codable, Sendable, Hashable {
+    /// Makes a pairing code.
+    case invite
+    /// Who may come in.
+    case list
+    /// Puts one out, by its number; nil: everybody.
+    case revoke(Int64?)
+    /// What was done over the network, the newest first.
+    case audit(limit: Int)
+}
+
+extension Gateway {
+    func run(_ operation: ClientOperation, json: Bool, output: any OperationOutput) async throws {
+        switch operation {
+        case .invite: try await invite(json: json, output)
+        case .list: try await withClients { try await list($0, json: json, output) }
+        case .revoke(let number): try await withClients { try await revoke(number, $0, json: json, output) }
+        case .audit(let limit):
+            let entries =
+                if let door { try await door.audit.newest(limit) } else {
+                    try await withClients { try await AuditLog($0, logger: logger).newest(limit) }
+                }
+            try await audit(entries, json: json, output)
+        }
+    }
+
+    /// Runs something with the list of clients: that of the door that is open, else the file's.
+    private func withClients<Value>(_ body: (AccessStore) async throws -> Value) async throws -> Value {
+        if let door { return try await body(door.clients) }
+        let clients: AccessStore
+        do {
+            clients = try AccessStore(directory: store.directory)
+        } catch let error as AccessError {
+            throw Problem(error)
+        }
+        defer { try? clients.close() }
+        return try await body(clients)
+    }
+
+    private func invite(json: Bool, _ output: any OperationOutput) async throws {
+        guard let door else {
+            throw Problem(
+                "not_running", .unavailable, "no gateway runs that a client could be paired with",
+                hint: "start it: `healthrelay run`, or `systemctl start healthrelay`")
+        }
+        guard let certificate = door.certificates?.certificate else {
+            throw Problem(
+                "no_tls", .configuration,
+                "the gateway listens on \(door.listen) without TLS, where no client needs a code",
+                hint: "to let others in, set `http.listen: \"0.0.0.0:\(door.listen.port)\"` and start it again")
+        }
+        let invitation = door.desk.invite(now: Date())
+        let payload = JSONValue.object([
+            "version": "1", "host": .string(door.advertisedHost), "port": .integer(Int64(door.port)),
+            "code": .string(invitation.code), "expiresAt": .string(invitation.expiresAt.instant.description),
+            "certificateFingerprint": .string(certificate.fingerprint),
+        ])
+        guard !json else { return try await output.data(payload.text) }
+        if let code = QRCode(payload.text) { for line in code.lines { try await output.data(line) } }
+        try await output.data("Pairing code: \(invitation.code)  (good once, until \(invitation.expiresAt.instant))")
+        try await output.data("Page:         https://\(door.advertisedHost):\(door.port)/")
+        try await output.data("Fingerprint:  \(certificate.fingerprint)")
+    }
+
+    private func list(_ clients: AccessStore, json: Bool, _ output: any OperationOutput) async throws {
+        let (clients, now) = (try await clients.clients(), Date())
+        guard !json else {
+            return try await output.data(
+                JSONValue.object(["clients": .array(clients.map { $0.document(now: now) })]).text)
+        }
+        for client in clients {
+            let state = client.revokedAt != nil ? "revoked" : now < client.expiresAt ? "welcome" : "expired"
+            let seen = client.lastSeen.map { "last here \($0.instant)" } ?? "not here yet"
+            let who = "\(client.number)  \(client.name)  \(client.kind.rawValue)"
+            try await output.data("\(who)  \(state) until \(client.expiresAt.instant)  \(seen)")
+        }
+        if clients.isEmpty { try await output.note("no clients yet: let one in with `healthrelay client invite`") }
+    }
+
+    private func revoke(_ number: Int64?, _ clients: AccessStore, json: Bool, _ output: any OperationOutput)
+        async throws
+    {
+        let now = Date()
+        let count: Int
+        if let number {
+            guard try await clients.revoke(number, now: now) else {
+                throw Problem(
+                    "no_such_client", .noInput, "there is no client \(number) to put out",
+                    hint: "see `healthrelay client list`")
+            }
+            count = 1
+        } else {
+            count = try await clients.revokeAll(now: now)
+        }
+        door?.audit.note(AuditEntry(at: now, event: "revoked", client: number, count: count))
+        guard !json else {
+            return try await output.data(JSONValue.object(["revoked": .integer(Int64(count))]).text)
+        }
+        try await output.data("\(count) client\(count == 1 ? "" : "s") put out")
+    }
+
+    private func audit(_ entries: [AuditEntry], json: Bool, _ output: any OperationOutput) async throws {
+        guard !json else {
+            return try await output.data(
+                JSONValue.object([
+                    "entries": .array(
+                        entries.map { entry in
+                            .object([
+                                "at": .string(entry.at.instant.description), "event": .string(entry.event),
+                                "client": .optional(entry.client), "route": .optional(entry.route),
+                                "status": .optional(entry.status), "count": .integer(Int64(entry.count)),
+                            ])
+                        })
+                ]).text)
+        }
+        for entry in entries {
+            let parts = [
+                entry.at.instant.description, entry.event, entry.client.map { "client \($0)" }, entry.route,
+                entry.status.map(String.init), entry.count > 1 ? "× \(entry.count)" : nil,
+            ]
+            try await output.data(parts.compactMap(\.self).joined(separator: "  "))
+        }
+        if entries.isEmpty { try await output.note("nothing was done over the network yet") }
+    }
+}
+
+extension AccessClient {
+    fileprivate func document(now: Date) -> JSONValue {
+        .object([
+            "number": .integer(number), "name": .string(name), "kind": .string(kind.rawValue),
+            "welcome": .bool(isWelcome(at: now)), "created_at": .string(createdAt.instant.description),
+            "expires_at": .string(expiresAt.instant.description), "last_seen": .optional(lastSeen?.instant.description),
+            "revoked_at": .optional(revokedAt?.instant.description),
+        ])
+    }
+}

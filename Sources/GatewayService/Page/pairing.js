@@ -1,0 +1,124 @@
+"use strict";
+// Pairing a meter: what is in reach, the digits it shows, and how it went.
+const Pairing = (() => {
+  const found = new Map();
+  let current = null, timer = null, scanning = null, isPairing = false;
+
+  function tell(text) { if ($("pair-state").textContent !== text) $("pair-state").textContent = text; }
+  function reset() {
+    clearTimeout(timer);
+    scanning?.abort();
+    found.clear();
+    $("pair-found").replaceChildren();
+    $("passkey-form").hidden = $("confirm").hidden = $("pair-again").hidden = true;
+    $("pair-found").hidden = $("pair-help").hidden = false;
+    current = null;
+    isPairing = false;
+  }
+
+  function offer(device) {
+    if (device.error) { tell(device.error.message); return; }
+    if (!device.address || found.has(device.address)) return;
+    found.set(device.address, device);
+    const li = document.createElement("li"), button = document.createElement("button");
+    button.textContent = `${device.name ?? device.address} ${device.model ? "(" + words(device.model) + ")" : ""}${device.paired ? " – paired already" : ""}`;
+    button.addEventListener("click", () => start(device));
+    li.append(button);
+    $("pair-found").append(li);
+  }
+
+  async function scan() {
+    reset();
+    tell("Looking for meters …");
+    scanning = new AbortController();
+    try {
+      const answer = await call("/api/v1/scan", {method: "POST", body: JSON.stringify({seconds: 30}), signal: scanning.signal});
+      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+      let rest = "";
+      for (;;) {
+        const {value: part, done} = await reader.read();
+        if (done) break;
+        const lines = (rest + part).split("\n");
+        rest = lines.pop();
+        for (const line of lines) if (line) offer(JSON.parse(line));
+      }
+      if (found.size === 0 && $("pair-state").textContent === "Looking for meters …") tell("No meter was heard. Put it into its pairing mode and look again.");
+    } catch (error) {
+      if (error.name !== "AbortError") tell(error.message);
+    }
+    if (!isPairing) $("pair-again").hidden = false;
+  }
+
+  async function start(device) {
+    isPairing = true;
+    scanning?.abort();
+    $("pair-found").hidden = $("pair-help").hidden = $("pair-again").hidden = true;
+    tell(`Pairing with ${device.name ?? device.address} …`);
+    try {
+      current = await (await call("/api/v1/pairings", {method: "POST", body: JSON.stringify({address: device.address})})).json();
+      poll();
+    } catch (error) { tell(error.message); $("pair-again").hidden = false; }
+  }
+
+  async function poll() {
+    if (!current) return;
+    try {
+      show(await (await call("/api/v1/pairings/" + current.id)).json());
+    } catch (error) { tell(error.message); $("pair-again").hidden = false; current = null; }
+  }
+
+  function show(pairing) {
+    const question = pairing.question;
+    const wantsDigits = question?.kind === "passkey", wantsWord = question && !wantsDigits;
+    if ($("passkey-form").hidden === wantsDigits) {
+      $("passkey-form").hidden = !wantsDigits;
+      if (wantsDigits) {
+        $("passkey-label").textContent = `The six digits that ${question.device} shows`;
+        $("passkey").value = "";
+        $("passkey").focus();
+      }
+    }
+    if ($("confirm").hidden === wantsWord) {
+      $("confirm").hidden = !wantsWord;
+      if (wantsWord) {
+        $("confirm-text").textContent = question.kind === "comparison"
+          ? `Does ${question.device} show ${question.digits}?`
+          : `${question.device} wants to be paired without digits. Nothing then proves which device it is. Allow it?`;
+        $("confirm-yes").focus();
+      }
+    }
+    if (pairing.state === "done") {
+      tell(pairing.proven ? "Paired, and the bond holds." : "Paired. The bond proves itself when the meter is next heard.");
+      current = null;
+      $("pair-again").hidden = false;
+      refreshSoon();
+    } else if (pairing.state === "failed") {
+      tell(pairing.error.message + (pairing.error.hint ? ` (${pairing.error.hint})` : ""));
+      current = null;
+      $("pair-again").hidden = false;
+    } else {
+      const last = pairing.notes[pairing.notes.length - 1];
+      if (last) tell(last);
+      timer = setTimeout(poll, 400);
+    }
+  }
+
+  async function answer(body) {
+    if (!current) return;
+    $("passkey-form").hidden = $("confirm").hidden = true;
+    try { await call(`/api/v1/pairings/${current.id}/answer`, {method: "POST", body: JSON.stringify(body)}); } catch (error) { tell(error.message); }
+  }
+
+  $("pair-open").addEventListener("click", () => { $("pair").showModal(); scan(); });
+  $("pair-again").addEventListener("click", scan);
+  $("pair-close").addEventListener("click", () => $("pair").close());
+  $("pair").addEventListener("close", () => {
+    if (current) call("/api/v1/pairings/" + current.id, {method: "DELETE"}).catch(() => {});
+    reset();
+    tell("");
+  });
+  $("passkey-form").addEventListener("submit", event => { event.preventDefault(); answer({passkey: $("passkey").value}); });
+  $("confirm-yes").addEventListener("click", () => answer({confirmed: true}));
+  $("confirm-no").addEventListener("click", () => answer({confirmed: false}));
+  return {scan};
+})();

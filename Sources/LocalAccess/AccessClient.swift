@@ -1,0 +1,69 @@
+import Foundation
+
+/// A program or a browser that may use the gateway over the network.
+public struct AccessClient: Sendable, Hashable {
+    /// How it came in.
+    public enum Kind: String, Sendable, Hashable, CaseIterable {
+        /// A program with a bearer token.
+        case client
+        /// A browser with a session.
+        case page
+    }
+
+    /// Its number in the list.
+    public var number: Int64
+    /// What it calls itself.
+    public var name: String
+    /// How it came in.
+    public var kind: Kind
+    /// When it was paired.
+    public var createdAt: Date
+    /// When its token ends to be good.
+    public var expiresAt: Date
+    /// When it was last here, to the minute.
+    public var lastSeen: Date?
+    /// When somebody put it out.
+    public var revokedAt: Date?
+
+    /// Whether its token is good.
+    public func isWelcome(at now: Date) -> Bool { revokedAt == nil && now < expiresAt }
+
+    /// A name fit for a list: no control characters, 64 characters at most.
+    static func cleaned(_ name: String) -> String {
+        let printable = name.unicodeScalars.filter { !$0.properties.isDefaultIgnorableCodePoint && $0.value >= 0x20 }
+            .filter {
+                ![.control, .format, .lineSeparator, .paragraphSeparator].contains($0.properties.generalCategory)
+            }
+        var text = String(String.UnicodeScalarView(printable)).trimmingCharacters(in: .whitespaces)
+        text = String(text.prefix(64))
+        return text.isEmpty ? "unnamed" : text
+    }
+}
+
+/// Something that was done, or tried, over the network: what and when, never a value.
+public struct AuditEntry: Sendable, Hashable {
+    /// When.
+    public var at: Date
+    /// What: `pair`, `pair_refused`, `request`, `unauthorized`, `rate_limited`, `forbidden`, `revoked`, `meter_paired`.
+    public var event: String
+    /// Which client; nil: none that is known.
+    public var client: Int64?
+    /// The route, without its parameters.
+    public var route: String?
+    /// The answer's status.
+    public var status: Int?
+    /// How many times, where many were taken together.
+    public var count: Int
+
+    /// Makes an entry.
+    public init(
+        at: Date, event: String, client: Int64? = nil, route: String? = nil, status: Int? = nil, count: Int = 1
+    ) {
+        self.at = at
+        self.event = event
+        self.client = client
+        self.route = route
+        self.status = status
+        self.count = count
+    }
+}

@@ -1,0 +1,68 @@
+import EmulatedRadio
+import Foundation
+import Testing
+
+@testable import GatewayService
+
+/// The page in Debian's Chromium: `Tests/Page/browser` is the person in front of it.
+@Suite("The page in a browser", .serialized, .timeLimit(.minutes(10)), .enabled(if: Browser.isThere))
+struct PageTests {
+    private static let everything = [
+        "two-meters", "cuff-three", "cuff-kpa", "glucose-first-delivery", "glucose-second-delivery",
+    ]
+
+    private func browse(_ scenario: String, _ arguments: String...) async throws {
+        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../Page")
+        let result = try await Shell.run(
+            "sh", ["-c", "exec \"$0\" \"$@\" 2>&1", folder.path + "/browser", scenario] + arguments)
+        #expect(result.status == 0, "\(scenario): \(result.text.suffix(2500))")
+    }
+
+    @Test("it shows the state at a glance and charts; wide, dark and on a phone; by keyboard; nothing from elsewhere")
+    func look() async throws {
+        let bench = try await APIBench(tls: false, captures: Self.everything)
+        try await browse("look", bench.address + "/")
+        try await bench.stop()
+    }
+
+    @Test("a reading that comes appears on a page that is open")
+    func live() async throws {
+        let bench = try await APIBench(tls: false, captures: [])
+        async let seen: Void = browse("live", bench.address + "/", "3")
+        #expect(await eventually { bench.counters.openStreams > 0 })
+        _ = try await CaptureReplay([APIBench.fixture("cuff-three")]).run(with: bench.gateway.reader())
+        try await seen
+        try await bench.stop()
+    }
+
+    @Test("beyond loopback a person signs in with a pairing code, and out again")
+    func signIn() async throws {
+        let bench = try await APIBench(tls: true, captures: Self.everything)
+        try await browse("sign-in", bench.address + "/", bench.door.desk.invite(now: Date()).code)
+        try await bench.stop()
+    }
+
+    @Test("a meter is paired with the digits that it shows")
+    func pair() async throws {
+        let meter = EmulatedMeter("C0:00:00:00:18:08", name: "meter+00001808", pairing: .passkey(13_137))
+        let bench = try await APIBench(tls: false, meters: [meter], captures: [])
+        try await browse("pair", bench.address + "/", "013137")
+        #expect(meter.isBonded && !bench.log.text.contains("13137"))
+        try await bench.stop()
+    }
+
+    @Test("whatever is sent, what comes is what the OpenAPI document says")
+    func document() async throws {
+        let bench = try await APIBench(tls: false, captures: Self.everything)
+        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
+            "../../Page/api")
+        let result = try await Shell.run("sh", ["-c", "exec \"$0\" \"$@\" 2>&1", script.path, bench.address])
+        #expect(result.status == 0, "\(result.text.suffix(4000))")
+        try await bench.stop()
+    }
+}
+
+/// Debian's Chromium.
+private enum Browser {
+    static let isThere = FileManager.default.fileExists(atPath: "/usr/bin/chromium")
+}

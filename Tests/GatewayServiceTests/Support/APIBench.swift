@@ -1,0 +1,154 @@
+import AsyncHTTPClient
+import EmulatedRadio
+import Foundation
+import HealthReadings
+import LocalAccess
+import Logging
+import NIOCore
+import NIOHTTP1
+import NIOSSL
+import ReadingStore
+import ServiceLifecycle
+import Synchronization
+import Testing
+
+@testable import GatewayService
+
+/// The local API over a real socket, with or without TLS, on a gateway with an emulated radio.
+final class APIBench: Sendable {
+    /// An answer.
+    struct Answer: Sendable {
+        var status: Int
+        var headers: HTTPHeaders
+        var text: String
+        var object: [String: any Sendable] { text.object }
+        /// The published code of a refusal.
+        var code: String? { (object["error"] as? [String: any Sendable])?["code"] as? String }
+    }
+
+    let gateway: Gateway
+    let door: AccessPoint
+    let hub = APIEventHub()
+    let counters = RequestCounters()
+    let directory: URL
+    let log = LogLines()
+    let address: String
+    private let client: HTTPClient
+    private let group: ServiceGroup
+    private let running: Task<Void, any Error>
+    private let locked: Locked
+
+    private final class Locked: Sendable {
+        let value = Mutex(false)
+    }
+
+    init(
+        tls: Bool, meters: [EmulatedMeter] = [], captures: [String] = ["two-meters"],
+        settings: [String: String] = [:]
+    ) async throws {
+        directory = try GatewayBench.scratch()
+        let state = StateDirectory(flag: directory.appendingPathComponent("state").path, environment: [:])
+        let (radio, log) = (EmulatedRadio(meters, adapter: .emulated), log)
+        let logger = Logger(label: "test") { _ in log }
+        var flags = GatewayBench.zone.merging([
+            "http.listen": "127.0.0.1:0", "http.tls": tls ? "on" : "off", "sync.backfill_days": "36500",
+        ]) { $1 }
+        flags.merge(settings) { $1 }
+        let settings = try Settings(environment: [:], flags: flags)
+        gateway = try await Gateway.open(
+            settings, state: state, radio: { _, _ in radio }, isService: true, logger: logger)
+        if !captures.isEmpty {
+            _ = try await CaptureReplay(captures.map(Self.fixture)).run(with: gateway.reader())
+        }
+        door = try AccessPoint(settings, directory: state.path, logger: logger)
+        gateway.door = door
+        let locked = Locked()
+        self.locked = locked
+        let server = LocalServer(
+            gateway: gateway, door: door, hub: hub, counters: counters,
+            isLocked: { locked.value.withLock(\.self) }, logger: logger)
+        let (addresses, started) = AsyncStream<String>.makeStream()
+        let service = server.service { started.yield($0) }
+        let feed = EventFeed(hub: hub, store: gateway.store, worker: gateway.worker)
+        let group = ServiceGroup(services: [service, feed], logger: logger)
+        self.group = group
+        running = Task { try await group.run() }
+        var first: String?
+        for await address in addresses {
+            first = address
+            break
+        }
+        address = String(try #require(first).dropLast())
+        var configuration = HTTPClient.Configuration()
+        configuration.tlsConfiguration = .makeClientConfiguration()
+        configuration.tlsConfiguration?.certificateVerification = .none
+        client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
+    }
+
+    static func fixture(_ name: String) -> String {
+        URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
+            "../../../Fixtures/\(name).btsnoop"
+        ).path
+    }
+
+    /// Whether the store's key is not there.
+    var isLocked: Bool {
+        get { locked.value.withLock(\.self) }
+        set { locked.value.withLock { $0 = newValue } }
+    }
+
+    var port: Int { door.port }
+
+    func send(
+        _ path: String, _ method: HTTPMethod = .GET, token: String? = nil, headers: [(String, String)] = [],
+        body: String? = nil
+    ) async throws -> Answer {
+        var request = HTTPClientRequest(url: address + path)
+        request.method = method
+        if let token { request.headers.add(name: "Authorization", value: "Bearer " + token) }
+        if let body {
+            request.body = .bytes(ByteBuffer(string: body))
+            request.headers.add(name: "Content-Type", value: "application/json")
+        }
+        for (name, value) in headers { request.headers.replaceOrAdd(name: name, value: value) }
+        let response = try await client.execute(request, timeout: .seconds(60))
+        let text = String(buffer: try await response.body.collect(upTo: 1 << 25))
+        return Answer(status: Int(response.status.code), headers: response.headers, text: text)
+    }
+
+    /// A stream of events, line by line, until `isEnough`.
+    func events(
+        _ path: String = "/api/v1/events", token: String? = nil, last: String? = nil,
+        started: @escaping @Sendable () async throws -> Void = {}, until isEnough: @Sendable (String) -> Bool
+    ) async throws -> String {
+        var request = HTTPClientRequest(url: address + path)
+        if let token { request.headers.add(name: "Authorization", value: "Bearer " + token) }
+        if let last { request.headers.add(name: "Last-Event-ID", value: last) }
+        let response = try await client.execute(request, timeout: .seconds(120))
+        var text = ""
+        var hasStarted = false
+        for try await part in response.body {
+            text += String(buffer: part)
+            if !hasStarted {
+                hasStarted = true
+                try await started()
+            }
+            if isEnough(text) { break }
+        }
+        return text
+    }
+
+    /// A program that was let in.
+    func token(expiresIn seconds: TimeInterval = 3600) async throws -> String {
+        try await door.clients.admit("test", as: .client, now: Date(), expiresAt: Date() + seconds).token.text
+    }
+
+    func stop() async throws {
+        try await client.shutdown()
+        await group.triggerGracefulShutdown()
+        try await running.value
+        await door.close()
+        try await gateway.close()
+        try? FileManager.default.removeItem(at: directory)
+    }
+}

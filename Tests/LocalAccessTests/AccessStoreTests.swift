@@ -1,0 +1,100 @@
+import Foundation
+import Logging
+import Testing
+
+@testable import LocalAccess
+
+@Suite("Clients and their tokens") struct AccessStoreTests {
+    private let now = Date(timeIntervalSince1970: 1_800_000_000)
+    private let directory: String
+    private let store: AccessStore
+
+    init() throws {
+        directory = FileManager.default.temporaryDirectory.appendingPathComponent("hr-\(UUID().uuidString)").path
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        store = try AccessStore(directory: directory)
+    }
+
+    @Test("a token opens the door until it ends or its client is put out")
+    func tokens() async throws {
+        let (token, client) = try await store.admit("Mac", as: .client, now: now, expiresAt: now + 100)
+        #expect(token.text.count == 64 && "\(token)" == "••••" && "\(client)".contains("Mac"))
+        #expect(try await store.client(with: token, now: now + 99)?.number == client.number)
+        #expect(try await store.client(with: token, now: now + 100) == nil)
+        #expect(try await store.client(with: AccessToken(text: token.text.uppercased()), now: now) == nil)
+        #expect(try await store.client(with: AccessToken(text: ""), now: now) == nil)
+        #expect(try await store.revoke(client.number, now: now))
+        #expect(try await !store.revoke(client.number, now: now))
+        #expect(try await store.client(with: token, now: now) == nil)
+    }
+
+    @Test("no file holds the token itself")
+    func hashed() async throws {
+        let (token, _) = try await store.admit("Mac", as: .client, now: now, expiresAt: now + 100)
+        _ = try await store.client(with: token, now: now)
+        try store.close()
+        for file in try FileManager.default.contentsOfDirectory(atPath: directory) {
+            let octets = FileManager.default.contents(atPath: directory + "/" + file) ?? Data()
+            #expect(octets.range(of: Data(token.text.utf8)) == nil, "\(file)")
+        }
+        let mode = try FileManager.default.attributesOfItem(
+            atPath: directory + "/" + AccessStore.fileName)[.posixPermissions]
+        #expect(mode as? Int == 0o600)
+    }
+
+    @Test("a client's name is fit for a list")
+    func names() async throws {
+        let (_, client) = try await store.admit(
+            "\u{1B}[31mMac\n\u{202E}" + String(repeating: "x", count: 500), as: .page, now: now, expiresAt: now)
+        #expect(client.name.count == 64 && client.name.hasPrefix("[31mMacxxx"))
+        #expect(try await store.admit(" \n", as: .page, now: now, expiresAt: now).client.name == "unnamed")
+    }
+
+    @Test("the audit log is kept for ninety days")
+    func ninetyDays() async throws {
+        let log = AuditLog(store, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        log.note(AuditEntry(at: now, event: "pair", client: 1))
+        log.note(AuditEntry(at: now + 86_400, event: "request", client: 1, route: "/health", status: 200))
+        #expect(try await log.newest(10).map(\.event) == ["request", "pair"])
+        try await store.prune(now: now + 90 * 86_400 + 1)
+        #expect(try await log.newest(10).map(\.event) == ["request"])
+        try await store.prune(now: now + 92 * 86_400)
+        #expect(try await log.newest(10).isEmpty)
+    }
+
+    @Test("a flood of strangers fills no disk: they are counted")
+    func flood() async throws {
+        let log = AuditLog(store, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        for _ in 0..<10_000 { log.note(AuditEntry(at: now, event: "unauthorized")) }
+        log.note(AuditEntry(at: now, event: "request", client: 7))
+        log.note(AuditEntry(at: now + 60, event: "unauthorized"))
+        let entries = try await log.newest(1000)
+        #expect(entries.count == 63 && entries.contains { $0.client == 7 })
+        #expect(entries.first { $0.event == "more_of_strangers" }?.count == 9940)
+    }
+
+    @Test("a file that is no list is left as it is")
+    func foreign() throws {
+        let other = directory + "/other"
+        try FileManager.default.createDirectory(atPath: other, withIntermediateDirectories: true)
+        let path = other + "/" + AccessStore.fileName
+        try "not a database, and longer than a header of one would have to be".write(
+            toFile: path, atomically: true, encoding: .utf8)
+        #expect(throws: AccessError.self) { try AccessStore(directory: other) }
+        #expect(FileManager.default.contents(atPath: path)?.prefix(3) == Data("not".utf8))
+    }
+}
+
+@Suite("QR codes") struct QRCodeTests {
+    @Test("a payload gives a square code with its three marks, and too long a text gives none")
+    func shape() throws {
+        let code = try #require(QRCode(#"{"version":"1","host":"192.168.1.9","port":8443,"code":"abcdefgh"}"#))
+        let size = code.rows.count
+        #expect((21...177).contains(size) && code.rows.allSatisfy { $0.count == size })
+        for (row, column) in [(0, 0), (0, size - 7), (size - 7, 0)] {
+            #expect((0..<7).allSatisfy { code.rows[row][column + $0] && code.rows[row + $0][column] })
+        }
+        #expect(code.lines.count == (size + 5) / 2)
+        #expect(QRCode(String(repeating: "x", count: 4000)) == nil)
+    }
+}
