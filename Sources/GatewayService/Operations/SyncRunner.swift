@@ -80,7 +80,7 @@ extension Gateway {
                 }),
             "delivered": .integer(Int64(statistics.delivered)),
             "refused": .array(
-                try await store.refused().map {
+                try await refused().map {
                     .object(["id": .string($0.id.description), "server_said": .string($0.serverSaid)])
                 }),
             "last_success": .optional(statistics.lastDelivery?.flooredToSecond.description),
@@ -88,11 +88,15 @@ extension Gateway {
         ])
     }
 
+    /// What the server refused; while the store is locked so are its words, and the groups that wait say so.
+    private func refused() async throws -> [RefusedReading] {
+        store.lockedBecause == nil ? try await store.refused() : []
+    }
+
     private func status(json: Bool, _ output: any OperationOutput) async throws {
         guard !json else { return try await output.data(syncDocument().text) }
         let waiting = try await store.groupsWaiting()
-        // What is locked is told by its groups; the server's words are locked too.
-        let refused = store.lockedBecause == nil ? try await store.refused() : []
+        let refused = try await refused()
         let statistics = try await store.statistics()
         let (delivered, last) = (statistics.delivered, statistics.lastDelivery)
         let delivery = await worker?.status
