@@ -81,14 +81,19 @@ public protocol FrameDecoding: Sendable {
     /// corrected from their base time and not from what their user saw.
     func clockShowsBaseTime(model: String?) -> Bool
 
-    /// Whether a record's context may say that it is none of the kind it looks like, so that it is not to be delivered
-    /// before that has come.
+    /// Whether the contexts of devices of this model may say that their records are none of the kind they look like.
+    func contextsDecide(model: String?) -> Bool
+
+    /// Whether this record's context may say so, so that it is not to be delivered before that has come.
     func awaitsContext(_ frame: Frame, model: String?) -> Bool
 }
 
 extension FrameDecoding {
     /// It shows what the user sees.
     public func clockShowsBaseTime(model: String?) -> Bool { false }
+
+    /// They do not.
+    public func contextsDecide(model: String?) -> Bool { false }
 
     /// It says nothing of the kind.
     public func awaitsContext(_ frame: Frame, model: String?) -> Bool { false }

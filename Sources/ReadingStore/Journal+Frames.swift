@@ -157,7 +157,7 @@ extension Journal {
         update.bind(1, octets: try sealing.seal(content, of: id, row: key))
         update.bind(2, key)
         try update.run()
-        if let context { try heed(context, of: key) }
+        if let context, decoder.contextsDecide(model: contact.description.model) { try heed(context, of: key) }
     }
 
     // MARK: Frames

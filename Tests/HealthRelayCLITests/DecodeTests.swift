@@ -44,6 +44,26 @@ import Testing
         #expect(document["blood_pressure"] == nil)
     }
 
+    @Test("a model's quirks are heeded where the model is named, and only there")
+    func quirks() async throws {
+        let frame = "03 05 00 ea 07 0d 14 0c 1e 00 3c 00 5f b0 11"
+        let named = try await Tool.run(["decode", "2a18", frame, "--model", "caresens", "--json"])
+        #expect(named.status == 0, "\(named.errors)")
+        #expect(try Document(named.output)["base_time"]?.plain == "2026-01-20T12:30:00")
+        let plain = try await Tool.run(["decode", "2a18", frame, "--json"])
+        #expect(try Document(plain.output)["base_time"]?.text == "null")
+    }
+
+    @Test("other vital signs are readings of their kind")
+    func vitals() async throws {
+        let heart = try Document(try await Tool.run(["decode", "2a37", "16 48 00 04 9a 03", "--json"]).output)
+        #expect(heart["kind"]?.plain == "heart_rate" && heart["contact"]?.text == "true")
+        #expect(
+            heart["heart_rate"]?.text == #"{"unit":"bpm","value":72}"# && heart["rr_ms"]?.text == "[1000.00,900.39]")
+        let warm = try await Tool.run(["decode", "2a1c", "04 6e 01 00 ff 03"])
+        #expect(warm.status == 0 && warm.output.contains("temperature 36.6 °C"))
+    }
+
     @Test("another characteristic is {characteristic, value}, and hex may be written as people write it")
     func other() async throws {
         for hex in ["64", "0x64", " 6 4 "] {

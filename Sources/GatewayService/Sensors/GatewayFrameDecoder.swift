@@ -12,6 +12,9 @@ public struct GatewayFrameDecoder: FrameDecoding {
     /// Whether the model's readable clock shows base time.
     public func clockShowsBaseTime(model: String?) -> Bool { meters.clockShowsBaseTime(model: model) }
 
+    /// Whether the model's contexts may say that their records are none of the kind they look like.
+    public func contextsDecide(model: String?) -> Bool { meters.contextsDecide(model: model) }
+
     /// Whether the record's context may say that it is none of the kind it looks like.
     public func awaitsContext(_ frame: Frame, model: String?) -> Bool { meters.awaitsContext(frame, model: model) }
 

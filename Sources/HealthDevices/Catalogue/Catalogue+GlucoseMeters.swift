@@ -48,7 +48,8 @@ extension Catalogue {
             id: "myglucose", brand: "MyGlucose", name: "MyGlucose", kinds: [.glucose],
             names: [.prefix("MyGlucose")], services: [0x1808], provider: "manual", pairing: .any,
             howToPair: "put the meter into its pairing mode", howToWake: "switch the meter on",
-            quirks: [.numbersOutOfOrder, .readsAll, .emptyPartners, .mealSixIsKetone], tested: [.emulated, .bytes]),
+            quirks: [.numbersOutOfOrder, .readsAll, .emptyPartners, .mealSixIsKetone],
+            tested: [.lab, .emulated, .bytes]),
         // The service is not advertised. Protocol: xDrip, Tidepool.
         DeviceModel(
             id: "onetouch_verio", brand: "OneTouch", name: "Verio Flex, Verio Reflect, Select Plus Flex",

@@ -14,13 +14,16 @@ public struct ModelFrameDecoder: FrameDecoding {
 
     /// Whether the model's readable clock shows base time.
     public func clockShowsBaseTime(model: String?) -> Bool {
-        model.flatMap { catalogue[$0] }?.has(.clockShowsBaseTime) ?? false
+        catalogue.odd(model)?.has(.clockShowsBaseTime) ?? false
     }
+
+    /// Whether the model's contexts may say that their records are ketones.
+    public func contextsDecide(model: String?) -> Bool { catalogue.odd(model)?.has(.mealSixIsKetone) ?? false }
 
     /// Whether the record's context may say that it is a ketone.
     public func awaitsContext(_ frame: Frame, model: String?) -> Bool {
         guard frame.format == FrameFormat(characteristic: GlucoseMeasurement.assignedNumber),
-            model.flatMap({ catalogue[$0] })?.has(.mealSixIsKetone) == true
+            contextsDecide(model: model)
         else { return false }
         return (try? GlucoseMeasurement(decoding: frame.payload))?.hasContext ?? false
     }
@@ -28,8 +31,7 @@ public struct ModelFrameDecoder: FrameDecoding {
     /// Decodes one frame of a device of this model (a catalogue id; nil for an unknown one).
     public func decode(_ frame: Frame, model: String?) -> DecodedFrame {
         if frame.format == .oneTouchRecord { return OneTouchRecord.decode(frame.payload) }
-        guard let model, let entry = catalogue[model], !entry.quirks.isEmpty,
-            let characteristic = UInt16(exactly: frame.format.rawValue)
+        guard let entry = catalogue.odd(model), let characteristic = UInt16(exactly: frame.format.rawValue)
         else { return standard.decode(frame, model: model) }
         do throws(MalformedFrame) {
             switch characteristic {

@@ -256,7 +256,7 @@ class LiveMeter(Oddities):
 
     def on_subscription(self, connection, characteristic, notify, indicate):
         soon = time.monotonic() - getattr(self, "ready_at", 0) < self.behaviour.loses_subscriptions_before
-        if indicate and soon:
+        if characteristic is self.characteristics[0x2A35] and indicate and soon:
             return self.log("subscription_lost")
         busy = self.transfer is not None and not self.transfer.done()
         if characteristic is self.characteristics[0x2A35] and indicate and not busy:

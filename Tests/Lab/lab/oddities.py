@@ -46,6 +46,8 @@ class Oddities(Emulation):
             yield from self.one_touch_services()
             return
         for service in super().services():
+            if self.meter.protocol == "and" and service.uuid == UUID.from_16_bits(0x1805):
+                continue                       # its clock stands in its own service
             if self.meter.protocol == "and" and service.uuid == UUID.from_16_bits(0x1810):
                 service.characteristics.append(self.characteristic(
                     0x2A08, Properties.READ | Properties.WRITE, READ | WRITE,
