@@ -28,6 +28,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
 
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
+let passphrases: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
 let database: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 /// SQLite's own interface, for statements that are bound and stepped directly.
 let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
@@ -48,6 +49,8 @@ let package = Package(
             name: "HealthRelayDevices",
             targets: ["HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HealthDevices", "ReadingStore"]),
         .library(name: "HealthRelayStore", targets: ["HealthReadings", "ReadingStore"]),
+        .library(
+            name: "HealthRelayDelivery", targets: ["HealthReadings", "ReadingStore", "VitalClient", "ReadingSync"]),
         .library(name: "HealthRelayBus", targets: ["LibDBus"]),
         .library(name: "HealthRelaySensors", targets: ["FreeStyleLibre", "ISO15693Reader", "LibreReader"]),
         .library(
@@ -92,7 +95,7 @@ let package = Package(
         module("FreeStyleLibre", ["HealthReadings"]),
         module("LibreReader", ["FreeStyleLibre", "ISO15693Reader"]),
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthReadings", logging]),
-        module("ReadingStore", ["HealthReadings", crypto, database, sqlite, logging]),
+        module("ReadingStore", ["HealthReadings", crypto, passphrases, database, sqlite, logging]),
         module("VitalClient", ["HealthReadings", "CZlib", httpClient, logging]),
         module("ReadingSync", ["ReadingStore", "VitalClient", "HealthReadings", lifecycle, logging]),
         module(
@@ -155,7 +158,7 @@ let package = Package(
             "HealthDevices",
             [
                 "BlueZCentral", "HCICapture", "GATTProfiles", "GATTClient", "FreeStyleLibre", "ISO15693Reader",
-                "LibreReader", "ReadingStore", "HealthReadings",
+                "LibreReader", "ReadingStore", "ReadingSync", "VitalClient", "HealthReadings",
             ]),
         tests("ReadingStore", ["HealthReadings"]),
         tests("LocalAccess", [logging]),

@@ -35,6 +35,11 @@ let package = Package(
             name: "store-benchmark",
             dependencies: ["StoreFloor", .product(name: "HealthRelayStore", package: "HealthRelay")],
             path: "Store/StoreBenchmark"),
+        // A backlog delivered to a null sink beside aiohttp (see Delivery/run.sh).
+        .executableTarget(
+            name: "delivery-benchmark",
+            dependencies: [.product(name: "HealthRelayDelivery", package: "HealthRelay")],
+            path: "Delivery/DeliveryBenchmark", swiftSettings: settings),
         // A scan of a sensor beside a bare C program over libnfc (see NFC/run.sh), at the emulated reader of the tests.
         .executableTarget(
             name: "nfc-floor", path: "NFC/Floor", cSettings: [.unsafeFlags(["-O2"])],

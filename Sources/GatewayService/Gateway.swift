@@ -57,7 +57,8 @@ public final class Gateway: Sendable {
             do {
                 let store = try await ReadingStore.open(
                     directory: state.path, decoder: decoder,
-                    clientUserID: settings["user.client_user_id"], timeZone: settings["user.time_zone"], logger: logger)
+                    clientUserID: settings["user.client_user_id"], timeZone: settings["user.time_zone"],
+                    encryption: settings.storeEncryption, logger: logger)
                 let gateway = Gateway(
                     settings, store, connection, RadioSource(settings, logger, radio), isService: isService, logger)
                 try await gateway.heedDeliveryRules()
@@ -66,6 +67,18 @@ public final class Gateway: Sendable {
                 try await Task.sleep(for: .milliseconds(50))
             }
         }
+    }
+
+    /// Makes the store of a state directory of what another one exported.
+    ///
+    /// - Throws: ``Problem``, ``ExportError``, ``StoreError``.
+    public static func importing(
+        _ path: String, passphrase: String, _ settings: Settings, state: StateDirectory,
+        logger: Logger = Logger(label: "healthrelay")
+    ) async throws -> StoreStatistics {
+        try await ReadingStore.importing(
+            path, passphrase: passphrase, into: state.path, decoder: decoder, encryption: settings.storeEncryption,
+            logger: logger)
     }
 
     private init(

@@ -73,7 +73,8 @@ public struct GatewayRunner: Service {
         let narrator = Narrator(showsValues: showsValues) { announce(.way($0)) }
         let (hub, counters, manager) = (APIEventHub(), RequestCounters(), ServiceManager())
         let server = LocalServer(
-            gateway: gateway, door: door, hub: hub, counters: counters, isLocked: { false }, logger: .quiet(logger))
+            gateway: gateway, door: door, hub: hub, counters: counters,
+            isLocked: { gateway.store.lockedBecause != nil }, logger: .quiet(logger))
         let page = server.service { address in
             announce(.page(address))
             manager?.notify("READY=1", "STATUS=The page is at \(address)")
@@ -98,6 +99,7 @@ public struct GatewayRunner: Service {
             services.append(EventTeller(events: worker.events(), narrator: narrator))
             services.append(worker)
         }
+        if gateway.store.lockedBecause != nil { services.append(KeyWatch(store: gateway.store)) }
         if !captures.isEmpty {
             services.append(
                 ReplayService(gateway: gateway, captures: captures, narrator: narrator, announce: announce))
@@ -169,6 +171,17 @@ private struct NamedService: Service {
             throw Problem(
                 "cannot_listen", .unavailable,
                 "cannot listen for \(place): \(String(cString: strerror(error.errnoCode)))")
+        }
+    }
+}
+
+/// Looks for a key that is missing until it is there.
+private struct KeyWatch: Service {
+    let store: ReadingStore
+
+    func run() async throws {
+        await cancelWhenGracefulShutdown {
+            while (try? await store.requireKeys()) == nil, (try? await Task.sleep(for: .seconds(10))) != nil {}
         }
     }
 }

@@ -6,6 +6,22 @@ enum TerminalInput {
     /// Whether standard input is a terminal.
     static var isThere: Bool { isatty(0) == 1 }
 
+    /// Asks and waits for a line that is not shown; nil where the input has ended.
+    ///
+    /// - Throws: `CancellationError` where the answer is no longer wanted.
+    static func secret(_ prompt: String) async throws -> String? {
+        var attributes = termios()
+        guard tcgetattr(0, &attributes) == 0 else { return try await line(prompt) }
+        var hidden = attributes
+        hidden.c_lflag &= ~tcflag_t(ECHO)
+        tcsetattr(0, TCSAFLUSH, &hidden)
+        defer {
+            tcsetattr(0, TCSAFLUSH, &attributes)
+            Terminal.errorPart("\n")
+        }
+        return try await line(prompt)
+    }
+
     /// Asks and waits for a line; nil where the input has ended. Holds no thread while it waits.
     ///
     /// - Throws: `CancellationError` where the answer is no longer wanted.

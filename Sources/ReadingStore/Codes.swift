@@ -86,6 +86,9 @@ extension Exclusion {
 enum FrameState: Int64 {
     case pending = 0
     case record, context, nothing, malformed
+
+    /// Whether it belongs to no reading, and is found by its octets.
+    var isApart: Bool { self != .record && self != .context }
 }
 
 /// What a frame is to a reading.

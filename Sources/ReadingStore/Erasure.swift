@@ -114,7 +114,6 @@ extension ReadingStore {
         let statements = [
             "DELETE FROM waiting_context WHERE frame IN (SELECT key FROM erased_frame)",
             "DELETE FROM outbox WHERE reading IN (SELECT key FROM reading WHERE user = ?1)",
-            "DELETE FROM reading_context WHERE reading IN (SELECT key FROM reading WHERE user = ?1)",
             "DELETE FROM reading_frame WHERE reading IN (SELECT key FROM reading WHERE user = ?1)",
             "DELETE FROM sensor_record WHERE reading IN (SELECT key FROM reading WHERE user = ?1)",
             "DELETE FROM reading WHERE user = ?1",

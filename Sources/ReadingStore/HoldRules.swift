@@ -8,12 +8,14 @@ struct HoldRules {
         var provider: String
     }
 
+    private let isLocked: Bool
     private let ignored: Set<String>
     private let isSyncEnabled: Bool
     private let sources: [Key: Hold?]
     private let devices: DeviceHolds
 
-    init(_ db: Database) throws {
+    init(_ db: Database, _ sealing: Sealing) throws {
+        isLocked = sealing.refusal != nil
         ignored = try ReadingStore.ignoredOrigins(db).providers
         isSyncEnabled = try ReadingStore.isSyncEnabled(db)
         devices = try DeviceHolds(db)
@@ -40,6 +42,7 @@ struct HoldRules {
         user: Int64, provider: String, kind: ReadingKind, device: Int64, seconds: Int64?, state: OutboxState?
     ) -> Hold? {
         guard state == .waiting || state == .refused else { return nil }
+        if isLocked { return .locked }
         let apart = devices.hold(user: user, kind: kind, device: device, seconds: seconds)
         if apart != .noConsent, ignored.contains(provider) { return .ignored }
         return apart ?? hold(user: user, provider: provider, state: state)
@@ -48,6 +51,7 @@ struct HoldRules {
     /// Why the readings of a person and provider wait that nothing holds for their own sake.
     func hold(user: Int64, provider: String, state: OutboxState?) -> Hold? {
         guard state == .waiting || state == .refused else { return nil }
+        if isLocked { return .locked }
         if ignored.contains(provider) { return .ignored }
         if !isSyncEnabled { return .syncDisabled }
         let source = sources[Key(user: user, provider: provider)] ?? .some(.noSource)

@@ -59,15 +59,14 @@ extension Journal {
         let select = try PreparedStatement(
             db,
             """
-            SELECT f.key FROM waiting_context AS w JOIN frame AS f ON f.key = w.frame
-            WHERE w.device = ? AND w.sequence_epoch = ? AND w.sequence = ? AND f.payload = ? AND f.key IS NOT ?
+            SELECT f.key, f.payload FROM waiting_context AS w JOIN frame AS f ON f.key = w.frame
+            WHERE w.device = ? AND w.sequence_epoch = ? AND w.sequence = ? AND f.key IS NOT ?
             """)
         select.bind(1, contact.device)
         select.bind(2, Int64(epoch))
         select.bind(3, Int64(sequence))
-        select.bind(4, octets: frame.payload)
-        select.bind(5, storedFrame)
-        if let same = try select.firstInt() {
+        select.bind(4, storedFrame)
+        if let same = try firstFrame(of: select, like: frame) {
             try countRepeat(same)
             let update = try PreparedStatement(db, "UPDATE waiting_context SET contact = ? WHERE frame = ?")
             update.bind(1, contact.contact)
@@ -144,49 +143,48 @@ extension Journal {
         guard let newest = try select.firstInt(),
             case .glucoseContext(_, let context) = decoder.decode(
                 try storedFrame(newest), model: contact.description.model)
-        else { return try run("DELETE FROM reading_context WHERE reading = ?", key) }
+        else { return try set(nil, of: key) }
         try set(context, of: key)
     }
 
-    private func set(_ context: GlucoseContext, of key: Int64) throws {
-        let insert = try PreparedStatement(
-            db, "INSERT OR REPLACE INTO reading_context VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
-        var parameters = Parameters(of: insert)
-        parameters.put(key)
-        parameters.put(text: context.carbohydrate?.id)
-        parameters.put(context.carbohydrate?.amount)
-        parameters.put(text: context.meal)
-        parameters.put(text: context.tester)
-        parameters.put(text: context.health)
-        parameters.put(context.exercise.map { Int64($0.intensityPercent) })
-        parameters.put(context.exercise?.seconds.map(Int64.init))
-        parameters.put(text: context.medication?.id)
-        parameters.put(context.medication?.amount)
-        parameters.put(context.hba1c)
-        try insert.run()
+    private func set(_ context: GlucoseContext?, of key: Int64) throws {
+        statements.loadReading.bind(1, key)
+        guard try statements.loadReading.next() else { throw StoreError.corrupt(detail: "reading \(key) is missing") }
+        var (id, content) = try rows.content(statements.loadReading)
+        statements.loadReading.reset()
+        content.context = context
+        let update = try PreparedStatement(db, "UPDATE reading SET content = ? WHERE key = ?")
+        update.bind(1, octets: try sealing.seal(content, of: id, row: key))
+        update.bind(2, key)
+        try update.run()
     }
 
     // MARK: Frames
 
     /// The row of a frame, made unless it is being read again.
     func keep(_ frame: Frame, _ state: FrameState) throws -> Int64 {
+        let mark = state.isApart ? try sealing.stored(frame.payload) : nil
         if let storedFrame {
-            let update = try PreparedStatement(db, "UPDATE frame SET state = ? WHERE key = ?")
+            let update = try PreparedStatement(db, "UPDATE frame SET state = ?, mark = ? WHERE key = ?")
             update.bind(1, state.rawValue)
-            update.bind(2, storedFrame)
+            update.bind(2, octets: mark)
+            update.bind(3, storedFrame)
             try update.run()
             return storedFrame
         }
+        let key = try statements.nextFrame.firstInt() ?? 1
         var parameters = Parameters(of: statements.insertFrame)
+        parameters.put(key)
         parameters.put(contact.device)
         parameters.put(contact.contact)
         parameters.put(Int64(frame.format.rawValue))
         parameters.put(Int64(frame.ordinal))
         parameters.put(frame.receivedAt.microseconds)
         parameters.put(state.rawValue)
-        parameters.put(octets: frame.payload)
+        parameters.put(octets: mark)
+        parameters.put(octets: try sealing.seal(frame.payload, at: .frame(key)))
         try statements.insertFrame.run()
-        return db.lastInsertedRowID
+        return key
     }
 
     func attach(_ frame: Int64, to reading: Int64, _ role: FrameRole) throws {
@@ -202,8 +200,7 @@ extension Journal {
         find.bind(1, reading)
         find.bind(2, role.rawValue)
         find.bind(3, Int64(frame.format.rawValue))
-        find.bind(4, octets: frame.payload)
-        guard let same = try find.firstInt() else { return false }
+        guard let same = try firstFrame(of: find, like: frame) else { return false }
         guard storedFrame == nil else { return same == storedFrame }
         try countRepeat(same)
         return true
@@ -216,14 +213,26 @@ extension Journal {
                 db,
                 """
                 SELECT key FROM frame INDEXED BY frame_apart
-                WHERE device = ? AND format = ? AND payload = ? AND state IN (0, 3, 4) LIMIT 1
+                WHERE device = ? AND format = ? AND mark = ? AND mark IS NOT NULL LIMIT 1
                 """)
             select.bind(1, contact.device)
             select.bind(2, Int64(frame.format.rawValue))
-            select.bind(3, octets: frame.payload)
-            if let same = try select.firstInt() { return try countRepeat(same) }
+            for mark in try sealing.candidates(for: frame.payload) {
+                select.bind(3, octets: mark)
+                if let same = try select.firstInt() { return try countRepeat(same) }
+            }
         }
         _ = try keep(frame, state)
+    }
+
+    /// The first frame, of a statement that gives rows and payloads, with the octets of this one.
+    private func firstFrame(of select: PreparedStatement, like frame: Frame) throws -> Int64? {
+        defer { select.reset() }
+        while try select.next() {
+            let key = select.int(0)
+            if try sealing.open(select.octets(1), at: .frame(key)) == frame.payload { return key }
+        }
+        return nil
     }
 
     private func countRepeat(_ frame: Int64) throws {
@@ -238,7 +247,8 @@ extension Journal {
         guard try select.next() else { throw StoreError.corrupt(detail: "frame \(key) is missing") }
         defer { select.reset() }
         return Frame(
-            format: FrameFormat(rawValue: UInt32(truncatingIfNeeded: select.int(0))), payload: select.octets(1),
+            format: FrameFormat(rawValue: UInt32(truncatingIfNeeded: select.int(0))),
+            payload: try sealing.open(select.octets(1), at: .frame(key)),
             receivedAt: Instant(microseconds: select.int(2)), ordinal: Int(select.int(3)))
     }
 
@@ -252,10 +262,13 @@ extension Journal {
 
     func reading(_ id: ReadingID) throws -> (key: Int64, reading: Reading)? {
         let find = statements.findReading
-        find.bind(1, id)
-        guard try find.next() else { return nil }
-        defer { find.reset() }
-        return (ReadingRow.key(find), try ReadingRow.reading(find, devices: DeviceCache(db)))
+        for candidate in try sealing.candidates(for: id) {
+            find.bind(1, candidate)
+            guard try find.next() else { continue }
+            defer { find.reset() }
+            return (ReadingRow.key(find), try rows.reading(find))
+        }
+        return nil
     }
 
     func load(_ key: Int64) throws -> Reading {
@@ -263,7 +276,7 @@ extension Journal {
         load.bind(1, key)
         guard try load.next() else { throw StoreError.corrupt(detail: "reading \(key) is missing") }
         defer { load.reset() }
-        var reading = try ReadingRow.reading(load, devices: DeviceCache(db))
+        var reading = try rows.reading(load)
         reading.held = holds.hold(
             user: load.int(ReadingRow.count + 1), provider: contact.description.provider, kind: reading.kind,
             device: contact.device, seconds: reading.time.instant?.seconds,

@@ -46,26 +46,18 @@ extension Journal {
         }
     }
 
-    /// Stores what a sensor says of a record besides its value.
+    /// Stores what a sensor's record is found by besides its id.
     func insert(_ facts: SensorFacts, of reading: Int64) throws {
         let insert = try PreparedStatement(
             db,
             """
-            INSERT INTO sensor_record (reading, device, source, minute, glucose, temperature, adjustment, quality, flags,
-                has_error, calibration) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO sensor_record (reading, device, source, minute) VALUES (?, ?, ?, ?)
             """)
         var parameters = Parameters(of: insert)
         parameters.put(reading)
         parameters.put(contact.device)
         parameters.put(Int64(facts.source.rawValue))
         parameters.put(Int64(facts.minute))
-        parameters.put(Int64(facts.glucose))
-        parameters.put(Int64(facts.temperature))
-        parameters.put(Int64(facts.adjustment))
-        parameters.put(Int64(facts.quality))
-        parameters.put(Int64(facts.flags))
-        parameters.put(facts.hasError ? 1 : 0)
-        parameters.put(Int64(facts.calibration.rawValue))
         try insert.run()
     }
 

@@ -9,21 +9,28 @@ struct Journal {
     let decoder: any FrameDecoding
     let statements: JournalStatements
     let holds: HoldRules
+    let sealing: Sealing
+    let rows: RowReader
     /// Readings whose content was removed; nil where there are none.
     let pruned: PrunedReadings?
     /// The row of the frame that is being read again; nil for one that has just come.
     var storedFrame: Int64?
 
     init(
-        _ db: Database, contact: ContactState, epoch: Int, decoder: any FrameDecoding, pruned: PrunedReadings?
+        _ db: Database, contact: ContactState, epoch: Int, decoder: any FrameDecoding, sealing: Sealing,
+        pruned: PrunedReadings?
     ) throws {
+        // Nothing is begun that could not be sealed.
+        try sealing.requireKeys()
+        self.sealing = sealing
         self.pruned = pruned
+        rows = RowReader(db, sealing)
         self.db = db
         self.contact = contact
         self.epoch = epoch
         self.decoder = decoder
         statements = try JournalStatements(db)
-        holds = try HoldRules(db)
+        holds = try HoldRules(db, sealing)
     }
 
     /// Stores one frame with all that follows from it, and adds what became of it: of a scan, of each of its records.
@@ -154,8 +161,10 @@ struct Journal {
         if timeExclusion == nil, record.exclusion == nil, let facts = record.sensor, try isSuperseded(facts) {
             timeExclusion = .superseded
         }
+        let key = try statements.nextReading.firstInt() ?? 1
         var parameters = Parameters(of: statements.insertReading)
-        parameters.put(id)
+        parameters.put(key)
+        parameters.put(try sealing.stored(id))
         parameters.put(record.value.kind.code)
         parameters.put(contact.device)
         parameters.put(owner ?? contact.user)
@@ -165,9 +174,6 @@ struct Journal {
         parameters.put(record.baseTime?.secondsSinceEpoch)
         parameters.put(record.timeOffsetMinutes.map(Int64.init))
         parameters.put(record.timeOffsetIsUnknown ? 1 : 0)
-        parameters.put(record.value)
-        parameters.put(Int64(record.status.rawValue))
-        parameters.put(record.userSlot.map(Int64.init))
         parameters.put(record.exclusion?.code)
         parameters.put(timeExclusion?.code)
         parameters.put(time.instant?.seconds)
@@ -176,8 +182,8 @@ struct Journal {
         parameters.put(time.clock?.differenceSeconds)
         parameters.put(time.clock?.readAt.microseconds)
         parameters.put(frame.receivedAt.microseconds)
+        parameters.put(octets: try sealing.seal(ReadingContent(of: record), of: id, row: key))
         try statements.insertReading.run()
-        let key = db.lastInsertedRowID
         try attach(row, to: key, .record)
         if let facts = record.sensor { try insert(facts, of: key) }
         var reading = Reading(
@@ -263,15 +269,15 @@ struct Journal {
         let update = try PreparedStatement(
             db,
             """
-            UPDATE reading SET time_offset_minutes = ?, time_offset_unknown = ?, status = ?, user_slot = ?,
-                record_exclusion = ? WHERE key = ?
+            UPDATE reading SET time_offset_minutes = ?, time_offset_unknown = ?, record_exclusion = ?, content = ?
+            WHERE key = ?
             """)
         update.bind(1, record.timeOffsetMinutes.map(Int64.init))
         update.bind(2, record.timeOffsetIsUnknown ? 1 : 0 as Int64)
-        update.bind(3, Int64(record.status.rawValue))
-        update.bind(4, record.userSlot.map(Int64.init))
-        update.bind(5, record.exclusion?.code)
-        update.bind(6, key)
+        update.bind(3, record.exclusion?.code)
+        update.bind(
+            4, octets: try sealing.seal(ReadingContent(of: record, context: reading.context), of: reading.id, row: key))
+        update.bind(5, key)
         try update.run()
         let revised = try load(key)
         guard revised.excluded != reading.excluded || revised.record.status != reading.record.status else { return }
@@ -279,7 +285,7 @@ struct Journal {
         let requeue = try PreparedStatement(
             db,
             """
-            UPDATE outbox SET state = ?, revision = revision + 1, attempts = 0, server_said = NULL WHERE reading = ?
+            UPDATE outbox SET state = ?, revision = revision + 1, attempts = 0, words = NULL WHERE reading = ?
             """)
         requeue.bind(1, state.rawValue)
         requeue.bind(2, key)

@@ -3,6 +3,8 @@ import GRDB
 /// The statements of the hot path, looked up once for a transaction.
 struct JournalStatements {
     let findReading: PreparedStatement
+    let nextReading: PreparedStatement
+    let nextFrame: PreparedStatement
     let loadReading: PreparedStatement
     let findSameFrame: PreparedStatement
     let countRepeat: PreparedStatement
@@ -13,14 +15,14 @@ struct JournalStatements {
     let findWaiting: PreparedStatement
 
     static let findReadingSQL = """
-        SELECT \(ReadingRow.columns) FROM reading AS r \(ReadingRow.joins) WHERE r.id = ?
+        SELECT \(ReadingRow.columns) FROM reading AS r WHERE r.id = ?
         """
     static let loadReadingSQL = """
-        SELECT \(ReadingRow.columns), o.state, r.user FROM reading AS r \(ReadingRow.joins)
-        LEFT JOIN outbox AS o ON o.reading = r.key WHERE r.key = ?
+        SELECT \(ReadingRow.columns), o.state, r.user FROM reading AS r LEFT JOIN outbox AS o ON o.reading = r.key WHERE r.key = ?
         """
     static let insertFrameSQL = """
-        INSERT INTO frame (device, contact, format, ordinal, received_at, state, payload) VALUES (?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO frame (key, device, contact, format, ordinal, received_at, state, mark, payload)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
         """
     static let attachSQL = "INSERT OR IGNORE INTO reading_frame (reading, frame, role) VALUES (?, ?, ?)"
     static let insertOutboxSQL = """
@@ -33,12 +35,15 @@ struct JournalStatements {
 
     init(_ db: Database) throws {
         findReading = try PreparedStatement(db, Self.findReadingSQL)
+        // A row's number is part of what its seal is bound to: it is chosen first.
+        nextReading = try PreparedStatement(db, "SELECT max(key) + 1 FROM reading")
+        nextFrame = try PreparedStatement(db, "SELECT max(key) + 1 FROM frame")
         loadReading = try PreparedStatement(db, Self.loadReadingSQL)
         findSameFrame = try PreparedStatement(
             db,
             """
-            SELECT f.key FROM reading_frame AS b JOIN frame AS f ON f.key = b.frame
-            WHERE b.reading = ? AND b.role = ? AND f.format = ? AND f.payload = ? LIMIT 1
+            SELECT f.key, f.payload FROM reading_frame AS b JOIN frame AS f ON f.key = b.frame
+            WHERE b.reading = ? AND b.role = ? AND f.format = ?
             """)
         countRepeat = try PreparedStatement(db, "UPDATE frame SET repeats = repeats + 1 WHERE key = ?")
         insertFrame = try PreparedStatement(db, Self.insertFrameSQL)

@@ -63,8 +63,10 @@ extension ReadingStore {
     /// - Parameter range: only what waits with a timestamp in it, both ends included; nil: all.
     public func groupsWaiting(in range: ClosedRange<Instant>? = nil) async throws -> [OutboxGroup] {
         let seconds = Self.seconds(in: range)
-        return try await read { db in
-            let holds = try HoldRules(db)
+        // A key that has come back is noticed here: it is where delivery begins.
+        if sealing.refusal != nil { try await openKeys() }
+        return try await read { [sealing] db in
+            let holds = try HoldRules(db, sealing)
             let apart = try Self.heldApart(db, seconds)
             return try Row.fetchAll(
                 db,
@@ -79,10 +81,12 @@ extension ReadingStore {
                     user: UserKey(rawValue: user), resource: try ReadingKind(code: row[1]), provider: provider,
                     count: row[3], oldest: Instant(seconds: row[4]),
                     held: holds.hold(user: user, provider: provider, state: .waiting))
-                // A provider that is ignored holds all of it; what its devices hold is then no reason beside it.
-                let parts = apart.filter {
-                    $0.isOfSameTarget(as: rest) && (rest.held != .ignored || $0.held == .noConsent)
-                }
+                // A provider that is ignored, or a missing key, holds all of it; what its devices hold is then no reason
+                // beside it, but that nobody has consented is one beside being ignored.
+                let parts =
+                    rest.held == .locked
+                    ? []
+                    : apart.filter { $0.isOfSameTarget(as: rest) && (rest.held != .ignored || $0.held == .noConsent) }
                 guard !parts.isEmpty else { return [rest] }
                 rest.count -= parts.reduce(0) { $0 + $1.count }
                 guard rest.count > 0 else { return parts }
@@ -136,14 +140,14 @@ extension ReadingStore {
     ) async throws -> [OutboxItem] {
         guard ReadingQuery.limits.contains(limit) else { throw StoreError.limitOutOfRange(limit) }
         let seconds = Self.seconds(in: range)
-        return try await read { db in
+        return try await read { [sealing] db in
+            try sealing.requireKeys()
             let firstContacts = try DeviceHolds.firstContacts(db)
             let select = try PreparedStatement(
                 db,
                 """
                 SELECT \(ReadingRow.columns), o.revision, o.timestamp, o.attempts
                 FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
-                \(ReadingRow.joins)
                 WHERE o.state = 0 AND o.user = ?1 AND o.resource = ?2 AND o.provider = ?3
                     AND o.timestamp BETWEEN ?5 AND ?6 \(try DeviceHolds(db).deliverable)
                 ORDER BY o.timestamp LIMIT ?4
@@ -155,10 +159,10 @@ extension ReadingStore {
             select.bind(5, seconds.first)
             select.bind(6, seconds.last)
             defer { select.reset() }
-            let devices = DeviceCache(db)
+            let rows = RowReader(db, sealing)
             var items: [OutboxItem] = []
             while try select.next() {
-                let reading = try ReadingRow.reading(select, devices: devices)
+                let reading = try rows.reading(select)
                 let timestamp = Instant(seconds: select.int(ReadingRow.count + 1))
                 items.append(
                     OutboxItem(
@@ -220,25 +224,26 @@ extension ReadingStore {
 
     /// Notes that an attempt to deliver these failed for now; they go on waiting.
     public func noteAttempt(_ ids: [OutboxID], serverSaid words: String?) async throws {
-        try await write(.attempt) { db in
+        try await write(.attempt) { [sealing] db in
             for id in ids {
                 try db.execute(
                     sql: """
-                        UPDATE outbox SET attempts = attempts + 1, server_said = coalesce(?, server_said)
+                        UPDATE outbox SET attempts = attempts + 1, words = coalesce(?, words)
                         WHERE reading = ? AND revision = ? AND state = 0
-                        """, arguments: [words, id.reading, id.revision])
+                        """,
+                    arguments: [try words.map { try sealing.seal($0, on: id.reading) }, id.reading, id.revision])
             }
         }
     }
 
     /// Sets one item aside with the server's words: it blocks nothing and is shown as `rejected`.
     public func reject(_ id: OutboxID, serverSaid words: String) async throws {
-        try await write(.reject) { db in
+        try await write(.reject) { [sealing] db in
             try db.execute(
                 sql: """
-                    UPDATE outbox SET state = 2, attempts = attempts + 1, server_said = ?
+                    UPDATE outbox SET state = 2, attempts = attempts + 1, words = ?
                     WHERE reading = ? AND revision = ? AND state = 0
-                    """, arguments: [words, id.reading, id.revision])
+                    """, arguments: [try sealing.seal(words, on: id.reading), id.reading, id.revision])
         }
     }
 
@@ -247,27 +252,39 @@ extension ReadingStore {
     /// - Parameter limit: 1 … 10,000.
     public func refused(limit: Int = 1000) async throws -> [RefusedReading] {
         guard ReadingQuery.limits.contains(limit) else { throw StoreError.limitOutOfRange(limit) }
-        return try await read { db in
-            try Row.fetchAll(
+        return try await read { [sealing] db in
+            try sealing.requireKeys()
+            let select = try PreparedStatement(
                 db,
-                sql: """
-                    SELECT r.id, o.server_said FROM outbox AS o JOIN reading AS r ON r.key = o.reading
-                    WHERE o.state = 2 ORDER BY o.timestamp DESC LIMIT ?
-                    """, arguments: [limit]
-            ).map { row in
-                RefusedReading(id: try ReadingID(blob: row[0]), serverSaid: row[1] ?? "")
+                """
+                SELECT \(ReadingRow.columns), o.words FROM outbox AS o JOIN reading AS r ON r.key = o.reading
+                WHERE o.state = 2 ORDER BY o.timestamp DESC LIMIT ?
+                """)
+            select.bind(1, Int64(limit))
+            defer { select.reset() }
+            let rows = RowReader(db, sealing)
+            var refused: [RefusedReading] = []
+            while try select.next() {
+                let words = select.octets(ReadingRow.count)
+                refused.append(
+                    RefusedReading(
+                        id: try rows.content(select).0,
+                        serverSaid: try sealing.words(words, on: ReadingRow.key(select))))
             }
+            return refused
         }
     }
 
     /// Has the server's copy of a reading sent again, at the same timestamp: what would be sent has changed.
     public func requeue(_ id: ReadingID) async throws {
-        try await write(.requeue) { db in
-            try db.execute(
-                sql: """
-                    UPDATE outbox SET state = 0, revision = revision + 1, attempts = 0, server_said = NULL
-                    WHERE reading = (SELECT key FROM reading WHERE id = ?)
-                    """, arguments: [id.data])
+        try await write(.requeue) { [sealing] db in
+            for candidate in try sealing.candidates(for: id) {
+                try db.execute(
+                    sql: """
+                        UPDATE outbox SET state = 0, revision = revision + 1, attempts = 0, words = NULL
+                        WHERE reading = (SELECT key FROM reading WHERE id = ?)
+                        """, arguments: [candidate.data])
+            }
         }
     }
 

@@ -35,7 +35,8 @@ struct PreparedStatement {
         }
     }
 
-    func bind(_ index: Int32, octets: [UInt8]) {
+    func bind(_ index: Int32, octets: [UInt8]?) {
+        guard let octets else { return check(sqlite3_bind_null(handle, index)) }
         octets.withUnsafeBytes { buffer in
             // A blob of no octets is not NULL, but its address may be.
             check(

@@ -41,8 +41,8 @@ extension ReadingStore {
         var (pruning, last): (Pruning, Int64) = (Pruning(olderThan: cutoff), 0)
         while true {
             let after = last
-            let batch = try await write(.prune) { db in
-                try PruneBatch.run(db, before: cutoff, after: after, key: key)
+            let batch = try await write(.prune) { [sealing] db in
+                try PruneBatch.run(db, before: cutoff, after: after, key: key, rows: RowReader(db, sealing))
             } committed: { [self] _ in
                 // A contact that goes on must not join a context to what is gone.
                 contacts.withLock { $0 = [:] }
@@ -84,9 +84,16 @@ extension ReadingStore {
 
     private static let check = "prune.check"
 
+    /// The setting with the key where content is sealed, and the key with it; else it is in a file of its own.
+    static let pruneKeySetting = "prune.key"
+
     /// Takes the key that pruned readings are recognised by into use; without it they are not, and that is said.
     func loadPruneKey() async throws {
-        let key = PruneKey.read(in: directory)
+        let sealed = try await read { [sealing] db in
+            try Self.lines(db, Self.pruneKeySetting).first.flatMap { Data(base64Encoded: $0) }
+                .map { SymmetricKey(data: try sealing.open(Array($0), at: .pruneKey)) }
+        }
+        let key = sealed ?? PruneKey.read(in: directory)
         let (isNeeded, check) = try await read { db in
             (
                 try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM pruned)") ?? false,
@@ -95,6 +102,9 @@ extension ReadingStore {
         }
         if let key, check == nil || PruneKey.check(key) == check {
             pruneKey.withLock { $0 = key }
+            guard sealed == nil, sealing.current > 0 else { return }
+            try await write(.setting) { [self] db in try keep(key, db) }
+            try dropPruneKeyFile()
         } else if isNeeded {
             logger.warning(
                 "readings that were pruned are not recognised, and may come back: \(PruneKey.fileName) is not theirs")
@@ -106,7 +116,8 @@ extension ReadingStore {
         let path = PruneKey.path(in: directory)
         let isUnused = try await write(.setting) { db in
             guard try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM pruned)") == false else { return false }
-            try db.execute(sql: "DELETE FROM setting WHERE name = ?", arguments: [Self.check])
+            try Self.set(db, Self.check, lines: [])
+            try Self.set(db, Self.pruneKeySetting, lines: [])
             return true
         }
         guard isUnused else { return }
@@ -120,14 +131,31 @@ extension ReadingStore {
         if let key = pruneKey.withLock(\.self) { return try await remember(key) }
         let isNeeded = try await read { db in try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM pruned)") }
         guard isNeeded == false else { throw StoreError.pruneKeyMissing(path: PruneKey.path(in: directory)) }
-        return try await remember(PruneKey.make(in: directory))
+        return try await remember(sealing.current > 0 ? SymmetricKey(size: .bits256) : PruneKey.make(in: directory))
+    }
+
+    /// Keeps the key where it belongs: sealed in the database, or, where content is in the clear, in its file.
+    func keep(_ key: SymmetricKey, _ db: Database) throws {
+        guard sealing.current > 0 else {
+            try PruneKey.write(key, in: directory)
+            return try Self.set(db, Self.pruneKeySetting, lines: [])
+        }
+        let blob = try sealing.seal(key.withUnsafeBytes(Array.init), at: .pruneKey)
+        try Self.set(db, Self.pruneKeySetting, lines: [Data(blob).base64EncodedString()])
+    }
+
+    /// Removes the key's file where the database has the key.
+    func dropPruneKeyFile() throws {
+        guard sealing.current > 0 else { return }
+        let path = PruneKey.path(in: directory)
+        guard unlink(path) == 0 || errno == ENOENT else { throw StoreFiles.failure(path) }
     }
 
     private func remember(_ key: SymmetricKey) async throws -> SymmetricKey {
         let check = PruneKey.check(key)
-        try await write(.setting) { db in
-            try db.execute(
-                sql: "INSERT OR REPLACE INTO setting (name, value) VALUES (?, ?)", arguments: [Self.check, check])
+        try await write(.setting) { [self] db in
+            try Self.set(db, Self.check, lines: [check])
+            if sealing.current > 0 { try keep(key, db) }
         }
         pruneKey.withLock { $0 = key }
         return key
@@ -148,10 +176,12 @@ private struct PruneBatch {
         cutoff.seconds + (cutoff == cutoff.flooredToSecond ? 0 : 1)
     }
 
-    static func run(_ db: Database, before cutoff: Instant, after: Int64, key: SymmetricKey) throws -> PruneBatch {
+    static func run(
+        _ db: Database, before cutoff: Instant, after: Int64, key: SymmetricKey, rows: RowReader
+    ) throws -> PruneBatch {
         try db.execute(sql: "PRAGMA secure_delete = ON")
         var batch = PruneBatch()
-        for (reading, record, id) in try candidates(db, before: cutoff, after: after) {
+        for (reading, record, id) in try candidates(db, before: cutoff, after: after, rows) {
             try db.execute(
                 sql: """
                     INSERT INTO pruned (identity, value, kind, device, user, sequence_epoch, sequence, base_time, time,
@@ -174,13 +204,12 @@ private struct PruneBatch {
     }
 
     private static func candidates(
-        _ db: Database, before cutoff: Instant, after: Int64
+        _ db: Database, before cutoff: Instant, after: Int64, _ rows: RowReader
     ) throws -> [(Int64, Record, ReadingID)] {
         let select = try PreparedStatement(
             db,
             """
-            SELECT \(ReadingRow.columns) FROM reading AS r \(ReadingRow.joins)
-            LEFT JOIN outbox AS o ON o.reading = r.key
+            SELECT \(ReadingRow.columns) FROM reading AS r LEFT JOIN outbox AS o ON o.reading = r.key
             WHERE r.key > ?2 AND +r.time < ?1
                 AND (o.state = 1 OR (o.state IS NULL AND r.time_exclusion = \(Exclusion.superseded.code)))
             ORDER BY r.key LIMIT \(size)
@@ -190,7 +219,8 @@ private struct PruneBatch {
         defer { select.reset() }
         var found: [(Int64, Record, ReadingID)] = []
         while try select.next() {
-            found.append((ReadingRow.key(select), try ReadingRow.record(select), try select.readingID(1)))
+            let (id, record) = try rows.record(select)
+            found.append((ReadingRow.key(select), record, id))
         }
         return found
     }
@@ -199,7 +229,7 @@ private struct PruneBatch {
     private static func remove(_ db: Database, _ reading: Int64) throws -> Int {
         let frames = try Int64.fetchAll(
             db, sql: "SELECT frame FROM reading_frame WHERE reading = ?", arguments: [reading])
-        for table in ["outbox", "reading_context", "sensor_record", "reading_frame"] {
+        for table in ["outbox", "sensor_record", "reading_frame"] {
             try db.execute(sql: "DELETE FROM \(table) WHERE reading = ?", arguments: [reading])
         }
         try db.execute(sql: "DELETE FROM reading WHERE key = ?", arguments: [reading])

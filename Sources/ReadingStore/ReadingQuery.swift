@@ -58,16 +58,17 @@ extension ReadingStore {
         guard ReadingQuery.limits.contains(query.limit) else { throw StoreError.limitOutOfRange(query.limit) }
         guard query.offset >= 0 else { throw StoreError.offsetOutOfRange(query.offset) }
         let cursor = try query.cursor.map(PageCursor.init(text:))
-        return try await read { db in
-            var reader = try PageReader(db, query)
+        try await requireKeys()
+        return try await read { [sealing] db in
+            var reader = try PageReader(db, query, sealing)
             return try query.latest ? reader.latest() : reader.page(after: cursor)
         }
     }
 
     /// One reading; nil where the store has none with this id.
     public func reading(_ id: ReadingID) async throws -> Reading? {
-        try await read { db in
-            var reader = try PageReader(db, ReadingQuery(limit: 1))
+        try await read { [sealing] db in
+            var reader = try PageReader(db, ReadingQuery(limit: 1), sealing)
             return try reader.reading(id)
         }
     }
@@ -81,14 +82,17 @@ private struct PageReader {
     private let db: Database
     private let query: ReadingQuery
     private let holds: HoldRules
-    private let devices: DeviceCache
+    private let rows: RowReader
     private var readings: [Reading] = []
+    /// What the ids of the readings stand as in their rows, by which pages are put in order.
+    private var places: [ReadingID] = []
 
-    init(_ db: Database, _ query: ReadingQuery) throws {
+    init(_ db: Database, _ query: ReadingQuery, _ sealing: Sealing) throws {
+        try sealing.requireKeys()
         self.db = db
         self.query = query
-        holds = try HoldRules(db)
-        devices = DeviceCache(db)
+        holds = try HoldRules(db, sealing)
+        rows = RowReader(db, sealing)
     }
 
     mutating func page(after cursor: PageCursor?) throws -> ReadingPage {
@@ -97,6 +101,12 @@ private struct PageReader {
         switch cursor {
         case nil:
             try fetch(hasTimeRange ? "r.time IS NOT NULL" : "TRUE", kinds: query.kinds, offset: query.offset)
+        case .some(let cursor) where !cursor.isOf(rows.sealing.current):
+            // Ids stand under another key now: from the beginning of its second on.
+            if let seconds = cursor.seconds {
+                try fetch("r.time <= ?5", kinds: query.kinds, after: (seconds, nil))
+            }
+            if readings.count <= query.limit, !hasTimeRange { try fetch("r.time IS NULL", kinds: query.kinds) }
         case .some(let cursor):
             if let seconds = cursor.seconds {
                 try fetch("(r.time, r.id) < (?5, ?6)", kinds: query.kinds, after: (seconds, cursor.id))
@@ -109,7 +119,12 @@ private struct PageReader {
         if more { readings.removeLast(readings.count - query.limit) }
         return ReadingPage(
             readings: readings, more: more,
-            cursor: readings.last.map { PageCursor(seconds: $0.time.instant?.seconds, id: $0.id).text })
+            cursor: readings.last.map {
+                PageCursor(
+                    seconds: $0.time.instant?.seconds, id: places[readings.count - 1],
+                    generation: rows.sealing.current
+                ).text
+            })
     }
 
     mutating func latest() throws -> ReadingPage {
@@ -126,13 +141,15 @@ private struct PageReader {
     }
 
     mutating func reading(_ id: ReadingID) throws -> Reading? {
-        try fetch("r.id = ?6", kinds: nil, after: (nil, id), index: "")
+        for place in try rows.sealing.candidates(for: id) where readings.isEmpty {
+            try fetch("r.id = ?6", kinds: nil, after: (nil, place), index: "")
+        }
         return readings.first
     }
 
     /// Appends readings that meet a condition, up to one more than the limit.
     private mutating func fetch(
-        _ condition: String, kinds: Set<ReadingKind>?, after: (seconds: Int64?, id: ReadingID)? = nil, offset: Int = 0,
+        _ condition: String, kinds: Set<ReadingKind>?, after: (seconds: Int64?, id: ReadingID?)? = nil, offset: Int = 0,
         only: Int? = nil, index: String? = nil
     ) throws {
         var conditions = [condition]
@@ -149,7 +166,7 @@ private struct PageReader {
             db,
             """
             SELECT \(ReadingRow.columns), r.user, o.provider, o.state
-            FROM reading AS r \(walk) \(ReadingRow.joins)
+            FROM reading AS r \(walk)
             LEFT JOIN outbox AS o ON o.reading = r.key
             WHERE \(conditions.joined(separator: " AND ")) ORDER BY r.time DESC, r.id DESC LIMIT ?3 OFFSET ?4
             """)
@@ -162,12 +179,12 @@ private struct PageReader {
         statement.bind(4, Int64(offset))
         if let after {
             if after.seconds != nil { statement.bind(5, after.seconds) }
-            statement.bind(6, after.id)
+            if let id = after.id { statement.bind(6, id) }
         }
         if let user = query.user { statement.bind(7, user.rawValue) }
         defer { statement.reset() }
         while try statement.next() {
-            var reading = try ReadingRow.reading(statement, devices: devices)
+            var reading = try rows.reading(statement)
             if let provider = statement.text(ReadingRow.count + 1) {
                 reading.held = holds.hold(
                     user: statement.int(ReadingRow.count), provider: provider, kind: reading.kind,
@@ -175,6 +192,7 @@ private struct PageReader {
                     state: OutboxState(rawValue: statement.int(ReadingRow.count + 2)))
             }
             readings.append(reading)
+            places.append(try ReadingRow.storedID(statement))
         }
     }
 }

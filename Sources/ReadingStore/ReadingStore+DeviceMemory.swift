@@ -8,7 +8,9 @@ extension ReadingStore: DeviceMemory {
     public func beginContact(
         with device: DeviceDescription, at start: Instant, clock: ClockReading?, batteryPercent: UInt8?
     ) async throws -> Contact {
-        try await write(.contact) { db in
+        // A device is not asked for what could not be kept.
+        try await requireKeys()
+        return try await write(.contact) { db in
             let key = try DeviceRegister(db: db).note(device, at: start, batteryPercent: batteryPercent)
             guard let current = try Self.user(db, forDevice: key),
                 let zoneName = try Self.zone(db, of: current, at: start), let zone = ZoneRules.named(zoneName)

@@ -20,7 +20,7 @@ extension ReadingStore: FrameJournal {
             // Handed on, not copied: a long contact's state is as large as what came in it.
             var journal = try Journal(
                 db, contact: consume state, epoch: contact.sequenceEpoch, decoder: decoder,
-                pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)))
+                sealing: sealing, pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)))
             var outcomes: [FrameOutcome] = []
             outcomes.reserveCapacity(frames.count)
             for (frame, decoded) in zip(frames, decoded) { try journal.add(frame, decoded, into: &outcomes) }

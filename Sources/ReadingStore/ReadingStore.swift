@@ -30,6 +30,11 @@ public final class ReadingStore: Sendable {
     let subscribers = Mutex<Subscribers>(Subscribers())
     /// What pruned readings are recognised by; nil where nothing was pruned, or the key is not there.
     let pruneKey = Mutex<SymmetricKey?>(nil)
+    /// Whether content is sealed, and where the key is.
+    public let encryption: StoreEncryption
+    let sealing = Sealing()
+    /// What has rows go over to the newest key, while it does.
+    let resealing = Mutex<Task<Void, Never>?>(nil)
 
     private let lock: StoreLock
     let pool: DatabasePool
@@ -43,14 +48,17 @@ public final class ReadingStore: Sendable {
     ///     for a new store one without a name, who gets the first name that is set.
     ///   - timeZone: the user's zone, an IANA id; a change of it begins now and moves nothing that is stored. Nil: the
     ///     zone of last time, or for a new store the system's, taken once and written down.
+    ///   - encryption: whether content is sealed, and where the key is. Where it has to be and the key is missing the
+    ///     store opens, and all that needs its content throws ``lockedBecause``, until the key is there.
     ///   - now: the gateway's clock.
     /// - Throws: ``StoreError``: ``StoreError/locked(pid:)`` where another owner has it; nothing is overwritten.
     public static func open(
         directory: String, decoder: any FrameDecoding, clientUserID: String? = nil, timeZone: String? = nil,
-        logger: Logger = Logger(label: "healthrelay.store"),
+        encryption: StoreEncryption = .on(), logger: Logger = Logger(label: "healthrelay.store"),
         now: @escaping @Sendable () -> Instant = { .systemClock }
     ) async throws -> ReadingStore {
-        let store = try ReadingStore(directory: directory, decoder: decoder, logger: logger, now: now)
+        let store = try ReadingStore(
+            directory: directory, decoder: decoder, encryption: encryption, logger: logger, now: now)
         do {
             try await store.finishErasure()
         } catch {
@@ -58,7 +66,7 @@ public final class ReadingStore: Sendable {
             store.logger.warning(
                 "erased octets may still be in the store's files", metadata: ["error": "\(error)"])
         }
-        try await store.loadPruneKey()
+        try await store.openKeys()
         let last = try await store.lastUser()
         try await store.setCurrentUser(
             clientUserID ?? last?.clientUserID ?? "",
@@ -67,9 +75,11 @@ public final class ReadingStore: Sendable {
     }
 
     private init(
-        directory: String, decoder: any FrameDecoding, logger: Logger, now: @escaping @Sendable () -> Instant
+        directory: String, decoder: any FrameDecoding, encryption: StoreEncryption, logger: Logger,
+        now: @escaping @Sendable () -> Instant
     ) throws {
         self.directory = directory
+        self.encryption = encryption
         self.decoder = decoder
         self.logger = logger
         self.now = now
@@ -111,8 +121,10 @@ public final class ReadingStore: Sendable {
         CrashPoint.reach("migrate.after-commit")
     }
 
-    /// Waits for what is being written and closes the files; the lock goes when the last reference does.
+    /// Waits for what is being written, closes the files and gives the store up: another may open it.
     public func close() throws {
+        resealing.withLock { $0?.cancel() }
+        defer { lock.release() }
         for subscriber in subscribers.withLock({ $0.removeAll() }) { subscriber.finish() }
         do {
             // The pool closes its reading connections last, and those cannot fold the log into the file.
@@ -176,5 +188,6 @@ struct CommitPoint: Sendable {
     static let requeue = CommitPoint(before: "requeue.before-commit", after: "requeue.after-commit")
     static let erase = CommitPoint(before: "erase.before-commit", after: "erase.after-commit")
     static let prune = CommitPoint(before: "prune.before-commit", after: "prune.after-commit")
+    static let reseal = CommitPoint(before: "reseal.before-commit", after: "reseal.after-commit")
     static let redecode = CommitPoint(before: "redecode.before-commit", after: "redecode.after-commit")
 }

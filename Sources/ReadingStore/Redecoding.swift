@@ -23,7 +23,8 @@ extension ReadingStore {
             let after = last
             let batch = try await write(.redecode) { [self] db in
                 try Self.redecode(
-                    db, after: after, decoder: decoder, pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)))
+                    db, after: after, decoder: decoder, sealing: sealing,
+                    pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)))
             }
             guard let newest = batch.last else { return result }
             last = newest
@@ -41,7 +42,7 @@ extension ReadingStore {
     }
 
     private static func redecode(
-        _ db: Database, after: Int64, decoder: any FrameDecoding, pruned: PrunedReadings?
+        _ db: Database, after: Int64, decoder: any FrameDecoding, sealing: Sealing, pruned: PrunedReadings?
     ) throws -> (last: Int64?, frames: Int, outcomes: [FrameOutcome]) {
         let rows = try Row.fetchAll(
             db,
@@ -58,10 +59,11 @@ extension ReadingStore {
                 try contacts[number]
                 ?? Journal(
                     db, contact: ContactState(db, contact: number), epoch: row[6], decoder: decoder,
-                    pruned: pruned)
+                    sealing: sealing, pruned: pruned)
             let frame = Frame(
                 format: FrameFormat(rawValue: UInt32(truncatingIfNeeded: row[1] as Int64)),
-                payload: [UInt8]((row[2] as Data?) ?? Data()), receivedAt: Instant(microseconds: row[3]),
+                payload: try sealing.open([UInt8]((row[2] as Data?) ?? Data()), at: .frame(row[0])),
+                receivedAt: Instant(microseconds: row[3]),
                 ordinal: row[4])
             journal.storedFrame = row[0]
             try journal.add(

@@ -15,6 +15,7 @@ enum Schema {
         migrator.registerMigration("3 sensors") { db in try db.execute(sql: third) }
         migrator.registerMigration("4 barred devices") { db in try db.execute(sql: fourth) }
         migrator.registerMigration("5 pruned readings") { db in try db.execute(sql: fifth) }
+        migrator.registerMigration("6 contents that can be sealed", migrate: ContentMigration.run)
         migrator.registerMigration("7 consent") { db in try db.execute(sql: ReadingStore.consentSchema) }
         return migrator
     }()

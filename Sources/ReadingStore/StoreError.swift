@@ -21,6 +21,12 @@ public enum StoreError: Error, Sendable, Hashable {
     case newerSchema
     /// The file by which pruned readings are recognised is missing, or another's.
     case pruneKeyMissing(path: String)
+    /// The store's content is sealed, and the file with its key is not there: nothing is read, taken in or delivered.
+    case keyMissing(path: String)
+    /// The store's content is sealed under another key than the file's: nothing is read, taken in or delivered.
+    case keyWrong(path: String)
+    /// The file with the key cannot be read, or what is in it is no key.
+    case keyUnusable(path: String, reason: String)
     /// A limit outside 1 … 10,000.
     case limitOutOfRange(Int)
     /// A negative offset.
@@ -46,6 +52,9 @@ public enum StoreError: Error, Sendable, Hashable {
         case .foreign: "store_foreign"
         case .newerSchema: "store_newer"
         case .pruneKeyMissing: "prune_key_missing"
+        case .keyMissing: "store_key_missing"
+        case .keyWrong: "store_key_wrong"
+        case .keyUnusable: "store_key_unusable"
         case .limitOutOfRange: "limit_out_of_range"
         case .offsetOutOfRange: "offset_out_of_range"
         case .invalidCursor: "invalid_cursor"
@@ -66,6 +75,11 @@ public enum StoreError: Error, Sendable, Hashable {
         case .foreign: "Choose another directory with --state-dir."
         case .newerSchema: "Use the newer version of healthrelay that wrote this store."
         case .pruneKeyMissing: "Put the file back from a backup; until then pruned readings may come back once."
+        case .keyMissing, .keyWrong:
+            "Put the store's key there, from a backup or the credential; what devices hold waits for it. Without it, "
+                + "only `store forget` goes on, from nothing."
+        case .keyUnusable:
+            "Put the store's key there, readable by this user: 32 octets in base64, the newest line last."
         case .limitOutOfRange: "Choose a limit from 1 to 10000."
         case .offsetOutOfRange: "Choose an offset of 0 or more."
         case .invalidCursor: "Pass a cursor as a query returned it."
@@ -102,6 +116,9 @@ extension StoreError: CustomStringConvertible {
         case .foreign(let path): "\(path) is not a HealthRelay store"
         case .newerSchema: "the store was written by a newer version"
         case .pruneKeyMissing(let path): "\(path), by which pruned readings are recognised, is missing or another's"
+        case .keyMissing(let path): "the store is locked: its key is not in \(path)"
+        case .keyWrong(let path): "the store is locked: \(path) holds another store's key"
+        case .keyUnusable(let path, let reason): "the store is locked: \(path) \(reason)"
         case .limitOutOfRange(let limit): "limit \(limit) is not between 1 and 10000"
         case .offsetOutOfRange(let offset): "offset \(offset) is negative"
         case .invalidCursor: "the cursor is not one that a query returned"

@@ -1,5 +1,6 @@
 import Foundation
 import HealthReadings
+import Synchronization
 
 /// The files of a store, made so that only their owner reads them.
 enum StoreFiles {
@@ -67,7 +68,8 @@ extension ReadingStore {
 
 /// Ownership of a store: an exclusive `flock` on a file that names the owner, released by the kernel at any death.
 final class StoreLock: Sendable {
-    private let descriptor: Int32
+    /// Nil once it is given up.
+    private let descriptor: Mutex<Int32?>
 
     /// - Throws: ``StoreError/locked(pid:)`` where another open store, of this process or another, holds it.
     init(path: String) throws {
@@ -86,8 +88,15 @@ final class StoreLock: Sendable {
             defer { close(descriptor) }
             throw StoreFiles.failure(path)
         }
-        self.descriptor = descriptor
+        self.descriptor = Mutex(descriptor)
     }
 
-    deinit { close(descriptor) }
+    func release() {
+        descriptor.withLock { descriptor in
+            if let descriptor { close(descriptor) }
+            descriptor = nil
+        }
+    }
+
+    deinit { release() }
 }

@@ -17,27 +17,32 @@ public struct VerificationFinding: Sendable, Hashable {
         case noReading = "frame_without_reading"
         /// A reading that is to be delivered, and is not in the outbox.
         case notQueued = "reading_not_queued"
+        /// A row whose content cannot be read: it is damaged, or its seal does not hold.
+        case unreadable = "row_unreadable"
         /// Readings were pruned, and the key is missing by which they would be recognised when they come again.
         case pruneKey = "prune_key_missing"
     }
 
     /// What is wrong.
     public var problem: Problem
-    /// With what: a reading's id, a frame's number, SQLite's words.
+    /// With what: a reading's id (or its row's number, where that is unreadable), a frame's number, SQLite's words.
     public var subject: String
 }
 
 extension ReadingStore {
-    /// Checks the file, and every reading against the frame it came as.
+    /// Checks the file, that every row can be read, and every reading against the frame it came as.
     ///
     /// - Parameter progress: called now and then with how many readings of how many were checked.
     /// - Returns: what is wrong; empty for a sound store.
+    /// - Throws: ``StoreError/keyMissing(path:)``, ``StoreError/keyWrong(path:)``: without the key nothing can be said.
     public func verify(
         progress: @escaping @Sendable (_ done: Int, _ total: Int) -> Void = { _, _ in }
     ) async throws -> [VerificationFinding] {
         let decoder = decoder
         let hasPruneKey = pruneKey.withLock { $0 != nil }
-        return try await read { db in
+        return try await read { [sealing] db in
+            try sealing.requireKeys()
+            let rows = RowReader(db, sealing)
             var findings = try String.fetchAll(db, sql: "PRAGMA integrity_check(100)").filter { $0 != "ok" }
                 .map { VerificationFinding(problem: .database, subject: $0) }
             // A damaged file answers the questions below wrongly.
@@ -52,53 +57,83 @@ extension ReadingStore {
                         AND NOT EXISTS (SELECT 1 FROM reading_frame WHERE frame = frame.key)
                     """
             ).map { VerificationFinding(problem: .noReading, subject: String($0)) }
-            findings += try Self.queueFindings(db)
+            findings += try Self.queueFindings(db, rows)
             if !hasPruneKey, try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM pruned)") == true {
                 findings.append(VerificationFinding(problem: .pruneKey, subject: PruneKey.fileName))
             }
-            findings += try Self.frameFindings(db, decoder: decoder, progress: progress)
+            findings += try Self.apartFindings(db, rows)
+            findings += try Self.frameFindings(db, rows, decoder: decoder, progress: progress)
             return findings
         }
     }
 
-    private static func queueFindings(_ db: Database) throws -> [VerificationFinding] {
-        try Row.fetchAll(
+    private static func queueFindings(_ db: Database, _ rows: RowReader) throws -> [VerificationFinding] {
+        let select = try PreparedStatement(
             db,
-            sql: """
-                SELECT id FROM reading WHERE record_exclusion IS NULL AND time_exclusion IS NULL
-                    AND NOT EXISTS (SELECT 1 FROM outbox WHERE reading = reading.key)
-                """
-        ).map { VerificationFinding(problem: .notQueued, subject: try ReadingID(blob: $0[0]).description) }
+            """
+            SELECT \(ReadingRow.columns) FROM reading AS r
+            WHERE record_exclusion IS NULL AND time_exclusion IS NULL
+                AND NOT EXISTS (SELECT 1 FROM outbox WHERE reading = r.key)
+            """)
+        defer { select.reset() }
+        var findings: [VerificationFinding] = []
+        while try select.next() {
+            // One that cannot be read is told of where its frame is looked at.
+            guard let id = try? rows.content(select).0 else { continue }
+            findings.append(VerificationFinding(problem: .notQueued, subject: id.description))
+        }
+        return findings
+    }
+
+    /// Opens the frames that belong to no reading, and the contexts of those that do.
+    private static func apartFindings(_ db: Database, _ rows: RowReader) throws -> [VerificationFinding] {
+        let select = try PreparedStatement(db, "SELECT key, payload FROM frame WHERE state <> 1")
+        defer { select.reset() }
+        var findings: [VerificationFinding] = []
+        while try select.next() {
+            let key = select.int(0)
+            do { _ = try rows.sealing.open(select.octets(1), at: .frame(key)) } catch {
+                findings.append(VerificationFinding(problem: .unreadable, subject: "frame \(key)"))
+            }
+        }
+        return findings
     }
 
     /// Decodes the newest frame of every reading again.
     private static func frameFindings(
-        _ db: Database, decoder: any FrameDecoding, progress: (Int, Int) -> Void
+        _ db: Database, _ rows: RowReader, decoder: any FrameDecoding, progress: (Int, Int) -> Void
     ) throws -> [VerificationFinding] {
         let total = try Int.fetchOne(db, sql: "SELECT count(*) FROM reading") ?? 0
         let select = try PreparedStatement(
             db,
             """
-            SELECT \(ReadingRow.columns), f.format, f.payload, f.received_at, f.ordinal
-            FROM reading AS r \(ReadingRow.joins)
-            LEFT JOIN frame AS f ON f.key =
+            SELECT \(ReadingRow.columns), f.format, f.payload, f.received_at, f.ordinal, f.key
+            FROM reading AS r LEFT JOIN frame AS f ON f.key =
                 (SELECT max(frame) FROM reading_frame WHERE reading = r.key AND role = 1)
             """)
         defer { select.reset() }
-        let devices = DeviceCache(db)
         var (findings, done): ([VerificationFinding], Int) = ([], 0)
         while try select.next() {
             done += 1
             if done % 10_000 == 0 { progress(done, total) }
-            let reading = try ReadingRow.reading(select, devices: devices)
+            guard let reading = try? rows.reading(select) else {
+                findings.append(
+                    VerificationFinding(problem: .unreadable, subject: "reading \(ReadingRow.key(select))"))
+                continue
+            }
             let first = ReadingRow.count
             guard !select.isNull(first) else {
                 findings.append(VerificationFinding(problem: .noFrame, subject: reading.id.description))
                 continue
             }
+            guard let payload = try? rows.sealing.open(select.octets(first + 1), at: .frame(select.int(first + 4)))
+            else {
+                findings.append(VerificationFinding(problem: .unreadable, subject: "frame \(select.int(first + 4))"))
+                continue
+            }
             let frame = Frame(
                 format: FrameFormat(rawValue: UInt32(truncatingIfNeeded: select.int(first))),
-                payload: select.octets(first + 1), receivedAt: Instant(microseconds: select.int(first + 2)),
+                payload: payload, receivedAt: Instant(microseconds: select.int(first + 2)),
                 ordinal: Int(select.int(first + 3)))
             guard decoder.decode(frame, model: reading.device.model).record(like: reading.record) == reading.record
             else {

@@ -29,16 +29,16 @@ import Testing
         #expect(try await bench.lines(ReadTests.read).isEmpty)
         let listed = try await bench.lines(.device(.list))
         #expect(listed[0].contains(#""last_sequence":5,"sequence_epoch":0,"readings":0"#))
-        let key = bench.directory.appendingPathComponent("state/pruned.key").path
-        #expect(FileManager.default.fileExists(atPath: key))
+        let key = bench.directory.appendingPathComponent("state/store.key")
+        let octets = try Data(contentsOf: key)
         meter.measure(6...6)
         #expect(try await bench.lines(ReadTests.read).map { $0.object["sequence"] as? Int } == [6])
-        // Forgetting everybody leaves neither what was pruned nor its key; the meter is barred, whoever used it last.
+        // Forgetting everybody leaves neither what was pruned nor the key it was sealed with; the meter is barred, whoever used it last.
         try await store.setCurrentUser("brown_bear", timeZone: "UTC")
         let forgotten =
             try await bench.lines(.store(.forget(ForgetOperation())))[0].object["users"] as? [[String: any Sendable]]
         #expect(forgotten?.count == 2 && forgotten?.last?["client_user_id"] as? String == "brown_bear")
-        #expect(!FileManager.default.fileExists(atPath: key))
+        #expect(try Data(contentsOf: key) != octets)
         let statistics = try await store.statistics()
         #expect(statistics.delivered == 0 && statistics.frames == 0 && statistics.contacts == 0)
         #expect(try await bench.problem(ReadTests.read).message.contains("barred"))

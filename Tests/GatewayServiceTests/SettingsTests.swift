@@ -125,7 +125,7 @@ struct SettingsTests {
     @Test(
         "a setting this version does not heed may say what holds anyhow, and nothing else",
         arguments: [
-            ("store: {encryption: off}", nil), ("store: {encryption: on}", "store.encryption"),
+            ("store: {encryption: off}", nil), ("store: {encryption: on}", nil), ("store: {key_file: /k}", nil),
             ("consent: {default: denied}", nil), ("http: {tls: on}", nil),
             ("clock: {require_sync: true}", "clock.require_sync"), ("sync: {backfill_days: 90}", nil),
             ("sync: {ignore: [omron_ble]}", nil), ("sync: {backfill_days: 7}", nil), ("sync: {ignore: []}", nil),

@@ -7,6 +7,8 @@ import HealthReadings
 import ISO15693Reader
 import LibreReader
 import ReadingStore
+import ReadingSync
+import VitalClient
 
 /// The examples of Documentation/library.md: compiled here, compared there.
 private enum LibraryExamples {
@@ -72,6 +74,19 @@ private enum LibraryExamples {
     static func monitor(_ manager: DevicesManager) async throws {
         for try await change in manager.monitorConnection() {
             print(change.at, change.address, change.isConnected ? "connected" : "disconnected")
+        }
+    }
+
+    static func deliver(_ store: ReadingStore, _ key: String) async throws {
+        let server = VitalServer(environment: .sandbox, region: .eu)
+        let api = VitalAPI(server: server, credentials: .apiKey(Secret(key)))
+        let worker = OutboxWorker(store: store, api: api, policy: .create)
+        for await event in worker.events() { print(event) }  // syncing, successSyncing, failedSyncing, held, …
+    }
+
+    static func readBack(_ api: VitalAPI, _ userID: String, _ start: Instant, _ end: Instant) async throws {
+        for try await page in api.samplePages(of: "glucose", for: userID, in: start...end) {
+            for sample in page.groups.flatMap(\.samples) { print(sample.timestamp, sample.unit) }
         }
     }
 

@@ -60,7 +60,7 @@ import Testing
     @Test(
         "a setting this version does not heed is refused, never ignored",
         arguments: [
-            "store: {encryption: on}", "clock: {require_sync: true}", "sources: {map: {omron_blesmart: [a, b]}}",
+            "clock: {require_sync: true}", "sources: {map: {omron_blesmart: [a, b]}}",
         ])
     func unheeded(_ text: String) async throws {
         let scratch = try Scratch()

@@ -26,7 +26,7 @@ struct ErasureTests {
 
     @Test("no octet of an erased person's frames is left in any file of the store")
     func octets() async throws {
-        let harness = try await Harness()
+        let harness = try await Harness(encryption: .off())
         let marked = [UInt8](repeating: 0xA7, count: 16)
         for round in 0..<4 {
             try await harness.contact((0..<500).map { Self.mark(round * 500 + $0, filling: 0xA7) })
@@ -212,7 +212,7 @@ struct ErasureTests {
     @Suite("Death while a person is erased")
     struct ErasureCrashTests {
         static func work(_ directory: String) async throws {
-            let harness = try await Harness(directory)
+            let harness = try await Harness(directory, encryption: .off())
             try await harness.contact((0..<500).map { ErasureTests.mark($0, filling: 0xA7) })
             try await harness.contact([Build.glucose(1, "2026-11-20T12:30:00")])
             try await harness.store.notePairing(of: Build.device(), as: .proven)
@@ -221,7 +221,7 @@ struct ErasureTests {
         }
 
         static func erase(_ directory: String) async throws {
-            let harness = try await Harness(directory)
+            let harness = try await Harness(directory, encryption: .off())
             try await harness.store.eraseUser(harness.store.currentUser().key)
         }
 
@@ -236,7 +236,7 @@ struct ErasureTests {
                 setenv("HEALTHRELAY_CRASH_AT", point, 1)
                 try await ErasureCrashTests.erase(directory)
             }
-            let store = try await Harness.open(directory)
+            let store = try await Harness.open(directory, encryption: .off())
             let isErased = point == "erase.after-commit"
             #expect(try await store.statistics().frames == (isErased ? 0 : 501))
             // Barred with the erasing or not at all: a bond that is found at the next start lifts nothing.

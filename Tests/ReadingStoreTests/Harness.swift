@@ -8,9 +8,12 @@ final class Harness: Sendable {
     let directory: String
     let store: ReadingStore
 
-    init(_ directory: String = Harness.newDirectory(), decoder: TestDecoder = TestDecoder()) async throws {
+    init(
+        _ directory: String = Harness.newDirectory(), decoder: TestDecoder = TestDecoder(),
+        encryption: StoreEncryption = .on()
+    ) async throws {
         self.directory = directory
-        store = try await Self.open(directory, decoder: decoder)
+        store = try await Self.open(directory, decoder: decoder, encryption: encryption)
     }
 
     /// Where all stores of this process are; goes when the process ends.
@@ -23,10 +26,12 @@ final class Harness: Sendable {
 
     static func open(
         _ directory: String, decoder: TestDecoder = TestDecoder(), zone: String = "Europe/Berlin",
-        user: String = "white_bear", now: Instant = Build.instant("2026-11-21T12:00:00Z")
+        user: String = "white_bear", encryption: StoreEncryption = .on(),
+        now: Instant = Build.instant("2026-11-21T12:00:00Z")
     ) async throws -> ReadingStore {
         try await ReadingStore.open(
-            directory: directory, decoder: decoder, clientUserID: user, timeZone: zone, now: { now })
+            directory: directory, decoder: decoder, clientUserID: user, timeZone: zone, encryption: encryption,
+            now: { now })
     }
 
     /// One contact: begins, appends each group of frames in a commit, ends.

@@ -29,7 +29,7 @@ struct PruneTests {
 
     @Test("promise 2: a meter that is read from its beginning brings nothing back, and its numbers go on")
     func rereading() async throws {
-        let harness = try await Harness()
+        let harness = try await Harness(encryption: .off())
         try await harness.contact(Self.frames)
         try await Self.deliver(harness.store)
         let (before, statistics) = (try await last(harness), try await harness.store.statistics())
@@ -166,7 +166,7 @@ struct PruneTests {
 
     @Test("without the key nothing is lost: what is pruned comes back, it is said, and pruning stops")
     func key() async throws {
-        let harness = try await Harness()
+        let harness = try await Harness(encryption: .off())
         try await harness.contact(Self.frames)
         try await Self.deliver(harness.store)
         try await harness.store.prune(olderThan: .zero)

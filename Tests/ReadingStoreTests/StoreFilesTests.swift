@@ -90,14 +90,19 @@ struct StoreFilesTests {
 
     @Test("verification finds a reading that no longer is what its frame says")
     func verification() async throws {
-        let harness = try await Harness()
-        try await harness.contact([Build.glucose(1, "2026-11-21T08:00:00"), Build.glucose(2, "2026-11-21T08:01:00")])
+        let harness = try await Harness(encryption: .off())
+        try await harness.contact([
+            Build.glucose(1, "2026-11-21T08:00:00"), Build.glucose(2, "2026-11-21T08:01:00", 96),
+        ])
         let counted = Counter()
         #expect(try await harness.store.verify(progress: { done, total in counted.note(done, total) }).isEmpty)
         #expect(counted.last == [2, 2])
         let ids = try await harness.all().map(\.id)
         try await harness.store.write(.setting) { db in
-            try db.execute(sql: "UPDATE reading SET a_digits = 96 WHERE id = ?", arguments: [ids[0].data])
+            try db.execute(
+                sql:
+                    "UPDATE reading SET content = (SELECT content FROM reading AS o WHERE o.key <> reading.key LIMIT 1) WHERE id = ?",
+                arguments: [ids[0].data])
             try db.execute(
                 sql: "DELETE FROM reading_frame WHERE reading = (SELECT key FROM reading WHERE id = ?)",
                 arguments: [ids[1].data])

@@ -13,15 +13,22 @@ struct StoreBenchmark {
         try? FileManager.default.removeItem(atPath: base)
         try FileManager.default.createDirectory(atPath: base, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: base) }
-        for (name, readings, perTransaction) in [("single", 5000, 1), ("hundreds", 50_000, 100)] {
-            var ratios: [Double] = []
+        for (name, readings, perTransaction, cost) in [("single", 5000, 1, 25), ("hundreds", 50_000, 100, 60)] {
+            var (ratios, costs): ([Double], [Double]) = ([], [])
             for round in 1...5 {
-                ratios.append(
-                    try await ingest("\(base)/\(name)-\(round)", readings: readings, perTransaction: perTransaction))
+                let (ratio, cost) = try await ingest(
+                    "\(base)/\(name)-\(round)", readings: readings, perTransaction: perTransaction)
+                ratios.append(ratio)
+                costs.append(cost)
             }
-            report("ingest by \(perTransaction)", "median ratio \(two(ratios.sorted()[2])) (bar 0.70)")
+            report(
+                "ingest by \(perTransaction)", "median ratio \(two(ratios.sorted()[2])) (bar 0.70)",
+                "encryption takes \(Int(costs.sorted()[2] * 100)) % of it (bar \(cost) %)")
         }
-        for count in Set([10_000, 100_000, many]).sorted() { try await newest(base + "/newest-\(count)", count) }
+        for count in Set([10_000, 100_000, many]).sorted() {
+            try await newest(base + "/newest-\(count)", count, .off())
+            try await newest(base + "/newest-sealed-\(count)", count, .on())
+        }
     }
 
     /// Frame `number` of a meter that measures every five minutes and has no end.
@@ -38,9 +45,10 @@ struct StoreBenchmark {
             ], receivedAt: Instant(seconds: 1_900_000_000), ordinal: number)
     }
 
-    static func open(_ directory: String) async throws -> ReadingStore {
+    static func open(_ directory: String, _ encryption: StoreEncryption = .off()) async throws -> ReadingStore {
         try await ReadingStore.open(
-            directory: directory, decoder: PlainDecoder(), clientUserID: "bench", timeZone: "Europe/Berlin")
+            directory: directory, decoder: PlainDecoder(), clientUserID: "bench", timeZone: "Europe/Berlin",
+            encryption: encryption)
     }
 
     static func fill(_ store: ReadingStore, readings: Int, perTransaction: Int) async throws -> Double {
@@ -61,19 +69,24 @@ struct StoreBenchmark {
         return (clock.now - start).seconds
     }
 
-    /// - Returns: the bare loop's time over the store's.
-    static func ingest(_ path: String, readings: Int, perTransaction: Int) async throws -> Double {
+    /// - Returns: the bare loop's time over the store's in the clear; what share of the clear rate encryption takes.
+    static func ingest(
+        _ path: String, readings: Int, perTransaction: Int
+    ) async throws -> (ratio: Double, cost: Double) {
         let (ours, theirs) = (path + "-ours", path + "-floor")
         let store = try await open(ours)
         let seconds = try await fill(store, readings: readings, perTransaction: perTransaction)
         try store.close()
+        let sealed = try await open(path + "-sealed", .on())
+        let sealedSeconds = try await fill(sealed, readings: readings, perTransaction: perTransaction)
+        try sealed.close()
         try await prepareFloor(ours: ours, theirs: theirs)
         let bare = floor_ingest(ours + "/readings.sqlite", theirs + "/readings.sqlite", Int32(perTransaction))
         guard bare > 0 else { throw BenchmarkError.floor }
         report(
             "ingest by \(perTransaction)", "\(rate(readings, seconds))/s", "bare C \(rate(readings, bare))/s",
-            "ratio \(two(bare / seconds))")
-        return bare / seconds
+            "ratio \(two(bare / seconds))", "sealed \(rate(readings, sealedSeconds))/s")
+        return (bare / seconds, 1 - seconds / sealedSeconds)
     }
 
     /// The same schema, devices, users and contact, without frames and readings.
@@ -86,8 +99,8 @@ struct StoreBenchmark {
         try store.close()
     }
 
-    static func newest(_ directory: String, _ count: Int) async throws {
-        let store = try await open(directory)
+    static func newest(_ directory: String, _ count: Int, _ encryption: StoreEncryption) async throws {
+        let store = try await open(directory, encryption)
         let seconds = try await fill(store, readings: count, perTransaction: 1000)
         let clock = ContinuousClock()
         let rounds = 200
@@ -105,7 +118,8 @@ struct StoreBenchmark {
             Int32(rounds), &rows)
         guard bare > 0, rows == 100 else { throw BenchmarkError.floor }
         report(
-            "newest 100 of \(count)", "\(Int(ours * 1e6)) us", "bare query \(Int(bare * 1e6)) us",
+            "newest 100 of \(count)\(encryption.isOn ? " sealed" : "")", "\(Int(ours * 1e6)) us",
+            "bare query \(Int(bare * 1e6)) us",
             "ratio \(two(ours / bare)) (bar 10.00); filled at \(rate(count, seconds))/s")
         try store.close()
     }

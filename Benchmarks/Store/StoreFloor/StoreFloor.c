@@ -19,20 +19,19 @@ static int fail(sqlite3 *db, const char *what) {
 /* The statements that the store runs for one new glucose reading, in its order. Each has the query that gives its
    parameters for every reading, in the order of readings. */
 static const struct { const char *sql, *parameters; int is_query; } steps[] = {
-    {"SELECT r.key FROM reading AS r LEFT JOIN reading_context AS c ON c.reading = r.key WHERE r.id = ?",
+    {"SELECT r.key FROM reading AS r WHERE r.id = ?",
      "SELECT id FROM reading ORDER BY key", 1},
-    {"INSERT INTO reading (id, kind, device, user, sequence_epoch, clash, sequence, base_time, time_offset_minutes,"
-     " time_offset_unknown, a_digits, a_exponent, a_unit, b_digits, b_exponent, b_unit, c_digits, c_exponent, c_unit,"
-     " p_digits, p_exponent, p_unit, sample_type, sample_location, status, user_slot, record_exclusion, time_exclusion,"
-     " time, time_basis, time_uncertainty_minutes, clock_difference, clock_read_at, received_at)"
-     " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-     "SELECT id, kind, device, user, sequence_epoch, clash, sequence, base_time, time_offset_minutes,"
-     " time_offset_unknown, a_digits, a_exponent, a_unit, b_digits, b_exponent, b_unit, c_digits, c_exponent, c_unit,"
-     " p_digits, p_exponent, p_unit, sample_type, sample_location, status, user_slot, record_exclusion, time_exclusion,"
-     " time, time_basis, time_uncertainty_minutes, clock_difference, clock_read_at, received_at"
+    {"INSERT INTO reading (key, id, kind, device, user, sequence_epoch, clash, sequence, base_time, time_offset_minutes,"
+     " time_offset_unknown, record_exclusion, time_exclusion, time, time_basis, time_uncertainty_minutes,"
+     " clock_difference, clock_read_at, received_at, content)"
+     " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+     "SELECT key, id, kind, device, user, sequence_epoch, clash, sequence, base_time, time_offset_minutes,"
+     " time_offset_unknown, record_exclusion, time_exclusion, time, time_basis, time_uncertainty_minutes,"
+     " clock_difference, clock_read_at, received_at, content"
      " FROM reading ORDER BY key", 0},
-    {"INSERT INTO frame (device, contact, format, ordinal, received_at, state, payload) VALUES (?, ?, ?, ?, ?, ?, ?)",
-     "SELECT device, contact, format, ordinal, received_at, state, payload FROM frame ORDER BY key", 0},
+    {"INSERT INTO frame (key, device, contact, format, ordinal, received_at, state, mark, payload)"
+     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+     "SELECT key, device, contact, format, ordinal, received_at, state, mark, payload FROM frame ORDER BY key", 0},
     {"INSERT OR IGNORE INTO reading_frame (reading, frame, role) VALUES (?, ?, ?)",
      "SELECT reading, frame, role FROM reading_frame ORDER BY reading", 0},
     {"INSERT INTO outbox (reading, user, resource, provider, type, timestamp) VALUES (?, ?, ?, ?, ?, ?)"

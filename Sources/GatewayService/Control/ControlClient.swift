@@ -83,6 +83,7 @@ public struct ControlClient: Sendable {
                 switch try JSONDecoder().decode(ControlMessage.self, from: Data(line)) {
                 case .data(let text): try await output.data(text)
                 case .note(let text): try await output.note(text)
+                case .octets(let data): try await output.octets(Array(data))
                 case .progress(let progress): try await output.progress(progress)
                 case .warning(let problem): try await output.warn(problem)
                 case .question(let id, let question):

@@ -1,7 +1,10 @@
+import Foundation
+
 /// One line of the control socket's answer: what the command prints, what it asks, and how it ends.
 enum ControlMessage: Codable, Sendable, Hashable {
     case data(String)
     case note(String)
+    case octets(Data)
     case progress(TransferProgress)
     case warning(Problem)
     /// To be answered at `/v1/answers/ID` with a ``ControlAnswer``.

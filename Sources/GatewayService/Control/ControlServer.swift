@@ -58,6 +58,7 @@ enum ControlServer {
                 }
                 for await line in output.lines {
                     do { try await writer.write(ByteBuffer(bytes: line)) } catch { break }
+                    output.written(line.count)
                 }
                 group.cancelAll()
             }
@@ -72,11 +73,21 @@ private struct SocketOutput: OperationOutput {
     let lines: AsyncStream<[UInt8]>
     private let continuation: AsyncStream<[UInt8]>.Continuation
     private let questions: PendingQuestions
+    private let backlog = Backlog()
 
     init(_ questions: PendingQuestions) {
         (lines, continuation) = AsyncStream.makeStream()
         self.questions = questions
     }
+
+    /// Takes as much as the client reads: a file as large as the store must not pile up here.
+    func octets(_ octets: [UInt8]) async throws {
+        try send(.octets(Data(octets)))
+        await backlog.room()
+    }
+
+    /// A line of this length is on its way.
+    func written(_ count: Int) { backlog.remove(count) }
 
     func data(_ line: String) throws { try send(.data(line)) }
     func note(_ line: String) throws { try send(.note(line)) }
@@ -100,11 +111,15 @@ private struct SocketOutput: OperationOutput {
     }
 
     /// Nobody listens any more.
-    func abandon() { continuation.finish() }
+    func abandon() {
+        continuation.finish()
+        backlog.clear()
+    }
 
     private func send(_ message: ControlMessage) throws {
         var line = try JSONEncoder().encode(message)
         line.append(UInt8(ascii: "\n"))
+        backlog.add(line.count)
         if case .terminated = continuation.yield(Array(line)) { throw CancellationError() }
     }
 }

@@ -61,7 +61,7 @@ extension Gateway {
             guard !ReadingStore.databaseFiles(in: state.path).isEmpty else { return nil }
             opened = try await ReadingStore.open(
                 directory: state.path, decoder: Gateway.decoder, clientUserID: settings["user.client_user_id"],
-                timeZone: settings["user.time_zone"], logger: logger)
+                timeZone: settings["user.time_zone"], encryption: settings.storeEncryption, logger: logger)
             return opened
         }.mapError(Problem.init(telling:))
         defer { try? opened?.close() }

@@ -21,6 +21,7 @@ extension Doctor {
             return .good("store", "none yet in \(stateDirectory); `run`, `pair` or `replay` makes it")
         case .success(let store?):
             do {
+                try await store.requireKeys()
                 let statistics = try await store.statistics()
                 let free = Self.freeOctets(at: store.directory)
                 let contents =
@@ -45,6 +46,7 @@ extension Doctor {
             ReadingStore.databaseFiles(in: stateDirectory)
             + [CertificateKeeper.fileName, AccessStore.fileName].map { stateDirectory + "/" + $0 }
             + ["server.api_key_file", "server.sign_in_token_file"].compactMap { settings[$0] }
+            + settings.storeKeyFiles(in: stateDirectory)
         for file in files {
             var status = stat()
             guard stat(file, &status) == 0, status.st_mode & 0o077 != 0 else { continue }
@@ -52,7 +54,7 @@ extension Doctor {
                 "permissions", .notPermitted, "others than its owner may use \(file)", mend: "chmod 600 \(file)")
         }
         let root = geteuid() == 0 ? "; this runs as root, which nothing here needs" : ""
-        return .good("permissions", "the store and the key belong to their owner alone\(root)")
+        return .good("permissions", "the store and the keys belong to their owner alone\(root)")
     }
 
     /// Whether the user's zone is one.

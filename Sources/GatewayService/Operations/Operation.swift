@@ -86,6 +86,10 @@ public enum StoreOperation: Codable, Sendable, Hashable {
     case verify
     /// Removes what was delivered and measured longer than this ago, in seconds.
     case prune(olderThan: Double)
+    /// Hands on the whole store, sealed under this passphrase.
+    case export(passphrase: String)
+    /// Makes a new key and seals every row anew.
+    case rotateKey
     /// Erases one person, or everybody.
     case forget(ForgetOperation)
 }

@@ -9,6 +9,8 @@ public protocol OperationOutput: Sendable {
     func data(_ line: String) async throws
     /// A line for standard error.
     func note(_ line: String) async throws
+    /// Octets of a file, in order; returns when there is room for more.
+    func octets(_ octets: [UInt8]) async throws
     /// How far a transfer has come.
     func progress(_ progress: TransferProgress) async throws
     /// Something that went wrong and does not end the operation.
@@ -20,6 +22,10 @@ public protocol OperationOutput: Sendable {
 }
 
 extension OperationOutput {
+    /// Nobody writes a file.
+    public func octets(_ octets: [UInt8]) async throws {
+        throw Problem("no_file", .ourFault, "the operation gives octets, and nobody takes them")
+    }
     /// The progress as a note.
     public func progress(_ progress: TransferProgress) async throws { try await note(progress.line) }
     /// The problem as a note.

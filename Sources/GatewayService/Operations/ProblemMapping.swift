@@ -14,6 +14,7 @@ extension Problem {
         switch error {
         case let problem as Problem: self = problem
         case let error as StoreError: self.init(error)
+        case let error as ExportError: self.init(error)
         case let error as VitalError: self.init(error)
         case let error as InvalidBaseURL:
             self.init("config_invalid", .configuration, error.description)
@@ -64,8 +65,19 @@ extension Problem {
             case .diskFull, .inputOutput: .inputOutput
             case .corrupt, .foreign, .newerSchema: .badData
             case .limitOutOfRange, .offsetOutOfRange, .invalidCursor: .usage
-            case .unknownTimeZone, .pruneKeyMissing: .configuration
+            case .unknownTimeZone, .pruneKeyMissing, .keyMissing, .keyWrong, .keyUnusable: .configuration
             case .unknown, .internalFault: .ourFault
+            }
+        self.init(error.code, status, error.description, hint: error.hint)
+    }
+
+    private init(_ error: ExportError) {
+        let status: ExitStatus =
+            switch error {
+            case .foreign, .newer, .unreasonable, .damaged: .badData
+            case .wrongPassphrase: .notPermitted
+            case .passphraseTooShort: .usage
+            case .storeNotEmpty: .cannotCreate
             }
         self.init(error.code, status, error.description, hint: error.hint)
     }

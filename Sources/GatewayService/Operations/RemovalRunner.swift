@@ -68,7 +68,10 @@ extension Gateway {
             for index in removals.indices {
                 removals[index].erased = try await store.eraseUser(removals[index].user.key)
             }
-            if operation.user == nil { try await store.destroyPruneKey() }
+            if operation.user == nil {
+                try await store.destroyPruneKey()
+                try await destroyKey(output)
+            }
             await worker?.sources.forget()
             refreshMeters()
             return removals
@@ -81,6 +84,13 @@ extension Gateway {
             try await output.data(removal.user.clientUserID.isEmpty ? "no name:" : "\(removal.user.clientUserID):")
             try await tell(removal, json: false, output)
         }
+    }
+
+    /// Destroys the key with what it sealed: whatever an old copy of the files still holds cannot be opened with it.
+    private func destroyKey(_ output: any OperationOutput) async throws {
+        guard try await !store.destroyKey(), store.encryption.isOn else { return }
+        try await output.note(
+            "the store's key is a credential and stays; a new line behind it there has it replaced at the next start")
     }
 
     private func people(_ name: String?) async throws -> [StoreUser] {

@@ -10,6 +10,13 @@ extension Gateway {
             for line in statistics.lines { try await output.data(line) }
         case .verify: try await verify(json: json, output)
         case .forget(let operation): try await forget(operation, json: json, output)
+        case .export(let passphrase): try await store.export(passphrase: passphrase, to: output.octets)
+        case .rotateKey:
+            let count = try await store.rotateKey()
+            guard !json else {
+                return try await output.data(JSONValue.object(["readings": .integer(Int64(count))]).text)
+            }
+            try await output.data("\(count) readings are under a new key; the one before is destroyed")
         case .prune(let seconds):
             let pruning = try await store.prune(olderThan: .seconds(seconds))
             guard !json else { return try await output.data(pruning.document.text) }

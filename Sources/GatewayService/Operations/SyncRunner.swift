@@ -52,6 +52,8 @@ extension Gateway {
     /// `{waiting, delivered, refused, last_success, next_attempt}`.
     func syncDocument() async throws -> JSONValue {
         let statistics = try await store.statistics()
+        // What is locked is told by its groups; the server's words are locked too.
+        let refused = store.lockedBecause == nil ? try await store.refused() : []
         return .object([
             "waiting": .array(
                 try await store.groupsWaiting().map { group in
@@ -64,7 +66,7 @@ extension Gateway {
                 }),
             "delivered": .integer(Int64(statistics.delivered)),
             "refused": .array(
-                try await store.refused().map {
+                refused.map {
                     .object(["id": .string($0.id.description), "server_said": .string($0.serverSaid)])
                 }),
             "last_success": .optional(statistics.lastDelivery?.flooredToSecond.description),
@@ -75,7 +77,8 @@ extension Gateway {
     private func status(json: Bool, _ output: any OperationOutput) async throws {
         guard !json else { return try await output.data(syncDocument().text) }
         let waiting = try await store.groupsWaiting()
-        let refused = try await store.refused()
+        // What is locked is told by its groups; the server's words are locked too.
+        let refused = store.lockedBecause == nil ? try await store.refused() : []
         let statistics = try await store.statistics()
         let (delivered, last) = (statistics.delivered, statistics.lastDelivery)
         let delivery = await worker?.status

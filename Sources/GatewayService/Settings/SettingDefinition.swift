@@ -77,8 +77,8 @@ struct SettingDefinition: Sendable {
         .init("http.names", .list),
         .init("consent.default", .choice(["granted", "denied"]), "granted"),
         .init("clock.require_sync", .flag, "false", isHeeded: false),
-        .init("store.encryption", .choice(["on", "off"]), "off", isHeeded: false),
-        .init("store.key_file", .text, isHeeded: false),
+        .init("store.encryption", .choice(["on", "off"]), "on"),
+        .init("store.key_file", .text),
         .init("log.level", .choice(["trace", "debug", "info", "notice", "warning", "error", "critical"]), "info"),
     ]
 }

@@ -5,7 +5,7 @@ import GatewayService
 struct Store: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "store", abstract: "The store itself.",
-        subcommands: [Stats.self, Verify.self, Prune.self, Forget.self])
+        subcommands: [Stats.self, Verify.self, Prune.self, RotateKey.self, Forget.self, Export.self, Import.self])
 
     struct Stats: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "How much is kept, delivered and waiting.")
@@ -24,6 +24,17 @@ struct Store: AsyncParsableCommand {
         var olderThan: AgeArgument
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.store(.prune(olderThan: olderThan.seconds)), global) }
+    }
+
+    struct RotateKey: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Make a new key, seal every row anew under it, and destroy the one before.",
+            discussion: """
+                Where the key is a systemd credential, add a new one there as its last line and restart the service: \
+                the rows go over to it while it runs.
+                """)
+        @OptionGroup var global: GlobalOptions
+        func run() async throws { try await OperationCommand.run(.store(.rotateKey), global) }
     }
 
     struct Forget: AsyncParsableCommand {

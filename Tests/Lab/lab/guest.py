@@ -70,8 +70,14 @@ class Guest:
     # ---- the adapter
 
     async def power(self, on):
-        await self.collector.call(HCI0, "org.freedesktop.DBus.Properties", "Set", "ssv",
-                                  [ADAPTER, "Powered", Variant("b", on)])
+        for attempt in range(3):
+            try:
+                return await self.collector.call(HCI0, "org.freedesktop.DBus.Properties", "Set", "ssv",
+                                                 [ADAPTER, "Powered", Variant("b", on)])
+            except DBusError as error:
+                # The kernel's word for a command that was not answered: its rest was thrown away (see H4Reader).
+                if "Authentication Failed" not in str(error) or attempt == 2:
+                    raise
 
     async def pull_out(self):
         """The adapter goes as an unplugged one: the kernel loses it, and the meters lose the link."""

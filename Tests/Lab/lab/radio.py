@@ -171,6 +171,23 @@ class MeterDevice(Device):
         return await super().get_long_term_key(connection_handle, rand, ediv)
 
 
+class H4Reader:
+    """The kernel may throw away the rest of a packet that it has begun to send, when an adapter is switched off: a
+    parser that waits for it takes what follows for its octets, for ever. A pause tells such a packet from a slow one."""
+
+    PAUSE = 0.5
+
+    def __init__(self, parser):
+        self.parser, self.last = parser, 0.0
+
+    def feed_data(self, data):
+        now = time.monotonic()
+        if now - self.last > self.PAUSE:
+            self.parser.reset()
+        self.last = now
+        self.parser.feed_data(data)
+
+
 class TappedSink:
     def __init__(self, sink, controller):
         self.sink, self.controller = sink, controller
@@ -194,6 +211,7 @@ class Air:
         self.transport = await open_transport(f"unix:{hci_path}")
         self.controller = KernelController("hci0", host_source=self.transport.source, host_sink=self.transport.sink,
                                            link=self.link, public_address=self.ADAPTER)
+        self.transport.source.parser = H4Reader(self.transport.source.parser)
         self.controller.tap = lambda direction, packet: self.packets.append((time.monotonic(), direction, bytes(packet)))
         self.controller.host = TappedSink(self.transport.sink, self.controller)
 

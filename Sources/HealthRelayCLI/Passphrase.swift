@@ -1,0 +1,44 @@
+import ArgumentParser
+import Foundation
+import GatewayService
+
+/// Where the passphrase of an export comes from.
+struct PassphraseOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("The file that holds the passphrase as its first line.", valueName: "file"))
+    var passphraseFile: String?
+
+    /// The passphrase: of the file, else of the person at the terminal.
+    ///
+    /// - Parameter isNew: whether it is being chosen, and so asked for twice.
+    func passphrase(isNew: Bool) async throws -> String {
+        if let passphraseFile { return try Self.read(passphraseFile) }
+        guard TerminalInput.isThere else {
+            throw Problem(
+                "passphrase_needed", .usage,
+                "an export is sealed under a passphrase, and there is no terminal to ask at",
+                hint: "name the file that holds it: --passphrase-file")
+        }
+        let passphrase = try await Self.ask("Passphrase of the export: ")
+        if isNew, try await Self.ask("The same again: ") != passphrase {
+            throw Problem("passphrase_differs", .usage, "the two differ; nothing was exported")
+        }
+        return passphrase
+    }
+
+    private static func ask(_ prompt: String) async throws -> String {
+        let line = try await TerminalInput.secret(prompt) ?? ""
+        return line.hasSuffix("\n") ? String(line.dropLast()) : line
+    }
+
+    private static func read(_ path: String) throws -> String {
+        do {
+            let text = try String(contentsOfFile: path, encoding: .utf8)
+            return text.split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false).first.map(String.init)
+                ?? ""
+        } catch {
+            throw Problem(
+                "passphrase_unreadable", .noInput,
+                "cannot read the passphrase in \(path): \(error.localizedDescription)")
+        }
+    }
+}

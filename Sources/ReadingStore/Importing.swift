@@ -1,0 +1,212 @@
+import Crypto
+import Foundation
+import GRDB
+import HealthReadings
+import Logging
+
+/// Makes a store of what another one exported.
+struct StoreImport {
+    let directory: String
+    let encryption: StoreEncryption
+    let decoder: any FrameDecoding
+    let logger: Logger
+
+    /// Where it is made ready: nothing of it is in the store's place before it is whole.
+    private var workshop: String { directory + "/import.new" }
+    private var database: String { workshop + "/" + StoreFiles.databaseName }
+
+    func run(_ path: String, passphrase: String) async throws -> StoreStatistics {
+        try StoreFiles.prepareDirectory(directory)
+        let lock = try StoreLock(path: directory + "/" + StoreFiles.lockName)
+        defer { lock.release() }
+        try requireEmpty()
+        try clear()
+        defer { try? clear() }
+        try FileManager.default.createDirectory(
+            atPath: workshop, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        let manifest = try await unpack(path, passphrase)
+        let keys = try keySource(manifest)
+        let store = try await ReadingStore.open(
+            directory: workshop, decoder: decoder, encryption: encryption.isOn ? .on(keys) : .off(keys), logger: logger)
+        let statistics = try await settle(store)
+        try store.close()
+        try moveIn()
+        return statistics
+    }
+
+    private func requireEmpty() throws {
+        let path = directory + "/" + StoreFiles.databaseName
+        guard FileManager.default.fileExists(atPath: path) else { return }
+        try StoreFiles.prepareDatabase(path)
+        do {
+            let queue = try DatabaseQueue(path: path)
+            defer { try? queue.close() }
+            let isEmpty = try queue.read { db in
+                guard try db.tableExists("reading") else {
+                    return try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") == 0
+                }
+                return try Bool.fetchOne(
+                    db, sql: "SELECT NOT EXISTS (SELECT 1 FROM frame) AND NOT EXISTS (SELECT 1 FROM reading)") == true
+            }
+            guard isEmpty else { throw ExportError.storeNotEmpty(path: directory) }
+        } catch { throw StoreError.mapping(error) }
+    }
+
+    /// Writes the database that the file holds into the workshop.
+    private func unpack(_ path: String, _ passphrase: String) async throws -> ExportManifest {
+        let source = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
+        defer { try? source.close() }
+        var opener = try ExportOpener(
+            header: Array(try source.read(upToCount: ExportFormat.headerLength) ?? Data()), passphrase: passphrase)
+        try StoreFiles.prepareDatabase(database)
+        let target = try FileHandle(forWritingTo: URL(fileURLWithPath: database))
+        defer { try? target.close() }
+        var (line, manifest): ([UInt8], ExportManifest?) = ([], nil)
+        func take(_ octets: [UInt8]) throws {
+            guard manifest == nil else { return try target.write(contentsOf: octets) }
+            line += octets
+            guard let end = line.firstIndex(of: UInt8(ascii: "\n")) else { return }
+            manifest = try JSONDecoder().decode(ExportManifest.self, from: Data(line[..<end]))
+            try target.write(contentsOf: line[(end + 1)...])
+            line = []
+        }
+        while let octets = try source.read(upToCount: 1 << 20), !octets.isEmpty {
+            try Task.checkCancellation()
+            try take(opener.add(octets))
+        }
+        try take(opener.end())
+        try target.synchronize()
+        guard let manifest else { throw StoreError.corrupt(detail: "the export holds no list of its keys") }
+        if let key = manifest.pruneKey.flatMap(SymmetricKey.init(base64:)) { try PruneKey.write(key, in: workshop) }
+        return manifest
+    }
+
+    /// The keys it was sealed under and, behind them, the one it is to be sealed under here.
+    private func keySource(_ manifest: ExportManifest) throws -> StoreKeySource {
+        var keys = manifest.keys.compactMap(SymmetricKey.init(base64:))
+        if encryption.isOn {
+            let file = KeyFile(
+                source: encryption.key ?? StoreKeySource(path: directory + "/" + StoreEncryption.keyName))
+            if let key = try file.read()?.last {
+                keys.append(key)
+            } else {
+                guard file.source.isWritable else { throw StoreError.keyMissing(path: file.source.path) }
+                let key = SymmetricKey(size: .bits256)
+                try file.replace(with: [key])
+                keys.append(key)
+            }
+        }
+        let source = StoreKeySource(path: workshop + "/" + StoreEncryption.keyName)
+        try KeyFile(source: source).replace(with: keys)
+        return source
+    }
+
+    /// Has every row go over to this place's key, and looks at each.
+    private func settle(_ store: ReadingStore) async throws -> StoreStatistics {
+        try await store.requireKeys()
+        _ = try await store.finishResealing()
+        // The bonds are another machine's: what the system here has is found when the gateway starts.
+        try await store.write(.device) { db in try db.execute(sql: "UPDATE device SET is_paired = 0, is_proven = 0") }
+        let findings = try await store.verify()
+        guard findings.isEmpty else {
+            throw StoreError.corrupt(
+                detail: "the export has \(findings.count) findings, the first: \(findings[0].problem.rawValue) "
+                    + findings[0].subject)
+        }
+        return try await store.statistics()
+    }
+
+    private func moveIn() throws {
+        let place = directory + "/" + StoreFiles.databaseName
+        for suffix in ["-wal", "-shm"] { unlink(place + suffix) }
+        if !encryption.isOn, FileManager.default.fileExists(atPath: PruneKey.path(in: workshop)) {
+            guard rename(PruneKey.path(in: workshop), PruneKey.path(in: directory)) == 0 else {
+                throw StoreFiles.failure(PruneKey.path(in: directory))
+            }
+        }
+        guard rename(database, place) == 0 else { throw StoreFiles.failure(place) }
+        try StoreFiles.synchronise(directory: directory)
+    }
+
+    /// Removes what an import has left behind, its keys overwritten.
+    private func clear() throws {
+        guard FileManager.default.fileExists(atPath: workshop) else { return }
+        try KeyFile(source: StoreKeySource(path: workshop + "/" + StoreEncryption.keyName)).replace(with: [])
+        try FileManager.default.removeItem(atPath: workshop)
+    }
+}
+
+extension ReadingStore {
+    /// Makes a store of what another one exported: with its devices, people, frames and readings, what waits and what
+    /// was delivered. Rows are sealed anew under this place's key; devices are to be paired here.
+    ///
+    /// Nothing is in the store's place before it is whole and every row was checked.
+    ///
+    /// - Parameters:
+    ///   - path: the export.
+    ///   - directory: a state directory without readings.
+    /// - Throws: ``ExportError``, ``StoreError``.
+    @discardableResult
+    public static func importing(
+        _ path: String, passphrase: String, into directory: String, decoder: any FrameDecoding,
+        encryption: StoreEncryption = .on(), logger: Logger = Logger(label: "healthrelay.store")
+    ) async throws -> StoreStatistics {
+        try await StoreImport(directory: directory, encryption: encryption, decoder: decoder, logger: logger)
+            .run(path, passphrase: passphrase)
+    }
+
+    /// Returns when no row is under a former key.
+    func finishResealing() async throws {
+        while sealing.inUse.count > 1 {
+            guard let task = resealing.withLock(\.self) else {
+                _ = try await reseal()
+                continue
+            }
+            await task.value
+        }
+    }
+}
+
+extension ExportError {
+    /// The error's published name in snake_case.
+    public var code: String {
+        switch self {
+        case .foreign: "export_foreign"
+        case .newer: "export_newer"
+        case .unreasonable: "export_unreasonable"
+        case .wrongPassphrase: "export_wrong_passphrase"
+        case .damaged: "export_damaged"
+        case .passphraseTooShort: "passphrase_too_short"
+        case .storeNotEmpty: "store_not_empty"
+        }
+    }
+
+    /// What to do next, for people.
+    public var hint: String {
+        switch self {
+        case .foreign, .unreasonable: "Give a file that `store export` wrote."
+        case .newer: "Use the newer version of healthrelay that wrote it."
+        case .wrongPassphrase: "Try the passphrase again, or another copy of the file."
+        case .damaged: "Use another copy of the file."
+        case .passphraseTooShort:
+            "Choose a longer one, of several words: whoever has the file can try as many as they like."
+        case .storeNotEmpty: "Choose another directory with --state-dir, or make this one's store empty first."
+        }
+    }
+}
+
+extension ExportError: CustomStringConvertible {
+    /// One line for people.
+    public var description: String {
+        switch self {
+        case .foreign(let found):
+            "the file is no export: expected 'HealthRelay export 1' at its beginning, found \(found.isEmpty ? "nothing" : found)"
+        case .newer(let version): "the export has the format \(version), which a later version wrote"
+        case .unreasonable: "the file asks for more memory than an export does"
+        case .wrongPassphrase: "the passphrase is not the export's, or its first octets are damaged"
+        case .damaged(let octet): "the export is damaged, or cut off, at octet \(octet)"
+        case .passphraseTooShort: "a passphrase has at least \(ExportFormat.leastPassphrase) characters"
+        case .storeNotEmpty(let path): "the store in \(path) has readings; nothing was imported"
+        }
+    }
+}

@@ -1,0 +1,92 @@
+import Crypto
+import Foundation
+
+/// Where the key is kept that seals a store's content.
+public struct StoreKeySource: Sendable, Hashable {
+    /// The file: 32 octets in base64 a line, the newest key last. Older ones are there while rows go over to it.
+    public var path: String
+    /// Whether the store may write the file: make a key where there is none, replace one that is rotated or destroyed.
+    /// A systemd credential is somebody else's.
+    public var isWritable: Bool
+
+    /// Makes a source.
+    public init(path: String, isWritable: Bool = true) {
+        self.path = path
+        self.isWritable = isWritable
+    }
+}
+
+/// The file with a store's keys.
+struct KeyFile {
+    let source: StoreKeySource
+
+    /// The keys, oldest first; nil where there is no file.
+    ///
+    /// - Throws: ``StoreError/keyUnusable(path:reason:)``.
+    func read() throws -> [SymmetricKey]? {
+        let descriptor = open(source.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else {
+            if errno == ENOENT { return nil }
+            throw unusable("cannot be read: \(String(cString: strerror(errno)))")
+        }
+        defer { close(descriptor) }
+        var octets = [UInt8](repeating: 0, count: 4096)
+        let count = Foundation.read(descriptor, &octets, octets.count)
+        guard count >= 0 else { throw unusable("cannot be read: \(String(cString: strerror(errno)))") }
+        guard count < octets.count else { throw unusable("is longer than keys are") }
+        let lines = octets[..<count].split(whereSeparator: { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") })
+        let keys = try lines.map { line in
+            guard let data = Data(base64Encoded: Data(line)), data.count == 32 else {
+                throw unusable("has a line that is not 32 octets in base64")
+            }
+            return SymmetricKey(data: data)
+        }
+        guard !keys.isEmpty else { throw unusable("is empty") }
+        return keys
+    }
+
+    /// Puts keys into the file, whole and durable, mode 0600, in the place of those it had; these are overwritten. None:
+    /// the file goes.
+    func replace(with keys: [SymmetricKey]) throws {
+        let (path, new) = (source.path, source.path + ".new")
+        unlink(new)
+        guard !keys.isEmpty else { return try remove() }
+        let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw StoreFiles.failure(new) }
+        defer { close(descriptor) }
+        let text = keys.map { $0.base64 + "\n" }.joined()
+        try Self.write(Array(text.utf8), to: descriptor, path: new)
+        let former = open(path, O_WRONLY | O_CLOEXEC)
+        defer { if former >= 0 { close(former) } }
+        guard rename(new, path) == 0 else { throw StoreFiles.failure(path) }
+        try StoreFiles.synchronise(directory: (path as NSString).deletingLastPathComponent)
+        try Self.overwrite(former, path: path)
+    }
+
+    private func remove() throws {
+        let path = source.path
+        let former = open(path, O_WRONLY | O_CLOEXEC)
+        defer { if former >= 0 { close(former) } }
+        guard unlink(path) == 0 || errno == ENOENT else { throw StoreFiles.failure(path) }
+        try Self.overwrite(former, path: path)
+    }
+
+    private static func overwrite(_ descriptor: Int32, path: String) throws {
+        var status = stat()
+        guard descriptor >= 0, fstat(descriptor, &status) == 0, 1...4096 ~= status.st_size else { return }
+        try write([UInt8](repeating: 0, count: Int(status.st_size)), to: descriptor, path: path)
+    }
+
+    private static func write(_ octets: [UInt8], to descriptor: Int32, path: String) throws {
+        let count = Foundation.write(descriptor, octets, octets.count)
+        guard count == octets.count, fsync(descriptor) == 0 else { throw StoreFiles.failure(path) }
+    }
+
+    private func unusable(_ reason: String) -> StoreError { .keyUnusable(path: source.path, reason: reason) }
+
+    /// What the database remembers of a key, to know it by.
+    static func check(_ key: SymmetricKey) -> String {
+        HMAC<SHA256>.authenticationCode(for: Data("healthrelay check".utf8), using: key).prefix(8)
+            .map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+    }
+}

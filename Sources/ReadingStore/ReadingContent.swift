@@ -1,0 +1,148 @@
+import HealthReadings
+
+/// What a reading's row keeps unreadable without the key, where there is one: its values and all that says how it was
+/// measured. What stands beside it in the row in the clear is what rows are found and put in order by.
+struct ReadingContent: Hashable {
+    var value: RecordValue
+    var status: ReadingStatus = []
+    /// The user slot of the device.
+    var userSlot: UInt8?
+    var sensor: SensorFacts?
+    var context: GlucoseContext?
+
+    init(of record: Record, context: GlucoseContext? = nil) {
+        value = record.value
+        status = record.status
+        userSlot = record.userSlot
+        sensor = record.sensor
+        self.context = context
+    }
+
+    /// How what follows is written. A number once given is never given again.
+    private static let format: UInt64 = 1
+
+    var octets: [UInt8] {
+        var writer = ContentWriter()
+        writer.put(Self.format)
+        writer.put(UInt64(bitPattern: value.kind.code))
+        writer.put(UInt64(status.rawValue))
+        writer.put(optional: userSlot.map(UInt64.init))
+        switch value {
+        case .glucose(let glucose):
+            writer.put(glucose.concentration)
+            writer.put(optional: glucose.sampleType.map { UInt64($0.rawValue) })
+            writer.put(optional: glucose.sampleLocation.map { UInt64($0.rawValue) })
+        case .bloodPressure(let pressure):
+            writer.put(pressure.systolic)
+            writer.put(pressure.diastolic)
+            writer.put(pressure.meanArterial)
+            writer.put(pressure.pulse)
+        }
+        sensor.write(to: &writer)
+        context.write(to: &writer)
+        return writer.octets
+    }
+
+    /// - Throws: ``StoreError/corrupt(detail:)`` for whatever ``octets`` did not give.
+    init(_ octets: [UInt8], from start: Int = 0) throws {
+        var reader = ContentReader(octets, from: start)
+        let format = try reader.number()
+        guard format == Self.format else {
+            throw StoreError.corrupt(detail: "a row's content has the format \(format)")
+        }
+        let kind = try ReadingKind(code: reader.number(as: Int64.self))
+        status = ReadingStatus(rawValue: try reader.number(as: UInt32.self))
+        userSlot = try reader.optional(as: UInt8.self)
+        switch kind {
+        case .glucose:
+            value = .glucose(
+                GlucoseValue(
+                    concentration: try reader.quantity(),
+                    sampleType: try reader.optional(as: UInt8.self).flatMap(GlucoseSampleType.init(rawValue:)),
+                    sampleLocation: try reader.optional(as: UInt8.self).flatMap(GlucoseSampleLocation.init(rawValue:))))
+        case .bloodPressure:
+            guard let systolic = try reader.quantity(), let diastolic = try reader.quantity(),
+                let meanArterial = try reader.quantity()
+            else { throw StoreError.corrupt(detail: "a blood pressure lacks one of its pressures") }
+            value = .bloodPressure(
+                BloodPressureValue(
+                    systolic: systolic, diastolic: diastolic, meanArterial: meanArterial, pulse: try reader.quantity()))
+        }
+        sensor = try SensorFacts?(from: &reader)
+        context = try GlucoseContext?(from: &reader)
+        guard reader.isAtEnd else {
+            throw StoreError.corrupt(detail: "a row's content goes on after octet \(reader.position)")
+        }
+    }
+}
+
+extension SensorFacts? {
+    fileprivate func write(to writer: inout ContentWriter) {
+        guard let self else { return writer.put(0 as UInt64) }
+        writer.put(UInt64(self.source.rawValue))
+        writer.put(UInt64(self.minute))
+        writer.put(UInt64(self.glucose))
+        writer.put(UInt64(self.temperature))
+        writer.put(signed: Int64(self.adjustment))
+        writer.put(UInt64(self.quality))
+        writer.put(UInt64(self.flags))
+        writer.put(self.hasError ? 1 : 0 as UInt64)
+        writer.put(UInt64(self.calibration.rawValue))
+    }
+
+    fileprivate init(from reader: inout ContentReader) throws {
+        let code = try reader.number(as: UInt8.self)
+        guard code > 0 else {
+            self = nil
+            return
+        }
+        let (minute, glucose) = (try reader.number(as: UInt16.self), try reader.number(as: UInt16.self))
+        let (temperature, adjustment) = (try reader.number(as: UInt16.self), try reader.signed())
+        let (quality, flags) = (try reader.number(as: UInt16.self), try reader.number(as: UInt8.self))
+        let (hasError, calibration) = (try reader.number() != 0, try reader.number(as: UInt8.self))
+        guard let source = SensorFacts.Source(rawValue: code),
+            let calibration = SensorFacts.Calibration(rawValue: calibration),
+            let adjustment = Int16(exactly: adjustment)
+        else { throw StoreError.corrupt(detail: "a sensor's record has the source \(code)") }
+        self = SensorFacts(
+            source: source, minute: minute, glucose: glucose, temperature: temperature, adjustment: adjustment,
+            quality: quality, flags: flags, hasError: hasError, calibration: calibration)
+    }
+}
+
+extension GlucoseContext? {
+    fileprivate func write(to writer: inout ContentWriter) {
+        guard let self else { return writer.put(0 as UInt64) }
+        writer.put(1 as UInt64)
+        writer.put(self.carbohydrate?.id)
+        writer.put(self.carbohydrate?.amount)
+        writer.put(self.meal)
+        writer.put(self.tester)
+        writer.put(self.health)
+        writer.put(optional: self.exercise.map { UInt64($0.intensityPercent) })
+        writer.put(optional: self.exercise?.seconds.map(UInt64.init))
+        writer.put(self.medication?.id)
+        writer.put(self.medication?.amount)
+        writer.put(self.hba1c)
+    }
+
+    fileprivate init(from reader: inout ContentReader) throws {
+        guard try reader.number() != 0 else {
+            self = nil
+            return
+        }
+        func intake() throws -> GlucoseContext.Intake? {
+            let (id, amount) = (try reader.text(), try reader.quantity())
+            guard let id, let amount else { return nil }
+            return .init(id: id, amount: amount)
+        }
+        var context = GlucoseContext()
+        context.carbohydrate = try intake()
+        (context.meal, context.tester, context.health) = (try reader.text(), try reader.text(), try reader.text())
+        let (intensity, seconds) = (try reader.optional(as: UInt8.self), try reader.optional(as: UInt16.self))
+        context.exercise = intensity.map { .init(seconds: seconds, intensityPercent: $0) }
+        context.medication = try intake()
+        context.hba1c = try reader.quantity()
+        self = context
+    }
+}

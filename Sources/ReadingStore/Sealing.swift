@@ -1,0 +1,194 @@
+import Crypto
+import Foundation
+import HealthReadings
+import Synchronization
+
+/// Where a sealed blob belongs: a seal holds in its own place only, so that two rows cannot change places.
+enum SealedPlace {
+    /// The octets of a frame, by its row.
+    case frame(Int64)
+    /// The content of a reading, by its row.
+    case reading(Int64)
+    /// The server's words about a reading, by the reading's row.
+    case words(Int64)
+    /// The key by which pruned readings are recognised.
+    case pruneKey
+
+    /// What the seal is bound to: a letter for the kind, the row's number big-endian.
+    fileprivate var octets: [UInt8] {
+        let (letter, row): (UInt8, Int64) =
+            switch self {
+            case .frame(let row): (UInt8(ascii: "f"), row)
+            case .reading(let row): (UInt8(ascii: "r"), row)
+            case .words(let row): (UInt8(ascii: "w"), row)
+            case .pruneKey: (UInt8(ascii: "p"), 0)
+            }
+        return [letter] + (0..<8).map { UInt8(truncatingIfNeeded: row >> Int64(56 - 8 * $0)) }
+    }
+}
+
+/// One key and what is derived of it (HKDF-SHA256, RFC 5869).
+struct GenerationKeys: Sendable {
+    /// Which of the store's keys it is, from 1.
+    let generation: UInt64
+    /// AES-256-GCM.
+    let seal: SymmetricKey
+    /// HMAC-SHA256, for what rows are found by: of few possible values, a plain hash would tell which it is.
+    let index: SymmetricKey
+
+    init(generation: UInt64, key: SymmetricKey) {
+        self.generation = generation
+        seal = Self.derived(of: key, for: "healthrelay seal")
+        index = Self.derived(of: key, for: "healthrelay index")
+    }
+
+    private static func derived(of key: SymmetricKey, for purpose: String) -> SymmetricKey {
+        HKDF<SHA256>.deriveKey(inputKeyMaterial: key, info: Data(purpose.utf8), outputByteCount: 32)
+    }
+
+    func digest(_ octets: [UInt8]) -> [UInt8] {
+        HMAC<SHA256>.authenticationCode(for: octets, using: index).withUnsafeBytes { Array($0.prefix(16)) }
+    }
+}
+
+/// What seals the content of rows and opens it again: AES-256-GCM (NIST SP 800-38D), a fresh random nonce for each seal.
+///
+/// A sealed blob is: the number of its key (LEB128; 0: it is in the clear), the nonce (12 octets), the sealed octets,
+/// the tag (16). Several keys are known only while rows go over from one to the next.
+final class Sealing: Sendable {
+    struct State: Sendable {
+        /// By which generation new rows are sealed; 0: not at all.
+        var current: UInt64 = 0
+        /// The generations rows may be of, newest first, 0 being those in the clear.
+        var inUse: [UInt64] = [0]
+        var keys: [UInt64: GenerationKeys] = [:]
+        /// Why nothing may be read or written; nil where the keys are there.
+        var refusal: StoreError?
+    }
+
+    private let state = Mutex(State())
+
+    /// Why nothing may be read or written; nil where the keys are there.
+    var refusal: StoreError? { state.withLock(\.refusal) }
+
+    /// By which generation new rows are sealed; 0: not at all.
+    var current: UInt64 { state.withLock(\.current) }
+
+    /// The generations rows may be of, newest first.
+    var inUse: [UInt64] { state.withLock(\.inUse) }
+
+    func set(_ state: State) { self.state.withLock { $0 = state } }
+
+    /// Forgets every key but the current one: no row is under them any more.
+    func retireOthers() {
+        state.withLock { state in
+            state.inUse = [state.current]
+            state.keys = state.keys.filter { $0.key == state.current }
+        }
+    }
+
+    /// - Throws: the ``StoreError`` that says which key is missing.
+    func requireKeys() throws { if let refusal { throw refusal } }
+
+    // MARK: Contents
+
+    func seal(_ octets: [UInt8], at place: SealedPlace) throws -> [UInt8] {
+        let keys = try state.withLock { state in
+            if let refusal = state.refusal { throw refusal }
+            return state.keys[state.current]
+        }
+        guard let keys else { return [0] + octets }
+        let sealed = try AES.GCM.seal(octets, using: keys.seal, nonce: AES.GCM.Nonce(), authenticating: place.octets)
+        var writer = ContentWriter()
+        writer.put(keys.generation)
+        var blob = writer.octets
+        blob.reserveCapacity(blob.count + 28 + octets.count)
+        sealed.nonce.withUnsafeBytes { blob.append(contentsOf: $0) }
+        blob.append(contentsOf: sealed.ciphertext)
+        blob.append(contentsOf: sealed.tag)
+        return blob
+    }
+
+    func open(_ blob: [UInt8], at place: SealedPlace) throws -> [UInt8] {
+        var reader = ContentReader(blob)
+        let generation = try reader.number()
+        guard generation > 0 else { return Array(reader.rest) }
+        let keys = try state.withLock { state in
+            guard let keys = state.keys[generation] else {
+                throw state.refusal ?? StoreError.corrupt(detail: "a row is sealed under the unknown key \(generation)")
+            }
+            return keys
+        }
+        do {
+            return Array(
+                try AES.GCM.open(
+                    AES.GCM.SealedBox(combined: reader.rest), using: keys.seal, authenticating: place.octets))
+        } catch {
+            throw StoreError.corrupt(detail: "the seal of \(place) does not hold")
+        }
+    }
+
+    /// What a server said of a reading, sealed for its row.
+    func seal(_ words: String, on reading: Int64) throws -> Data {
+        Data(try seal(Array(words.utf8), at: .words(reading)))
+    }
+
+    /// What a server said of a reading; nothing where the row has none.
+    func words(_ blob: [UInt8], on reading: Int64) throws -> String {
+        try blob.isEmpty ? "" : String(decoding: open(blob, at: .words(reading)), as: UTF8.self)
+    }
+
+    /// The generation a blob is of.
+    static func generation(of blob: [UInt8]) throws -> UInt64 {
+        var reader = ContentReader(blob)
+        return try reader.number()
+    }
+
+    // MARK: What rows are found by
+
+    /// What a reading's id stands as in new rows.
+    func stored(_ id: ReadingID) throws -> ReadingID { Self.stored(id, try currentKeys()) }
+
+    /// What a reading's id may stand as, the likeliest first.
+    func candidates(for id: ReadingID) throws -> [ReadingID] { try inUseKeys().map { Self.stored(id, $0) } }
+
+    /// What the octets of a frame that belongs to no reading are found by in new rows.
+    func stored(_ payload: [UInt8]) throws -> [UInt8] { try currentKeys()?.digest(payload) ?? payload }
+
+    /// What the octets of a frame may be found by, the likeliest first.
+    func candidates(for payload: [UInt8]) throws -> [[UInt8]] {
+        try inUseKeys().map { $0?.digest(payload) ?? payload }
+    }
+
+    private func currentKeys() throws -> GenerationKeys? {
+        try state.withLock { state in
+            if let refusal = state.refusal { throw refusal }
+            return state.keys[state.current]
+        }
+    }
+
+    private func inUseKeys() throws -> [GenerationKeys?] {
+        try state.withLock { state in
+            if let refusal = state.refusal { throw refusal }
+            return state.inUse.map { state.keys[$0] }
+        }
+    }
+
+    private static func stored(_ id: ReadingID, _ keys: GenerationKeys?) -> ReadingID {
+        guard let keys else { return id }
+        let digest = keys.digest(id.octets)
+        func half(_ octets: ArraySlice<UInt8>) -> UInt64 { octets.reduce(0) { $0 << 8 | UInt64($1) } }
+        return ReadingID(high: half(digest[..<8]), low: half(digest[8...]))
+    }
+}
+
+extension SealedPlace: CustomStringConvertible {
+    var description: String {
+        switch self {
+        case .frame(let row): "frame \(row)"
+        case .reading(let row): "reading \(row)"
+        case .words(let row): "the server's words on reading \(row)"
+        case .pruneKey: "the key of pruned readings"
+        }
+    }
+}

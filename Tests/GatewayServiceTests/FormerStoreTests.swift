@@ -1,0 +1,50 @@
+import Foundation
+import HealthReadings
+import ReadingStore
+import Testing
+
+@testable import GatewayService
+
+/// Stores that earlier versions wrote, recorded with what they printed of them.
+@Suite("Stores of earlier versions")
+struct FormerStoreTests {
+    private static let fixtures = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent("Fixtures/stores")
+
+    static let versions =
+        ((try? FileManager.default.contentsOfDirectory(atPath: fixtures.path)) ?? [])
+        .filter { Int($0) != nil }.sorted()
+
+    @Test(
+        "every earlier version's store opens with every reading as it was, in the clear and sealed", arguments: versions
+    )
+    func opens(version: String) async throws {
+        let folder = Self.fixtures.appendingPathComponent(version)
+        let expected = try String(
+            contentsOf: folder.appendingPathComponent("readings.expected.ndjson"), encoding: .utf8
+        ).split(separator: "\n").map { Self.settled(String($0)) }
+        #expect(expected.count > 50)
+        for encryption in [StoreEncryption.off(), .on()] {
+            let directory = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+            defer { try? FileManager.default.removeItem(at: directory) }
+            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+            try FileManager.default.copyItem(
+                at: folder.appendingPathComponent("readings.sqlite"),
+                to: directory.appendingPathComponent("readings.sqlite"))
+            let store = try await ReadingStore.open(
+                directory: directory.path, decoder: Gateway.decoder, encryption: encryption)
+            let readings = try await store.query(ReadingQuery(limit: 10_000)).readings
+            #expect(Set(readings.map { Self.settled($0.document.text) }) == Set(expected))
+            #expect(try await store.verify().isEmpty)
+            #expect(try await store.refused().count == 1)
+            let statistics = try await store.statistics()
+            #expect(statistics.delivered == 46 && statistics.malformedFrames == 1)
+            try store.close()
+        }
+    }
+
+    /// Without why a reading waits: that depends on what is connected today.
+    private static func settled(_ document: String) -> String {
+        document.replacing(#/"held":(null|"[a-z_]+")/#, with: "\"held\":null")
+    }
+}

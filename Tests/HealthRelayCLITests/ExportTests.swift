@@ -1,0 +1,114 @@
+import Foundation
+import Testing
+
+/// `store export`, `import` and `rotate-key`, as a person and a script use them.
+@Suite("Taking a store elsewhere")
+struct ExportTests {
+    private static let passphrase = "correct horse battery staple"
+
+    private func fill(_ scratch: Scratch) async throws {
+        for name in ["glucose-first-delivery", "cuff-three"] {
+            let result = try await Tool.run(["replay", Tool.fixture(name + ".btsnoop"), "--state-dir", scratch.state])
+            #expect(result.status == 0, "\(result.errors)")
+        }
+    }
+
+    private func readings(_ state: String) async throws -> [String] {
+        try await Tool.run(["query", "--format", "ndjson", "--state-dir", state]).lines.sorted()
+    }
+
+    @Test(
+        "a store is exported while a gateway runs or without one, and is the same elsewhere", arguments: [false, true])
+    func elsewhere(throughSocket: Bool) async throws {
+        let scratch = try Scratch()
+        try await fill(scratch)
+        let run =
+            throughSocket
+            ? try Tool.Running(
+                ["run", "--state-dir", scratch.state], environment: ["HEALTHRELAY_HTTP_LISTEN": "127.0.0.1:0"],
+                in: scratch.url) : nil
+        if let run { #expect(await run.wait { $0.errorText.contains("Page at ") }) }
+        let secret = scratch.url.appendingPathComponent("passphrase").path
+        try (Self.passphrase + "\n").write(toFile: secret, atomically: true, encoding: .utf8)
+        let file = scratch.url.appendingPathComponent("backup.hre").path
+        let export = ["store", "export", file, "--passphrase-file", secret, "--json", "--state-dir", scratch.state]
+        let exported = try await Tool.run(export)
+        #expect(exported.status == 0, "\(exported.errors)")
+        let attributes = try FileManager.default.attributesOfItem(atPath: file)
+        #expect(attributes[.posixPermissions] as? Int == 0o600)
+        #expect(try Document(exported.output)["octets"]?.text == String(attributes[.size] as? Int ?? 0))
+        let again = try await Tool.run(export)
+        #expect(again.status == 73 && again.errors.contains("export_exists"), "\(again.errors)")
+        let rotated = try await Tool.run(["store", "rotate-key", "--json", "--state-dir", scratch.state])
+        #expect(rotated.status == 0, "\(rotated.errors)")
+        let before = try await readings(scratch.state)
+        #expect(before.count == 25)
+
+        let other = scratch.url.appendingPathComponent("other").path
+        let take = ["store", "import", file, "--json", "--state-dir", other]
+        let unasked = try await Tool.run(take)
+        #expect(unasked.status == 64 && unasked.errors.contains("passphrase_needed"), "\(unasked.errors)")
+        let wrong = scratch.url.appendingPathComponent("wrong").path
+        try "another passphrase".write(toFile: wrong, atomically: true, encoding: .utf8)
+        let refused = try await Tool.run(take + ["--passphrase-file", wrong])
+        #expect(refused.status == 77 && refused.errors.contains("export_wrong_passphrase"), "\(refused.errors)")
+        let imported = try await Tool.run(take + ["--passphrase-file", secret])
+        #expect(imported.status == 0, "\(imported.errors)")
+        #expect(try await readings(other) == before)
+        let occupied = try await Tool.run(take + ["--passphrase-file", secret])
+        #expect(occupied.status == 73 && occupied.errors.contains("store_not_empty"), "\(occupied.errors)")
+        if let run {
+            let busy = try await Tool.run([
+                "store", "import", file, "--passphrase-file", secret, "--json", "--state-dir", scratch.state,
+            ])
+            #expect(busy.status == 75 && busy.errors.contains("gateway_running"), "\(busy.errors)")
+            run.kill(SIGTERM)
+            #expect(await run.finish().status == 0)
+        }
+        let cut = scratch.url.appendingPathComponent("cut").path
+        try Data(contentsOf: URL(fileURLWithPath: file)).dropLast(100).write(to: URL(fileURLWithPath: cut))
+        let damaged = try await Tool.run([
+            "store", "import", cut, "--passphrase-file", secret, "--json", "--state-dir", other + "2",
+        ])
+        #expect(damaged.status == 65 && damaged.errors.contains("export_damaged"), "\(damaged.errors)")
+
+        let documents = scratch.url.appendingPathComponent("documents")
+        try FileManager.default.createDirectory(at: documents, withIntermediateDirectories: true)
+        for (name, result) in [
+            ("store_export", exported), ("store_import", imported), ("store_rotate_key", rotated),
+        ] {
+            try result.output.write(
+                to: documents.appendingPathComponent("\(name)-1.json"), atomically: true, encoding: .utf8)
+        }
+        let check = try await Tool.other(Tool.root.path + "/Tests/Schemas/check", ["--directory", documents.path])
+        #expect(check.status == 0, "\(check.output) \(check.errors)")
+    }
+
+    @Test("a store whose key is away is locked: 78 with where it has to be; it goes on when the key is back")
+    func locked() async throws {
+        let scratch = try Scratch()
+        try await fill(scratch)
+        let before = try await readings(scratch.state)
+        let (key, away) = (scratch.state + "/store.key", scratch.url.appendingPathComponent("away").path)
+        try FileManager.default.moveItem(atPath: key, toPath: away)
+        for command in [["query"], ["store", "verify"], ["replay", Tool.fixture("cuff-kpa.btsnoop")]] {
+            let result = try await Tool.run(command + ["--json", "--state-dir", scratch.state])
+            #expect(result.status == 78 && result.errors.contains("store_key_missing"), "\(command) \(result.errors)")
+            #expect(result.errors.contains(key))
+        }
+        let status = try await Tool.run(["sync", "status", "--json", "--state-dir", scratch.state])
+        #expect(status.status == 0, "\(status.errors)")
+        let waiting = try Document(status.output).elements("waiting")
+        #expect(!waiting.isEmpty && waiting.allSatisfy { $0["held"]?.plain == "locked" })
+        #expect(!FileManager.default.fileExists(atPath: key))
+        let run = try Tool.Running(
+            ["run", "--state-dir", scratch.state], environment: ["HEALTHRELAY_HTTP_LISTEN": "127.0.0.1:0"],
+            in: scratch.url)
+        #expect(await run.wait { $0.errorText.contains("the store is locked") })
+        #expect(await run.wait { $0.errorText.contains("Page at ") })
+        try FileManager.default.moveItem(atPath: away, toPath: key)
+        #expect(try await readings(scratch.state) == before)
+        run.kill(SIGTERM)
+        #expect(await run.finish().status == 0)
+    }
+}

@@ -1,0 +1,153 @@
+import Foundation
+import HealthReadings
+import Testing
+
+@testable import ReadingStore
+
+@Suite("Export and import")
+struct ExportTests {
+    private static let passphrase = "correct horse battery staple"
+
+    private func export(_ store: ReadingStore, to path: String) async throws {
+        var octets: [UInt8] = []
+        try await store.export(passphrase: Self.passphrase) { octets += $0 }
+        try Data(octets).write(to: URL(fileURLWithPath: path))
+    }
+
+    private func filled(_ encryption: StoreEncryption) async throws -> Harness {
+        let harness = try await Harness(encryption: encryption)
+        try await SealingTests.fill(harness)
+        try await PruneTests.deliver(harness.store) { ($0.reading.record.sequence ?? 0) % 2 == 1 }
+        try await harness.store.prune(olderThan: .zero)
+        try await harness.store.notePairing(of: Build.device(), as: .proven)
+        return harness
+    }
+
+    @Test(
+        "a store elsewhere has every reading, frame, person and what waits, sealed under its own key",
+        arguments: [(true, true), (true, false), (false, true), (false, false)])
+    func elsewhere(wasSealed: Bool, isSealed: Bool) async throws {
+        let source = try await filled(wasSealed ? .on() : .off())
+        let path = source.directory + "/backup"
+        try await export(source.store, to: path)
+        let (readings, statistics) = (try await source.all(), try await source.store.statistics())
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: source.directory).allSatisfy {
+                !$0.hasPrefix("export-")
+            })
+
+        let directory = Harness.newDirectory()
+        let encryption: StoreEncryption = isSealed ? .on() : .off()
+        let told = try await ReadingStore.importing(
+            path, passphrase: Self.passphrase, into: directory, decoder: TestDecoder(), encryption: encryption)
+        #expect(told.readings == statistics.readings && told.waiting == statistics.waiting)
+        let target = try await Harness(directory, encryption: encryption)
+        #expect(target.store.sealing.inUse.count == 1)
+        #expect(try await Set(target.all()) == Set(readings))
+        #expect(try await target.store.currentUser().clientUserID == "white_bear")
+        #expect(try await target.store.verify().isEmpty)
+        // What was pruned is known there too; what was stored is no news; a bond is another machine's.
+        let again = try await target.contact(PruneTests.frames)
+        #expect(Set(again.map(\.name)).isSubset(of: ["repeated", "nothing"]), "\(Set(again.map(\.name)))")
+        #expect(try await target.store.pairings().allSatisfy { !$0.state.isPaired })
+        let now = try await target.store.statistics()
+        #expect(now.delivered == statistics.delivered && now.refused == 1)
+        let left = try FileManager.default.contentsOfDirectory(atPath: directory)
+        #expect(!left.contains("import.new"))
+        if isSealed {
+            #expect(try SealingTests.found(SealingTests.secrets(readings), in: directory) == 0)
+            let keys = [source.directory, directory].map {
+                try? String(contentsOfFile: $0 + "/store.key", encoding: .utf8)
+            }
+            #expect(keys[1] != nil && keys[0] != keys[1])
+        }
+        await #expect(throws: ExportError.storeNotEmpty(path: directory)) {
+            try target.store.close()
+            try await ReadingStore.importing(
+                path, passphrase: Self.passphrase, into: directory, decoder: TestDecoder(), encryption: encryption)
+        }
+    }
+
+    @Test(
+        "another passphrase, a cut, a changed octet, chunks that changed places: refused, and nothing is in the place")
+    func damaged() async throws {
+        let source = try await filled(.off())
+        // More than two chunks.
+        try await source.contact((0..<3000).map { ErasureTests.mark($0, filling: 0x51) })
+        let path = source.directory + "/backup"
+        try await export(source.store, to: path)
+        let whole = try Data(contentsOf: URL(fileURLWithPath: path))
+        let (header, chunk) = (ExportFormat.headerLength, ExportFormat.chunk + ExportFormat.tag)
+        #expect(whole.count > header + 3 * chunk)
+        let swapped =
+            whole[..<header] + whole[(header + chunk)..<(header + 2 * chunk)] + whole[header..<(header + chunk)]
+            + whole[(header + 2 * chunk)...]
+        func flipped(_ place: Int) -> Data {
+            var data = whole
+            data[place] ^= 1
+            return data
+        }
+        let cases: [(Data, String, ExportError)] = [
+            (whole, "another passphrase", .wrongPassphrase), (flipped(header + 5), Self.passphrase, .wrongPassphrase),
+            (flipped(25), Self.passphrase, .wrongPassphrase), (swapped, Self.passphrase, .wrongPassphrase),
+            (flipped(header + chunk + 9), Self.passphrase, .damaged(octet: Int64(header + chunk))),
+            (whole[..<(header + 2 * chunk)], Self.passphrase, .damaged(octet: Int64(header + chunk))),
+            (whole + [0], Self.passphrase, .damaged(octet: Int64(header + (whole.count - header) / chunk * chunk))),
+            (whole[..<(header + 3)], Self.passphrase, .damaged(octet: Int64(header))),
+            (whole[..<30], Self.passphrase, .damaged(octet: 30)),
+            (Data("SQLite format 3\0".utf8), Self.passphrase, .foreign(found: "53514c69746520666f726d6174203300")),
+            (Data(), Self.passphrase, .foreign(found: "")),
+            (Data("HealthRelay export 7\n".utf8), Self.passphrase, .newer(version: 7)),
+            (whole[..<(header - 3)] + [30, 8, 1], Self.passphrase, .unreasonable),
+        ]
+        for (data, passphrase, error) in cases {
+            let copy = source.directory + "/copy"
+            try data.write(to: URL(fileURLWithPath: copy))
+            let directory = Harness.newDirectory()
+            await #expect(throws: error) {
+                try await ReadingStore.importing(
+                    copy, passphrase: passphrase, into: directory, decoder: TestDecoder())
+            }
+            #expect(ReadingStore.databaseFiles(in: directory).isEmpty)
+            #expect(!FileManager.default.fileExists(atPath: directory + "/import.new"))
+        }
+        await #expect(throws: ExportError.passphraseTooShort) {
+            try await source.store.export(passphrase: "1234567") { _ in }
+        }
+    }
+
+    @Test("chunks of any size come back, and no octets ever trap")
+    func chunks() throws {
+        let cost = ExportFormat.ScryptCost(roundsExponent: 10, blockSize: 1, parallelism: 1)
+        var random = SystemRandomNumberGenerator()
+        for size in [0, 1, 65_535, 65_536, 65_537, 131_072, 200_000] {
+            let octets = (0..<size).map { _ in UInt8.random(in: 0...255, using: &random) }
+            var sealer = try ExportSealer(passphrase: Self.passphrase, cost: cost)
+            var file = sealer.header
+            var rest = octets[...]
+            while !rest.isEmpty {
+                let count = Int.random(in: 1...100_000, using: &random)
+                file += try sealer.add(rest.prefix(count))
+                rest = rest.dropFirst(count)
+            }
+            file += try sealer.end()
+            var opener = try ExportOpener(
+                header: Array(file.prefix(ExportFormat.headerLength)), passphrase: Self.passphrase)
+            var opened: [UInt8] = []
+            var sealed = file.dropFirst(ExportFormat.headerLength)
+            while !sealed.isEmpty {
+                let count = Int.random(in: 1...100_000, using: &random)
+                opened += try opener.add(sealed.prefix(count))
+                sealed = sealed.dropFirst(count)
+            }
+            opened += try opener.end()
+            #expect(opened == octets)
+            #expect(throws: ExportError.self) {
+                var opener = try ExportOpener(
+                    header: Array(file.prefix(ExportFormat.headerLength)), passphrase: Self.passphrase)
+                _ = try opener.add(file.dropFirst(ExportFormat.headerLength).dropLast())
+                _ = try opener.end()
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+import Foundation
+import GRDB
+import HealthReadings
+import Testing
+
+@testable import ReadingStore
+
+@Suite("Stores of earlier versions")
+struct MigrationTests {
+    /// A store as it was before contents could be sealed, with something in every column that has gone.
+    private static func makeFormer(_ directory: String) throws {
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        let queue = try DatabaseQueue(path: directory + "/readings.sqlite")
+        try queue.write { db in try db.execute(sql: "PRAGMA application_id = \(Schema.applicationID)") }
+        try Schema.migrator.migrate(queue, upTo: "5 pruned readings")
+        try queue.write { db in
+            try db.execute(
+                sql: """
+                    INSERT INTO user (key, client_user_id, created_at) VALUES (1, 'white_bear', 0);
+                    INSERT INTO user_zone VALUES (1, -9000000000000000000, 'Europe/Berlin');
+                    INSERT INTO setting VALUES ('user.current', '1');
+                    INSERT INTO device (key, address, address_kind, model, provider) VALUES
+                        (1, 1, 2, 'accuchek_guide', 'accuchek_ble'), (2, NULL, NULL, 'libre1', 'freestyle_libre_ble');
+                    INSERT INTO contact (key, device, user, started_at, zone, sequence_epoch) VALUES
+                        (1, 1, 1, 0, 'Europe/Berlin', 0), (2, 2, 1, 0, 'Europe/Berlin', 0);
+                    INSERT INTO frame (key, device, contact, format, ordinal, received_at, state, payload) VALUES
+                        (1, 1, 1, 1, 0, 5000000, 1, x'0102'), (2, 1, 1, 2, 1, 5000000, 2, x'0304'),
+                        (3, 1, 1, 1, 2, 5000000, 4, x'0506'), (4, 2, 2, 3, 0, 5000000, 1, x''),
+                        (5, 1, 1, 4, 3, 5000000, 1, x'0708');
+                    INSERT INTO reading (key, id, kind, device, user, sequence_epoch, clash, sequence, base_time,
+                        time_offset_minutes, time_offset_unknown, a_digits, a_exponent, a_unit, sample_type,
+                        sample_location, status, user_slot, record_exclusion, time, time_basis, time_uncertainty_minutes,
+                        clock_difference, clock_read_at, received_at) VALUES
+                        (1, x'00112233445566778899AABBCCDDEEFF', 1, 1, 1, 0, 0, 7, 1000, -60, 0, 95, -1, 1, 1, 15, 9, 3,
+                            NULL, 2000, 1, 60, 120, 3000000, 5000000),
+                        (2, x'10112233445566778899AABBCCDDEEFF', 1, 2, 1, 0, 0, NULL, NULL, NULL, 1, NULL, 1, 1, 9, NULL,
+                            0, NULL, 3, 2060, 4, NULL, NULL, NULL, 5000000);
+                    INSERT INTO reading (key, id, kind, device, user, sequence_epoch, clash, base_time,
+                        time_offset_unknown, a_digits, a_exponent, a_unit, b_digits, b_exponent, b_unit, c_digits,
+                        c_exponent, c_unit, p_digits, p_exponent, p_unit, status, time, time_basis, received_at) VALUES
+                        (3, x'20112233445566778899AABBCCDDEEFF', 2, 1, 1, 0, 0, 1000, 0, 1270, -1, 3, 80, 0, 3, NULL, 2, 3,
+                            690, -1, 5, 262144, 2120, 2, 5000000);
+                    INSERT INTO reading_frame VALUES (1, 1, 1), (1, 2, 2), (2, 4, 1), (3, 5, 1);
+                    INSERT INTO reading_context VALUES
+                        (1, 'lunch', 25, 0, 6, 'fasting', 'self', 'under_stress', 40, 600, 'rapid_acting_insulin', 5, -1, 8,
+                            65, -1, 11);
+                    INSERT INTO sensor_record VALUES (2, 2, 2, 615, 930, 6800, -3, 1, 2, 1, 1);
+                    INSERT INTO outbox (reading, user, resource, provider, type, timestamp, state, server_said) VALUES
+                        (1, 1, 1, 'accuchek_ble', 1, 2000, 2, 'refused: 9.5'), (3, 1, 2, 'accuchek_ble', 2, 2120, 0, NULL);
+                    """)
+        }
+        try queue.close()
+    }
+
+    private static var expected: [Reading] {
+        var context = GlucoseContext()
+        context.carbohydrate = .init(
+            id: "lunch", amount: Quantity(ExactDecimal(significand: 25, exponent: 0), .grams))
+        (context.meal, context.tester, context.health) = ("fasting", "self", "under_stress")
+        context.exercise = .init(seconds: 600, intensityPercent: 40)
+        context.medication = .init(
+            id: "rapid_acting_insulin", amount: Quantity(ExactDecimal(significand: 5, exponent: -1), .milligrams))
+        context.hba1c = Quantity(ExactDecimal(significand: 65, exponent: -1), .percent)
+        func id(_ first: UInt64) -> ReadingID { ReadingID(high: first, low: 0x8899_AABB_CCDD_EEFF) }
+        let meter = DeviceDescription(
+            address: DeviceAddress(bits: 1, kind: .random), model: "accuchek_guide", serial: nil, name: nil,
+            provider: "accuchek_ble")
+        let sensor = DeviceDescription(
+            address: nil, model: "libre1", serial: nil, name: nil, provider: "freestyle_libre_ble")
+        let received = Instant(seconds: 5)
+        return [
+            Reading(
+                id: id(0x2011_2233_4455_6677),
+                record: Record(
+                    value: .bloodPressure(
+                        BloodPressureValue(
+                            systolic: Quantity(ExactDecimal(significand: 1270, exponent: -1), .millimetresOfMercury),
+                            diastolic: Quantity(ExactDecimal(significand: 80, exponent: 0), .millimetresOfMercury),
+                            meanArterial: Quantity(.notAtThisResolution, .millimetresOfMercury),
+                            pulse: Quantity(ExactDecimal(significand: 690, exponent: -1), .beatsPerMinute))),
+                    baseTime: WallTime(secondsSinceEpoch: 1000), status: .irregularPulse),
+                device: meter, time: ResolvedTime(instant: Instant(seconds: 2120), basis: .assumedZone), excluded: nil,
+                receivedAt: received),
+            Reading(
+                id: id(0x1011_2233_4455_6677),
+                record: Record(
+                    value: .glucose(
+                        GlucoseValue(
+                            concentration: Quantity(.notANumber, .milligramsPerDecilitre),
+                            sampleType: .interstitialFluid)),
+                    timeOffsetIsUnknown: true, exclusion: .notANumber,
+                    sensor: SensorFacts(
+                        source: .history, minute: 615, glucose: 930, temperature: 6800, adjustment: -3, quality: 1,
+                        flags: 2, hasError: true, calibration: .factoryEstimate)),
+                device: sensor, time: ResolvedTime(instant: Instant(seconds: 2060), basis: .sensorStart),
+                excluded: .notANumber, receivedAt: received),
+            Reading(
+                id: id(0x0011_2233_4455_6677),
+                record: Record(
+                    value: .glucose(
+                        GlucoseValue(
+                            concentration: Quantity(
+                                ExactDecimal(significand: 95, exponent: -1), .milligramsPerDecilitre),
+                            sampleType: .capillaryWholeBlood, sampleLocation: .notAvailable)),
+                    sequence: 7, baseTime: WallTime(secondsSinceEpoch: 1000), timeOffsetMinutes: -60,
+                    status: [.deviceBatteryLow, .stripInsertionError], userSlot: 3),
+                context: context, device: meter,
+                time: ResolvedTime(
+                    instant: Instant(seconds: 2000), basis: .corrected, uncertaintyMinutes: 60,
+                    clock: ClockComparison(differenceSeconds: 120, readAt: Instant(seconds: 3))),
+                excluded: nil, receivedAt: received),
+        ]
+    }
+
+    @Test("what stood in columns is in the content, to the digit; frames and words too", arguments: [true, false])
+    func contents(isSealed: Bool) async throws {
+        let directory = Harness.newDirectory()
+        try Self.makeFormer(directory)
+        let harness = try await Harness(directory, encryption: isSealed ? .on() : .off())
+        try await SealingTests.settle(harness.store)
+        var readings = try await harness.all()
+        for index in readings.indices { readings[index].held = nil }
+        #expect(readings == Self.expected)
+        #expect(try await harness.store.refused().map(\.serverSaid) == ["refused: 9.5"])
+        let sealing = harness.store.sealing
+        let frames = try await harness.store.read { db in
+            try Row.fetchAll(db, sql: "SELECT key, payload, mark FROM frame ORDER BY key").map { row in
+                (try sealing.open([UInt8](row[1] as Data), at: .frame(row[0])), row[2] as Data?)
+            }
+        }
+        #expect(frames.map(\.0) == [[1, 2], [3, 4], [5, 6], [], [7, 8]])
+        #expect(frames.map { $0.1 != nil } == [false, false, true, false, false])
+        let problems = try await harness.store.verify().map(\.problem)
+        // These frames are no real ones.
+        #expect(Set(problems) == [.differs])
+        let minutes = try await harness.store.read { db in
+            try Row.fetchAll(db, sql: "SELECT * FROM sensor_record").map { [$0[0], $0[1], $0[2], $0[3]] as [Int] }
+        }
+        #expect(minutes == [[2, 2, 2, 615]])
+        #expect(try await harness.store.groupsWaiting().map(\.count) == [1])
+    }
+}
