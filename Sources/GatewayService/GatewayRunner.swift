@@ -73,7 +73,8 @@ public struct GatewayRunner: Service {
         let narrator = Narrator(showsValues: showsValues) { announce(.way($0)) }
         let (hub, counters, manager) = (APIEventHub(), RequestCounters(), ServiceManager())
         let server = LocalServer(
-            gateway: gateway, door: door, hub: hub, counters: counters, isLocked: { false }, logger: .quiet(logger))
+            gateway: gateway, door: door, hub: hub, counters: counters,
+            isLocked: { gateway.store.lockedBecause != nil }, logger: .quiet(logger))
         let page = server.service { address in
             announce(.page(address))
             manager?.notify("READY=1", "STATUS=The page is at \(address)")

@@ -104,4 +104,34 @@ import Testing
         run.kill(SIGTERM)
         #expect(await run.finish().status == 0)
     }
+
+    @Test("while the store's key is away, readings are 423, and what watches the gateway is told; the rest answers")
+    func locked() async throws {
+        let scratch = try Scratch()
+        let capture = Tool.root.path + "/Fixtures/two-meters.btsnoop"
+        #expect(try await Tool.run(["replay", capture, "--state-dir", scratch.state]).status == 0)
+        let (key, away) = (scratch.state + "/store.key", scratch.url.appendingPathComponent("away").path)
+        try FileManager.default.moveItem(atPath: key, toPath: away)
+        let run = try Tool.Running(
+            ["run", "--state-dir", scratch.state],
+            environment: Self.environment.merging(["HEALTHRELAY_HTTP_TLS": "auto"]) { $1 }, in: scratch.url)
+        #expect(await run.wait { $0.errorText.contains("Page at http://") })
+        let base = try #require(run.errorText.firstMatch(of: /Page at (http:\S+)\//).map { String($0.1) })
+        func curl(_ path: String) async throws -> String {
+            try await Tool.other("curl", ["-s", "-m", "20", "-w", " %{http_code}", base + path]).output
+        }
+        #expect(try await curl("/api/v1/readings").hasSuffix(" 423"))
+        #expect(try await curl("/health") == #"{"status":"locked","store":"ok","disk":"ok"} 200"#)
+        let metrics = try await curl("/metrics")
+        #expect(metrics.contains("healthrelay_store_locked 1") && metrics.hasSuffix(" 200"))
+        for path in ["/api/v1/gateway", "/api/v1/devices", "/api/v1/sync", "/api/v1/sources", "/api/v1/consent"] {
+            let answer = try await curl(path)
+            #expect(answer.hasSuffix(" 200"), "\(path): \(answer)")
+        }
+        try FileManager.default.moveItem(atPath: away, toPath: key)
+        _ = try await curl("/api/v1/sync")
+        #expect(try await curl("/api/v1/readings").hasSuffix(" 200"))
+        run.kill(SIGTERM)
+        #expect(await run.finish().status == 0)
+    }
 }

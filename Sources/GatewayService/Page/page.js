@@ -2,7 +2,7 @@
 const $ = id => document.getElementById(id);
 const shown = 25, pageSize = 10000;
 const words = name => name.replaceAll("_", " ");
-let csrf = null, older = null, days = 1;
+let csrf = null, older = null, days = 1, rowsShown = shown;
 
 // Numbers are shown with the digits the device sent, which JSON.parse would drop.
 const parse = text => JSON.parse(text.replace(/"value":(-?[0-9.]+)/g, '"value":$1,"text":"$1"'));
@@ -45,7 +45,8 @@ function readingRow(r) {
 }
 
 async function refreshReadings() {
-  const page = await read(`/api/v1/readings?limit=${shown}`);
+  // What was asked for stays when something comes.
+  const page = await read(`/api/v1/readings?limit=${Math.min(rowsShown, pageSize)}`);
   $("readings").replaceChildren(...page.readings.map(readingRow));
   $("none").hidden = page.readings.length > 0;
   older = page.cursor;
@@ -55,6 +56,7 @@ $("older").addEventListener("click", async () => {
   const page = await read(`/api/v1/readings?limit=${shown}&cursor=${encodeURIComponent(older)}`);
   const rows = page.readings.map(readingRow);
   $("readings").append(...rows);
+  rowsShown += rows.length;
   older = page.cursor;
   $("older").hidden = !page.more;
   if (rows[0]) { rows[0].tabIndex = -1; rows[0].focus(); }

@@ -10,6 +10,9 @@ struct ServiceCredentials: Sendable {
     /// Those of a process with this environment.
     init(_ environment: [String: String]) { folder = environment["CREDENTIALS_DIRECTORY"] }
 
+    /// Whether a file is one of them, which nobody may write.
+    func holds(_ path: String) -> Bool { folder.map { path.hasPrefix($0 + "/") } ?? false }
+
     /// The file of a secret; nil: there is none of that name.
     func file(_ name: String) -> String? {
         guard let folder else { return nil }

@@ -8,11 +8,11 @@ extension Settings {
     /// Whether the store's content is sealed, and where the key is: in `store.key_file`, else in the service's
     /// credential, else in the state directory.
     var storeEncryption: StoreEncryption {
-        let credentials = ProcessInfo.processInfo.environment["CREDENTIALS_DIRECTORY"]
+        let credentials = ServiceCredentials(ProcessInfo.processInfo.environment)
         let key: StoreKeySource?
         if let path = self["store.key_file"] {
-            key = StoreKeySource(path: path, isWritable: credentials.map { !path.hasPrefix($0 + "/") } ?? true)
-        } else if let path = credentials.map({ $0 + "/" + Self.keyCredential }), access(path, F_OK) == 0 {
+            key = StoreKeySource(path: path, isWritable: !credentials.holds(path))
+        } else if let path = credentials.file(Self.keyCredential) {
             key = StoreKeySource(path: path, isWritable: false)
         } else {
             key = nil
