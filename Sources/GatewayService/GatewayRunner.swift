@@ -91,7 +91,8 @@ public struct GatewayRunner: Service {
         }
         // The last to come is the first to be stopped: a meter is let go before anything else is.
         if let manager = try? gateway.requireManager() {
-            services.append(MeterService(
+            services.append(
+                MeterService(
                     manager: manager, clock: gateway.clock, narrator: narrator, announce: announce))
         }
         if let name = settings["nfc.reader"] {
