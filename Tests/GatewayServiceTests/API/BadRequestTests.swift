@@ -54,7 +54,7 @@ import Testing
         "parameters that are none",
         arguments: [
             "limit=0", "limit=10001", "limit=x", "limit=-1", "cursor=x", "types=x", "types=", "from=x", "to=2026-13-01",
-            "latest=yes", "stray=1", "cursor=%00", "limit=1&limit=x%FF", "types=glucose,,weight",
+            "latest=yes", "stray=1", "cursor=%00", "limit=1&limit=x%FF", "types=glucose,,height",
         ])
     func parameters(_ query: String) async throws {
         let bench = try await APIBench(tls: false, captures: [])
