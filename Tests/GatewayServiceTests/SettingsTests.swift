@@ -125,8 +125,10 @@ struct SettingsTests {
     @Test(
         "what a setting may say is taken, in every form that YAML has for it",
         arguments: [
-            "store: {encryption: off}", "store: {encryption: on}", "store: {key_file: /k}", "consent: {default: denied}",
-            "http: {tls: on}", "clock: {require_sync: true}", "sync: {backfill_days: 90}", "sync: {ignore: [omron_ble]}",
+            "store: {encryption: off}", "store: {encryption: on}", "store: {key_file: /k}",
+            "consent: {default: denied}",
+            "http: {tls: on}", "clock: {require_sync: true}", "sync: {backfill_days: 90}",
+            "sync: {ignore: [omron_ble]}",
             "sync: {ignore: []}", "bluetooth: {adapter: hci1}", "users: []", "users:\n",
         ])
     func taken(_ text: String) { #expect(refusal(text) == nil) }
