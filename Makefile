@@ -38,7 +38,7 @@ deb: deps
 	@Packaging/build-deb
 
 test-deb: deb
-	@Packaging/install-packages debootstrap systemd-container curl
+	@Packaging/install-packages debootstrap systemd-container curl iproute2
 	@Tests/Package/run
 
 soak: deps

@@ -80,9 +80,15 @@ class Client:
         return status, body
 
 
+def settings(state):
+    """A sealed store, or one in the clear where its name says so."""
+    return {**os.environ, "HEALTHRELAY_USER_TIME_ZONE": "Europe/Berlin",
+            "HEALTHRELAY_STORE_ENCRYPTION": "off" if state.endswith("clear") else "on"}
+
+
 def start(state, number, secured="on"):
-    environment = {**os.environ, "HEALTHRELAY_HTTP_LISTEN": f"127.0.0.1:{number}", "HEALTHRELAY_HTTP_TLS": secured,
-                   "HEALTHRELAY_BLUETOOTH_ADAPTER": "none", "HEALTHRELAY_USER_TIME_ZONE": "Europe/Berlin"}
+    environment = {**settings(state), "HEALTHRELAY_HTTP_LISTEN": f"127.0.0.1:{number}", "HEALTHRELAY_HTTP_TLS": secured,
+                   "HEALTHRELAY_BLUETOOTH_ADAPTER": "none"}
     began = time.perf_counter()
     process = subprocess.Popen([binary, "run", "--state-dir", state], env=environment, stderr=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL)
@@ -132,7 +138,7 @@ def rows(page, path):
     database.close()
 
 
-def page_benchmark(state):
+def page_benchmark(state, kind):
     number = port()
     process, _ = start(state, number)
     token = invite(state, number)
@@ -143,6 +149,7 @@ def page_benchmark(state):
     process.terminate()
     process.wait()
 
+    (work / "rows.sqlite").unlink(missing_ok=True)
     rows(page, work / "rows.sqlite")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
                     "-subj", "/CN=localhost", "-keyout", work / "key.pem", "-out", work / "cert.pem"], check=True,
@@ -162,7 +169,7 @@ def page_benchmark(state):
     theirs, their_size = per_request(other, [server.pid, *workers], "/api/v1/readings?limit=10000")
     server.terminate()
     server.wait()
-    print(f"page of 10,000 over TLS: {ours * 1000:.1f} ms ({size >> 10} KiB), Flask and gunicorn {theirs * 1000:.1f} ms "
+    print(f"page of 10,000 over TLS, {kind}: {ours * 1000:.1f} ms ({size >> 10} KiB), Flask and gunicorn {theirs * 1000:.1f} ms "
           f"({their_size >> 10} KiB): {ours / theirs:.2f} (bar 0.20); resident afterwards {peak / 1e6:.0f} MB")
 
 
@@ -181,6 +188,7 @@ def stream_benchmark(state):
             streams.append(stream)
         return streams
 
+    time.sleep(5)                      # the start's memory has been let go of
     # What the first connection brings with it (libraries' tables, threads) is no client's.
     first = open_streams(1)
     time.sleep(1)
@@ -210,7 +218,8 @@ def idle_benchmark(state):
     times = []
     for _ in range(5):
         shutil.rmtree(empty, ignore_errors=True)
-        subprocess.run([binary, "store", "stats", "--state-dir", empty], check=True, capture_output=True)
+        subprocess.run([binary, "store", "stats", "--state-dir", empty], check=True, capture_output=True,
+                       env=settings(empty))
         other, seconds = start(empty, port(), secured="auto")
         other.terminate()
         other.wait()
@@ -228,10 +237,13 @@ def main():
     capture = work / "many.btsnoop"
     fixture = HERE.parents[1] / "Fixtures" / "glucose-first-delivery.btsnoop"
     subprocess.run([sys.executable, HERE / "fill.py", fixture, capture, "10000"], check=True)
-    subprocess.run([binary, "replay", capture, "--state-dir", state], capture_output=True,
-                   env={**os.environ, "HEALTHRELAY_USER_TIME_ZONE": "Europe/Berlin"})
+    clear = str(work / "clear")
+    for folder in [state, clear]:
+        subprocess.run([binary, "replay", capture, "--state-dir", folder], capture_output=True, env=settings(folder))
     try:
-        page_benchmark(state)
+        # Flask reads a table in the clear: that is the pair that is compared.
+        page_benchmark(clear, "in the clear")
+        page_benchmark(state, "sealed")
         stream_benchmark(state)
         idle_benchmark(state)
     finally:
