@@ -80,6 +80,9 @@ class Client:
         return status, body
 
 
+started = []
+
+
 def settings(state):
     """A sealed store, or one in the clear where its name says so."""
     return {**os.environ, "HEALTHRELAY_USER_TIME_ZONE": "Europe/Berlin",
@@ -92,6 +95,7 @@ def start(state, number, secured="on"):
     began = time.perf_counter()
     process = subprocess.Popen([binary, "run", "--state-dir", state], env=environment, stderr=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL)
+    started.append(process)
     while True:
         try:
             socket.create_connection(("127.0.0.1", number)).close()
@@ -247,6 +251,9 @@ def main():
         stream_benchmark(state)
         idle_benchmark(state)
     finally:
+        for process in started:
+            if process.poll() is None:
+                process.kill()
         shutil.rmtree(work)
 
 
