@@ -166,6 +166,25 @@ public struct AccessStore: Sendable {
         }
     }
 
+    /// Forgets who was served readings; with everybody's erasure every entry too, and all who were ever let in: their
+    /// tokens are not good any more. The file is written anew, so that no octet of it is left there.
+    ///
+    /// - Parameter routes: those that serve readings.
+    public func forget(routes: [String], everybody: Bool) async throws {
+        try await queue.writeWithoutTransaction { db in
+            try db.execute(sql: "PRAGMA secure_delete = ON")
+            if everybody {
+                try db.execute(sql: "DELETE FROM audit; DELETE FROM client")
+            } else {
+                let marks = routes.map { _ in "?" }.joined(separator: ", ")
+                try db.execute(
+                    sql: "DELETE FROM audit WHERE route IN (\(marks))", arguments: StatementArguments(routes))
+            }
+            try db.execute(sql: "VACUUM")
+            _ = try db.checkpoint(.truncate)
+        }
+    }
+
     /// Closes the file.
     public func close() throws { try queue.close() }
 

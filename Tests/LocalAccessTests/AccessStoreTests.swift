@@ -50,6 +50,26 @@ import Testing
         #expect(try await store.admit(" \n", as: .page, now: now, expiresAt: now).client.name == "unnamed")
     }
 
+    @Test("with a person goes who was served readings; with everybody every entry and client, to the octet")
+    func forgetting() async throws {
+        let log = AuditLog(store, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let (token, client) = try await store.admit("Anna's phone", as: .client, now: now, expiresAt: now + 100)
+        log.note(AuditEntry(at: now, event: "pair", client: client.number))
+        log.note(AuditEntry(at: now, event: "request", client: client.number, route: "/readings", status: 200))
+        await log.flush()
+        try await store.forget(routes: ["/readings"], everybody: false)
+        #expect(try await log.newest(10).map(\.event) == ["pair"])
+        #expect(try await store.client(with: token, now: now) != nil)
+        try await store.forget(routes: [], everybody: true)
+        #expect(try await log.newest(10).isEmpty)
+        #expect(try await store.client(with: token, now: now) == nil)
+        #expect(try await store.clients().isEmpty)
+        for file in try FileManager.default.contentsOfDirectory(atPath: directory) {
+            let octets = FileManager.default.contents(atPath: directory + "/" + file) ?? Data()
+            #expect(octets.range(of: Data("Anna's phone".utf8)) == nil, "\(file)")
+        }
+    }
+
     @Test("the audit log is kept for ninety days")
     func ninetyDays() async throws {
         let log = AuditLog(store, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })

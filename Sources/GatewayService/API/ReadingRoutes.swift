@@ -5,6 +5,9 @@ import ReadingStore
 
 /// `/api/v1/readings`: readings by page, newest first by (time, id), those without a time last.
 struct ReadingRoutes {
+    /// Every route that serves readings, as the audit log names it.
+    static let audited = ["/api/v1/readings", "/api/v1/readings/{id}", "/api/v1/health/data", "/api/v1/events"]
+
     let store: ReadingStore
     let consents: ConsentRules
     let isLocked: @Sendable () -> Bool

@@ -30,7 +30,7 @@ extension Gateway {
     }
 
     /// Runs something with the list of clients: that of the door that is open, else the file's.
-    private func withClients<Value>(_ body: (AccessStore) async throws -> Value) async throws -> Value {
+    func withClients<Value>(_ body: (AccessStore) async throws -> Value) async throws -> Value {
         if let door { return try await body(door.clients) }
         let clients: AccessStore
         do {

@@ -1,4 +1,6 @@
+import Foundation
 import HealthReadings
+import LocalAccess
 import ReadingStore
 import VitalClient
 
@@ -43,6 +45,7 @@ extension Gateway {
             // The server first: what it still holds could not be found again once their id is gone here.
             let atServer = isLocal ? .untouched : try await removeAtServer(user)
             let erased = try await store.eraseUser(user.key)
+            try await forgetAccess(everybody: false)
             await worker?.sources.forget()
             refreshMeters()
             return Removal(user: user, atServer: atServer, erased: erased)
@@ -68,6 +71,7 @@ extension Gateway {
             for index in removals.indices {
                 removals[index].erased = try await store.eraseUser(removals[index].user.key)
             }
+            try await forgetAccess(everybody: operation.user == nil)
             if operation.user == nil {
                 try await store.destroyPruneKey()
                 try await destroyKey(output)
@@ -84,6 +88,13 @@ extension Gateway {
             try await output.data(removal.user.clientUserID.isEmpty ? "no name:" : "\(removal.user.clientUserID):")
             try await tell(removal, json: false, output)
         }
+    }
+
+    /// Forgets in the audit log who was served readings; with everybody, all of it and all who were let in.
+    private func forgetAccess(everybody: Bool) async throws {
+        guard access(store.directory + "/" + AccessStore.fileName, F_OK) == 0 else { return }
+        await door?.audit.flush()
+        try await withClients { try await $0.forget(routes: ReadingRoutes.audited, everybody: everybody) }
     }
 
     /// Destroys the key with what it sealed: whatever an old copy of the files still holds cannot be opened with it.
