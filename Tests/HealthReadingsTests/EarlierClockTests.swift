@@ -89,7 +89,8 @@ import Testing
         var generator = SystemRandomNumberGenerator()
         for _ in 0..<500 {
             // At two minutes, from where on a difference counts, one second more or less decides.
-            let minutes = ([-2000 ... -3, -1...1, 3...2000].randomElement(using: &generator) ?? -1...1)
+            let minutes =
+                ([-2000 ... -3, -1...1, 3...2000].randomElement(using: &generator) ?? -1...1)
                 .randomElement(using: &generator) ?? 0
             // Each reads at another time, sees the clock to the second, and the clock drifts between.
             let seen = (0..<2).map { _ in Int64(minutes) * 60 + Int64.random(in: -25...25, using: &generator) }
