@@ -75,9 +75,17 @@ class Guest:
                 return await self.collector.call(HCI0, "org.freedesktop.DBus.Properties", "Set", "ssv",
                                                  [ADAPTER, "Powered", Variant("b", on)])
             except DBusError as error:
-                # The kernel's word for a command that was not answered: its rest was thrown away (see H4Reader).
+                # The kernel's word for a command that was not answered.
                 if "Authentication Failed" not in str(error) or attempt == 2:
                     raise
+            if on:
+                await self.mend_line()
+
+    async def mend_line(self):
+        """Switched off while it sends, the kernel's serial driver may throw away the rest of a packet (see H4Reader), or
+        send nothing any more, for ever: one switch-off in thirty while it scans. Attached anew, the line works."""
+        await self.pull_out()
+        await self.plug_in()
 
     async def pull_out(self):
         """The adapter goes as an unplugged one: the kernel loses it, and the meters lose the link."""
