@@ -15,10 +15,12 @@ enum Interruption {
     /// to print.
     ///
     /// - Parameter isOrdinaryEnd: whether to be stopped is how it is meant to end.
+    /// - Returns: what the work returns; nil where it was stopped as it is meant to end.
     /// - Throws: what the work throws, or ``Problem`` with status 75 where a signal ended what had not been done yet.
-    static func endingBySignal(
-        isOrdinaryEnd: Bool, _ body: @escaping @Sendable () async throws -> Void
-    ) async throws {
+    @discardableResult
+    static func endingBySignal<Outcome: Sendable>(
+        isOrdinaryEnd: Bool, _ body: @escaping @Sendable () async throws -> Outcome
+    ) async throws -> Outcome? {
         // A reader that has gone away is told by the write's error, so that devices are left in order.
         signal(SIGPIPE, SIG_IGN)
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
@@ -26,7 +28,7 @@ enum Interruption {
         defer { for number in [SIGINT, SIGTERM] { signal(number, SIG_DFL) } }
         let work = Task { try await body() }
         let interruption = Flag()
-        try await withThrowingTaskGroup(of: Void.self) { group in
+        return try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 for await _ in signals {
                     if interruption.raise() { Glibc.exit(Problem.ExitStatus.tryAgain.rawValue) }
@@ -42,9 +44,9 @@ enum Interruption {
             }
             defer { group.cancelAll() }
             do {
-                try await work.value
+                return try await work.value
             } catch  where interruption.isRaised && isInterruption(error) {
-                guard !isOrdinaryEnd else { return }
+                guard !isOrdinaryEnd else { return nil }
                 throw Problem("interrupted", .tryAgain, "interrupted; what had come in is kept")
             }
         }

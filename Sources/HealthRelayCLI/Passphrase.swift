@@ -18,11 +18,15 @@ struct PassphraseOptions: ParsableArguments {
                 "an export is sealed under a passphrase, and there is no terminal to ask at",
                 hint: "name the file that holds it: --passphrase-file")
         }
-        let passphrase = try await Self.ask("Passphrase of the export: ")
-        if isNew, try await Self.ask("The same again: ") != passphrase {
-            throw Problem("passphrase_differs", .usage, "the two differ; nothing was exported")
+        // A terminal that hides what is typed is to show it again, whatever ends the question.
+        let asked = try await Interruption.endingBySignal(isOrdinaryEnd: false) {
+            let passphrase = try await Self.ask("Passphrase of the export: ")
+            if isNew, try await Self.ask("The same again: ") != passphrase {
+                throw Problem("passphrase_differs", .usage, "the two differ; nothing was exported")
+            }
+            return passphrase
         }
-        return passphrase
+        return asked ?? ""
     }
 
     private static func ask(_ prompt: String) async throws -> String {

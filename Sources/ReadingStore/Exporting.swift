@@ -11,6 +11,27 @@ struct ExportManifest: Codable {
     var pruneKey: String?
 }
 
+/// A copy of the database on its way into an export.
+enum StoreExport {
+    /// Hidden, and like no name that a person gives an export.
+    private static let prefix = ".exporting-"
+
+    static func newPath(in directory: String) -> String { "\(directory)/\(prefix)\(UUID().uuidString)" }
+
+    /// Removes a copy, and what SQLite puts beside it.
+    static func remove(_ path: String) {
+        for suffix in ["", "-journal", "-wal", "-shm"] { unlink(path + suffix) }
+    }
+
+    /// Removes what exports that were killed have left.
+    static func clear(_ directory: String) throws {
+        for name in try FileManager.default.contentsOfDirectory(atPath: directory) where name.hasPrefix(prefix) {
+            let path = directory + "/" + name
+            guard unlink(path) == 0 || errno == ENOENT else { throw StoreFiles.failure(path) }
+        }
+    }
+}
+
 extension ReadingStore {
     /// Hands on the whole store as it is now, in order, to whoever writes it somewhere: devices, people, frames,
     /// readings, what waits and what was delivered, sealed under a passphrase (``ExportFormat``).
@@ -23,11 +44,14 @@ extension ReadingStore {
     public func export(passphrase: String, to write: ([UInt8]) async throws -> Void) async throws {
         var sealer = try ExportSealer(passphrase: passphrase)
         try await requireKeys()
-        let path = directory + "/export-\(UUID().uuidString).sqlite"
-        defer { for suffix in ["", "-journal", "-wal", "-shm"] { unlink(path + suffix) } }
-        try await copy(to: path)
+        let path = StoreExport.newPath(in: directory)
+        defer { StoreExport.remove(path) }
+        // A change of keys may end while the copy is made.
+        let before = try keysInUse()
+        let needed = try await copy(to: path)
+        let manifest = try manifest(of: before + keysInUse(), needed)
         try await write(sealer.header)
-        try await write(sealer.add(manifest()))
+        try await write(sealer.add(Array(JSONEncoder().encode(manifest)) + [UInt8(ascii: "\n")]))
         let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
         defer { try? file.close() }
         while let octets = try file.read(upToCount: 1 << 20), !octets.isEmpty {
@@ -37,18 +61,26 @@ extension ReadingStore {
         try await write(sealer.end())
     }
 
-    /// The keys, in one line: a copy of them that were sealed under themselves would be of no use elsewhere.
-    private func manifest() throws -> [UInt8] {
-        let keys = sealing.current > 0 || sealing.inUse.contains { $0 > 0 } ? try keyFile.read() ?? [] : []
-        let pruneKey = sealing.current > 0 ? nil : PruneKey.read(in: directory)
-        let manifest = ExportManifest(keys: keys.map(\.base64), pruneKey: pruneKey?.base64)
-        return try Array(JSONEncoder().encode(manifest)) + [UInt8(ascii: "\n")]
+    private func keysInUse() throws -> [SymmetricKey] {
+        try sealing.inUse == [0] ? [] : keyFile.read() ?? []
+    }
+
+    /// The keys that open the copy, for its first line: under themselves they would be of no use elsewhere.
+    private func manifest(of keys: [SymmetricKey], _ needed: KeysOfCopy) throws -> ExportManifest {
+        let opening = try needed.checks.map { check in
+            guard let key = keys.last(where: { KeyFile.check($0) == check }) else {
+                throw StoreError.keyWrong(path: keyFile.source.path)
+            }
+            return key.base64
+        }
+        return ExportManifest(
+            keys: opening, pruneKey: needed.hasPruneKey ? nil : PruneKey.read(in: directory)?.base64)
     }
 
     /// Copies the database as of one commit, without the octets of rows that have gone.
-    private func copy(to path: String) async throws {
+    private func copy(to path: String) async throws -> KeysOfCopy {
         let result = await withCheckedContinuation {
-            (continuation: CheckedContinuation<Result<Void, any Error>, Never>) in
+            (continuation: CheckedContinuation<Result<KeysOfCopy, any Error>, Never>) in
             // It takes as long as the disk does: no thread of the pool's may wait for that.
             DispatchQueue.global().async { [self] in
                 continuation.resume(
@@ -56,22 +88,24 @@ extension ReadingStore {
                         try StoreFiles.prepareDatabase(path)
                         let copy = try DatabaseQueue(path: path)
                         try pool.backup(to: copy)
-                        try copy.writeWithoutTransaction { db in
+                        let needed = try copy.writeWithoutTransaction { db in
                             try db.execute(sql: "PRAGMA journal_mode = DELETE; VACUUM")
+                            return try KeysOfCopy(
+                                checks: Self.knownGenerations(db).filter { $0.number > 0 }.map(\.check),
+                                hasPruneKey: !Self.lines(db, Self.pruneKeySetting).isEmpty)
                         }
                         try copy.close()
+                        return needed
                     })
             }
         }
-        do { try result.get() } catch { throw StoreError.mapping(error) }
+        do { return try result.get() } catch { throw StoreError.mapping(error) }
     }
 }
 
-extension SymmetricKey {
-    var base64: String { withUnsafeBytes { Data($0).base64EncodedString() } }
-
-    init?(base64: String) {
-        guard let data = Data(base64Encoded: base64), data.count == 32 else { return nil }
-        self.init(data: data)
-    }
+/// What has to be known to read a copy.
+private struct KeysOfCopy {
+    /// Of the keys that its rows are sealed under.
+    let checks: [String]
+    let hasPruneKey: Bool
 }

@@ -12,7 +12,7 @@ struct StoreImport {
     let logger: Logger
 
     /// Where it is made ready: nothing of it is in the store's place before it is whole.
-    private var workshop: String { directory + "/import.new" }
+    private var workshop: String { Self.workshop(in: directory) }
     private var database: String { workshop + "/" + StoreFiles.databaseName }
 
     func run(_ path: String, passphrase: String) async throws -> StoreStatistics {
@@ -20,8 +20,8 @@ struct StoreImport {
         let lock = try StoreLock(path: directory + "/" + StoreFiles.lockName)
         defer { lock.release() }
         try requireEmpty()
-        try clear()
-        defer { try? clear() }
+        try Self.clear(directory)
+        defer { try? Self.clear(directory) }
         try FileManager.default.createDirectory(
             atPath: workshop, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         let manifest = try await unpack(path, passphrase)
@@ -128,8 +128,11 @@ struct StoreImport {
         try StoreFiles.synchronise(directory: directory)
     }
 
+    private static func workshop(in directory: String) -> String { directory + "/import.new" }
+
     /// Removes what an import has left behind, its keys overwritten.
-    private func clear() throws {
+    static func clear(_ directory: String) throws {
+        let workshop = workshop(in: directory)
         guard FileManager.default.fileExists(atPath: workshop) else { return }
         try KeyFile(source: StoreKeySource(path: workshop + "/" + StoreEncryption.keyName)).replace(with: [])
         try FileManager.default.removeItem(atPath: workshop)
@@ -153,17 +156,6 @@ extension ReadingStore {
     ) async throws -> StoreStatistics {
         try await StoreImport(directory: directory, encryption: encryption, decoder: decoder, logger: logger)
             .run(path, passphrase: passphrase)
-    }
-
-    /// Returns when no row is under a former key.
-    func finishResealing() async throws {
-        while sealing.inUse.count > 1 {
-            guard let task = resealing.withLock(\.self) else {
-                _ = try await reseal()
-                continue
-            }
-            await task.value
-        }
     }
 }
 

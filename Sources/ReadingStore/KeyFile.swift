@@ -36,10 +36,10 @@ struct KeyFile {
         guard count < octets.count else { throw unusable("is longer than keys are") }
         let lines = octets[..<count].split(whereSeparator: { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") })
         let keys = try lines.map { line in
-            guard let data = Data(base64Encoded: Data(line)), data.count == 32 else {
+            guard let key = SymmetricKey(base64: String(decoding: line, as: UTF8.self)) else {
                 throw unusable("has a line that is not 32 octets in base64")
             }
-            return SymmetricKey(data: data)
+            return key
         }
         guard !keys.isEmpty else { throw unusable("is empty") }
         return keys
@@ -48,45 +48,41 @@ struct KeyFile {
     /// Puts keys into the file, whole and durable, mode 0600, in the place of those it had; these are overwritten. None:
     /// the file goes.
     func replace(with keys: [SymmetricKey]) throws {
-        let (path, new) = (source.path, source.path + ".new")
-        unlink(new)
-        guard !keys.isEmpty else { return try remove() }
-        let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw StoreFiles.failure(new) }
-        defer { close(descriptor) }
-        let text = keys.map { $0.base64 + "\n" }.joined()
-        try Self.write(Array(text.utf8), to: descriptor, path: new)
-        let former = open(path, O_WRONLY | O_CLOEXEC)
-        defer { if former >= 0 { close(former) } }
-        guard rename(new, path) == 0 else { throw StoreFiles.failure(path) }
-        try StoreFiles.synchronise(directory: (path as NSString).deletingLastPathComponent)
-        try Self.overwrite(former, path: path)
-    }
-
-    private func remove() throws {
         let path = source.path
         let former = open(path, O_WRONLY | O_CLOEXEC)
         defer { if former >= 0 { close(former) } }
-        guard unlink(path) == 0 || errno == ENOENT else { throw StoreFiles.failure(path) }
+        if keys.isEmpty {
+            unlink(path + ".new")
+            guard unlink(path) == 0 || errno == ENOENT else { throw StoreFiles.failure(path) }
+        } else {
+            try StoreFiles.replace(path, with: Array(keys.map { $0.base64 + "\n" }.joined().utf8))
+        }
         try Self.overwrite(former, path: path)
     }
 
     private static func overwrite(_ descriptor: Int32, path: String) throws {
         var status = stat()
         guard descriptor >= 0, fstat(descriptor, &status) == 0, 1...4096 ~= status.st_size else { return }
-        try write([UInt8](repeating: 0, count: Int(status.st_size)), to: descriptor, path: path)
-    }
-
-    private static func write(_ octets: [UInt8], to descriptor: Int32, path: String) throws {
-        let count = Foundation.write(descriptor, octets, octets.count)
-        guard count == octets.count, fsync(descriptor) == 0 else { throw StoreFiles.failure(path) }
+        try StoreFiles.write([UInt8](repeating: 0, count: Int(status.st_size)), to: descriptor, path: path)
     }
 
     private func unusable(_ reason: String) -> StoreError { .keyUnusable(path: source.path, reason: reason) }
 
     /// What the database remembers of a key, to know it by.
-    static func check(_ key: SymmetricKey) -> String {
-        HMAC<SHA256>.authenticationCode(for: Data("healthrelay check".utf8), using: key).prefix(8)
+    static func check(_ key: SymmetricKey) -> String { key.check(of: "healthrelay check") }
+}
+
+extension SymmetricKey {
+    var base64: String { withUnsafeBytes { Data($0).base64EncodedString() } }
+
+    init?(base64: String) {
+        guard let data = Data(base64Encoded: base64), data.count == 32 else { return nil }
+        self.init(data: data)
+    }
+
+    /// What tells this key from others and says nothing of it: 16 hexadecimal digits.
+    func check(of word: String) -> String {
+        HMAC<SHA256>.authenticationCode(for: Data(word.utf8), using: self).prefix(8)
             .map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
     }
 }

@@ -133,11 +133,4 @@ struct PreparedStatement {
 extension ReadingID {
     /// The 16 octets as the database keeps them.
     var data: Data { Data(octets) }
-
-    /// Reads the 16 octets the database keeps.
-    init(blob: Data) throws {
-        guard blob.count == 16 else { throw StoreError.corrupt(detail: "a reading's id is not 16 octets") }
-        func half(_ octets: Data) -> UInt64 { octets.reduce(0) { $0 << 8 | UInt64($1) } }
-        self.init(high: half(blob.prefix(8)), low: half(blob.suffix(8)))
-    }
 }

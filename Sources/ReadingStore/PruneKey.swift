@@ -3,8 +3,9 @@ import Foundation
 
 /// The key under which readings that were pruned are recognised when their device sends them again.
 ///
-/// Where the store's content is sealed, so is the key, in the database; else it stands in a file of its own: an identity of a cuff's reading is a hash over its values too, of which there are few
-/// enough to try them all. Whoever has the database and not this file cannot.
+/// Where the store's content is sealed, so is the key, in the database; else it stands in a file of its own: an identity
+/// of a cuff's reading is a hash over its values too, of which there are few enough to try them all. Whoever has the
+/// database and not this file cannot.
 enum PruneKey {
     static let fileName = "pruned.key"
 
@@ -24,19 +25,9 @@ enum PruneKey {
     }
 
     static func write(_ key: SymmetricKey, in directory: String) throws {
-        let (path, new) = (path(in: directory), path(in: directory) + ".new")
-        unlink(new)
-        let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw StoreFiles.failure(new) }
-        defer { close(descriptor) }
-        let count = key.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
-        guard count == 32, fsync(descriptor) == 0, rename(new, path) == 0 else { throw StoreFiles.failure(new) }
-        try StoreFiles.synchronise(directory: directory)
+        try StoreFiles.replace(path(in: directory), with: key.withUnsafeBytes(Array.init))
     }
 
     /// What the database remembers of a key, to tell another one by.
-    static func check(_ key: SymmetricKey) -> String {
-        let code = HMAC<SHA256>.authenticationCode(for: Data("check".utf8), using: key)
-        return code.prefix(8).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
-    }
+    static func check(_ key: SymmetricKey) -> String { key.check(of: "check") }
 }

@@ -97,7 +97,7 @@ extension ReadingStore {
         return state
     }
 
-    private static func knownGenerations(_ db: Database) throws -> [(number: UInt64, check: String)] {
+    static func knownGenerations(_ db: Database) throws -> [(number: UInt64, check: String)] {
         let lines = try lines(db, generations)
         guard !lines.isEmpty else {
             let isEmpty = try Bool.fetchOne(db, sql: "SELECT NOT EXISTS (SELECT 1 FROM frame)") ?? true
@@ -131,6 +131,8 @@ extension ReadingStore {
             throw StoreError.keyUnusable(
                 path: file.source.path, reason: "is a credential: add the new key there as its last line, and restart")
         }
+        // What is under way to the present newest key ends first: no more than two keys are in use at a time.
+        try await finishResealing()
         try file.replace(with: (try file.read() ?? []) + [SymmetricKey(size: .bits256)])
         try await takeKeys()
         return try await reseal()

@@ -85,6 +85,9 @@ public final class ReadingStore: Sendable {
         self.now = now
         try StoreFiles.prepareDirectory(directory)
         lock = try StoreLock(path: directory + "/" + StoreFiles.lockName)
+        do { try StoreFiles.removeLeftovers(in: directory) } catch {
+            logger.warning("what an export or import left behind is still there", metadata: ["error": "\(error)"])
+        }
         let path = directory + "/" + StoreFiles.databaseName
         try StoreFiles.prepareDatabase(path)
         do {

@@ -24,6 +24,17 @@ extension ReadingStore {
         }
     }
 
+    /// Returns when no row is under a former key.
+    func finishResealing() async throws {
+        while sealing.inUse.count > 1 {
+            guard let task = resealing.withLock(\.self) else {
+                _ = try await reseal()
+                continue
+            }
+            await task.value
+        }
+    }
+
     /// Seals every row anew that is not under the newest key, some hundred a transaction, then writes the files anew, so
     /// that no octet of what stood there is left in them.
     ///

@@ -176,9 +176,7 @@ final class Sealing: Sendable {
 
     private static func stored(_ id: ReadingID, _ keys: GenerationKeys?) -> ReadingID {
         guard let keys else { return id }
-        let digest = keys.digest(id.octets)
-        func half(_ octets: ArraySlice<UInt8>) -> UInt64 { octets.reduce(0) { $0 << 8 | UInt64($1) } }
-        return ReadingID(high: half(digest[..<8]), low: half(digest[8...]))
+        return ReadingID(octets: keys.digest(id.octets)[...])
     }
 }
 

@@ -40,6 +40,30 @@ enum StoreFiles {
         }
     }
 
+    /// Puts octets into a file, whole and durable, mode 0600, in the place of what it had.
+    static func replace(_ path: String, with octets: [UInt8]) throws {
+        let new = path + ".new"
+        unlink(new)
+        let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw failure(new) }
+        defer { close(descriptor) }
+        try write(octets, to: descriptor, path: new)
+        guard rename(new, path) == 0 else { throw failure(path) }
+        try synchronise(directory: (path as NSString).deletingLastPathComponent)
+    }
+
+    /// Writes octets where the descriptor stands, and waits until they are durable.
+    static func write(_ octets: [UInt8], to descriptor: Int32, path: String) throws {
+        let count = Foundation.write(descriptor, octets, octets.count)
+        guard count == octets.count, fsync(descriptor) == 0 else { throw failure(path) }
+    }
+
+    /// Removes what exports and imports that were killed have left in a directory: copies of the store, and keys.
+    static func removeLeftovers(in directory: String) throws {
+        try StoreExport.clear(directory)
+        try StoreImport.clear(directory)
+    }
+
     /// Makes names in a directory durable.
     static func synchronise(directory: String) throws {
         let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)

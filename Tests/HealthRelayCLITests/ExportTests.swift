@@ -84,6 +84,67 @@ struct ExportTests {
         #expect(check.status == 0, "\(check.output) \(check.errors)")
     }
 
+    @Test(
+        "a passphrase is asked for twice and not shown; a signal leaves the terminal as it was",
+        arguments: [true, false])
+    func asked(isInterrupted: Bool) async throws {
+        let scratch = try Scratch()
+        try await fill(scratch)
+        let file = scratch.url.appendingPathComponent("backup.hre").path
+        let session = try TerminalSession(["store", "export", file, "--state-dir", scratch.state], in: scratch.url)
+        #expect(await session.expect("Passphrase of the export: "))
+        while session.showsInput { try await Task.sleep(for: .milliseconds(5)) }
+        if isInterrupted {
+            kill(session.process.processIdentifier, SIGINT)
+            #expect(await session.finish() == 75, "\(session.errorText)")
+        } else {
+            session.type(Self.passphrase + "\n")
+            #expect(await session.expect("The same again: "))
+            while session.showsInput { try await Task.sleep(for: .milliseconds(5)) }
+            session.type(Self.passphrase + "\n")
+            #expect(await session.finish() == 0, "\(session.errorText)")
+        }
+        #expect(session.showsInput)
+        #expect(FileManager.default.fileExists(atPath: file) != isInterrupted)
+        #expect(!session.errorText.contains(Self.passphrase))
+    }
+
+    @Test(
+        "promise 12: neither a passphrase nor the store's key is in a log, whatever its level, or in an answer",
+        arguments: [false, true])
+    func nothingTold(throughSocket: Bool) async throws {
+        let scratch = try Scratch()
+        try await fill(scratch)
+        let log = ["HEALTHRELAY_HTTP_LISTEN": "127.0.0.1:0", "HEALTHRELAY_LOG_LEVEL": "trace"]
+        let run =
+            throughSocket
+            ? try Tool.Running(["run", "--state-dir", scratch.state], environment: log, in: scratch.url) : nil
+        if let run { #expect(await run.wait { $0.errorText.contains("Page at ") }) }
+        let (secret, file) = (
+            scratch.url.appendingPathComponent("pw").path, scratch.url.appendingPathComponent("b").path
+        )
+        try Self.passphrase.write(toFile: secret, atomically: true, encoding: .utf8)
+        let keys = { try String(contentsOfFile: scratch.state + "/store.key", encoding: .utf8).split(separator: "\n") }
+        var secrets = try keys().map(String.init) + [Self.passphrase]
+        var told = ""
+        let commands = [
+            ["store", "export", file, "--passphrase-file", secret, "--state-dir", scratch.state],
+            ["store", "rotate-key", "--state-dir", scratch.state], ["config", "show", "--state-dir", scratch.state],
+            ["store", "import", file, "--passphrase-file", secret, "--state-dir", scratch.state + "2"],
+            ["store", "import", file, "--passphrase-file", file, "--state-dir", scratch.state + "3"],
+        ]
+        for command in commands {
+            let result = try await Tool.run(command + ["--json"], environment: log)
+            told += result.output + result.errors
+        }
+        secrets += try keys().map(String.init)
+        if let run {
+            run.kill(SIGTERM)
+            told += await run.finish().errors
+        }
+        #expect(secrets.count == 3 && secrets.allSatisfy { !told.contains($0) }, "\(told)")
+    }
+
     @Test("a store whose key is away is locked: 78 with where it has to be; it goes on when the key is back")
     func locked() async throws {
         let scratch = try Scratch()

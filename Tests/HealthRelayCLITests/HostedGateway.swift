@@ -93,6 +93,12 @@ final class TerminalSession {
         return false
     }
 
+    /// Whether what is typed is shown.
+    var showsInput: Bool {
+        var attributes = termios()
+        return tcgetattr(master, &attributes) == 0 && attributes.c_lflag & tcflag_t(ECHO) != 0
+    }
+
     func type(_ text: String) {
         let octets = Array(text.utf8)
         _ = octets.withUnsafeBytes { write(master, $0.baseAddress, $0.count) }

@@ -33,7 +33,7 @@ struct ExportTests {
         let (readings, statistics) = (try await source.all(), try await source.store.statistics())
         #expect(
             try FileManager.default.contentsOfDirectory(atPath: source.directory).allSatisfy {
-                !$0.hasPrefix("export-")
+                !$0.contains("export")
             })
 
         let directory = Harness.newDirectory()
@@ -114,6 +114,55 @@ struct ExportTests {
         await #expect(throws: ExportError.passphraseTooShort) {
             try await source.store.export(passphrase: "1234567") { _ in }
         }
+    }
+
+    @Test("keys that change while an export is written: it holds those of its rows, and no other's")
+    func changing() async throws {
+        let source = try await filled(.on())
+        let readings = try await source.all()
+        let path = source.directory + "/backup"
+        let stranger = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n"
+        let key = SealingTests.keyPath(source.directory)
+        try (stranger + String(contentsOfFile: key, encoding: .utf8)).write(
+            toFile: key, atomically: true, encoding: .utf8)
+        var octets: [UInt8] = []
+        try await source.store.export(passphrase: Self.passphrase) { part in
+            if octets.isEmpty { try await source.store.rotateKey() }
+            octets += part
+        }
+        try Data(octets).write(to: URL(fileURLWithPath: path))
+        var opener = try ExportOpener(
+            header: Array(octets.prefix(ExportFormat.headerLength)), passphrase: Self.passphrase)
+        let opened = try opener.add(octets.dropFirst(ExportFormat.headerLength)) + opener.end()
+        let line = opened.prefix { $0 != UInt8(ascii: "\n") }
+        let manifest = try JSONDecoder().decode(ExportManifest.self, from: Data(line))
+        #expect(manifest.keys.count == 1 && !stranger.hasPrefix(manifest.keys[0]))
+        let directory = Harness.newDirectory()
+        try await ReadingStore.importing(
+            path, passphrase: Self.passphrase, into: directory, decoder: TestDecoder())
+        #expect(try await Set(Harness(directory).all()) == Set(readings))
+    }
+
+    @Test("what an export and an import that were killed have left is gone when the store opens, keys overwritten")
+    func leftovers() async throws {
+        let harness = try await filled(.on())
+        let readings = try await harness.all()
+        try harness.store.close()
+        let files = FileManager.default
+        let copy = StoreExport.newPath(in: harness.directory)
+        for suffix in ["", "-journal"] { try Data([1]).write(to: URL(fileURLWithPath: copy + suffix)) }
+        // A person's own, whatever it is called, stays.
+        let own = harness.directory + "/export-\(UUID().uuidString).sqlite"
+        try Data([2]).write(to: URL(fileURLWithPath: own))
+        let workshop = harness.directory + "/import.new"
+        try files.createDirectory(atPath: workshop, withIntermediateDirectories: false)
+        try Data(repeating: 0x41, count: 44).write(to: URL(fileURLWithPath: workshop + "/store.key"))
+        try files.linkItem(atPath: workshop + "/store.key", toPath: harness.directory + "/key")
+        let again = try await Harness(harness.directory)
+        #expect(try await Set(again.all()) == Set(readings))
+        for path in [copy, copy + "-journal", workshop] { #expect(!files.fileExists(atPath: path), "\(path)") }
+        #expect(files.fileExists(atPath: own))
+        #expect(files.contents(atPath: harness.directory + "/key") == Data(count: 44))
     }
 
     @Test("chunks of any size come back, and no octets ever trap")

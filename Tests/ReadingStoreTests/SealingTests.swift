@@ -220,6 +220,21 @@ struct SealingTests {
         #expect(try await Harness(harness.directory).store.lockedBecause == .keyWrong(path: path))
     }
 
+    @Test("a new key waits for rows that are still on their way to the one before")
+    func rotationMeanwhile() async throws {
+        let harness = try await Harness(encryption: .off())
+        try await harness.contact((0..<1200).map { Build.glucose($0, "2026-11-21T08:00:00", 60 + $0 % 400) })
+        let readings = try await harness.all()
+        try harness.store.close()
+        let sealed = try await Harness(harness.directory)
+        try await sealed.store.rotateKey()
+        #expect(sealed.store.sealing.inUse == [2])
+        let text = try String(contentsOfFile: Self.keyPath(harness.directory), encoding: .utf8)
+        #expect(text.split(separator: "\n").count == 1)
+        #expect(try await Set(sealed.all()) == Set(readings))
+        #expect(try await sealed.store.verify().isEmpty)
+    }
+
     @Test("a credential is never written: a key missing there is not made, a new line there is gone over to")
     func credential() async throws {
         let directory = Harness.newDirectory()

@@ -29,15 +29,22 @@ final class Backlog: Sendable {
     }
 
     /// Returns when there is room for more.
-    func room() async {
-        await withCheckedContinuation { continuation in
-            let hasRoom = state.withLock { state in
-                guard state.count > Self.limit, !state.isCleared else { return true }
-                state.waiting.append(continuation)
-                return false
+    ///
+    /// - Throws: `CancellationError` where the task was cancelled: what is on its way goes to nobody then.
+    func room() async throws {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let hasRoom = state.withLock { state in
+                    guard state.count > Self.limit, !state.isCleared else { return true }
+                    state.waiting.append(continuation)
+                    return false
+                }
+                if hasRoom { continuation.resume() }
             }
-            if hasRoom { continuation.resume() }
+        } onCancel: {
+            clear()
         }
+        try Task.checkCancellation()
     }
 
     private func resume(_ change: (inout State) -> Bool) {

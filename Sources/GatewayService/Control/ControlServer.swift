@@ -83,7 +83,7 @@ private struct SocketOutput: OperationOutput {
     /// Takes as much as the client reads: a file as large as the store must not pile up here.
     func octets(_ octets: [UInt8]) async throws {
         try send(.octets(Data(octets)))
-        await backlog.room()
+        try await backlog.room()
     }
 
     /// A line of this length is on its way.
