@@ -31,7 +31,7 @@ struct ContactState: Sendable {
     /// Where many readings share a second: the next second that may be free, by the one they share.
     var nextFreeTimestamp: [Int64: Int64] = [:]
 
-    init(_ db: Database, contact: Int64) throws {
+    init(_ db: Database, _ sealing: Sealing, contact: Int64) throws {
         guard
             let row = try Row.fetchOne(
                 db,
@@ -48,7 +48,7 @@ struct ContactState: Sendable {
         slots = try SlotOwners(db, device: row[0])
         startedAt = Instant(microseconds: row[2])
         identity = DeviceAddress(bits: row[4], kind: row[5])
-        description = try DeviceCache(db).description(device)
+        description = try DeviceCache(db, sealing).description(device)
         aliases = try Row.fetchAll(
             db,
             sql: """

@@ -1,9 +1,11 @@
+import Foundation
 import GRDB
 import HealthReadings
 
 /// Finds the device behind an address or a serial number, and remembers what it says of itself.
 struct DeviceRegister {
     let db: Database
+    let sealing: Sealing
 
     /// The device's number, made where it is new, joined where two turn out to be one.
     func note(_ description: DeviceDescription, at seen: Instant, batteryPercent: UInt8?) throws -> Int64 {
@@ -11,15 +13,14 @@ struct DeviceRegister {
         let key = try known ?? insert(description)
         try db.execute(
             sql: """
-                UPDATE device SET serial = coalesce(?, serial), model = coalesce(?, model), name = coalesce(?, name),
-                    provider = ?, battery_percent = coalesce(?, battery_percent),
-                    last_seen = max(coalesce(last_seen, ?6), ?6)
-                WHERE key = ?7
+                UPDATE device SET model = coalesce(?1, model), provider = ?2, battery_percent = coalesce(?3, battery_percent),
+                    last_seen = max(coalesce(last_seen, ?4), ?4)
+                WHERE key = ?5
                 """,
             arguments: [
-                description.serial, description.model, description.name, description.provider,
-                batteryPercent.map { Int64($0) }, seen.microseconds, key,
+                description.model, description.provider, batteryPercent.map { Int64($0) }, seen.microseconds, key,
             ])
+        try noteLabel(of: description, device: key)
         try noteAddress(of: description, device: key, at: seen)
         return key
     }
@@ -34,13 +35,23 @@ struct DeviceRegister {
         }
         try db.execute(
             sql: """
-                UPDATE device SET serial = coalesce(?1, serial), model = coalesce(?2, model), name = coalesce(?3, name),
-                    provider = CASE WHEN ?2 IS NULL THEN provider ELSE ?4 END
-                WHERE key = ?5
-                """,
-            arguments: [description.serial, description.model, description.name, description.provider, key])
+                UPDATE device SET model = coalesce(?1, model), provider = CASE WHEN ?1 IS NULL THEN provider ELSE ?2 END
+                WHERE key = ?3
+                """, arguments: [description.model, description.provider, key])
+        try noteLabel(of: description, device: key)
         try noteAddress(of: description, device: key, at: nil)
         return key
+    }
+
+    /// Notes what the device says of itself; a store that is locked keeps what it has.
+    private func noteLabel(of description: DeviceDescription, device: Int64) throws {
+        guard sealing.refusal == nil else { return }
+        let blob = try Data.fetchOne(db, sql: "SELECT label FROM device WHERE key = ?", arguments: [device])
+        let known = blob.flatMap { try? sealing.label($0, of: device) }
+        let label = DeviceLabel(serial: description.serial ?? known?.serial, name: description.name ?? known?.name)
+        guard label != known ?? DeviceLabel(serial: nil, name: nil) else { return }
+        try db.execute(
+            sql: "UPDATE device SET label = ? WHERE key = ?", arguments: [sealing.seal(label, of: device), device])
     }
 
     private func noteAddress(of description: DeviceDescription, device: Int64, at seen: Instant?) throws {
@@ -60,9 +71,7 @@ struct DeviceRegister {
                 arguments: [Int64(bitPattern: address.bits), address.kindCode])
         }
         let bySerial = try description.serial.flatMap { serial in
-            try Int64.fetchOne(
-                db, sql: "SELECT key FROM device WHERE serial = ? AND model IS ? ORDER BY key LIMIT 1",
-                arguments: [serial, description.model])
+            try labels("model IS ?", [description.model]).first { $0.label.serial == serial }?.device
         }
         switch (byAddress, bySerial) {
         case (.some(let one), .some(let other)) where one != other:
@@ -72,23 +81,37 @@ struct DeviceRegister {
         case (.some(let key), _), (nil, .some(let key)): return key
         case (nil, nil):
             guard description.address == nil else { return nil }
-            return try Int64.fetchOne(
-                db,
-                sql: "SELECT key FROM device WHERE address IS NULL AND serial IS ? AND model IS ? AND name IS ?",
-                arguments: [description.serial, description.model, description.name])
+            let wanted = DeviceLabel(serial: description.serial, name: description.name)
+            return try labels("model IS ? AND address IS NULL", [description.model]).first { $0.label == wanted }?
+                .device
+        }
+    }
+
+    /// What tells devices of a model apart, the oldest first; nothing of a store that is locked.
+    private func labels(_ condition: String, _ arguments: StatementArguments) throws -> [(
+        device: Int64, label: DeviceLabel
+    )] {
+        guard sealing.refusal == nil else { return [] }
+        return try Row.fetchAll(
+            db, sql: "SELECT key, label FROM device WHERE \(condition) ORDER BY key", arguments: arguments
+        ).map { row in
+            let label = (row[1] as Data?).flatMap { try? sealing.label($0, of: row[0]) }
+            return (row[0], label ?? DeviceLabel(serial: nil, name: nil))
         }
     }
 
     private func insert(_ description: DeviceDescription) throws -> Int64 {
         try db.execute(
             sql: """
-                INSERT INTO device (address, address_kind, serial, model, name, provider) VALUES (?, ?, ?, ?, ?, ?)
+                INSERT INTO device (address, address_kind, model, provider) VALUES (?, ?, ?, ?)
                 """,
             arguments: [
                 description.address.map { Int64(bitPattern: $0.bits) }, description.address?.kindCode,
-                description.serial, description.model, description.name, description.provider,
+                description.model, description.provider,
             ])
-        return db.lastInsertedRowID
+        let key = db.lastInsertedRowID
+        try noteLabel(of: description, device: key)
+        return key
     }
 
     /// Makes two devices one: the older keeps its identity, and what was stored of the younger keeps its ids, under

@@ -14,8 +14,8 @@ public struct PastContact: Sendable, Hashable {
 extension ReadingStore {
     /// The latest contact with each device.
     public func latestContacts() async throws -> [DeviceDescription: PastContact] {
-        try await read { db in
-            let cache = DeviceCache(db)
+        try await read { [sealing] db in
+            let cache = DeviceCache(db, sealing)
             let rows = try Row.fetchAll(
                 db,
                 sql: """

@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import HealthReadings
 
@@ -35,7 +36,7 @@ struct RowReader {
 
     init(_ db: Database, _ sealing: Sealing) {
         self.sealing = sealing
-        devices = DeviceCache(db)
+        devices = DeviceCache(db, sealing)
     }
 
     func reading(_ row: PreparedStatement) throws -> Reading {
@@ -126,10 +127,14 @@ struct Parameters {
 /// Descriptions of devices, each fetched once for a statement that gives many readings.
 final class DeviceCache {
     private let db: Database
+    private let sealing: Sealing
     private var known: [Int64: DeviceDescription] = [:]
     private var last: (key: Int64, description: DeviceDescription)?
 
-    init(_ db: Database) { self.db = db }
+    init(_ db: Database, _ sealing: Sealing) {
+        self.db = db
+        self.sealing = sealing
+    }
 
     func description(_ key: Int64) throws -> DeviceDescription {
         if let last, last.key == key { return last.description }
@@ -143,17 +148,18 @@ final class DeviceCache {
         let select = try PreparedStatement(
             db,
             """
-            SELECT coalesce(d.address, a.address), coalesce(d.address_kind, a.address_kind), d.model, d.serial, d.name,
-                d.provider
+            SELECT coalesce(d.address, a.address), coalesce(d.address_kind, a.address_kind), d.model, d.label, d.provider
             FROM device AS d LEFT JOIN device_address AS a ON a.device = d.key WHERE d.key = ?
             ORDER BY a.last_seen DESC LIMIT 1
             """)
         select.bind(1, key)
         guard try select.next() else { throw StoreError.corrupt(detail: "device \(key) is missing") }
         defer { select.reset() }
+        // A label that is damaged, or locked, keeps no reading from being read: the device is known by its address.
+        let label = select.isNull(3) ? nil : try? sealing.label(Data(select.octets(3)), of: key)
         return DeviceDescription(
             address: DeviceAddress(bits: select.optionalInt(0), kind: select.optionalInt(1)), model: select.text(2),
-            serial: select.text(3), name: select.text(4), provider: select.text(5) ?? "manual")
+            serial: label?.serial, name: label?.name, provider: select.text(4) ?? "manual")
     }
 }
 

@@ -10,8 +10,9 @@ extension ReadingStore: DeviceMemory {
     ) async throws -> Contact {
         // A device is not asked for what could not be kept.
         try await requireKeys()
-        return try await write(.contact) { db in
-            let key = try DeviceRegister(db: db).note(device, at: start, batteryPercent: batteryPercent)
+        return try await write(.contact) { [sealing] db in
+            let key = try DeviceRegister(db: db, sealing: sealing).note(
+                device, at: start, batteryPercent: batteryPercent)
             guard let current = try Self.user(db, forDevice: key),
                 let zoneName = try Self.zone(db, of: current, at: start), let zone = ZoneRules.named(zoneName)
             else { throw StoreError.unknown("a user with a time zone") }
@@ -29,7 +30,7 @@ extension ReadingStore: DeviceMemory {
                     clock?.readAt.microseconds, try Self.nextKey(db, of: "contact"),
                 ])
             let number = db.lastInsertedRowID
-            let state = try ContactState(db, contact: number)
+            let state = try ContactState(db, sealing, contact: number)
             let epoch = try Int.fetchOne(db, sql: "SELECT sequence_epoch FROM device WHERE key = ?", arguments: [key])
             let contact = Contact(
                 id: number, device: state.description, startedAt: start, sequenceEpoch: epoch ?? 0, clock: clock)

@@ -15,7 +15,7 @@ extension ReadingStore: FrameJournal {
             if let known = contacts.withLock({ $0.removeValue(forKey: contact.id) }) {
                 state = known
             } else {
-                state = try ContactState(db, contact: contact.id)
+                state = try ContactState(db, sealing, contact: contact.id)
             }
             // Handed on, not copied: a long contact's state is as large as what came in it.
             var journal = try Journal(

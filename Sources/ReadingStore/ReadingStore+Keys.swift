@@ -112,6 +112,12 @@ extension ReadingStore {
         }
     }
 
+    /// Notes that some rows are in the clear again: a migration has made them anew.
+    static func noteRowsInTheClear(_ db: Database) throws {
+        let known = try lines(db, generations)
+        if !known.isEmpty, !known.contains("0") { try set(db, generations, lines: known + ["0"]) }
+    }
+
     // MARK: Change of keys
 
     /// Makes a new key, has every row go over to it and destroys the one before.

@@ -5,8 +5,8 @@ extension ReadingStore: PairingMemory {
     /// The devices known, bonded or not, in the order they were first seen; also those that were never paired to the
     /// end.
     public func pairings() async throws -> [DevicePairing] {
-        try await read { db in
-            let cache = DeviceCache(db)
+        try await read { [sealing] db in
+            let cache = DeviceCache(db, sealing)
             return try Row.fetchAll(
                 db, sql: "SELECT key, is_paired, is_proven, paired_at, proven_at, is_barred FROM device ORDER BY key"
             ).map { row in
@@ -34,9 +34,9 @@ extension ReadingStore: PairingMemory {
 
     private func note(_ device: DeviceDescription, as state: PairingState, isAdmitted: Bool) async throws {
         let now = now().microseconds
-        _ = try await write(.device) { db in
+        _ = try await write(.device) { [sealing] db in
             let devicesBefore = try Int.fetchOne(db, sql: "SELECT count(*) FROM device") ?? 0
-            let key = try DeviceRegister(db: db).noteBond(device)
+            let key = try DeviceRegister(db: db, sealing: sealing).noteBond(device)
             if isAdmitted {
                 try db.execute(sql: "UPDATE device SET is_barred = 0 WHERE key = ?", arguments: [key])
             }

@@ -58,7 +58,7 @@ extension ReadingStore {
             var journal =
                 try contacts[number]
                 ?? Journal(
-                    db, contact: ContactState(db, contact: number), epoch: row[6], decoder: decoder,
+                    db, contact: ContactState(db, sealing, contact: number), epoch: row[6], decoder: decoder,
                     sealing: sealing, pruned: pruned)
             let frame = Frame(
                 format: FrameFormat(rawValue: UInt32(truncatingIfNeeded: row[1] as Int64)),

@@ -61,6 +61,7 @@ extension ReadingStore {
         let isDone = try await write(.reseal) { [self] db in
             // Rows that came meanwhile are under the newest key, unless that changed on the way.
             guard sealing.current == current else { return false }
+            try Self.resealDevices(db, sealing)
             try Self.retireOtherGenerations(db, current: current)
             if let pruneKey { try keep(pruneKey, db) }
             try Self.markUnfinished(db)
@@ -76,6 +77,18 @@ extension ReadingStore {
     }
 
     private static let size = 500
+
+    /// Of devices there are few.
+    private static func resealDevices(_ db: Database, _ sealing: Sealing) throws {
+        for row in try Row.fetchAll(db, sql: "SELECT key, label FROM device WHERE label IS NOT NULL") {
+            let (key, blob): (Int64, Data) = (row[0], row[1])
+            guard try Sealing.generation(of: Array(blob)) != sealing.current else { continue }
+            let octets = try sealing.open(Array(blob), at: .device(key))
+            try db.execute(
+                sql: "UPDATE device SET label = ? WHERE key = ?",
+                arguments: [Data(try sealing.seal(octets, at: .device(key))), key])
+        }
+    }
 
     private static func resealFrames(_ db: Database, _ after: Int64, _ sealing: Sealing) throws -> Int64? {
         try db.execute(sql: "PRAGMA secure_delete = ON")

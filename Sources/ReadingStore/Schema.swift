@@ -17,6 +17,7 @@ enum Schema {
         migrator.registerMigration("5 pruned readings") { db in try db.execute(sql: fifth) }
         migrator.registerMigration("6 contents that can be sealed", migrate: ContentMigration.run)
         migrator.registerMigration("7 consent") { db in try db.execute(sql: ReadingStore.consentSchema) }
+        migrator.registerMigration("8 labels that can be sealed", migrate: DeviceLabel.migrate)
         return migrator
     }()
 

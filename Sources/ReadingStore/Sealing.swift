@@ -11,6 +11,8 @@ enum SealedPlace {
     case reading(Int64)
     /// The server's words about a reading, by the reading's row.
     case words(Int64)
+    /// What tells a device from others of its model, by its row.
+    case device(Int64)
     /// The key by which pruned readings are recognised.
     case pruneKey
 
@@ -21,6 +23,7 @@ enum SealedPlace {
             case .frame(let row): (UInt8(ascii: "f"), row)
             case .reading(let row): (UInt8(ascii: "r"), row)
             case .words(let row): (UInt8(ascii: "w"), row)
+            case .device(let row): (UInt8(ascii: "d"), row)
             case .pruneKey: (UInt8(ascii: "p"), 0)
             }
         return [letter] + (0..<8).map { UInt8(truncatingIfNeeded: row >> Int64(56 - 8 * $0)) }
@@ -138,6 +141,15 @@ final class Sealing: Sendable {
         try blob.isEmpty ? "" : String(decoding: open(blob, at: .words(reading)), as: UTF8.self)
     }
 
+    func seal(_ label: DeviceLabel, of device: Int64) throws -> Data {
+        Data(try seal(label.octets, at: .device(device)))
+    }
+
+    func label(_ blob: Data, of device: Int64) throws -> DeviceLabel {
+        try requireKeys()
+        return try DeviceLabel(octets: open(Array(blob), at: .device(device)))
+    }
+
     /// The generation a blob is of.
     static func generation(of blob: [UInt8]) throws -> UInt64 {
         var reader = ContentReader(blob)
@@ -186,6 +198,7 @@ extension SealedPlace: CustomStringConvertible {
         case .frame(let row): "frame \(row)"
         case .reading(let row): "reading \(row)"
         case .words(let row): "the server's words on reading \(row)"
+        case .device(let row): "device \(row)"
         case .pruneKey: "the key of pruned readings"
         }
     }

@@ -34,8 +34,8 @@ public struct StoredDevice: Sendable, Hashable {
 extension ReadingStore {
     /// The devices known, in the order they were first seen; not those whose first pairing came to nothing.
     public func devices() async throws -> [StoredDevice] {
-        try await read { db in
-            let cache = DeviceCache(db)
+        try await read { [sealing] db in
+            let cache = DeviceCache(db, sealing)
             return try Row.fetchAll(
                 db,
                 sql: """

@@ -61,6 +61,11 @@ extension ReadingStore {
             if !hasPruneKey, try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM pruned)") == true {
                 findings.append(VerificationFinding(problem: .pruneKey, subject: PruneKey.fileName))
             }
+            findings += try Row.fetchAll(db, sql: "SELECT key, label FROM device WHERE label IS NOT NULL")
+                .compactMap { row in
+                    if (try? sealing.label(row[1], of: row[0])) != nil { return nil }
+                    return VerificationFinding(problem: .unreadable, subject: "device \(row[0] as Int64)")
+                }
             findings += try Self.apartFindings(db, rows)
             findings += try Self.frameFindings(db, rows, decoder: decoder, progress: progress)
             return findings

@@ -30,10 +30,11 @@ struct SealingTests {
         try await harness.store.reject(item.id, serverSaid: "a pressure of 127 is refused")
     }
 
-    /// What must be in no file where content is sealed: octets of frames, ids, the server's words.
+    /// What must be in no file where content is sealed: octets of frames, ids, the server's words, what devices are
+    /// called.
     static func secrets(_ readings: [Reading]) -> [[UInt8]] {
         groups.flatMap { $0.frames.map(\.payload) }.filter { $0.count > 6 } + readings.map(\.id.octets)
-            + [Array("a pressure of 127".utf8)]
+            + ["a pressure of 127", "0M000TEST01", "FreeStyle Libre"].map { Array($0.utf8) }
     }
 
     static func found(_ secrets: [[UInt8]], in directory: String) throws -> Int {
@@ -137,6 +138,11 @@ struct SealingTests {
         await #expect(throws: expected) { try await store.prune(olderThan: .zero) }
         let groups = try await store.groupsWaiting()
         #expect(!groups.isEmpty && groups.allSatisfy { $0.held == .locked })
+        // Devices are known by their addresses; what they are called stays as it is.
+        let devices = try await store.devices()
+        #expect(devices.count == 3 && devices.allSatisfy { $0.description.name == nil && $0.description.serial == nil })
+        try await store.notePairing(of: Build.device(serial: "S9"), as: .proven)
+        #expect(try await store.devices().count == 3)
         #expect(try await store.statistics().readings[.glucose] == readings.count { $0.kind == .glucose })
         #expect(try Data?(contentsOf: URL(fileURLWithPath: path), or: nil) == other)
 
@@ -148,7 +154,24 @@ struct SealingTests {
             break
         }
         #expect(try await Set(store.query(ReadingQuery(limit: 10_000)).readings) == Set(readings))
+        #expect(try await store.devices().compactMap(\.description.name).count == 3)
         #expect(try await store.verify().isEmpty)
+    }
+
+    @Test("what a device is called and cannot be read any more keeps no reading from being read, and is noted anew")
+    func damagedLabel() async throws {
+        let harness = try await Harness()
+        let device = Build.device(serial: "S1")
+        try await harness.contact([Build.glucose(1, "2026-11-21T08:00:00")], device: device)
+        try await harness.store.write(.device) { db in
+            try db.execute(sql: "UPDATE device SET label = x'0100112233445566778899'")
+        }
+        #expect(try await harness.all().map(\.device.serial) == [nil])
+        #expect(
+            try await harness.store.verify() == [VerificationFinding(problem: .unreadable, subject: "device 1")])
+        try await harness.contact([Build.glucose(1, "2026-11-21T08:00:00")], device: device)
+        #expect(try await harness.all().map(\.device.serial) == ["S1"])
+        #expect(try await harness.store.verify().isEmpty)
     }
 
     @Test("a frame that comes while the store is locked is refused before anything is asked of its device")

@@ -1,0 +1,44 @@
+import Foundation
+import GRDB
+import HealthReadings
+
+/// What tells one device from others of its model, and so whose it is: sealed with the rest of the content.
+struct DeviceLabel: Equatable {
+    var serial: String?
+    var name: String?
+
+    init(serial: String?, name: String?) {
+        self.serial = serial
+        self.name = name
+    }
+
+    init(octets: [UInt8]) throws {
+        var reader = ContentReader(octets)
+        serial = try reader.text()
+        name = try reader.text()
+        guard reader.isAtEnd else { throw StoreError.corrupt(detail: "a device's label goes on behind its name") }
+    }
+
+    var octets: [UInt8] {
+        var writer = ContentWriter()
+        writer.put(serial)
+        writer.put(name)
+        return writer.octets
+    }
+
+    /// Gathers what were columns into the blob, in the clear; where content is sealed, rows in the clear go over to the
+    /// newest key.
+    static func migrate(_ db: Database) throws {
+        try db.execute(sql: "DROP INDEX device_serial; ALTER TABLE device ADD COLUMN label BLOB")
+        let rows = try Row.fetchAll(
+            db, sql: "SELECT key, serial, name FROM device WHERE serial IS NOT NULL OR name IS NOT NULL")
+        for row in rows {
+            let label = DeviceLabel(serial: row[1], name: row[2])
+            try db.execute(
+                sql: "UPDATE device SET label = ? WHERE key = ?",
+                arguments: [Data([0] + label.octets), row[0] as Int64])
+        }
+        try db.execute(sql: "ALTER TABLE device DROP COLUMN serial; ALTER TABLE device DROP COLUMN name")
+        try ReadingStore.noteRowsInTheClear(db)
+    }
+}
