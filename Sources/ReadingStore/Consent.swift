@@ -101,13 +101,13 @@ extension ReadingStore {
 }
 
 /// Whose consent to what.
-private struct ConsentKey: Hashable {
+private struct ConsentKey: Hashable, Sendable {
     var user: Int64
     var kind: Int64
 }
 
 /// What waits because nobody has consented to its delivery.
-struct ConsentHolds {
+struct ConsentHolds: Sendable {
     private let standard: Bool
     private let words: [ConsentKey: Bool]
 

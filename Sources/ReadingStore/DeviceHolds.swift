@@ -6,7 +6,7 @@ import HealthReadings
 ///
 /// How old a reading may be is counted from the first contact with its device, not from now: a reading that waited for
 /// a year for its server is still delivered.
-struct DeviceHolds {
+struct DeviceHolds: Sendable {
     private let ignored: Set<Int64>
     /// Readings of a device (its row) before this second are older than the backfill.
     private let cutoffs: [Int64: Int64]

@@ -2,7 +2,7 @@ import GRDB
 import HealthReadings
 
 /// Why readings that are not delivered wait, as things stand now: fetched once for a statement, asked for each row.
-struct HoldRules {
+struct HoldRules: Sendable {
     private struct Key: Hashable {
         var user: Int64
         var provider: String

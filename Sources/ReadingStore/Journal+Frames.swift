@@ -173,7 +173,7 @@ extension Journal {
             try update.run()
             return storedFrame
         }
-        let key = try statements.nextFrame.firstInt() ?? 1
+        let key = numbers.takeFrame()
         var parameters = Parameters(of: statements.insertFrame)
         parameters.put(key)
         parameters.put(contact.device)

@@ -9,6 +9,7 @@ struct Journal {
     let decoder: any FrameDecoding
     let statements: JournalStatements
     let holds: HoldRules
+    let numbers: RowNumbers
     let sealing: Sealing
     let rows: RowReader
     /// Readings whose content was removed; nil where there are none.
@@ -17,8 +18,8 @@ struct Journal {
     var storedFrame: Int64?
 
     init(
-        _ db: Database, contact: ContactState, epoch: Int, decoder: any FrameDecoding, sealing: Sealing,
-        pruned: PrunedReadings?
+        _ db: Database, contact: consuming ContactState, epoch: Int, decoder: any FrameDecoding, sealing: Sealing,
+        pruned: PrunedReadings?, holds: HoldRules, numbers: RowNumbers
     ) throws {
         // Nothing is begun that could not be sealed.
         try sealing.requireKeys()
@@ -30,7 +31,8 @@ struct Journal {
         self.epoch = epoch
         self.decoder = decoder
         statements = try JournalStatements(db)
-        holds = try HoldRules(db, sealing)
+        self.holds = holds
+        self.numbers = numbers
     }
 
     /// Stores one frame with all that follows from it, and adds what became of it: of a scan, of each of its records.
@@ -164,7 +166,7 @@ struct Journal {
         if timeExclusion == nil, record.exclusion == nil, let facts = record.sensor, try isSuperseded(facts) {
             timeExclusion = .superseded
         }
-        let key = try statements.nextReading.firstInt() ?? 1
+        let key = numbers.takeReading()
         var parameters = Parameters(of: statements.insertReading)
         parameters.put(key)
         parameters.put(try sealing.stored(id))

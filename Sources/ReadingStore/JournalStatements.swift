@@ -3,8 +3,6 @@ import GRDB
 /// The statements of the hot path, looked up once for a transaction.
 struct JournalStatements {
     let findReading: PreparedStatement
-    let nextReading: PreparedStatement
-    let nextFrame: PreparedStatement
     let loadReading: PreparedStatement
     let findSameFrame: PreparedStatement
     let countRepeat: PreparedStatement
@@ -35,9 +33,6 @@ struct JournalStatements {
 
     init(_ db: Database) throws {
         findReading = try PreparedStatement(db, Self.findReadingSQL)
-        // A row's number is part of what its seal is bound to: it is chosen first.
-        nextReading = try PreparedStatement(db, "SELECT max(key) + 1 FROM reading")
-        nextFrame = try PreparedStatement(db, "SELECT max(key) + 1 FROM frame")
         loadReading = try PreparedStatement(db, Self.loadReadingSQL)
         findSameFrame = try PreparedStatement(
             db,

@@ -9,7 +9,7 @@ extension ReadingStore: FrameJournal {
     public func append(_ frames: [Frame], of contact: Contact) async throws -> [FrameOutcome] {
         guard !frames.isEmpty else { return [] }
         let decoded = frames.map { decoder.decode($0, model: contact.device.model) }
-        let (outcomes, _) = try await write(.journal) { [self] db in
+        let (outcomes, _, _) = try await write(.journal) { [self] db in
             // Taken out while it changes: a transaction that fails leaves nothing behind, and it is made again.
             let state: ContactState
             if let known = contacts.withLock({ $0.removeValue(forKey: contact.id) }) {
@@ -17,16 +17,19 @@ extension ReadingStore: FrameJournal {
             } else {
                 state = try ContactState(db, sealing, contact: contact.id)
             }
+            let memory = try journalMemory.withLock { $0.take() } ?? JournalMemory(db, sealing)
             // Handed on, not copied: a long contact's state is as large as what came in it.
             var journal = try Journal(
                 db, contact: consume state, epoch: contact.sequenceEpoch, decoder: decoder,
-                sealing: sealing, pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)))
+                sealing: sealing, pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)), holds: memory.holds,
+                numbers: RowNumbers(memory))
             var outcomes: [FrameOutcome] = []
             outcomes.reserveCapacity(frames.count)
             for (frame, decoded) in zip(frames, decoded) { try journal.add(frame, decoded, into: &outcomes) }
-            return (outcomes, journal.contact)
-        } committed: { [self] _, state in
+            return (outcomes, journal.contact, JournalMemory(holds: journal.holds, numbers: journal.numbers))
+        } committed: { [self] _, state, memory in
             contacts.withLock { $0[contact.id] = state }
+            journalMemory.withLock { $0 = memory }
         }
         publish(outcomes)
         return outcomes

@@ -144,7 +144,8 @@ extension ReadingStore {
         return try await reseal()
     }
 
-    /// Destroys the key where nothing is left that it seals, and begins another.
+    /// Destroys the key where no reading is left that it seals, and begins another. What devices are called, which it
+    /// sealed too, is learnt again of them.
     ///
     /// - Returns: whether it was the store's to destroy: a credential is not.
     @discardableResult
@@ -154,6 +155,7 @@ extension ReadingStore {
                 db, sql: "SELECT EXISTS (SELECT 1 FROM frame) OR EXISTS (SELECT 1 FROM reading)")
             guard isUsed == false, try Self.lines(db, Self.pruneKeySetting).isEmpty else { return false }
             let checks = try Self.knownGenerations(db).filter { $0.number > 0 }.map(\.check)
+            try db.execute(sql: "UPDATE device SET label = NULL")
             try Self.set(db, Self.retired, lines: Self.lines(db, Self.retired) + checks)
             try Self.set(db, Self.generations, lines: [])
             return true

@@ -27,6 +27,8 @@ public final class ReadingStore: Sendable {
     let now: @Sendable () -> Instant
     /// Contacts that go on, by their number.
     let contacts = Mutex<[Int64: ContactState]>([:])
+    /// What the last transaction of the journal left for the next.
+    let journalMemory = Mutex<JournalMemory?>(nil)
     let subscribers = Mutex<Subscribers>(Subscribers())
     /// What pruned readings are recognised by; nil where nothing was pruned, or the key is not there.
     let pruneKey = Mutex<SymmetricKey?>(nil)
@@ -150,7 +152,7 @@ public final class ReadingStore: Sendable {
         committed: @escaping @Sendable (T) -> Void = { _ in }
     ) async throws -> T {
         try await withCheckedThrowingContinuation { continuation in
-            pool.asyncWriteWithoutTransaction { db in
+            pool.asyncWriteWithoutTransaction { [self] db in
                 let result = Result<T, any Error> {
                     var value: T?
                     try db.inTransaction(.immediate) {
@@ -158,6 +160,7 @@ public final class ReadingStore: Sendable {
                         CrashPoint.reach(point.before)
                         return .commit
                     }
+                    if !point.keepsJournal { journalMemory.withLock { $0 = nil } }
                     CrashPoint.reach(point.after)
                     guard let value else { throw StoreError.internalFault(detail: "a transaction gave nothing") }
                     committed(value)
@@ -178,17 +181,20 @@ public final class ReadingStore: Sendable {
 struct CommitPoint: Sendable {
     let before: StaticString
     let after: StaticString
+    /// Whether what the journal has found out holds on: rows it wrote itself, or what became of them at the server.
+    var keepsJournal = false
 
-    static let journal = CommitPoint(before: "journal.before-commit", after: "journal.after-commit")
+    static let journal = CommitPoint(before: "journal.before-commit", after: "journal.after-commit", keepsJournal: true)
     static let contact = CommitPoint(before: "contact.before-commit", after: "contact.after-commit")
     static let user = CommitPoint(before: "user.before-commit", after: "user.after-commit")
     static let source = CommitPoint(before: "source.before-commit", after: "source.after-commit")
     static let setting = CommitPoint(before: "setting.before-commit", after: "setting.after-commit")
     static let device = CommitPoint(before: "device.before-commit", after: "device.after-commit")
-    static let acknowledge = CommitPoint(before: "acknowledge.before-commit", after: "acknowledge.after-commit")
-    static let attempt = CommitPoint(before: "attempt.before-commit", after: "attempt.after-commit")
-    static let reject = CommitPoint(before: "reject.before-commit", after: "reject.after-commit")
-    static let requeue = CommitPoint(before: "requeue.before-commit", after: "requeue.after-commit")
+    static let acknowledge = CommitPoint(
+        before: "acknowledge.before-commit", after: "acknowledge.after-commit", keepsJournal: true)
+    static let attempt = CommitPoint(before: "attempt.before-commit", after: "attempt.after-commit", keepsJournal: true)
+    static let reject = CommitPoint(before: "reject.before-commit", after: "reject.after-commit", keepsJournal: true)
+    static let requeue = CommitPoint(before: "requeue.before-commit", after: "requeue.after-commit", keepsJournal: true)
     static let erase = CommitPoint(before: "erase.before-commit", after: "erase.after-commit")
     static let prune = CommitPoint(before: "prune.before-commit", after: "prune.after-commit")
     static let reseal = CommitPoint(before: "reseal.before-commit", after: "reseal.after-commit")

@@ -51,6 +51,8 @@ extension ReadingStore {
                 FROM frame AS f JOIN contact AS c ON c.key = f.contact
                 WHERE f.state IN (0, 3, 4) AND f.key > ? ORDER BY f.key LIMIT 1000
                 """, arguments: [after])
+        let memory = try JournalMemory(db, sealing)
+        let numbers = RowNumbers(memory)
         var contacts: [Int64: Journal] = [:]
         var outcomes: [FrameOutcome] = []
         for row in rows {
@@ -59,7 +61,7 @@ extension ReadingStore {
                 try contacts[number]
                 ?? Journal(
                     db, contact: ContactState(db, sealing, contact: number), epoch: row[6], decoder: decoder,
-                    sealing: sealing, pruned: pruned)
+                    sealing: sealing, pruned: pruned, holds: memory.holds, numbers: numbers)
             let frame = Frame(
                 format: FrameFormat(rawValue: UInt32(truncatingIfNeeded: row[1] as Int64)),
                 payload: try sealing.open([UInt8]((row[2] as Data?) ?? Data()), at: .frame(row[0])),

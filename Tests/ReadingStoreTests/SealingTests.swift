@@ -295,6 +295,7 @@ struct SealingTests {
         try await harness.store.eraseUser(harness.store.currentUser().key)
         #expect(try await harness.store.destroyKey())
         #expect(try String(contentsOfFile: path, encoding: .utf8) != before)
+        #expect(try await harness.store.verify().isEmpty)
         try await Self.fill(harness)
         try harness.store.close()
         try FileManager.default.removeItem(atPath: path)
