@@ -232,4 +232,24 @@ struct WorkerRefusalTests {
             #expect(await worker.syncOnce().delivered == 3)
         }
     }
+
+    @Test("the readings of each device arrive in the order they were taken, bisected or not")
+    func order() async throws {
+        let script = VitalScript()
+        script.change { $0.judge = { $0.contains(#""measured_value":"666""#) ? .json(422, Self.tooHigh) : nil } }
+        try await with(script, { $0.batchLimit = 30 }) { worker, fixture in
+            try await fixture.read(60, value: { $0 % 17 == 0 ? 666 : 90 })
+            try await fixture.read(40, from: 20, device: 7)
+            #expect(await worker.syncOnce() == SyncReport(delivered: 97, refused: 3))
+            let readings = try await fixture.store.query(ReadingQuery(limit: 1000)).readings
+            let known = Dictionary(uniqueKeysWithValues: readings.map { ($0.id.description, $0) })
+            for device in Set(readings.map(\.device.address)) {
+                let times = script.now.taken.compactMap { known[$0] }.filter { $0.device.address == device }
+                    .compactMap(\.time.instant)
+                #expect(!times.isEmpty && times == times.sorted())
+            }
+        }
+    }
+
+    static let tooHigh = #"{"detail":[{"loc":["body","data",0,"value"],"msg":"too high","type":"value_error"}]}"#
 }
