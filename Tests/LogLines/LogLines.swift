@@ -5,6 +5,7 @@ import Synchronization
 public final class LogLines: Sendable {
     private let kept = Mutex<[(level: Logger.Level, text: String)]>([])
 
+    /// A log of no lines yet.
     public init() {}
 
     /// A logger whose lines are kept here from a level on.
