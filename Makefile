@@ -9,7 +9,7 @@ LISTEN ?= 127.0.0.1:8480
 BUILD_PACKAGES := libdbus-1-dev libbluetooth-dev libnfc-dev libpcsclite-dev libqrencode-dev libsqlite3-dev zlib1g-dev
 TEST_PACKAGES := chromium dbus tshark python3-venv curl pcscd vsmartcard-vpcd udev
 
-.PHONY: help run build test deb test-deb soak test-release fuzz bench format lint fixtures deps test-deps clean
+.PHONY: help run build test deb test-deb soak test-release fuzz sanitize bench format lint fixtures deps test-deps clean
 
 help:
 	@echo "make run      build, start the gateway with its sandbox server and replay the recorded meters"
@@ -17,6 +17,7 @@ help:
 	@echo "make deb      build the Debian package;  make test-deb  install, use and remove it in a fresh Debian"
 	@echo "make soak     kill the gateway and fail its server for long (EPISODES=30, ten lives each)"
 	@echo "make fuzz     fuzz every parser of outside bytes, a minute each (SECONDS_EACH=60)"
+	@echo "make sanitize run the tests under AddressSanitizer with its search for leaks, and under ThreadSanitizer"
 	@echo "make bench    measure speed and memory beside their floors"
 	@echo "make format   format the Swift code;  make lint  check it"
 	@echo "make fixtures record the fixtures again in the Bluetooth lab"
@@ -51,6 +52,9 @@ test-release: deps
 fuzz: deps
 	@Tests/Fuzz/run $(SECONDS_EACH)
 
+sanitize: deps test-deps
+	@Tests/Sanitize/run
+
 bench: deps
 	@Benchmarks/run
 
@@ -70,4 +74,4 @@ test-deps:
 	@Packaging/install-packages $(TEST_PACKAGES)
 
 clean:
-	@rm -rf .build .build-release .build-bench .build-bench-cli .build-fuzz .venv Tests/Schemas/.venv
+	@rm -rf .build .build-release .build-bench .build-bench-cli .build-fuzz .build-address .build-thread .venv Tests/Schemas/.venv

@@ -144,6 +144,7 @@ let package = Package(
             name: "HealthRelayCapture", dependencies: ["CBluetooth", "HCIMonitor"], swiftSettings: settings),
         .executableTarget(name: "HealthRelayNFC", dependencies: ["CNFC", "NFCPipe"], swiftSettings: settings),
 
+        .target(name: "LogLines", dependencies: [logging], path: "Tests/LogLines", swiftSettings: settings),
         .target(
             name: "ScriptedServer", dependencies: nio + ["CZlib"], path: "Tests/ScriptedServer", swiftSettings: settings
         ),
@@ -151,7 +152,7 @@ let package = Package(
         tests("GATTClient"),
         tests("GATTProfiles", ["HealthReadings"]),
         tests("LibDBus"),
-        tests("BlueZCentral", ["LibDBus", "GATTClient", "HealthReadings"]),
+        tests("BlueZCentral", ["LibDBus", "GATTClient", "HealthReadings", "LogLines"]),
         tests("HCIMonitor"),
         tests("HCICapture", ["HCIMonitor", "GATTClient", "HealthReadings"]),
         tests(
@@ -162,7 +163,7 @@ let package = Package(
             ]),
         tests("ReadingStore", ["HealthReadings"]),
         tests("LocalAccess", [logging]),
-        tests("VitalClient", ["HealthReadings", "ScriptedServer", logging]),
+        tests("VitalClient", ["HealthReadings", "ScriptedServer", "LogLines", logging]),
         tests(
             "ReadingSync",
             [
@@ -176,7 +177,7 @@ let package = Package(
             "GatewayService",
             [
                 "VitalSandbox", "VitalClient", "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles",
-                "LocalAccess", "ReadingStore", "HealthReadings", httpClient, httpServer, lifecycle, logging,
+                "LocalAccess", "ReadingStore", "HealthReadings", "LogLines", httpClient, httpServer, lifecycle, logging,
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ]),
         .target(
@@ -193,7 +194,7 @@ let package = Package(
                 "FreeStyleLibre",
                 "LibreReader",
             ]),
-        tests("VitalSandbox", [httpClient]),
+        tests("VitalSandbox", ["LogLines", httpClient]),
         .target(
             name: "EncodedSensor", dependencies: ["FreeStyleLibre", "HealthReadings"], path: "Tests/EncodedSensor",
             swiftSettings: settings),

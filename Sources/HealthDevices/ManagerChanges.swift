@@ -12,14 +12,15 @@ final class ManagerChanges: Sendable {
     }
 
     private struct State {
-        var subscribers: [Int: @Sendable (Change) -> Void] = [:]
+        /// In the order they came.
+        var subscribers: [(number: Int, body: @Sendable (Change) -> Void)] = []
         var next = 0
     }
 
     private let state = Mutex(State())
 
     func post(_ change: Change) {
-        for subscriber in state.withLock({ Array($0.subscribers.values) }) { subscriber(change) }
+        for subscriber in state.withLock({ $0.subscribers }) { subscriber.body(change) }
     }
 
     /// - Parameter body: must not block.
@@ -27,10 +28,10 @@ final class ManagerChanges: Sendable {
     func subscribe(_ body: @escaping @Sendable (Change) -> Void) -> @Sendable () -> Void {
         let number = state.withLock { state in
             state.next += 1
-            state.subscribers[state.next] = body
+            state.subscribers.append((state.next, body))
             return state.next
         }
-        return { [weak self] in self?.state.withLock { _ = $0.subscribers.removeValue(forKey: number) } }
+        return { [weak self] in self?.state.withLock { $0.subscribers.removeAll { $0.number == number } } }
     }
 }
 

@@ -62,4 +62,6 @@ enum ScheduleSignal: Sendable {
     case woke(DeviceAddress, ticket: Int)
     case listened(DeviceAddress, (any Peripheral)?)
     case wasOccupied(DeviceAddress)
+    /// Whoever had the device when it could not be read has let go of it.
+    case freed(DeviceAddress)
 }

@@ -47,7 +47,6 @@ struct ScheduleCourse {
         case .changed(.pairings):
             unbonded = []
             if isReady { beginWatching() }
-            await perform(plan.released(), &group)
         case .changed(.ended(let address, let outcome)):
             // Without a radio, what went wrong says nothing of the meter.
             await perform(plan.ended(address, isReady ? outcome : outcome.withoutRadio, at: elapsed()), &group)
@@ -69,6 +68,7 @@ struct ScheduleCourse {
             if let peripheral { peripherals[address] = peripheral }
             await perform(plan.listened(address, isInReach: peripheral != nil), &group)
         case .wasOccupied(let address): await perform(plan.wasOccupied(address, at: elapsed()), &group)
+        case .freed(let address): await perform(plan.freed(address), &group)
         // Of a watch that was ended meanwhile.
         case .watching, .heard, .watchEnded, .watchAgain, .watchHolds: break
         }
@@ -208,7 +208,10 @@ struct ScheduleCourse {
             let wasRead = await manager.readUnlessOccupied(peripheral, at: address) { event in
                 await report(.transfer(address, event))
             }
-            if !wasRead { inbox.yield(.wasOccupied(address)) }
+            guard !wasRead else { return }
+            inbox.yield(.wasOccupied(address))
+            guard (try? await manager.turns.waitForTurn(address)) != nil else { return }
+            inbox.yield(.freed(address))
         }
     }
 

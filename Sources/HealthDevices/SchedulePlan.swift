@@ -144,10 +144,10 @@ struct SchedulePlan {
         return startNext()
     }
 
-    /// Whatever was done with meters by others is done, as far as is known: look again at those it kept from being
-    /// read.
-    mutating func released() -> [Step] {
-        meters.filter { $0.value.phase == .occupied }.keys.sorted { $0.bits < $1.bits }.flatMap { listen($0) }
+    /// Whatever was done with a meter by others is done: look again whether it is there, where that kept it from being
+    /// read and was no reading itself.
+    mutating func freed(_ address: DeviceAddress) -> [Step] {
+        meters[address]?.phase == .occupied ? listen(address) : []
     }
 
     /// A reading has ended, ours or another's.

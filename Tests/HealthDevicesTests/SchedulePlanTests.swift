@@ -66,7 +66,7 @@ import Testing
                     } else if let one = reading.randomElement(using: &generator) {
                         reading.remove(one)
                         follow(plan.wasOccupied(one, at: now))
-                        follow(plan.released())
+                        follow(plan.freed(one))
                     }
                 }
             }

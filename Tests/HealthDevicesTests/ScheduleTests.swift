@@ -1,3 +1,4 @@
+import Foundation
 import GATTClient
 import HealthReadings
 import Testing
@@ -187,7 +188,9 @@ import Testing
         try await running {
             // The second time its newest record is new; the third time nothing is, and it is left alone as after any
             // failure.
-            try await eventually("it is cut again and again, and left alone") { bench.clock.sleeps == [.seconds(10)] }
+            try await eventually("it is cut again and again, and left alone") {
+                bench.clock.sleeps == [.seconds(10)] && failures().count == 3
+            }
             #expect(summaries().map(\.received) == [5, 3, 3])
             meter.change { $0.cutAfter = nil }
             bench.clock.advance(by: .seconds(10))
@@ -196,6 +199,35 @@ import Testing
         #expect(summaries().last?.isComplete == true && bench.store.readingCount == 9)
         #expect(failures().map(\.delay) == [nil, nil, .seconds(10)])
         #expect(Set(failures().map(\.code)) == ["transfer_interrupted"])
+    }
+
+    @Test("a meter that is heard before its last contact is wholly over is read all the same")
+    func heardEarly() async throws {
+        let meter = try await bench.meter(records: glucoseRecords(1...9), paired: .proven) { $0.cutAfter = 6 }
+        try await running {
+            // Told after the schedule, and before the device is free.
+            let unsubscribe = bench.manager.changes.subscribe { _ in
+                meter.change { $0.cutAfter = nil }
+                usleep(100_000)
+            }
+            try await wasRead(times: 2)
+            unsubscribe()
+        }
+        #expect(summaries().map(\.isComplete) == [false, true] && bench.store.readingCount == 9)
+    }
+
+    @Test("a meter that something else was done with, when it was heard, is read afterwards")
+    func occupied() async throws {
+        let meter = try await bench.meter(paired: .proven) { $0.isInReach = false }
+        try await running {
+            try await eventually("it is watched for") { bench.radio.watched == [.device(1)] }
+            try await bench.manager.turns.inTurn(.device(1)) {
+                bench.radio.appear(meter)
+                try await settle()
+                #expect(summaries().isEmpty)
+            }
+            try await wasRead(times: 1)
+        }
     }
 
     @Test("two meters are read at the same time, others wait; one that fails or hangs disturbs no other")

@@ -1,4 +1,5 @@
 import HealthReadings
+import LogLines
 import ScriptedServer
 import Testing
 
@@ -132,11 +133,11 @@ struct CallTests {
         let answer =
             #"{"link_token":"lt_secretword","link_web_url":"https://link.example.org/?token=lt_1","expires_at":"x"}"#
         try await ScriptedServer.with({ _ in .json(200, answer) }) { server in
-            let log = LogBook()
+            let log = LogLines()
             let api = try client(of: server, log: log)
             let link = try await api.createLink(to: "oura", for: "u-1", redirectURL: "http://127.0.0.1:5/a")
             #expect(link.webURL == "https://link.example.org/?token=lt_1")
-            #expect(!"\(link)".contains("secretword") && !log.lines.joined().contains("lt_"))
+            #expect(!"\(link)".contains("secretword") && !log.text.contains("lt_"))
             let request = try #require(server.requests.first)
             #expect(request.method == "POST" && request.path == "/v2/link/token")
             let body =

@@ -1,4 +1,5 @@
 import HealthReadings
+import LogLines
 import ScriptedServer
 import Testing
 
@@ -152,7 +153,7 @@ struct ErrorTests {
 
     @Test("promise 12: no key in any error, description, dump or log, even when the server echoes it")
     func secrets() async throws {
-        let log = LogBook()
+        let log = LogLines()
         var texts: [String] = []
         for answer: ScriptedAnswer in [
             .json(401, #"{"detail":"Invalid key \#(testKey)"}"#), .other(500, "<p>\(testKey)</p>", type: "text/html"),
@@ -169,9 +170,9 @@ struct ErrorTests {
                     + (error.map { ["\($0)", String(reflecting: $0), $0.summary] } ?? [])
             }.forEach { texts.append($0) }
         }
-        #expect(log.lines.count == 6)
-        for text in texts + log.lines { #expect(!text.contains(testKey)) }
-        for line in log.lines { #expect(!line.contains("user-4711") && !line.contains("5.2732")) }
+        #expect(log.lines().count == 6)
+        for text in texts + log.lines() { #expect(!text.contains(testKey)) }
+        for line in log.lines() { #expect(!line.contains("user-4711") && !line.contains("5.2732")) }
         #expect(VitalCredentials.apiKey(Secret(testKey)).intendedFor?.environment == .sandbox)
         #expect(VitalCredentials.apiKey(Secret(testKey + "\n")) == .apiKey(Secret(testKey)))
     }

@@ -1,4 +1,5 @@
 import HealthReadings
+import LogLines
 import Logging
 import ScriptedServer
 import Synchronization
@@ -10,13 +11,11 @@ let testKey = "sk_eu_3f9d4c1b7e6a58201c"
 /// A client of a scripted server.
 func client(
     of server: ScriptedServer, limits: VitalAPI.Limits = .init(call: .seconds(60)),
-    recorder: (any RequestRecorder)? = nil, log: LogBook = LogBook()
+    recorder: (any RequestRecorder)? = nil, log: LogLines = LogLines()
 ) throws -> VitalAPI {
-    var logger = Logger(label: "test") { _ in log.handler }
-    logger.logLevel = .trace
-    return VitalAPI(
+    VitalAPI(
         server: try VitalServer(baseURL: server.baseURL), credentials: .apiKey(Secret(testKey)), limits: limits,
-        recorder: recorder, logger: logger)
+        recorder: recorder, logger: log.logger(from: .trace))
 }
 
 /// The error a call throws; nil where it throws none.
@@ -26,30 +25,6 @@ func failure(of call: () async throws -> Void) async -> VitalError? {
         return nil
     } catch {
         return error as? VitalError
-    }
-}
-
-/// Every line logged, with its metadata.
-final class LogBook: Sendable {
-    private let book = Mutex<[String]>([])
-    var lines: [String] { book.withLock { $0 } }
-    var handler: Handler { Handler(book: self) }
-
-    struct Handler: LogHandler {
-        let book: LogBook
-        var logLevel = Logger.Level.trace
-        var metadata: Logger.Metadata = [:]
-
-        init(book: LogBook) { self.book = book }
-
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) {
-            book.book.withLock { $0.append("\(event.message) \(metadata) \(event.metadata ?? [:])") }
-        }
     }
 }
 

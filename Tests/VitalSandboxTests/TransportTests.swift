@@ -1,4 +1,5 @@
 import Foundation
+import LogLines
 import Logging
 import ServiceLifecycle
 import Testing
@@ -172,9 +173,7 @@ struct TransportTests {
     @Test("promise 12: no key, user or reading in the log")
     func quietLog() async throws {
         let lines = LogLines()
-        var logger = Logger(label: "quiet") { _ in lines }
-        logger.logLevel = .info
-        let server = try SandboxServer(configuration: .init(), logger: logger)
+        let server = try SandboxServer(configuration: .init(), logger: lines.logger())
         let running = Task { try await server.run() }
         let probe = Probe(address: try await server.address())
         let id = try await probe.user("white_bear", sources: ["accuchek_ble"])

@@ -2,6 +2,7 @@ import Foundation
 import GATTClient
 import HealthReadings
 import LibDBus
+import LogLines
 import Logging
 import Testing
 
@@ -29,7 +30,8 @@ struct Bench {
         _ log: LogLines = LogLines()
     ) -> BlueZRadio {
         BlueZRadio(
-            adapter: adapter, bus: .address(bus.address), limits: limits, rfkill: rfkill, logger: log.logger("bluez"))
+            adapter: adapter, bus: .address(bus.address), limits: limits, rfkill: rfkill,
+            logger: log.logger("bluez", from: .debug))
     }
 
     /// A glucose meter: 2A18 notifies, 2A34 notifies, 2A51 is read, 2A52 is written and indicates.

@@ -3,6 +3,7 @@ import EmulatedRadio
 import Foundation
 import HealthReadings
 import LocalAccess
+import LogLines
 import Logging
 import NIOCore
 import NIOHTTP1
@@ -49,7 +50,7 @@ final class APIBench: Sendable {
         directory = try GatewayBench.scratch()
         let state = StateDirectory(flag: directory.appendingPathComponent("state").path, environment: [:])
         let (radio, log) = (EmulatedRadio(meters, adapter: .emulated), log)
-        let logger = Logger(label: "test") { _ in log }
+        let logger = log.logger()
         var flags = GatewayBench.zone.merging([
             "http.listen": "127.0.0.1:0", "http.tls": tls ? "on" : "off", "sync.backfill_days": "36500",
         ]) { $1 }

@@ -3,6 +3,7 @@ import Foundation
 import GATTClient
 import HealthReadings
 import Hummingbird
+import LogLines
 import Logging
 import ReadingStore
 import ServiceLifecycle
@@ -34,7 +35,7 @@ final class GatewayBench: Sendable {
         let directory = self.directory
         radio = EmulatedRadio(meters, adapter: adapter)
         let (radio, log) = (radio, log)
-        let logger = Logger(label: "test") { _ in log }
+        let logger = log.logger()
         let state = StateDirectory(flag: directory.appendingPathComponent("state").path, environment: [:])
         gateway = try await Gateway.open(
             Settings(environment: [:], flags: Self.zone.merging(settings) { $1 }), state: state,

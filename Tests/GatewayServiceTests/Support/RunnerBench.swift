@@ -1,6 +1,7 @@
 import EmulatedRadio
 import Foundation
 import GATTClient
+import LogLines
 import Logging
 import ServiceLifecycle
 import Synchronization
@@ -28,7 +29,7 @@ final class RunnerBench: Sendable {
         state = StateDirectory(flag: directory.appendingPathComponent("state").path, environment: [:])
         let announcements = Announcements()
         let (radio, log) = (radio, log)
-        let logger = Logger(label: "test") { _ in log }
+        let logger = log.logger()
         var flags = GatewayBench.zone.merging(["http.listen": "127.0.0.1:0"]) { $1 }
         flags.merge(settings) { $1 }
         let runner = GatewayRunner(
