@@ -47,10 +47,10 @@ public enum Quirk: String, Sendable, Hashable, CaseIterable {
         case .monthThirteen, .mealSixIsKetone, .sendsTwice: "quirks-caresens"
         case .numbersByAge, .fullMemoryAddsHigh: "quirks-taidoc"
         case .numbersOutOfOrder, .emptyPartners: "quirks-myglucose"
-        case .oneTouchProtocol: "quirks-onetouch"
         case .bigEndianPulse: "quirks-bm85"
         case .reservedBits: "quirks-bm96"
-        case .readsAll, .clockShowsBaseTime, .pauseBeforeNotifying, .leavesAfterBonding, .wantsDateTime,
+        case .oneTouchProtocol, .readsAll, .clockShowsBaseTime, .pauseBeforeNotifying, .leavesAfterBonding,
+            .wantsDateTime,
             .sendsUnsentOnly, .commandForAll, .refusesClock:
             nil
         }

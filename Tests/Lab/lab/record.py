@@ -6,7 +6,6 @@ import logging
 import os
 import pathlib
 import shutil
-import struct
 import sys
 import time
 from datetime import datetime, timedelta, timezone
@@ -18,7 +17,7 @@ from . import btsnoop, expected, wire
 from .collector import Collector
 from .machine import Machine
 from .meters import Emulation
-from .oddities import Oddities, framed
+from .oddities import Oddities
 from .radio import Air
 from .scenarios import SCENARIOS
 
@@ -138,23 +137,7 @@ class Recording:
         except asyncio.TimeoutError:
             pass
 
-    async def fetch_one_touch(self, meter, held):
-        """A question at a time: the clock, the newest number, the count, then each record."""
-        collector, questions, answers = self.collector, held[0xF7A2], held[0xF7A3]
-        await collector.start_notify(answers)
-        await self.early_in_a_second()
-        records = [b"\xb3" + struct.pack("<H", record.sequence) for record in meter.records]
-        for question in (b"\x20\x02", b"\x0a\x02\x06", b"\x27\x00", *records):
-            await collector.command(questions, framed(question))
-            while len((await collector.value([answers]))[1]) == 1:     # its acknowledgement
-                pass
-            await collector.command(questions, b"\x81")
-            await asyncio.sleep(0.05)
-
     async def fetch(self, meter, held):
-        if meter.protocol == "onetouch":
-            await self.fetch_one_touch(meter, held)
-            return
         if meter.service in (0x1808, 0x181F):
             await self.fetch_glucose(meter, held, self.scenario.request)
         else:

@@ -147,7 +147,7 @@ TAIDOC = [
     Glucose(2, at("2026-11-20T07:02:00"), "95", context=Context(meal="fasting"), context_first=True),
     Glucose(3, at("2026-11-19T19:15:00"), "118"),
     Glucose(449, at("2026-10-02T08:00:00"), "620", status=("result_too_high",)),
-    Glucose(450, at("2026-10-02T08:00:00"), "620", status=("result_too_high",), never_measured=True),
+    Glucose(450, at("2026-10-01T08:00:00"), "620", status=("result_too_high",), never_measured=True),
 ]
 
 # Numbers from 0 and not in the order of time; behind each record an empty one; a ketone among them.
@@ -156,8 +156,6 @@ MYGLUCOSE = [each for record in [
     Glucose(3, at("2026-11-19T07:10:00"), "6.1", "mmol/L"),
     Glucose(1, at("2026-11-20T19:00:00"), "7", context=Context(meal_number=6)),
 ] for each in (record, Glucose(0xFFFF, None, is_partner=True))]
-
-ONETOUCH = [Glucose(number, at(f"2026-11-20T08:{10 + number}:00"), str(90 + number)) for number in range(31, 36)]
 
 SCENARIOS = [
     Scenario("glucose-first-delivery", utc("2026-11-20T11:40:00"), [accuchek(FIRST)]),
@@ -196,8 +194,6 @@ SCENARIOS = [
     Scenario("quirks-taidoc", utc("2026-11-20T18:00:00"), [meter(
         "TNG VOICE", 0x22, TAIDOC, model="TD-4286", serial="TD22", numbers_by_age=True)]),
     Scenario("quirks-myglucose", utc("2026-11-20T19:00:00"), [meter("MyGlucose 1", 0x23, MYGLUCOSE, serial="MG23")]),
-    Scenario("quirks-onetouch", utc("2026-11-20T19:30:00"), [meter(
-        "OneTouch AB12", 0x24, ONETOUCH, passkey=True, serial="OT24", protocol="onetouch", clock=1800)]),
     Scenario("quirks-and", utc("2026-11-20T20:00:00"), [omron([
         Pressure("124", "81", "95", at=at("2026-11-20T20:40:00"), pulse="71", status=()),
         Pressure("119", "77", "91", at=at("2026-11-20T20:50:00"), pulse="66", status=("irregular_pulse",))],
