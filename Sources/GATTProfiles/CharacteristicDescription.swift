@@ -26,8 +26,12 @@ extension StandardFrameDecoder {
         case ContinuousGlucoseMeasurement.assignedNumber:
             let values = try ContinuousGlucoseMeasurement.all(in: octets.span.bytes)
             return .object(["measurements": .array(values.map(\.document))])
+        case ContinuousGlucoseFeature.assignedNumber: return try ContinuousGlucoseFeature(decoding: octets).document
+        case ContinuousGlucoseStatus.assignedNumber: return try ContinuousGlucoseStatus(decoding: octets).document
         case ContinuousGlucoseSessionStart.assignedNumber:
             return try ContinuousGlucoseSessionStart(decoding: octets).document
+        case ContinuousGlucoseRunTime.assignedNumber: return try ContinuousGlucoseRunTime(decoding: octets).document
+        case ContinuousGlucoseAnswer.assignedNumber: return try ContinuousGlucoseAnswer(decoding: octets).document
         default: return nil
         }
     }
@@ -47,7 +51,9 @@ extension StandardFrameDecoder {
             HeartRateMeasurement.assignedNumber, PulseOximeterSpotCheck.assignedNumber,
             PulseOximeterContinuous.assignedNumber, TemperatureMeasurement.assignedNumber,
             WeightMeasurement.assignedNumber, BodyCompositionMeasurement.assignedNumber,
-            ContinuousGlucoseMeasurement.assignedNumber, ContinuousGlucoseSessionStart.assignedNumber,
+            ContinuousGlucoseMeasurement.assignedNumber, ContinuousGlucoseFeature.assignedNumber,
+            ContinuousGlucoseStatus.assignedNumber, ContinuousGlucoseSessionStart.assignedNumber,
+            ContinuousGlucoseRunTime.assignedNumber, ContinuousGlucoseAnswer.assignedNumber,
         ]
 
     private func names(_ names: [String]) -> JSONValue { .object(["features": .array(names.map(JSONValue.string))]) }

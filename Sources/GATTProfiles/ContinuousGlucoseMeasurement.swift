@@ -3,11 +3,15 @@ import HealthReadings
 /// A value of a continuous glucose sensor: CGM Measurement (2AA7), 6 to 15 octets. Continuous Glucose Monitoring Service
 /// 1.0.2, 3.1.
 ///
-/// A notification holds one or more, each with its size before it. A checksum behind a value is accepted, not checked:
-/// whether there is one stands in another characteristic, and the link checks its own.
+/// A notification holds one or more, each with its size before it. Whether there is a checksum behind a value stands in
+/// another characteristic (``ContinuousGlucoseFeature/hasChecksums``): this accepts one, ``ContinuousGlucoseRecord``
+/// checks it.
 public struct ContinuousGlucoseMeasurement: CharacteristicCoding {
     /// 2AA7.
     public static let assignedNumber: UInt16 = 0x2AA7
+
+    /// The fewest octets of a value, its size among them.
+    static let shortest = 6
 
     /// The concentration in mg/dL.
     public var concentration: MedFloat16
@@ -38,8 +42,10 @@ public struct ContinuousGlucoseMeasurement: CharacteristicCoding {
         self.quality = quality
     }
 
-    /// Whether the sensor says that the value is none: session stopped, sensor malfunction or fault, or the wrong type.
-    public var saysNoValue: Bool { (status ?? 0) & 0b0011_1001 != 0 }
+    /// What the sensor says of itself.
+    public var annunciation: ContinuousGlucoseAnnunciation {
+        ContinuousGlucoseAnnunciation(status: status, calibration: calibration, warning: warning)
+    }
 
     /// Reads the first value.
     public init(decoding octets: RawSpan) throws(MalformedFrame) {
@@ -59,10 +65,22 @@ public struct ContinuousGlucoseMeasurement: CharacteristicCoding {
         return values
     }
 
+    /// The octets of each value of a notification, by the sizes before them. Octets that are no value are the last.
+    public static func parts(of notification: [UInt8]) -> [ArraySlice<UInt8>] {
+        var (parts, rest) = ([ArraySlice<UInt8>](), notification[...])
+        repeat {
+            let size = Int(rest.first ?? 0)
+            let isValue = size >= shortest && size <= rest.count
+            parts.append(isValue ? rest.prefix(size) : rest)
+            rest = isValue ? rest.dropFirst(size) : []
+        } while !rest.isEmpty
+        return parts
+    }
+
     private init(_ octets: RawSpan, after cursor: inout OctetCursor) throws(MalformedFrame) {
         let start = cursor.offset
         let size = Int(try cursor.octet("size", of: octets))
-        guard size >= 6, start + size <= octets.byteCount else {
+        guard size >= Self.shortest, start + size <= octets.byteCount else {
             throw cursor.unexpected("a size of 6 to \(octets.byteCount - start)", found: "\(size)")
         }
         let flags = try cursor.octet("flags", of: octets)
@@ -81,7 +99,10 @@ public struct ContinuousGlucoseMeasurement: CharacteristicCoding {
     }
 
     /// 6 to 13 octets, without a checksum.
-    public var encoded: [UInt8] {
+    public var encoded: [UInt8] { encoded(hasChecksum: false) }
+
+    /// 6 to 13 octets, and two of a checksum where there is to be one.
+    public func encoded(hasChecksum: Bool) -> [UInt8] {
         var flags: UInt8 = trend == nil ? 0 : 0x01
         if quality != nil { flags |= 0x02 }
         if warning != nil { flags |= 0x20 }
@@ -92,37 +113,7 @@ public struct ContinuousGlucoseMeasurement: CharacteristicCoding {
         octets.append(word: timeOffset)
         for octet in [status, calibration, warning] { if let octet { octets.append(octet) } }
         for number in [trend, quality] { if let number { octets.append(word: number.rawValue) } }
-        octets[0] = UInt8(octets.count)
-        return octets
+        octets[0] = UInt8(octets.count + (hasChecksum ? 2 : 0))
+        return hasChecksum ? ContinuousGlucoseChecksum.appended(to: octets) : octets
     }
-}
-
-/// When a continuous glucose sensor's session began: CGM Session Start Time (2AAA), 9 octets and a checksum. Continuous
-/// Glucose Monitoring Service 1.0.2, 3.4.
-public struct ContinuousGlucoseSessionStart: CharacteristicCoding {
-    /// 2AAA.
-    public static let assignedNumber: UInt16 = 0x2AAA
-
-    /// The start, in the zone beside it.
-    public var dateTime: DateTime
-    /// The zone.
-    public var zone: LocalTimeInformation
-
-    /// Makes a start.
-    public init(dateTime: DateTime, zone: LocalTimeInformation) {
-        self.dateTime = dateTime
-        self.zone = zone
-    }
-
-    /// Reads a start.
-    public init(decoding octets: RawSpan) throws(MalformedFrame) {
-        var cursor = OctetCursor("CGM Session Start Time (2AAA)")
-        dateTime = try cursor.dateTime("date and time", of: octets)
-        zone = LocalTimeInformation(
-            timeZone: Int8(bitPattern: try cursor.octet("time zone", of: octets)),
-            dstOffset: try cursor.octet("DST offset", of: octets))
-    }
-
-    /// 9 octets.
-    public var encoded: [UInt8] { dateTime.encoded + zone.encoded }
 }

@@ -42,7 +42,9 @@ public struct GlucoseMeasurement: CharacteristicCoding {
         public var type: GlucoseSampleType { GlucoseSampleType(rawValue: typeAndLocation & 0x0F) ?? .reserved }
         /// Where it was sampled; numbers the specification reserves are `.reserved`.
         public var location: GlucoseSampleLocation {
-            GlucoseSampleLocation(rawValue: typeAndLocation >> 4) ?? .reserved
+            let location = GlucoseSampleLocation(rawValue: typeAndLocation >> 4) ?? .reserved
+            // Subcutaneous tissue is a place of the CGM service alone.
+            return location == .subcutaneousTissue ? .reserved : location
         }
 
         /// The concentration in mg/dL or mmol/L: the decimal point is moved, no digit changes.

@@ -3,7 +3,8 @@ import HealthReadings
 /// Decodes the values of the standard health characteristics, whatever the model.
 ///
 /// Glucose Measurement (2A18) and Blood Pressure Measurement (2A35) are records, Glucose Measurement Context (2A34) is a
-/// context; so are the measurements of straps, oximeters, thermometers and scales (2A37, 2A5E, 2A5F, 2A1C, 2A9D, 2A9C).
+/// context; so are the measurements of straps, oximeters, thermometers and scales (2A37, 2A5E, 2A5F, 2A1C, 2A9D, 2A9C),
+/// and those of continuous glucose sensors (2AA7) together with their session (``ContinuousGlucoseRecord``).
 /// Nothing follows from others. Intermediate Cuff Pressure (2A36) is what the cuff holds while it measures, so
 /// it is no record: a pressure of the cuff can never become a person's.
 public struct StandardFrameDecoder: FrameDecoding {
@@ -12,6 +13,13 @@ public struct StandardFrameDecoder: FrameDecoding {
 
     /// Decodes one frame; the model is not looked at.
     public func decode(_ frame: Frame, model: String?) -> DecodedFrame {
+        if frame.format == .continuousGlucoseRecord {
+            do throws(MalformedFrame) {
+                return .record(try ContinuousGlucoseRecord(payload: frame.payload).record())
+            } catch {
+                return .malformed(error)
+            }
+        }
         guard let characteristic = UInt16(exactly: frame.format.rawValue) else { return .nothing }
         return decode(characteristic: characteristic, octets: frame.payload.span.bytes)
     }

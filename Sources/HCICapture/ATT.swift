@@ -33,9 +33,10 @@ extension BluetoothUUID {
     static let characteristicDeclaration: BluetoothUUID = 0x2803
     static let clientConfiguration: BluetoothUUID = 0x2902
     static let deviceName: BluetoothUUID = 0x2A00
-    static let glucoseMeasurement: BluetoothUUID = 0x2A18
-    static let glucoseContext: BluetoothUUID = 0x2A34
     static let recordAccessControlPoint: BluetoothUUID = 0x2A52
+    /// What comes when it is asked for at a record access control point: glucose measurements and contexts, and the
+    /// measurements of continuous sensors.
+    static let askedFor: Set<BluetoothUUID> = [0x2A18, 0x2A34, 0x2AA7]
 
     /// Declarations (28xx) and descriptors (29xx): attributes that are no characteristic's value.
     var isDeclarationOrDescriptor: Bool {

@@ -45,7 +45,7 @@ struct ReplayPlan: Sendable {
         let counts = Dictionary(entry.counts.map { ($0.handle, $0.count) }, uniquingKeysWith: +)
         let controlPoints = characteristics.filter { $0.uuid == .recordAccessControlPoint }
         return characteristics.map { characteristic in
-            let isRecord = characteristic.uuid == .glucoseMeasurement || characteristic.uuid == .glucoseContext
+            let isRecord = BluetoothUUID.askedFor.contains(characteristic.uuid)
             let controlPoint = controlPoints.first {
                 $0.service == characteristic.service || $0.service == nil || characteristic.service == nil
             }
@@ -62,7 +62,8 @@ struct ReplayPlan: Sendable {
         let home: [BluetoothUUID: BluetoothUUID] = [
             0x2A18: 0x1808, 0x2A34: 0x1808, 0x2A51: 0x1808, 0x2A35: 0x1810, 0x2A36: 0x1810, 0x2A49: 0x1810,
             0x2A19: 0x180F, 0x2A2B: 0x1805, 0x2A24: 0x180A, 0x2A25: 0x180A, 0x2A29: 0x180A, 0x2A37: 0x180D,
-            0x2A1C: 0x1809, 0x2A5E: 0x1822, 0x2A5F: 0x1822, 0x2A9D: 0x181D,
+            0x2A1C: 0x1809, 0x2A5E: 0x1822, 0x2A5F: 0x1822, 0x2A9D: 0x181D, 0x2AA7: 0x181F, 0x2AA8: 0x181F,
+            0x2AAA: 0x181F,
         ]
         var services: [BluetoothUUID] = []
         for uuid in table.services.map(\.uuid) + characteristics.compactMap({ $0.service ?? home[$0.uuid] })

@@ -31,8 +31,9 @@ struct ContactCourse: Sendable {
         func has(_ uuid: BluetoothUUID) -> Bool { characteristics.contains { $0.uuid == uuid } }
         let (hasGlucose, hasCuff) = (has(GlucoseTransfer.measurement), has(UnpromptedTransfer.bloodPressureMeasurement))
         let oneTouch = OneTouchLink(peripheral, characteristics)
+        let sensor = ContinuousGlucoseSensor(peripheral, characteristics)
         let spots = UnpromptedTransfer.spots.filter { has($0.records) }
-        guard hasGlucose || hasCuff || oneTouch != nil || !spots.isEmpty else {
+        guard hasGlucose || hasCuff || oneTouch != nil || sensor != nil || !spots.isEmpty else {
             // What is sent only while somebody looks is nothing to read, and nothing is wrong.
             return LiveCourse.isLive(characteristics) ? () : fail(TransferError.nothingToRead)
         }
@@ -61,6 +62,20 @@ struct ContactCourse: Sendable {
             }
             add(intake)
             summary.announced = intake.announced
+        }
+        if let sensor, mayGoOn {
+            var intake = FrameIntake(contact: contact, journal: journal, report: report)
+            do {
+                let isWhole = try await sensor.read(
+                    into: &intake, memory: memory, model: model, allRecords: allRecords)
+                summary.isComplete = summary.isComplete && isWhole
+                hasUsedEncryption = true
+            } catch {
+                fail(error)
+            }
+            // Minutes without a value are no gaps.
+            add(intake, hasGaps: false)
+            if let announced = intake.announced { summary.announced = (summary.announced ?? 0) + announced }
         }
         if hasCuff, mayGoOn {
             var intake = FrameIntake(contact: contact, journal: journal, report: report)
@@ -112,7 +127,7 @@ struct ContactCourse: Sendable {
         _ peripheral: any Peripheral, _ characteristics: [Characteristic], allRecords: Bool,
         into intake: inout FrameIntake, _ memory: any DeviceMemory
     ) async throws -> Bool {
-        if let controlPoint = characteristics.first(where: { $0.uuid == GlucoseTransfer.controlPoint }) {
+        if let controlPoint = characteristics.controlPoint(of: GlucoseTransfer.service) {
             return try await GlucoseTransfer(
                 peripheral, characteristics, controlPoint: controlPoint, model: model, allRecords: allRecords
             ).run(into: &intake, memory: memory)
@@ -124,11 +139,13 @@ struct ContactCourse: Sendable {
         return intake.gaps.isEmpty
     }
 
-    private mutating func add(_ intake: FrameIntake) {
+    private mutating func add(_ intake: FrameIntake, hasGaps: Bool = true) {
         contact = intake.contact
         summary.received += intake.received
         // Numbers that are ages, or out of order, have no gaps that say anything.
-        if model?.has(.numbersByAge) != true, model?.has(.numbersOutOfOrder) != true { summary.gaps += intake.gaps }
+        if hasGaps, model?.has(.numbersByAge) != true, model?.has(.numbersOutOfOrder) != true {
+            summary.gaps += intake.gaps
+        }
         if intake.received > 0 { hasUsedEncryption = true }
     }
 

@@ -28,6 +28,7 @@ struct FrameIntake: Sendable {
     private var previous: [UInt8] = []
     private var sequences = SequenceSet()
     private var counted = SequenceSet()
+    private var session: ContinuousGlucoseSession?
 
     init(
         contact: Contact, journal: any FrameJournal, hasPartners: Bool = false,
@@ -54,6 +55,9 @@ struct FrameIntake: Sendable {
         contact = try await memory.beginSequenceEpoch(in: contact)
     }
 
+    /// Values of a continuous sensor from here on belong to this session.
+    mutating func beginSession(_ session: ContinuousGlucoseSession) { self.session = session }
+
     /// Notes what the device's clock shows, where it can be asked only once a contact has begun.
     mutating func note(_ clock: ClockReading, in memory: any DeviceMemory) async throws {
         contact = try await memory.noteClock(clock, in: contact)
@@ -66,6 +70,18 @@ struct FrameIntake: Sendable {
         var came = 0
         for value in values {
             let isRecord = value.uuid == records
+            if isRecord, let session {
+                for record in session.records(in: value.octets) {
+                    frames.append(
+                        Frame(
+                            format: .continuousGlucoseRecord, payload: record.payload, receivedAt: value.receivedAt,
+                            ordinal: nextOrdinal(of: .continuousGlucoseRecord)))
+                    if record.value != previous { came += 1 }
+                    previous = record.value
+                    if let measurement = try? record.measurement() { count(measurement.timeOffset) }
+                }
+                continue
+            }
             guard isRecord || value.uuid == others, let number = value.uuid.assignedNumber else { continue }
             let format = FrameFormat(characteristic: number)
             frames.append(
@@ -80,9 +96,7 @@ struct FrameIntake: Sendable {
             if value.octets != previous { came += 1 }
             previous = value.octets
             if records == GlucoseTransfer.measurement, value.octets.count >= 3 {
-                let sequence = UInt16(value.octets[1]) | UInt16(value.octets[2]) << 8
-                sequences.insert(sequence)
-                counted.insert(sequence)
+                count(UInt16(value.octets[1]) | UInt16(value.octets[2]) << 8)
             }
         }
         try await store(frames, records: came)
@@ -95,9 +109,13 @@ struct FrameIntake: Sendable {
         _ payload: [UInt8], as format: FrameFormat, number: UInt16, receivedAt: Instant
     ) async throws {
         let frame = Frame(format: format, payload: payload, receivedAt: receivedAt, ordinal: nextOrdinal(of: format))
-        sequences.insert(number)
-        counted.insert(number)
+        count(number)
         try await store([frame], records: 1)
+    }
+
+    private mutating func count(_ sequence: UInt16) {
+        sequences.insert(sequence)
+        counted.insert(sequence)
     }
 
     private mutating func store(_ frames: [Frame], records came: Int) async throws {

@@ -2,13 +2,15 @@ import GATTClient
 import GATTProfiles
 import HealthReadings
 
-/// Reads a glucose meter (Glucose Profile 1.0.1): records come as notifications once they are asked for at the Record
+/// Reads a glucose meter (Glucose Profile 1.0.1), or a continuous sensor (Continuous Glucose Monitoring Profile 1.0.2),
+/// whose numbers are the minutes of its session: records come as notifications once they are asked for at the Record
 /// Access Control Point.
 ///
 /// A meter that was read before is asked for its newest record, and where that is a later one, for the records from the
 /// newest stored one on. That one comes again on purpose: its base time proves that the meter's numbers go on from ours
 /// and were not begun anew and overtaken since. Whatever cannot be proven is answered by reading everything.
 struct GlucoseTransfer {
+    static let service: BluetoothUUID = 0x1808
     static let measurement: BluetoothUUID = 0x2A18
     static let context: BluetoothUUID = 0x2A34
     static let controlPoint: BluetoothUUID = 0x2A52
@@ -30,13 +32,18 @@ struct GlucoseTransfer {
     let wantsAll: Bool
     /// Whether the meter's numbers do not say which records are new, so that all are read each time.
     let readsAll: Bool
+    /// The session of a continuous sensor, whose numbers are minutes; nil for a meter.
+    let session: ContinuousGlucoseSession?
+    private let records: BluetoothUUID
 
     init(
         _ peripheral: any Peripheral, _ characteristics: [Characteristic], controlPoint: Characteristic,
-        model: DeviceModel? = nil, allRecords: Bool = false
+        model: DeviceModel? = nil, session: ContinuousGlucoseSession? = nil, allRecords: Bool = false
     ) {
         self.peripheral = peripheral
         self.controlPoint = controlPoint
+        self.session = session
+        records = session == nil ? Self.measurement : ContinuousGlucoseSession.measurement
         self.characteristics = characteristics
         wantsAll = allRecords
         readsAll = model.map { $0.has(.readsAll) || $0.has(.numbersByAge) || $0.has(.numbersOutOfOrder) } ?? false
@@ -50,8 +57,8 @@ struct GlucoseTransfer {
     func run(into intake: inout FrameIntake, memory: any DeviceMemory) async throws -> Bool {
         // Asked first, so that nothing is enabled where the store does not answer.
         let last = try await memory.lastRecord(of: intake.contact)
-        let wanted =
-            characteristics.filter { $0.uuid == Self.measurement } + characteristics.filter { $0.uuid == Self.context }
+        let contexts = session == nil ? characteristics.filter { $0.uuid == Self.context } : []
+        let wanted = characteristics.filter { $0.uuid == records } + contexts
         return try await peripheral.whileNotifying(wanted + [controlPoint], optional: Self.context) {
             guard let last, !readsAll else {
                 return try await readAll(into: &intake, isSecondTry: last.map { !$0.followsCompleteTransfer } ?? false)
@@ -63,7 +70,7 @@ struct GlucoseTransfer {
     private func readNew(
         after last: LastRecord, into intake: inout FrameIntake, _ memory: any DeviceMemory
     ) async throws -> Bool {
-        var continuity = SequenceContinuity(after: last)
+        var continuity = SequenceContinuity(after: last, session: session)
         let outcome = try await perform(.report(.last), into: &intake) { values, intake in
             if continuity.lookAtNewest(values) { try await intake.beginSequenceEpoch(in: memory) }
         }
@@ -100,7 +107,8 @@ struct GlucoseTransfer {
     }
 
     private func isWhole(_ intake: FrameIntake) -> Bool {
-        intake.announced.map { intake.distinct + intake.partners >= $0 } ?? (readsAll || intake.gaps.isEmpty)
+        intake.announced.map { intake.distinct + intake.partners >= $0 }
+            ?? (readsAll || session != nil || intake.gaps.isEmpty)
     }
 
     /// How many records there are; nil where the meter does not say.
@@ -128,7 +136,7 @@ struct GlucoseTransfer {
         while let announced = intake.announced, intake.distinct + intake.partners < announced {
             try Task.checkCancellation()
             guard case .values(let values) = try await peripheral.nextValues(within: Self.lateness) else { return }
-            try await intake.take(values, records: Self.measurement, others: Self.context)
+            try await intake.take(values, records: records, others: Self.context)
         }
     }
 
@@ -166,7 +174,7 @@ struct GlucoseTransfer {
                 switch try await peripheral.nextValues(within: duration) {
                 case .values(let values):
                     try await look(values, &intake)
-                    try await intake.take(values, records: Self.measurement, others: Self.context)
+                    try await intake.take(values, records: records, others: Self.context)
                     for value in values {
                         step =
                             value.uuid == Self.controlPoint
@@ -194,7 +202,7 @@ struct GlucoseTransfer {
                     while procedure.outcome == nil, ContinuousClock.now < end {
                         guard case .values(let values) = try await peripheral.nextValues(within: Self.cancelPatience)
                         else { break }
-                        try await intake.take(values, records: Self.measurement, others: Self.context)
+                        try await intake.take(values, records: records, others: Self.context)
                         for value in values where value.uuid == Self.controlPoint {
                             _ = procedure.received(value.octets)
                         }
@@ -214,7 +222,7 @@ struct GlucoseTransfer {
                     guard case .values(let values) = try await peripheral.nextValues(within: Self.busyPause) else {
                         continue
                     }
-                    try await intake.take(values, records: Self.measurement, others: Self.context)
+                    try await intake.take(values, records: records, others: Self.context)
                 }
             }
             try await peripheral.write(octets, to: controlPoint, expectingResponse: true)

@@ -62,6 +62,8 @@ extension MeterReader {
             let setting =
                 if let link = OneTouchLink(peripheral, characteristics) {
                     try await set(link, device, &contact, wallTime)
+                } else if let sensor = ContinuousGlucoseSensor(peripheral, characteristics) {
+                    try await set(sensor, device, &contact, wallTime)
                 } else {
                     try await set(peripheral, characteristics, device, facts.clock, wallTime)
                 }
@@ -143,6 +145,34 @@ extension MeterReader {
         }
         if let before = found.0 { contact = try await memory.noteClock(before, in: contact) }
         return ClockSetting(device: device, before: found.0, written: found.1, after: found.2)
+    }
+}
+
+extension MeterReader {
+    /// The clock of a continuous sensor is the start of its session and the minutes since.
+    private func set(
+        _ sensor: ContinuousGlucoseSensor, _ device: DeviceDescription, _ contact: inout Contact,
+        _ wallTime: @Sendable (Instant) -> WallTime
+    ) async throws -> ClockSetting {
+        let feature = try await sensor.feature()
+        func clock() async throws -> ClockReading? {
+            let start = try await sensor.start(hasChecksums: feature?.hasChecksums ?? false)
+            return try await sensor.clock(
+                of: ContinuousGlucoseSession(feature: feature, start: start?.dateTime.wallTime))
+        }
+        let before = try await clock()
+        if let before { contact = try await memory.noteClock(before, in: contact) }
+        let moment = Instant.systemClock
+        let now = wallTime(moment)
+        do {
+            try await sensor.setTime(now, offsetSeconds: now.secondsSinceEpoch - moment.seconds)
+        } catch GATTError.attribute(let code) {
+            throw ContactFailure(
+                code: "clock_refused",
+                description: "the sensor does not let its time be set: \(GATTError.attribute(code))",
+                hint: "set it with the program that started its session")
+        }
+        return ClockSetting(device: device, before: before, written: now, after: try await clock())
     }
 }
 

@@ -19,20 +19,32 @@ struct SequenceContinuity {
         case unclear
     }
 
+    /// A record as far as it is compared.
+    private struct Numbered: Hashable {
+        var sequence: UInt16
+        var baseTime: WallTime?
+        var octets: [UInt8]
+    }
+
     private let last: LastRecord
+    private let session: ContinuousGlucoseSession?
     private(set) var newest = Newest.unseen
     /// Whether the stored record came again, so that the numbers behind it are its successors.
     private(set) var hasMet = false
-    private var candidate: GlucoseMeasurement?
+    private var candidate: Numbered?
 
-    init(after last: LastRecord) { self.last = last }
+    /// - Parameter session: the session of a continuous sensor; nil for a meter.
+    init(after last: LastRecord, session: ContinuousGlucoseSession? = nil) {
+        self.last = last
+        self.session = session
+    }
 
     /// Looks at what comes when the newest record was asked for.
     ///
     /// - Returns: whether a sequence epoch begins with it.
     mutating func lookAtNewest(_ values: [CharacteristicValue]) -> Bool {
         let before = newest
-        for record in Self.records(values) where record != candidate {
+        for record in records(values) where record != candidate {
             newest = candidate == nil ? compare(record) : .unclear
             candidate = record
         }
@@ -42,18 +54,32 @@ struct SequenceContinuity {
     /// Looks at what comes when the records from the stored one on were asked for.
     mutating func look(_ values: [CharacteristicValue]) {
         guard !hasMet else { return }
-        hasMet = Self.records(values).contains { compare($0) == .same }
+        hasMet = records(values).contains { compare($0) == .same }
     }
 
-    private func compare(_ record: GlucoseMeasurement) -> Newest {
-        if record.sequenceNumber > last.sequence { return .later }
-        if record.sequenceNumber < last.sequence { return .restarted }
-        guard let ours = last.baseTime, let theirs = record.baseTime.wallTime else { return .unclear }
+    private func compare(_ record: Numbered) -> Newest {
+        if record.sequence > last.sequence { return .later }
+        if record.sequence < last.sequence { return .restarted }
+        guard let ours = last.baseTime, let theirs = record.baseTime else { return .unclear }
         return ours == theirs ? .same : .restarted
     }
 
-    private static func records(_ values: [CharacteristicValue]) -> some Sequence<GlucoseMeasurement> {
-        values.lazy.filter { $0.uuid == GlucoseTransfer.measurement }
-            .compactMap { try? GlucoseMeasurement(decoding: $0.octets) }
+    private func records(_ values: [CharacteristicValue]) -> [Numbered] {
+        guard let session else {
+            return values.filter { $0.uuid == GlucoseTransfer.measurement }.compactMap { value in
+                (try? GlucoseMeasurement(decoding: value.octets)).map {
+                    Numbered(sequence: $0.sequenceNumber, baseTime: $0.baseTime.wallTime, octets: value.octets)
+                }
+            }
+        }
+        return values.filter { $0.uuid == ContinuousGlucoseSession.measurement }
+            .flatMap { session.records(in: $0.octets) }
+            .compactMap { record in
+                (try? record.measurement()).map {
+                    Numbered(
+                        sequence: $0.timeOffset, baseTime: session.wallTime(atMinute: $0.timeOffset),
+                        octets: record.value)
+                }
+            }
     }
 }

@@ -86,6 +86,13 @@ public protocol FrameDecoding: Sendable {
 
     /// Whether this record's context may say so, so that it is not to be delivered before that has come.
     func awaitsContext(_ frame: Frame, model: String?) -> Bool
+
+    /// The number by which a record and its context find each other, where it is none of the record's own but changes from
+    /// one contact to the next; nil where it stays, or there is none.
+    func passingNumber(of frame: Frame, model: String?) -> UInt16?
+
+    /// What of a frame's octets stays when the device sends it in another contact: all, or all but a passing number.
+    func lastingOctets(of frame: Frame, model: String?) -> [UInt8]
 }
 
 extension FrameDecoding {
@@ -97,4 +104,10 @@ extension FrameDecoding {
 
     /// It says nothing of the kind.
     public func awaitsContext(_ frame: Frame, model: String?) -> Bool { false }
+
+    /// It stays.
+    public func passingNumber(of frame: Frame, model: String?) -> UInt16? { nil }
+
+    /// All.
+    public func lastingOctets(of frame: Frame, model: String?) -> [UInt8] { frame.payload }
 }

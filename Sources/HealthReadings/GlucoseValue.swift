@@ -25,13 +25,15 @@ public enum GlucoseSampleType: UInt8, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// Where the sample was taken: the Sample Location field of Glucose Measurement (2A18).
+/// Where the sample was taken: the Sample Location field of Glucose Measurement (2A18) and of CGM Feature (2AA8).
 public enum GlucoseSampleLocation: UInt8, Sendable, Hashable, CaseIterable {
     /// A number the specification reserves: accepted, not interpreted.
     case reserved = 0
     case finger, alternateSite, earlobe
     /// Not a patient's value.
     case controlSolution
+    /// Of continuous sensors only.
+    case subcutaneousTissue
     case notAvailable = 15
 
     /// The name in documents: `finger`, `alternate_site`, …
@@ -42,8 +44,23 @@ public enum GlucoseSampleLocation: UInt8, Sendable, Hashable, CaseIterable {
         case .alternateSite: "alternate_site"
         case .earlobe: "earlobe"
         case .controlSolution: "control_solution"
+        case .subcutaneousTissue: "subcutaneous_tissue"
         case .notAvailable: "not_available"
         }
+    }
+}
+
+/// What a continuous sensor says beside a concentration.
+public struct ContinuousGlucoseFacts: Sendable, Hashable {
+    /// How fast the concentration changes, in mg/dL per minute; nil where none was sent.
+    public var trend: Quantity?
+    /// The quality of the value in per cent; nil where none was sent.
+    public var quality: Quantity?
+
+    /// Makes facts.
+    public init(trend: Quantity? = nil, quality: Quantity? = nil) {
+        self.trend = trend
+        self.quality = quality
     }
 }
 
@@ -55,13 +72,17 @@ public struct GlucoseValue: Sendable, Hashable {
     public var sampleType: GlucoseSampleType?
     /// Nil where the record carries no concentration.
     public var sampleLocation: GlucoseSampleLocation?
+    /// What a continuous sensor (CGM service) says beside it; nil for any other device's record.
+    public var continuous: ContinuousGlucoseFacts?
 
     /// Makes a glucose value.
     public init(
-        concentration: Quantity?, sampleType: GlucoseSampleType? = nil, sampleLocation: GlucoseSampleLocation? = nil
+        concentration: Quantity?, sampleType: GlucoseSampleType? = nil, sampleLocation: GlucoseSampleLocation? = nil,
+        continuous: ContinuousGlucoseFacts? = nil
     ) {
         self.concentration = concentration
         self.sampleType = sampleType
         self.sampleLocation = sampleLocation
+        self.continuous = continuous
     }
 }

@@ -40,6 +40,8 @@ public enum MeasurementUnit: UInt8, Sendable, Hashable, CaseIterable {
     case milliseconds
     /// Kilograms per square metre (body mass index).
     case kilogramsPerSquareMetre
+    /// Milligrams per decilitre in a minute (the trend of glucose).
+    case milligramsPerDecilitrePerMinute
 
     /// The symbol used in documents: `mg/dL`, `mmol/L`, `mmHg`, `kPa`, `bpm`, …
     public var symbol: String {
@@ -64,6 +66,7 @@ public enum MeasurementUnit: UInt8, Sendable, Hashable, CaseIterable {
         case .ohms: "Ω"
         case .milliseconds: "ms"
         case .kilogramsPerSquareMetre: "kg/m²"
+        case .milligramsPerDecilitrePerMinute: "mg/dL/min"
         }
     }
 }

@@ -40,6 +40,7 @@ extension Record {
                 .init("sample_location", .optional(glucose.sampleLocation?.name)),
                 .init("context", context?.document ?? .null),
             ]
+            members += glucose.continuous?.members ?? []
         case .bloodPressure(let pressure):
             members += [
                 .init(
@@ -61,6 +62,13 @@ extension Record {
             .init("held", .optional(held?.rawValue)),
         ]
         return .object(members)
+    }
+}
+
+extension ContinuousGlucoseFacts {
+    /// What a continuous sensor's reading shows besides: `trend` and `quality`.
+    var members: [JSONValue.Member] {
+        [.init("trend", trend?.document ?? .null), .init("quality", quality?.document ?? .null)]
     }
 }
 

@@ -55,6 +55,7 @@ private struct DocumentWriter {
             put(text: glucose.sampleLocation?.name)
             literal(#","context":"#)
             put(reading.context?.document ?? .null)
+            put(glucose.continuous?.members ?? [])
         case .bloodPressure(let pressure):
             literal(#","blood_pressure":{"systolic":"#)
             put(pressure.systolic)
@@ -66,12 +67,7 @@ private struct DocumentWriter {
             put(pressure.pulse)
         case .vital: break
         }
-        for member in record.sensor?.members ?? [] {
-            octets.append(UInt8(ascii: ","))
-            put(text: member.key)
-            octets.append(UInt8(ascii: ":"))
-            put(member.value)
-        }
+        put(record.sensor?.members ?? [])
         literal(#","user":"#)
         put(number: record.userSlot)
         literal(#","status":"#)
@@ -85,6 +81,15 @@ private struct DocumentWriter {
 
     private mutating func literal(_ text: StaticString) {
         octets.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+    }
+
+    private mutating func put(_ members: [JSONValue.Member]) {
+        for member in members {
+            octets.append(UInt8(ascii: ","))
+            put(text: member.key)
+            octets.append(UInt8(ascii: ":"))
+            put(member.value)
+        }
     }
 
     private mutating func put(_ value: JSONValue) { value.write(into: &octets) }

@@ -1,7 +1,7 @@
 /// What a device says about a record: the status bits of its profile under the specification's names.
 ///
-/// Glucose (Sensor Status Annunciation, 2A18) and blood pressure (Measurement Status, 2A35) share this set, so that a
-/// reading has one kind of status. Reserved bits are accepted and not kept here; the frame keeps them.
+/// Glucose (Sensor Status Annunciation, 2A18 and 2AA7) and blood pressure (Measurement Status, 2A35) share this set, so
+/// that a reading has one kind of status. Reserved bits are accepted and not kept here; the frame keeps them.
 public struct ReadingStatus: OptionSet, Sendable, Hashable {
     /// One bit for each name in ``names``.
     public let rawValue: UInt32
@@ -33,6 +33,14 @@ public struct ReadingStatus: OptionSet, Sendable, Hashable {
     public static let generalFault = ReadingStatus(rawValue: 1 << 10)
     /// 2A18 bit 11: the meter's clock failed; its time may be wrong.
     public static let timeFault = ReadingStatus(rawValue: 1 << 11)
+    /// 2AA7 bit 0: the sensor's session has stopped.
+    public static let sessionStopped = ReadingStatus(rawValue: 1 << 12)
+    /// 2AA7 bit 2: a sensor of the wrong type for the device.
+    public static let sensorTypeIncorrect = ReadingStatus(rawValue: 1 << 13)
+    /// 2AA7 bit 4: an alert of the device's own.
+    public static let deviceSpecificAlert = ReadingStatus(rawValue: 1 << 14)
+    /// 2AA7 bit 8: the sensor's time is to be set.
+    public static let timeSynchronizationRequired = ReadingStatus(rawValue: 1 << 15)
     /// 2A35 bit 0: the body moved.
     public static let bodyMovement = ReadingStatus(rawValue: 1 << 16)
     /// 2A35 bit 1: the cuff was too loose.
@@ -46,10 +54,29 @@ public struct ReadingStatus: OptionSet, Sendable, Hashable {
     /// 2A35 bit 5: improper measurement position.
     public static let improperPosition = ReadingStatus(rawValue: 1 << 21)
 
+    /// 2AA7 bit 9: the sensor may not be calibrated now.
+    public static let calibrationNotAllowed = ReadingStatus(rawValue: 1 << 22)
+    /// 2AA7 bit 10: the sensor is better calibrated.
+    public static let calibrationRecommended = ReadingStatus(rawValue: 1 << 23)
+    /// 2AA7 bit 11: the sensor must be calibrated.
+    public static let calibrationRequired = ReadingStatus(rawValue: 1 << 24)
+    /// 2AA7 bit 16: below the low level that is set in the sensor for its patient.
+    public static let belowPatientLow = ReadingStatus(rawValue: 1 << 25)
+    /// 2AA7 bit 17: above the high level that is set in the sensor for its patient.
+    public static let abovePatientHigh = ReadingStatus(rawValue: 1 << 26)
+    /// 2AA7 bit 18: below the hypo level that is set in the sensor.
+    public static let belowHypo = ReadingStatus(rawValue: 1 << 27)
+    /// 2AA7 bit 19: above the hyper level that is set in the sensor.
+    public static let aboveHyper = ReadingStatus(rawValue: 1 << 28)
+    /// 2AA7 bit 20: it falls faster than is set in the sensor.
+    public static let rateOfDecreaseExceeded = ReadingStatus(rawValue: 1 << 29)
+    /// 2AA7 bit 21: it rises faster than is set in the sensor.
+    public static let rateOfIncreaseExceeded = ReadingStatus(rawValue: 1 << 30)
+
     /// Bits that say the measurement itself failed, so that its number is no value of the patient.
     public static let measurementFailed: ReadingStatus = [
         .sensorMalfunction, .sampleInsufficient, .stripInsertionError, .stripTypeIncorrect, .readInterrupted,
-        .generalFault,
+        .generalFault, .sessionStopped, .sensorTypeIncorrect,
     ]
 
     private static let all: [(ReadingStatus, String)] = [
@@ -61,9 +88,16 @@ public struct ReadingStatus: OptionSet, Sendable, Hashable {
         (.generalFault, "general_fault"), (.timeFault, "time_fault"), (.bodyMovement, "body_movement"),
         (.cuffTooLoose, "cuff_too_loose"), (.irregularPulse, "irregular_pulse"),
         (.pulseRateTooHigh, "pulse_rate_too_high"), (.pulseRateTooLow, "pulse_rate_too_low"),
-        (.improperPosition, "improper_position"),
+        (.improperPosition, "improper_position"), (.sessionStopped, "session_stopped"),
+        (.sensorTypeIncorrect, "sensor_type_incorrect"), (.deviceSpecificAlert, "device_specific_alert"),
+        (.timeSynchronizationRequired, "time_synchronization_required"),
+        (.calibrationNotAllowed, "calibration_not_allowed"), (.calibrationRecommended, "calibration_recommended"),
+        (.calibrationRequired, "calibration_required"), (.belowPatientLow, "below_patient_low"),
+        (.abovePatientHigh, "above_patient_high"), (.belowHypo, "below_hypo"), (.aboveHyper, "above_hyper"),
+        (.rateOfDecreaseExceeded, "rate_of_decrease_exceeded"), (.rateOfIncreaseExceeded, "rate_of_increase_exceeded"),
     ]
 
-    /// The names of the set bits in the order of the specification's bits: `irregular_pulse`, …
+    /// The names of the set bits, those of 2A18 first, then those of 2A35 and those that 2AA7 alone has, each in the order
+    /// of their bits: `irregular_pulse`, …
     public var names: [String] { Self.all.compactMap { contains($0.0) ? $0.1 : nil } }
 }

@@ -34,13 +34,13 @@ extension ReadingKind {
 }
 
 extension Record {
-    /// The server's sample type: 1 fingerprick, 2 cuff, 3 manual scan.
+    /// The server's sample type: 1 fingerprick, 2 cuff, 3 manual scan, 4 automatic.
     var sampleTypeCode: Int64 {
-        switch value.kind {
-        case .glucose: sensor == nil ? 1 : 3
+        switch value {
+        case .glucose(let glucose): glucose.continuous != nil ? 4 : sensor == nil ? 1 : 3
         case .bloodPressure: 2
         // Not delivered.
-        case .heartRate, .hrv, .spo2, .temperature, .weight, .bodyComposition: 0
+        case .vital: 0
         }
     }
 }

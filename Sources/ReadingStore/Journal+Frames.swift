@@ -9,8 +9,12 @@ extension Journal {
     /// newest with its number in the epoch.
     func add(_ context: GlucoseContext, of sequence: UInt16, _ frame: Frame) throws -> FrameOutcome {
         let isPruned = contact.records[sequence] == nil && contact.prunedSequences.contains(sequence)
-        guard !isPruned, let key = try contact.records[sequence] ?? newestReading(sequence) else {
-            guard !isPruned, try pruned?.hasSequence(sequence, device: contact.device, epoch: epoch) != true else {
+        // A number that passes names nothing that another contact brought.
+        let isPassing = decoder.passingNumber(of: frame, model: contact.description.model) != nil
+        guard !isPruned, let key = try contact.records[sequence] ?? (isPassing ? nil : newestReading(sequence)) else {
+            guard !isPruned,
+                try isPassing || pruned?.hasSequence(sequence, device: contact.device, epoch: epoch) != true
+            else {
                 // Its record was pruned, and this is no part of anything that is still to come.
                 try forgetStoredFrame()
                 return .nothing
@@ -66,7 +70,7 @@ extension Journal {
         select.bind(2, Int64(epoch))
         select.bind(3, Int64(sequence))
         select.bind(4, storedFrame)
-        if let same = try firstFrame(of: select, like: frame) {
+        if let same = try firstFrame(of: select, where: { $0 == frame.payload }) {
             try countRepeat(same)
             let update = try PreparedStatement(db, "UPDATE waiting_context SET contact = ? WHERE frame = ?")
             update.bind(1, contact.contact)
@@ -89,21 +93,22 @@ extension Journal {
         return .waiting
     }
 
-    /// Joins the contexts that waited for a record: those of this contact, else whichever there are.
+    /// Joins the contexts that waited for a record: those of this contact, else whichever there are, unless the number
+    /// passes.
     ///
     /// - Returns: whether the reading's context is another now.
-    func joinWaiting(_ record: Record, _ key: Int64) throws -> Bool {
-        guard let sequence = record.sequence, record.value.kind == .glucose else { return false }
+    func joinWaiting(_ numbering: Numbering?, _ key: Int64) throws -> Bool {
+        guard let numbering else { return false }
         let find = statements.findWaiting
         find.bind(1, contact.device)
         find.bind(2, Int64(epoch))
-        find.bind(3, Int64(sequence))
+        find.bind(3, Int64(numbering.number))
         var waiting: [(frame: Int64, isOurs: Bool)] = []
         while try find.next() { waiting.append((find.int(0), find.int(1) == contact.contact)) }
         guard !waiting.isEmpty else { return false }
         let ours = waiting.filter(\.isOurs)
         var isJoined = false
-        for (frame, _) in ours.isEmpty ? waiting : ours {
+        for (frame, _) in ours.isEmpty && !numbering.isPassing ? waiting : ours {
             try run("DELETE FROM waiting_context WHERE frame = ?", frame)
             let stored = try storedFrame(frame)
             if try isKept(stored, by: key, .context) {
@@ -195,13 +200,21 @@ extension Journal {
         try statements.attach.run()
     }
 
-    /// Whether a reading has a frame of these octets already; it is then counted, and not stored a second time.
+    /// Whether a reading has a frame of these octets already, but for a number that passes; it is then counted, and not
+    /// stored a second time.
     func isKept(_ frame: Frame, by reading: Int64, _ role: FrameRole) throws -> Bool {
         let find = statements.findSameFrame
         find.bind(1, reading)
         find.bind(2, role.rawValue)
         find.bind(3, Int64(frame.format.rawValue))
-        guard let same = try firstFrame(of: find, like: frame) else { return false }
+        let model = contact.description.model
+        let wanted = decoder.lastingOctets(of: frame, model: model)
+        let same = try firstFrame(of: find) { payload in
+            var stored = frame
+            stored.payload = payload
+            return decoder.lastingOctets(of: stored, model: model) == wanted
+        }
+        guard let same else { return false }
         guard storedFrame == nil else { return same == storedFrame }
         try countRepeat(same)
         return true
@@ -226,12 +239,12 @@ extension Journal {
         _ = try keep(frame, state)
     }
 
-    /// The first frame, of a statement that gives rows and payloads, with the octets of this one.
-    private func firstFrame(of select: PreparedStatement, like frame: Frame) throws -> Int64? {
+    /// The first frame, of a statement that gives rows and payloads, with such octets.
+    private func firstFrame(of select: PreparedStatement, where isWanted: ([UInt8]) -> Bool) throws -> Int64? {
         defer { select.reset() }
         while try select.next() {
             let key = select.int(0)
-            if try sealing.open(select.octets(1), at: .frame(key)) == frame.payload { return key }
+            if isWanted(try sealing.open(select.octets(1), at: .frame(key))) { return key }
         }
         return nil
     }

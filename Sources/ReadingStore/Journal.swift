@@ -62,10 +62,10 @@ struct Journal {
     private mutating func add(_ record: Record, _ frame: Frame) throws -> FrameOutcome {
         switch try find(record, frame) {
         case .pruned(let id):
-            try leave(record)
+            try leave(numbering(record, frame))
             return .repeated(id)
         case .existing(let key, let reading):
-            note(record, key)
+            note(numbering(record, frame), key)
             return try repeated(key, reading, record, frame)
         case .none(let id, let clash, let other):
             let time = try contact.times.resolve(
@@ -79,26 +79,43 @@ struct Journal {
             var reading = made
             // A context that came before its record was taken for the other's, unless the other came here too.
             let isMisjoined = record.sequence.map { contact.records[$0] == nil } ?? false
-            note(record, key)
+            let numbering = numbering(record, frame)
+            note(numbering, key)
             if let other, isMisjoined { try moveContexts(of: record, from: other, to: key) }
-            if try joinWaiting(record, key) || other != nil { reading.context = try load(key).context }
+            if try joinWaiting(numbering, key) || other != nil { reading.context = try load(key).context }
             return other.map { .clash(reading, with: $0) } ?? .new(reading)
         }
     }
 
-    private mutating func note(_ record: Record, _ key: Int64) {
-        guard let sequence = record.sequence else { return }
-        contact.records[sequence] = key
-        contact.prunedSequences.remove(sequence)
+    /// How a glucose record is named by its context.
+    struct Numbering {
+        var number: UInt16
+        /// Whether the number names another record in the next contact.
+        var isPassing: Bool
+    }
+
+    /// How the context of a record names it; nil where the record has no number, or no context.
+    private func numbering(_ record: Record, _ frame: Frame) -> Numbering? {
+        guard record.value.kind == .glucose else { return nil }
+        if let number = decoder.passingNumber(of: frame, model: contact.description.model) {
+            return Numbering(number: number, isPassing: true)
+        }
+        return record.sequence.map { Numbering(number: $0, isPassing: false) }
+    }
+
+    private mutating func note(_ numbering: Numbering?, _ key: Int64) {
+        guard let number = numbering?.number else { return }
+        contact.records[number] = key
+        contact.prunedSequences.remove(number)
     }
 
     /// Keeps nothing of a record that was pruned, nor of a context that came before it in this contact.
-    private mutating func leave(_ record: Record) throws {
+    private mutating func leave(_ numbering: Numbering?) throws {
         try forgetStoredFrame()
-        guard let sequence = record.sequence else { return }
-        contact.records[sequence] = nil
-        contact.prunedSequences.insert(sequence)
-        try forgetWaiting(sequence)
+        guard let number = numbering?.number else { return }
+        contact.records[number] = nil
+        contact.prunedSequences.insert(number)
+        try forgetWaiting(number)
     }
 
     func find(_ record: Record, _ frame: Frame) throws -> Match {
@@ -210,10 +227,10 @@ struct Journal {
         _ key: Int64, _ reading: Reading, _ record: Record, _ frame: Frame
     ) throws -> FrameOutcome {
         if try isKept(frame, by: key, .record) {
-            return try joinWaiting(record, key) ? .revised(load(key)) : .repeated(reading.id)
+            return try joinWaiting(numbering(record, frame), key) ? .revised(load(key)) : .repeated(reading.id)
         }
         try attach(try keep(frame, .record), to: key, .record)
-        var isRevised = try joinWaiting(record, key)
+        var isRevised = try joinWaiting(numbering(record, frame), key)
         if reading.record != record {
             try revise(key, from: reading, to: record)
             isRevised = true

@@ -18,12 +18,17 @@ struct ReadingContent: Hashable {
         self.context = context
     }
 
-    /// How what follows is written. A number once given is never given again.
-    private static let format: UInt64 = 1
+    /// How what follows is written. A number once given is never given again. The second is the first with what a
+    /// continuous sensor says behind its concentration, and is for such records only.
+    private static let (format, continuousFormat): (UInt64, UInt64) = (1, 2)
+
+    private var continuous: ContinuousGlucoseFacts? {
+        if case .glucose(let glucose) = value { glucose.continuous } else { nil }
+    }
 
     var octets: [UInt8] {
         var writer = ContentWriter()
-        writer.put(Self.format)
+        writer.put(continuous == nil ? Self.format : Self.continuousFormat)
         writer.put(UInt64(bitPattern: value.kind.code))
         writer.put(UInt64(status.rawValue))
         writer.put(optional: userSlot.map(UInt64.init))
@@ -32,6 +37,10 @@ struct ReadingContent: Hashable {
             writer.put(glucose.concentration)
             writer.put(optional: glucose.sampleType.map { UInt64($0.rawValue) })
             writer.put(optional: glucose.sampleLocation.map { UInt64($0.rawValue) })
+            if let continuous {
+                writer.put(continuous.trend)
+                writer.put(continuous.quality)
+            }
         case .bloodPressure(let pressure):
             writer.put(pressure.systolic)
             writer.put(pressure.diastolic)
@@ -48,7 +57,7 @@ struct ReadingContent: Hashable {
     init(_ octets: [UInt8], from start: Int = 0) throws {
         var reader = ContentReader(octets, from: start)
         let format = try reader.number()
-        guard format == Self.format else {
+        guard format == Self.format || format == Self.continuousFormat else {
             throw StoreError.corrupt(detail: "a row's content has the format \(format)")
         }
         let kind = try ReadingKind(code: reader.number(as: Int64.self))
@@ -56,11 +65,15 @@ struct ReadingContent: Hashable {
         userSlot = try reader.optional(as: UInt8.self)
         switch kind {
         case .glucose:
-            value = .glucose(
-                GlucoseValue(
-                    concentration: try reader.quantity(),
-                    sampleType: try reader.optional(as: UInt8.self).flatMap(GlucoseSampleType.init(rawValue:)),
-                    sampleLocation: try reader.optional(as: UInt8.self).flatMap(GlucoseSampleLocation.init(rawValue:))))
+            var glucose = GlucoseValue(
+                concentration: try reader.quantity(),
+                sampleType: try reader.optional(as: UInt8.self).flatMap(GlucoseSampleType.init(rawValue:)),
+                sampleLocation: try reader.optional(as: UInt8.self).flatMap(GlucoseSampleLocation.init(rawValue:)))
+            if format == Self.continuousFormat {
+                glucose.continuous = ContinuousGlucoseFacts(
+                    trend: try reader.quantity(), quality: try reader.quantity())
+            }
+            value = .glucose(glucose)
         case .bloodPressure:
             guard let systolic = try reader.quantity(), let diastolic = try reader.quantity(),
                 let meanArterial = try reader.quantity()

@@ -119,9 +119,13 @@ public struct SampleConversion: Sendable {
                         by: ConversionFactor.milligramsPerDecilitreInOneMillimolePerLitre, places: places)
                 default: throw ConversionError(reason: "a concentration in \(measured.unit.symbol)")
                 }
-            return try quantity(
-                measured, number, converted, .millimolesPerLitre,
-                glucose.sampleType == .interstitialFluid ? .manualScan : .fingerprick)
+            let source: SampleSource =
+                if glucose.continuous != nil {
+                    .automatic
+                } else {
+                    glucose.sampleType == .interstitialFluid ? .manualScan : .fingerprick
+                }
+            return try quantity(measured, number, converted, .millimolesPerLitre, source)
         }
 
         func pressures(_ value: BloodPressureValue) throws(ConversionError) -> BloodPressureSample {

@@ -19,9 +19,14 @@ extension FuzzTarget {
         let models = Catalogue().models
         let model = models[Int(octets[0]) % models.count]
         let characteristics: [UInt16] = [0x2A18, 0x2A34, 0x2A35, 0x2A36]
+        let format: FrameFormat =
+            switch octets[1] {
+            case 4: .oneTouchRecord
+            case 5: .continuousGlucoseRecord
+            default: FrameFormat(characteristic: characteristics[Int(octets[1]) % 4])
+            }
         let frame = Frame(
-            format: octets[1] == 4
-                ? .oneTouchRecord : FrameFormat(characteristic: characteristics[Int(octets[1]) % 4]),
+            format: format,
             payload: Array(octets.dropFirst(2)), receivedAt: Instant(microseconds: 0), ordinal: 0)
         let decoder = ModelFrameDecoder()
         let decoded = decoder.decode(frame, model: model.id)
@@ -38,7 +43,7 @@ extension FuzzTarget {
                 }
             }
         }
-        if model.quirks.isEmpty, octets[1] != 4 {
+        if model.quirks.isEmpty, format != .oneTouchRecord {
             let standard = StandardFrameDecoder().decode(frame, model: nil)
             expect(decoded == standard, "a model without quirks is not read by the standard")
         }
@@ -60,6 +65,54 @@ extension FuzzTarget {
         if case .record(let record) = OneTouchRecord.decode([1, 0] + octets) {
             expect(record.exclusion != nil || record.baseTime?.description.isEmpty != true, "a record without text")
             _ = record.document().text
+        }
+    }
+
+    /// A notification of a continuous sensor: an octet says whether values have checksums, one their type, seven when the
+    /// session began; then the notification.
+    static let continuousGlucose = FuzzTarget(
+        "continuous-glucose", longest: 96,
+        seeds: { _ in
+            let start: [UInt8] = [0xEA, 0x07, 11, 20, 12, 30, 0]
+            let value = ContinuousGlucoseMeasurement(
+                concentration: MedFloat16(rawValue: 100), timeOffset: 300, status: 0, calibration: 8, warning: 1,
+                trend: MedFloat16(rawValue: 1), quality: MedFloat16(rawValue: 95))
+            return [true, false].map { hasChecksum in
+                let octets = value.encoded(hasChecksum: hasChecksum)
+                return [hasChecksum ? 1 : 0, 0x59] + start + octets + octets
+            }
+        }
+    ) { octets in
+        guard octets.count >= 9 else { return }
+        let notification = Array(octets.dropFirst(9))
+        let parts = ContinuousGlucoseMeasurement.parts(of: notification)
+        expect(parts.flatMap(\.self) == notification, "octets of a notification are lost")
+        let all = try? ContinuousGlucoseMeasurement.all(in: notification.span.bytes)
+        expect(all.map { $0.count == parts.count } ?? true, "a notification is cut in two ways")
+        for part in parts {
+            let payload = Array(octets.prefix(9)) + part
+            let frame = Frame(
+                format: .continuousGlucoseRecord, payload: payload, receivedAt: Instant(microseconds: 0), ordinal: 0)
+            guard case .record(let record) = StandardFrameDecoder().decode(frame, model: nil) else { continue }
+            _ = record.document().text
+            guard case .glucose(let value) = record.value else { fatalError("a sensor's value is no glucose") }
+            expect(
+                record.exclusion != nil || value.concentration?.number.number != nil,
+                "a reading without a number is not excluded")
+            guard octets[0] & 1 != 0 else { continue }
+            var changed = payload
+            changed[9 + Int(octets[1]) % part.count] ^= 1
+            let other = Frame(
+                format: .continuousGlucoseRecord, payload: changed, receivedAt: Instant(microseconds: 0), ordinal: 0)
+            if case .record = StandardFrameDecoder().decode(other, model: nil) {
+                fatalError("a changed octet passes the checksum")
+            }
+        }
+        // What a sensor says of itself.
+        _ = try? ContinuousGlucoseFeature(decoding: notification)
+        if let answer = try? ContinuousGlucoseAnswer(decoding: notification) {
+            let again = try? ContinuousGlucoseAnswer(decoding: answer.encoded)
+            expect(again == answer, "\(answer) is not what its encoding says")
         }
     }
 

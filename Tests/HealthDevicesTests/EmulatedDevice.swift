@@ -149,8 +149,10 @@ final class EmulatedDevice: Peripheral {
         state.withLock { state in
             var known = state.behaviour.readable.keys.map { ($0, BluetoothUUID(0x180A)) }
             if let glucose = state.behaviour.glucose {
-                known += [(0x2A18, 0x1808), (0x2A34, 0x1808)]
-                if glucose.hasControlPoint { known.append((0x2A52, 0x1808)) }
+                let service: BluetoothUUID = glucose.measurement == 0x2A18 ? 0x1808 : 0x181F
+                known += [(glucose.measurement, service)]
+                if service == 0x1808 { known.append((0x2A34, service)) }
+                if glucose.hasControlPoint { known.append((0x2A52, service)) }
             }
             if state.behaviour.cuffRecords != nil { known += [(0x2A35, 0x1810), (0x2A36, 0x1810)] }
             known += state.behaviour.more.map { ($0.uuid, $0.service) }
@@ -222,7 +224,8 @@ final class EmulatedDevice: Peripheral {
             switch characteristic.uuid {
             case 0x2A36: send(state.behaviour.cuffPressures)
             case 0x2A35: send(state.behaviour.cuffRecords ?? [])
-            case 0x2A18 where state.behaviour.glucose?.hasControlPoint == false:
+            case let records
+            where state.behaviour.glucose?.hasControlPoint == false && records == state.behaviour.glucose?.measurement:
                 send(state.behaviour.glucose?.records ?? [])
             case let other where state.behaviour.streams[other] != nil: send(state.behaviour.streams[other] ?? [])
             default: break
@@ -288,7 +291,10 @@ final class EmulatedDevice: Peripheral {
             return .silence
         }
         if case .values(let values) = burst {
-            let frames = values.count { $0.uuid != 0x2A52 }
+            // Each value of a sensor's notification is a frame.
+            let frames = values.filter { $0.uuid != 0x2A52 }.reduce(0) { count, value in
+                count + (value.uuid == 0x2AA7 ? ContinuousGlucoseMeasurement.parts(of: value.octets).count : 1)
+            }
             if frames > 0 { log.note(.handedOut(frames)) }
             if state.withLock({ $0.behaviour.cancelsItsReader }) { withUnsafeCurrentTask { $0?.cancel() } }
         }

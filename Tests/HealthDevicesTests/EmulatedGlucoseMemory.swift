@@ -2,12 +2,14 @@ import GATTClient
 import GATTProfiles
 import HealthReadings
 
-/// A glucose meter's memory behind a Record Access Control Point.
+/// A glucose meter's or a continuous sensor's memory behind a Record Access Control Point.
 struct EmulatedGlucoseMemory: Sendable {
     enum Question: Sendable, Hashable { case count, all, last, atLeast, other, abort }
 
-    /// The octets of 2A18, oldest first; a short one counts as a record.
+    /// The octets of 2A18, or of values of 2AA7, oldest first; a short one counts as a record.
     var records: [[UInt8]]
+    /// It is a continuous sensor, and puts so many values into a notification.
+    var valuesPerNotification: Int?
     var hasControlPoint = true
     var isDescending = false
     /// Response codes these are refused with.
@@ -47,12 +49,24 @@ struct EmulatedGlucoseMemory: Sendable {
             ]
         }
         guard !chosen.isEmpty else { return [control([6, 0, 1, 6])] }
-        var values = chosen.filter { !loses.contains(Self.sequence($0)) }.flatMap { record in
-            Array(repeating: [(BluetoothUUID(0x2A18), record)] + context(of: record), count: copies).flatMap(\.self)
+        let kept = chosen.filter { !loses.contains(sequence($0)) }
+        var values = notifications(of: kept).flatMap { record in
+            Array(repeating: [(measurement, record)] + context(of: record), count: copies).flatMap(\.self)
         }
         if withholdsAnswer { return values }
         values.insert(control([6, 0, 1, endsReportsWith]), at: max(0, values.count - lateRecords))
         return values
+    }
+
+    /// The characteristic of the records.
+    var measurement: BluetoothUUID { valuesPerNotification == nil ? 0x2A18 : 0x2AA7 }
+
+    /// The values that leave the device together.
+    private func notifications(of records: [[UInt8]]) -> [[UInt8]] {
+        guard let size = valuesPerNotification else { return records }
+        return stride(from: 0, to: records.count, by: size).map { start in
+            Array(records[start..<min(start + size, records.count)].joined())
+        }
     }
 
     private func control(_ octets: [UInt8]) -> (BluetoothUUID, [UInt8]) { (0x2A52, octets) }
@@ -65,7 +79,7 @@ struct EmulatedGlucoseMemory: Sendable {
         let ordered = isDescending ? records.reversed() : records
         switch selection {
         case .last where !dumpsOnLast: return records.suffix(1)
-        case .atLeast(.sequenceNumber(let least)): return ordered.filter { Self.sequence($0) >= least }
+        case .atLeast(.sequenceNumber(let least)): return ordered.filter { sequence($0) >= least }
         default: return ordered
         }
     }
@@ -81,8 +95,9 @@ struct EmulatedGlucoseMemory: Sendable {
         }
     }
 
-    private static func sequence(_ record: [UInt8]) -> UInt16 {
-        record.count < 3 ? 0 : UInt16(record[1]) | UInt16(record[2]) << 8
+    private func sequence(_ record: [UInt8]) -> UInt16 {
+        let place = valuesPerNotification == nil ? 1 : 4
+        return record.count < place + 2 ? 0 : UInt16(record[place]) | UInt16(record[place + 1]) << 8
     }
 }
 

@@ -108,6 +108,59 @@ import Testing
         try store.close()
     }
 
+    /// What each reading's context says of its meal, by the reading's time.
+    private func meals(_ store: ReadingStore) async throws -> [String: String?] {
+        Dictionary(
+            uniqueKeysWithValues: try await store.query(ReadingQuery()).readings.map {
+                ($0.record.baseTime?.description ?? "-", $0.context?.meal)
+            })
+    }
+
+    @Test(
+        "a context of a meter that numbers by age joins the measurement of its own transfer, whichever comes first",
+        arguments: [false, true])
+    func contextsByAge(contextsFirst: Bool) async throws {
+        let store = try await open()
+        let times = (0..<4).map { "2026-11-21T08:\(10 + $0):00" }
+        // Meals 1 to 4 of the specification.
+        let meals = ["preprandial", "postprandial", "fasting", "casual"]
+        var frames = 0
+        for (visit, count) in [2, 2, 4, 4].enumerated() {
+            let contact = try await begin(store, "taidoc_fora", at: "2026-11-21T\(10 + visit):00:00Z")
+            for place in (0..<count).reversed() {
+                // The newest is 0: with each measurement every number is another.
+                let age = UInt16(count - 1 - place)
+                let record = try frame(0x2A18, try glucose(age, times[place], hasContext: true))
+                let context = try frame(0x2A34, [0x02, UInt8(age), 0, UInt8(place + 1)])
+                for frame in contextsFirst ? [context, record] : [record, context] {
+                    _ = try await store.append([frame], of: contact)
+                }
+            }
+            try await store.endContact(contact, ContactSummary(isComplete: true, received: count))
+            let expected = Dictionary(uniqueKeysWithValues: zip(times, meals).prefix(count).map { ($0, Optional($1)) })
+            #expect(try await self.meals(store) == expected, "visit \(visit)")
+            frames = try await store.statistics().frames
+        }
+        #expect(frames == 8, "promise 2: what was renumbered is not stored again")
+        try store.close()
+    }
+
+    @Test("a context whose record did not come waits for no other's, whatever number that has")
+    func lostRecordByAge() async throws {
+        let store = try await open()
+        let first = try await begin(store, "taidoc_fora", at: "2026-11-21T09:00:00Z")
+        _ = try await store.append([frame(0x2A34, [0x02, 0, 0, 1])], of: first)
+        try await store.endContact(first, ContactSummary(isComplete: false, received: 0))
+        let second = try await begin(store, "taidoc_fora", at: "2026-11-21T10:00:00Z")
+        _ = try await store.append([frame(0x2A18, glucose(0, "2026-11-21T09:30:00"))], of: second)
+        #expect(try await meals(store) == ["2026-11-21T09:30:00": nil])
+        // And none that comes without its record is given to a record of another contact.
+        let third = try await begin(store, "taidoc_fora", at: "2026-11-21T11:00:00Z")
+        _ = try await store.append([frame(0x2A34, [0x02, 0, 0, 2])], of: third)
+        #expect(try await meals(store) == ["2026-11-21T09:30:00": nil])
+        try store.close()
+    }
+
     @Test("other vital signs are kept with all they have, shown, and not queued for delivery")
     func vitals() async throws {
         let values: [(UInt16, [UInt8])] = [

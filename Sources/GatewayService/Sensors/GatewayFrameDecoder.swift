@@ -18,6 +18,16 @@ public struct GatewayFrameDecoder: FrameDecoding {
     /// Whether the record's context may say that it is none of the kind it looks like.
     public func awaitsContext(_ frame: Frame, model: String?) -> Bool { meters.awaitsContext(frame, model: model) }
 
+    /// The number by which a record and its context find each other in one contact only.
+    public func passingNumber(of frame: Frame, model: String?) -> UInt16? {
+        meters.passingNumber(of: frame, model: model)
+    }
+
+    /// What of a frame's octets stays from one contact to the next.
+    public func lastingOctets(of frame: Frame, model: String?) -> [UInt8] {
+        meters.lastingOctets(of: frame, model: model)
+    }
+
     /// Decodes one frame.
     public func decode(_ frame: Frame, model: String?) -> DecodedFrame {
         guard frame.format == .libre1Scan else { return meters.decode(frame, model: model) }

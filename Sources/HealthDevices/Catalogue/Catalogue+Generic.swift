@@ -14,6 +14,11 @@ extension Catalogue {
             provider: "manual", pairing: .any, howToPair: "put the meter into its pairing mode",
             howToWake: "switch the meter on, or press its Bluetooth button", tested: [.lab]),
         DeviceModel(
+            id: "generic_cgm", brand: "Generic", name: "Continuous glucose sensor", kinds: [.glucose],
+            services: [0x181F], provider: "manual", pairing: .any,
+            howToPair: "start the sensor's session with its own program, then put it into its pairing mode",
+            howToWake: "keep the sensor in reach", tested: [.emulated]),
+        DeviceModel(
             id: "generic_blood_pressure", brand: "Generic", name: "Blood-pressure monitor", kinds: [.bloodPressure],
             services: [0x1810], provider: "manual", pairing: .any, memory: .unknown,
             howToPair: "put the monitor into its pairing mode",

@@ -46,7 +46,9 @@ public enum Quirk: String, Sendable, Hashable, CaseIterable {
         case .monthThirteen: "month 13 of a record's time is read as January of the year that was sent"
         case .mealSixIsKetone: "a record whose context has meal 6 is a ketone: kept, never delivered as glucose"
         case .sendsTwice: "values sent twice are one record"
-        case .numbersByAge: "record numbers are ages (0 is the newest): records are known by time and value instead"
+        case .numbersByAge:
+            "record numbers are ages (0 is the newest): records are known by time and value instead, and join the "
+                + "contexts of the same transfer"
         case .fullMemoryAddsHigh: "the \"high\" record behind place 449 of a full memory is an error record"
         case .numbersOutOfOrder: "numbers do not follow time: all records are read each time"
         case .emptyPartners: "the empty record (FFFF) behind each record is kept and makes no reading"

@@ -52,8 +52,6 @@ extension GlucoseMeasurementContext {
 
     /// What the context is with the quirks of a model.
     func decoded(by model: DeviceModel) -> DecodedFrame {
-        // A number that is an age belongs to another record by the next contact.
-        if model.has(.numbersByAge) { return .nothing }
         var context = context
         context.isOfKetone = model.has(.mealSixIsKetone) && meal == Self.ketoneMeal
         return .glucoseContext(sequence: sequenceNumber, context)

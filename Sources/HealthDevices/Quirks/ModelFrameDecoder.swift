@@ -28,6 +28,29 @@ public struct ModelFrameDecoder: FrameDecoding {
         return (try? GlucoseMeasurement(decoding: frame.payload))?.hasContext ?? false
     }
 
+    /// The age by which a record and its context are numbered, where the model numbers so.
+    public func passingNumber(of frame: Frame, model: String?) -> UInt16? {
+        guard let place = Self.age(of: frame, catalogue.odd(model)) else { return nil }
+        return UInt16(frame.payload[place]) | UInt16(frame.payload[place + 1]) << 8
+    }
+
+    /// The octets without such an age.
+    public func lastingOctets(of frame: Frame, model: String?) -> [UInt8] {
+        guard let place = Self.age(of: frame, catalogue.odd(model)) else { return frame.payload }
+        var octets = frame.payload
+        octets.removeSubrange(place...(place + 1))
+        return octets
+    }
+
+    /// Where a frame's number stands, which is an age.
+    private static func age(of frame: Frame, _ model: DeviceModel?) -> Int? {
+        guard model?.has(.numbersByAge) == true, frame.payload.count >= 3,
+            frame.format == FrameFormat(characteristic: GlucoseMeasurement.assignedNumber)
+                || frame.format == FrameFormat(characteristic: GlucoseMeasurementContext.assignedNumber)
+        else { return nil }
+        return 1
+    }
+
     /// Decodes one frame of a device of this model (a catalogue id; nil for an unknown one).
     public func decode(_ frame: Frame, model: String?) -> DecodedFrame {
         if frame.format == .oneTouchRecord { return OneTouchRecord.decode(frame.payload) }

@@ -1,0 +1,59 @@
+import GATTClient
+import GATTProfiles
+import HealthReadings
+
+/// What is needed to read a continuous sensor's values: what stands in its other characteristics, and when its session
+/// began.
+struct ContinuousGlucoseSession: Sendable, Hashable {
+    static let service: BluetoothUUID = 0x181F
+    static let measurement: BluetoothUUID = 0x2AA7
+
+    /// How far two times of one session may be apart: a host that sets the sensor's time again moves its start.
+    private static let tolerance: Int64 = 120
+
+    /// Whether each value ends with a checksum.
+    let hasChecksums: Bool
+    /// What is sampled, and where; nil where the sensor does not tell.
+    let typeAndLocation: UInt8?
+    /// When the session began, on the sensor's wall; nil where its time was never set.
+    private(set) var start: WallTime?
+
+    init(feature: ContinuousGlucoseFeature?, start: WallTime?) {
+        hasChecksums = feature?.hasChecksums ?? false
+        typeAndLocation = feature?.typeAndLocation
+        self.start = start
+    }
+
+    /// Compares the session with the newest stored record.
+    ///
+    /// A session that began behind that record is another. One that began before it is the record's own, also where the
+    /// sensor's time was set since: its start stays the one it is known by, so that no record comes as a new one.
+    ///
+    /// - Returns: whether it is another session.
+    mutating func isAnother(than last: LastRecord) -> Bool {
+        guard let start, let known = last.baseTime else { return (start == nil) != (last.baseTime == nil) }
+        guard start.secondsSinceEpoch <= known.secondsSinceEpoch + Self.tolerance else { return true }
+        self.start = known.advanced(byMinutes: -Int(last.sequence))
+        return false
+    }
+
+    /// What the sensor's clock shows, at a minute of its session.
+    func wallTime(atMinute minute: UInt16) -> WallTime? { start?.advanced(byMinutes: Int(minute)) }
+
+    /// What it shows now, in this minute: it counts whole ones, so the middle is the best that can be said.
+    func clock(inMinute minute: UInt16, readAt: Instant) -> ClockReading? {
+        wallTime(atMinute: minute).map {
+            ClockReading(deviceTime: WallTime(secondsSinceEpoch: $0.secondsSinceEpoch + 30), readAt: readAt)
+        }
+    }
+
+    /// The values of a notification, each with what is needed to read it again. Octets that are no value are the last.
+    func records(in notification: [UInt8]) -> [ContinuousGlucoseRecord] {
+        ContinuousGlucoseMeasurement.parts(of: notification).map { value in
+            ContinuousGlucoseRecord(
+                hasChecksum: hasChecksums,
+                typeAndLocation: typeAndLocation ?? ContinuousGlucoseRecord.unknownTypeAndLocation,
+                sessionStart: start.map(DateTime.init) ?? .unknown, value: Array(value))
+        }
+    }
+}

@@ -1,0 +1,279 @@
+import Foundation
+import GATTClient
+import GATTProfiles
+import HealthReadings
+import ReadingStore
+import Testing
+
+@testable import HealthDevices
+
+/// Continuous sensors with the standard service (181F): sessions, minutes and clocks.
+@Suite struct ContinuousGlucoseTests {
+    private static let checksums = ContinuousGlucoseFeature.checksums
+    private static let start = WallTime.spring
+
+    /// A value at a minute, with its checksum where there is to be one.
+    private static func value(_ minute: UInt16, above: UInt16 = 0, hasChecksum: Bool = true) -> [UInt8] {
+        ContinuousGlucoseMeasurement(
+            concentration: MedFloat16(rawValue: 90 + above + minute), timeOffset: minute, warning: 0,
+            trend: MedFloat16(rawValue: 1)
+        ).encoded(hasChecksum: hasChecksum)
+    }
+
+    private static func sealed(_ octets: [UInt8], _ hasChecksum: Bool) -> [UInt8] {
+        hasChecksum ? ContinuousGlucoseChecksum.appended(to: octets) : octets
+    }
+
+    /// What can be read of a sensor whose session began then, and has come to this minute.
+    private static func readable(
+        start: WallTime?, minute: UInt16, hasChecksum: Bool
+    ) -> [BluetoothUUID: Result<[UInt8], GATTError>] {
+        let began = ContinuousGlucoseSessionStart(
+            dateTime: start.map(DateTime.init) ?? .unknown, zone: LocalTimeInformation(timeZone: 4, dstOffset: 0))
+        return [
+            0x2AA8: .success(
+                ContinuousGlucoseFeature(rawValue: hasChecksum ? checksums : 0, typeAndLocation: 0x59).encoded),
+            0x2AA9: .success(sealed(ContinuousGlucoseStatus(timeOffset: minute).encoded, hasChecksum)),
+            0x2AAA: .success(sealed(began.encoded, hasChecksum)),
+            0x2AAB: .success(sealed(ContinuousGlucoseRunTime(hours: 336).encoded, hasChecksum)),
+        ]
+    }
+
+    private func bench(
+        _ minutes: ClosedRange<UInt16> = 1...12, start: WallTime? = start, now: UInt16 = 12, together: Int = 2,
+        hasChecksum: Bool = true, burst: Int = 3, _ adjust: (inout EmulatedDevice.Behaviour) -> Void = { _ in }
+    ) -> Bench {
+        var behaviour = EmulatedDevice.Behaviour()
+        behaviour.name = "CGM"
+        var memory = EmulatedGlucoseMemory(minutes.map { Self.value($0, hasChecksum: hasChecksum) })
+        memory.valuesPerNotification = together
+        behaviour.glucose = memory
+        behaviour.readable = Self.readable(start: start, minute: now, hasChecksum: hasChecksum)
+        behaviour.burst = burst
+        adjust(&behaviour)
+        return Bench(behaviour)
+    }
+
+    private func go(_ bench: Bench, to minute: UInt16, start: WallTime? = start) {
+        bench.glucose { memory in
+            let last = memory.records.last.map { UInt16($0[4]) | UInt16($0[5]) << 8 } ?? 0
+            if last < minute { memory.records += ((last + 1)...minute).map { Self.value($0) } }
+        }
+        bench.device.change {
+            $0.readable = Self.readable(start: start, minute: minute, hasChecksum: true)
+        }
+    }
+
+    @Test(
+        "promise 1 and 2: values are read, each once, whether one or several come together, with checksums or not",
+        arguments: [1, 2, 5], [true, false])
+    func reading(together: Int, hasChecksum: Bool) async throws {
+        let bench = bench(together: together, hasChecksum: hasChecksum)
+        #expect(try await bench.read() == ContactSummary(isComplete: true, announced: 12, received: 12))
+        #expect(bench.store.contacts[0].device.model == "generic_cgm" && bench.store.readingCount == 12)
+        #expect(bench.store.records.allSatisfy { $0.exclusion == nil && $0.baseTime == Self.start.at($0.sequence) })
+        // What its clock shows is the session's start and its minute.
+        #expect(bench.store.clocks.map(\.deviceTime) == [Self.start.shown(inMinute: 12)])
+        #expect(try await bench.read().isComplete && bench.store.readingCount == 12)
+        #expect(bench.log.requests.last == [1, 6], "only the newest was asked for")
+    }
+
+    @Test("only what is new is asked for, by the minute of the newest one, and minutes without a value are no gaps")
+    func news() async throws {
+        let bench = bench()
+        try await bench.read()
+        bench.glucose { $0.records += [20, 25].map { Self.value($0) } }
+        #expect(try await bench.read() == ContactSummary(isComplete: true, announced: 3, received: 3))
+        #expect(bench.log.requests.contains([1, 3, 1, 12, 0]) && bench.store.readingCount == 14)
+        // A sensor that cannot count is no worse.
+        bench.glucose {
+            $0.records.append(Self.value(40))
+            $0.refuses = [.count: 2]
+        }
+        #expect(try await bench.read().isComplete && bench.store.readingCount == 15)
+    }
+
+    @Test("a session that began behind the newest record is another, also where it has come further")
+    func anotherSession() async throws {
+        let bench = bench()
+        try await bench.read()
+        let later = Self.start.advanced(byMinutes: 60)
+        bench.device.change { $0.readable = Self.readable(start: later, minute: 30, hasChecksum: true) }
+        bench.glucose { $0.records = (1...30).map { Self.value($0) } }
+        #expect(try await bench.read() == ContactSummary(isComplete: true, announced: 30, received: 30))
+        #expect(bench.store.epoch == 1 && bench.store.readingCount == 42)
+        #expect(try await bench.read().isComplete && bench.store.readingCount == 42 && bench.store.epoch == 1)
+    }
+
+    @Test("another session is found by its numbers where its start says nothing")
+    func restarted() async throws {
+        let bench = bench(start: nil)
+        try await bench.read()
+        bench.glucose { $0.records = (1...3).map { Self.value($0, above: 7) } }
+        try await bench.read()
+        #expect(bench.store.epoch == 1 && bench.store.readingCount == 15)
+    }
+
+    @Test(
+        "a host that sets the sensor's time again moves its start: no record comes as a new one",
+        arguments: [30, -30, 6 * 60, -7 * 3600] as [Int64])
+    func movedStart(seconds: Int64) async throws {
+        let bench = bench()
+        try await bench.read()
+        let moved = WallTime(secondsSinceEpoch: Self.start.secondsSinceEpoch + seconds)
+        go(bench, to: 14, start: moved)
+        #expect(try await bench.read().isComplete)
+        #expect(bench.store.epoch == 0 && bench.store.readingCount == 14)
+        #expect(Set(bench.store.records.map(\.baseTime)) == Set((1...14).map { Self.start.at(UInt16($0)) }))
+        // The clock is compared by the start the session is known by, and so is as far off as its records.
+        #expect(bench.store.clocks.last?.deviceTime == Self.start.shown(inMinute: 14))
+        #expect(try await bench.reader.read(bench.device, allRecords: true).isComplete)
+        #expect(bench.store.readingCount == 14)
+    }
+
+    @Test("promise 7: a session whose start was never set gives no time, and its records come anew once it is")
+    func withoutStart() async throws {
+        let bench = bench(start: nil)
+        try await bench.read()
+        #expect(bench.store.clocks.isEmpty && bench.store.records.allSatisfy { $0.baseTime == nil })
+        go(bench, to: 13)
+        try await bench.read()
+        #expect(bench.store.epoch == 1 && bench.store.records.count { $0.baseTime != nil } == 13)
+    }
+
+    @Test("promise 5: a value with a wrong checksum is kept, told, and does not stop the others")
+    func malformed() async throws {
+        let bench = bench()
+        bench.glucose { $0.records[4][2] ^= 0x10 }
+        let summary = try await bench.read()
+        #expect(summary.received == 12 && bench.store.readingCount == 11 && bench.reported.malformed == 1)
+        #expect(bench.store.frames.count == 12)
+    }
+
+    @Test(
+        "a sensor whose own values make no sense is left by name, and nothing is enabled", arguments: [0x2AA8, 0x2AAA])
+    func nonsense(characteristic: UInt16) async throws {
+        let bench = bench { behaviour in
+            guard case .success(var octets) = behaviour.readable[BluetoothUUID(characteristic)] else { return }
+            octets[0] ^= 1
+            behaviour.readable[BluetoothUUID(characteristic)] = .success(octets)
+        }
+        let summary = try await bench.read()
+        #expect(summary.error == "cgm_malformed" && bench.log.requests.isEmpty)
+        #expect(!bench.log.events.contains { if case .start = $0 { true } else { false } })
+    }
+
+    @Test("a sensor that tells nothing of itself is read without types and times")
+    func silent() async throws {
+        let bench = bench(hasChecksum: false) { $0.readable = [:] }
+        #expect(try await bench.read().isComplete && bench.store.readingCount == 12)
+        for record in bench.store.records {
+            guard case .glucose(let value) = record.value else { continue }
+            #expect(value.sampleType == nil && value.continuous != nil && record.baseTime == nil)
+        }
+    }
+
+    @Test("promise 3 and 4: a transfer that is cut is kept and read on; a silent sensor is aborted by name")
+    func faults() async throws {
+        let cut = bench { $0.cutAfter = 5 }
+        #expect(try await cut.read().error == "transfer_interrupted")
+        cut.device.change { $0.cutAfter = nil }
+        #expect(try await cut.read().isComplete && cut.store.readingCount == 12)
+        let silent = bench()
+        silent.glucose { $0.silentOn = [.all, .count] }
+        #expect(try await silent.read().error == "timeout")
+        #expect(silent.log.requests.contains([3, 0]))
+    }
+
+    @Test("of two control points the one of its own service is asked")
+    func controlPoints() {
+        let both = [
+            Characteristic(uuid: 0x2A52, service: 0x1808, valueHandle: 3),
+            Characteristic(uuid: 0x2A52, service: 0x181F, valueHandle: 9),
+        ]
+        #expect(both.controlPoint(of: 0x181F)?.valueHandle == 9 && both.controlPoint(of: 0x1808)?.valueHandle == 3)
+        #expect([both[0]].controlPoint(of: 0x181F)?.valueHandle == 3)
+    }
+
+    @Test(
+        "promise 7: its time is set when a person asks for it: the present, in the zone of the wall",
+        arguments: [true, false])
+    func setClock(hasChecksum: Bool) async throws {
+        let bench = RadioBench()
+        let sensor = try await bench.meter(paired: .proven) {
+            $0.readable = Self.readable(start: nil, minute: 12, hasChecksum: hasChecksum)
+            $0.glucose?.valuesPerNotification = 1
+            $0.writable[0x2AAA] = .some(nil)
+        }
+        let setting = try await bench.manager.setClock(of: .device(1)) { moment in
+            WallTime(secondsSinceEpoch: moment.seconds + 3600)
+        }
+        #expect(setting.before == nil && setting.after?.deviceTime == setting.written.shown(inMinute: 12))
+        let written = ContinuousGlucoseSessionStart(
+            dateTime: DateTime(setting.written), zone: LocalTimeInformation(timeZone: 4, dstOffset: 0)
+        ).encoded
+        #expect(sensor.log.requests == [Self.sealed(written, hasChecksum)])
+        sensor.change { $0.writable[0x2AAA] = .attribute(0x80) }
+        let failure = await #expect(throws: ContactFailure.self) {
+            try await bench.manager.setClock(of: .device(1)) { _ in .summer }
+        }
+        #expect(failure?.code == "clock_refused")
+    }
+
+    // MARK: The store
+
+    @Test("in the store a value has its trend and quality, its time by the gateway's clock, and waits as automatic")
+    func stored() async throws {
+        let directory = FileManager.default.temporaryDirectory
+            .appending(path: "cgm-\(ProcessInfo.processInfo.globallyUniqueString)").path
+        func open() async throws -> ReadingStore {
+            try await ReadingStore.open(
+                directory: directory, decoder: ModelFrameDecoder(), clientUserID: "white_bear",
+                timeZone: "Europe/Berlin")
+        }
+        var store = try await open()
+        let device = DeviceDescription(address: .device(3), model: "generic_cgm", provider: "manual")
+        let readAt = try #require(Instant(rfc3339: "2026-11-21T10:00:40Z"))
+        // By the sensor's clock, which is an hour slow, it is 10:00 at minute 150; on the user's wall 11:00.
+        let start = try #require(WallTime("2026-11-21T07:30:00"))
+        let session = ContinuousGlucoseSession(
+            feature: ContinuousGlucoseFeature(rawValue: 0, typeAndLocation: 0x59), start: start)
+        let contact = try await store.beginContact(with: device, at: readAt, clock: nil, batteryPercent: nil)
+        let placed = try await store.noteClock(
+            try #require(session.clock(inMinute: 150, readAt: readAt)), in: contact)
+        let record = try #require(session.records(in: hex("0A 03 6400 9600 F5EF 5F00")).first)
+        let frame = Frame(
+            format: .continuousGlucoseRecord, payload: record.payload, receivedAt: readAt, ordinal: 0)
+        let outcomes = try await store.append([frame], of: placed)
+        guard case .new(let reading)? = outcomes.first else {
+            Issue.record("\(outcomes)")
+            return
+        }
+        #expect(reading.time.instant?.description == "2026-11-21T10:00:00Z" && reading.time.basis == .corrected)
+        try await store.endContact(placed, ContactSummary(isComplete: true, received: 1))
+        try store.close()
+        store = try await open()
+        let again = try #require(try await store.query(ReadingQuery()).readings.first)
+        #expect(again.document.text == reading.document.text)
+        #expect(again.document.text.contains(#""trend":{"value":-0.11,"unit":"mg/dL/min"}"#))
+        var octets: [UInt8] = []
+        again.write(into: &octets)
+        #expect(String(decoding: octets, as: UTF8.self) == again.document.text)
+        try store.close()
+    }
+
+    private func hex(_ text: String) -> [UInt8] {
+        let digits = text.filter { !$0.isWhitespace }
+        return stride(from: 0, to: digits.count, by: 2).compactMap { start in
+            UInt8(digits.dropFirst(start).prefix(2), radix: 16)
+        }
+    }
+}
+
+extension WallTime {
+    fileprivate func at(_ minute: UInt16?) -> WallTime? { minute.map { advanced(byMinutes: Int($0)) } }
+    /// What a sensor that counts minutes shows in one.
+    fileprivate func shown(inMinute minute: Int) -> WallTime {
+        WallTime(secondsSinceEpoch: advanced(byMinutes: minute).secondsSinceEpoch + 30)
+    }
+}
