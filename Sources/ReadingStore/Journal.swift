@@ -226,6 +226,8 @@ struct Journal {
     private mutating func repeated(
         _ key: Int64, _ reading: Reading, _ record: Record, _ frame: Frame
     ) throws -> FrameOutcome {
+        // What its context has made it stays, whatever the record says by itself.
+        let record = record.heeding(reading.record)
         if try isKept(frame, by: key, .record) {
             return try joinWaiting(numbering(record, frame), key) ? .revised(load(key)) : .repeated(reading.id)
         }

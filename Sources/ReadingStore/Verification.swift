@@ -140,14 +140,26 @@ extension ReadingStore {
                 format: FrameFormat(rawValue: UInt32(truncatingIfNeeded: select.int(first))),
                 payload: payload, receivedAt: Instant(microseconds: select.int(first + 2)),
                 ordinal: Int(select.int(first + 3)))
-            guard decoder.decode(frame, model: reading.device.model).record(like: reading.record) == reading.record
-            else {
+            let decoded = decoder.decode(frame, model: reading.device.model).record(like: reading.record)
+            guard decoded?.heeding(reading.record) == reading.record else {
                 findings.append(VerificationFinding(problem: .differs, subject: reading.id.description))
                 continue
             }
         }
         progress(done, total)
         return findings
+    }
+}
+
+extension Record {
+    /// The record with what its context has made of the stored one: a ketone, where nothing that is looked for earlier
+    /// says otherwise.
+    func heeding(_ stored: Record) -> Record {
+        guard stored.exclusion == .ketone else { return self }
+        var (context, record) = (GlucoseContext(), self)
+        context.isOfKetone = true
+        record.exclusion = exclusion(with: context)
+        return record
     }
 }
 

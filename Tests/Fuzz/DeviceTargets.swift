@@ -116,6 +116,36 @@ extension FuzzTarget {
         }
     }
 
+    /// What a strap sends while somebody looks: an octet picks the window; then measurements of 2A37, each behind an octet
+    /// of its length and one of how long it took, in tenths of a second, back where the highest bit is set.
+    static let strap = FuzzTarget(
+        "strap", longest: 512,
+        seeds: { _ in
+            let beat: [UInt8] = [6, 9, 0x16, 72, 0x66, 0x03, 0x9A, 0x03]
+            return [[5] + beat + beat + beat, [60] + beat + [2, 200, 0x04, 0] + beat + beat]
+        }
+    ) { octets in
+        guard let first = octets.first else { return }
+        var (rest, now) = (octets.dropFirst(), Int64(1_000_000_000_000))
+        var window = HeartRateVariability(windowSeconds: Int(first))
+        while rest.count >= 2 {
+            let (length, pause) = (Int(rest.removeFirst()), rest.removeFirst())
+            now += Int64(pause & 0x7F) * (pause & 0x80 == 0 ? 100_000 : -100_000)
+            let value = Array(rest.prefix(length))
+            rest = rest.dropFirst(length)
+            guard let measurement = try? HeartRateMeasurement(decoding: value) else { continue }
+            _ = measurement.record.document().text
+            window.add(
+                measurement.intervals, at: Instant(microseconds: now), hasContact: measurement.hasContact)
+            guard let result = window.result else { continue }
+            // Of intervals of 0.2 to 3 s no two are further apart.
+            expect(result.count >= 2, "a variability of fewer than two intervals")
+            for number in [result.rmssd, result.sdnn] {
+                expect((0...2800).contains(number.approximation), "a variability of \(number) ms")
+            }
+        }
+    }
+
     /// The name and services of an advertisement, and what was found when it was connected.
     static let advertisement = FuzzTarget(
         "advertisement", longest: 64, words: ["meter+", "BLESmart_", "OneTouch", "BM85", "A&D_UA-651BLE", "CareSens"],

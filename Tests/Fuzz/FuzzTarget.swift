@@ -20,7 +20,8 @@ struct FuzzTarget: Sendable {
 
     /// All targets, in the order they are run.
     static let all: [FuzzTarget] = [
-        .characteristic, .recordAccess, .modelFrame, .oneTouch, .continuousGlucose, .advertisement, .btsnoop, .pcap,
+        .characteristic, .recordAccess, .modelFrame, .oneTouch, .continuousGlucose, .strap, .advertisement, .btsnoop,
+        .pcap,
         .pcapng, .replay,
         .monitor, .handleMap, .text, .settings,
         .control, .vitalAnswer, .sandboxBody, .busMessage, .libre, .tagAnswer, .cardAnswer, .nfcPipe,

@@ -166,6 +166,15 @@ import Testing
         }
     }
 
+    @Test("the capture that shows a quirk is there, and is of a model that has it", arguments: Quirk.allCases)
+    func captures(of quirk: Quirk) throws {
+        guard let capture = quirk.capture else { return }
+        let file = URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "../../Fixtures/\(capture).expected.json")
+        let expected = try String(contentsOf: file, encoding: .utf8)
+        #expect(catalogue.models.contains { $0.has(quirk) && expected.contains("\"model\": \"\($0.id)\"") })
+    }
+
     @Test("the list of devices in the documentation is the catalogue's")
     func list() throws {
         let file = URL(filePath: #filePath).deletingLastPathComponent()

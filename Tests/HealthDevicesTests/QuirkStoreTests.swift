@@ -67,6 +67,20 @@ import Testing
         try await store.endContact(again, ContactSummary(isComplete: true, received: 1))
         #expect(try await store.query(ReadingQuery()).readings.map(\.excluded) == [.ketone])
         #expect(try await store.groupsWaiting().isEmpty)
+        #expect(try await store.verify().isEmpty)
+        // Nor is one that the meter sends anew with other octets: the battery was low.
+        let third = try await begin(store, "caresens", at: "2026-11-21T12:00:00Z")
+        var other = record
+        other.payload[0] |= 0x08
+        other.payload += [0x01, 0x00]
+        let outcomes = try await store.append([other], of: third)
+        guard case .revised(let revised)? = outcomes.first else {
+            Issue.record("\(outcomes)")
+            return
+        }
+        #expect(revised.excluded == .ketone && revised.record.status == .deviceBatteryLow)
+        #expect(try await store.groupsWaiting().isEmpty)
+        #expect(try await store.verify().isEmpty)
         try store.close()
     }
 

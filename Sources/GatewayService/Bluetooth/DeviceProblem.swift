@@ -37,7 +37,7 @@ extension Problem {
             case _ where code.hasPrefix("racp_"): .protocolBroken
             case "device_refused", "clock_refused", "onetouch_not_allowed": .notPermitted
             case "clock_cannot_be_set": .unavailable
-            case _ where code.hasPrefix("onetouch_"): .protocolBroken
+            case _ where code.hasPrefix("onetouch_") || code.hasPrefix("cgm_"): .protocolBroken
             case "device_barred": .configuration
             case "nothing_to_read": .unavailable
             case "not_stored": .inputOutput

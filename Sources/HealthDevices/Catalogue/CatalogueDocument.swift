@@ -19,12 +19,14 @@ extension Catalogue {
         lines += models.map { "| `\($0.id)` | \($0.howToPair) | \($0.howToWake) |" }
         lines += [
             "", "## What differs from the standard", "",
-            "Each is looked for in what the device sends. Where it is not found, the standard holds.", "",
-            "| quirk | what is done | models |", "|---|---|---|",
+            "Each is looked for in what the device sends. Where it is not found, the standard holds. The capture is one of",
+            "`Fixtures/`; what is a matter of the conversation has none, and is tried with emulated devices.", "",
+            "| quirk | what is done | models | capture |", "|---|---|---|---|",
         ]
         lines += Quirk.allCases.map { quirk in
             let ids = models.filter { $0.has(quirk) }.map { "`\($0.id)`" }.joined(separator: ", ")
-            return "| `\(quirk.rawValue)` | \(quirk.explanation) | \(ids.isEmpty ? "none known" : ids) |"
+            let capture = quirk.capture.map { "`\($0)`" } ?? "–"
+            return "| `\(quirk.rawValue)` | \(quirk.explanation) | \(ids.isEmpty ? "none known" : ids) | \(capture) |"
         }
         lines += ["", "## Services", "", "| id | services |", "|---|---|"]
         lines += models.map { model in

@@ -40,6 +40,22 @@ public enum Quirk: String, Sendable, Hashable, CaseIterable {
     /// The device may refuse to have its clock set.
     case refusesClock = "refuses_clock"
 
+    /// The recorded capture that shows it, of `Fixtures/`; nil where it is a matter of the conversation, which a capture
+    /// cannot show.
+    public var capture: String? {
+        switch self {
+        case .monthThirteen, .mealSixIsKetone, .sendsTwice: "quirks-caresens"
+        case .numbersByAge, .fullMemoryAddsHigh: "quirks-taidoc"
+        case .numbersOutOfOrder, .emptyPartners: "quirks-myglucose"
+        case .oneTouchProtocol: "quirks-onetouch"
+        case .bigEndianPulse: "quirks-bm85"
+        case .reservedBits: "quirks-bm96"
+        case .readsAll, .clockShowsBaseTime, .pauseBeforeNotifying, .leavesAfterBonding, .wantsDateTime,
+            .sendsUnsentOnly, .commandForAll, .refusesClock:
+            nil
+        }
+    }
+
     /// One sentence for the list of devices.
     public var explanation: String {
         switch self {

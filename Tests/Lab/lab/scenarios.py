@@ -146,8 +146,8 @@ TAIDOC = [
     Glucose(1, at("2026-11-20T12:31:00"), "143", context=Context(meal="postprandial")),
     Glucose(2, at("2026-11-20T07:02:00"), "95", context=Context(meal="fasting"), context_first=True),
     Glucose(3, at("2026-11-19T19:15:00"), "118"),
-    Glucose(449, at("2026-02-03T08:00:00"), "620", status=("result_too_high",)),
-    Glucose(450, at("2026-02-03T08:00:00"), "620", status=("result_too_high",), never_measured=True),
+    Glucose(449, at("2026-10-02T08:00:00"), "620", status=("result_too_high",)),
+    Glucose(450, at("2026-10-02T08:00:00"), "620", status=("result_too_high",), never_measured=True),
 ]
 
 # Numbers from 0 and not in the order of time; behind each record an empty one; a ketone among them.
