@@ -40,6 +40,8 @@ struct ReplayVisit {
     private var recordedRequest: (handle: UInt16, octets: [UInt8])?
     /// Something was enabled or asked for since the last value: its answer counts from what the host then did.
     private var isReleased = false
+    /// The recorded host has written to a characteristic since the last value: what follows answers that.
+    private var hasWritten = false
     private var silences = 0
     private var hasConsumed = false
     /// The time of the value last delivered, where a visit before this one delivered any.
@@ -198,9 +200,10 @@ struct ReplayVisit {
                     return wait(patience, until: time, thenGone: false)
                 }
                 values.reserveCapacity(min(Self.longestBurst, plan.routes[place].total - progress[place].consumed))
-            } else if values.count == Self.longestBurst || time - clock > min(Self.closeness, patience) {
+            } else if values.count == Self.longestBurst || hasWritten || time - clock > min(Self.closeness, patience) {
                 return .values(values)
             }
+            hasWritten = false
             values.append(
                 CharacteristicValue(
                     uuid: plan.routes[place].uuid, octets: cursor.octets(), receivedAt: Instant(microseconds: time)))
@@ -251,7 +254,10 @@ struct ReplayVisit {
             switch try cursor.advance() {
             case .end: return false
             case .write:
-                if let place = route(of: cursor.handle), plan.routes[place].isControlPoint, cursor.octet(0) == 1 {
+                guard let place = route(of: cursor.handle) else { continue }
+                if !plan.routes[place].isControlPoint {
+                    hasWritten = true
+                } else if cursor.octet(0) == 1 {
                     recordedRequest = (cursor.handle, cursor.octets())
                 }
             case .value:

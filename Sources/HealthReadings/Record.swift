@@ -9,8 +9,17 @@ public enum ReadingKind: String, Sendable, Hashable, CaseIterable {
     case weight
     case bodyComposition = "body_composition"
 
-    /// Whether readings of this kind are delivered; the others are kept and shown.
-    public var isDelivered: Bool { self == .glucose || self == .bloodPressure }
+    /// Whether readings of this kind are delivered; see ``keptBecause`` for the others.
+    public var isDelivered: Bool { keptBecause == nil }
+
+    /// Why readings of this kind stay here: half a line for people; nil for what is delivered.
+    public var keptBecause: String? {
+        switch self {
+        case .glucose, .bloodPressure, .spo2, .temperature, .weight: nil
+        case .heartRate, .hrv: "shown while somebody looks, and not stored"
+        case .bodyComposition: "the server has no time series for it"
+        }
+    }
 
     /// Whether this comes only while somebody looks, and is not stored.
     public var isLive: Bool { self == .heartRate || self == .hrv }

@@ -34,13 +34,18 @@ extension ReadingKind {
 }
 
 extension Record {
-    /// The server's sample type: 1 fingerprick, 2 cuff, 3 manual scan, 4 automatic.
+    /// The server's sample type: 1 fingerprick, 2 cuff, 3 manual scan, 4 automatic, 5 unknown, 6 scale.
     var sampleTypeCode: Int64 {
         switch value {
         case .glucose(let glucose): glucose.continuous != nil ? 4 : sensor == nil ? 1 : 3
         case .bloodPressure: 2
-        // Not delivered.
-        case .vital: 0
+        case .vital(let vital):
+            switch vital.kind {
+            case .spo2, .temperature: 5
+            case .weight: 6
+            // Not delivered.
+            case .glucose, .bloodPressure, .heartRate, .hrv, .bodyComposition: 0
+            }
         }
     }
 }

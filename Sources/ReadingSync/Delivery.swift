@@ -34,8 +34,7 @@ extension OutboxWorker {
         do {
             let groups = try await store.groupsWaiting(in: range)
             if range == nil { circuit.keep(only: Set(groups.map(\.target))) }
-            for kind in ReadingKind.allCases where kind.isDelivered && !groups.contains(where: { $0.resource == kind })
-            {
+            for kind in ReadingKind.counted where !groups.contains(where: { $0.resource == kind }) {
                 hub.emit(.nothingToSync(kind))
             }
             let users = Dictionary(try await store.users().map { ($0.key, $0) }) { first, _ in first }

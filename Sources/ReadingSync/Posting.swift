@@ -105,11 +105,14 @@ extension OutboxWorker {
     }
 
     private static func data(_ batch: ArraySlice<Prepared>, _ resource: ReadingKind) -> TimeSeriesData {
-        switch resource {
-        case .glucose:
-            .glucose(batch.compactMap { if case .glucose(let sample) = $0.sample { sample } else { nil } })
+        let quantities = batch.compactMap { if case .quantity(let sample) = $0.sample { sample } else { nil } }
+        return switch resource {
+        case .glucose: .glucose(quantities)
+        case .spo2: .bloodOxygen(quantities)
+        case .temperature: .bodyTemperature(quantities)
+        case .weight: .weight(quantities)
         // Nothing else is queued for delivery.
-        default:
+        case .bloodPressure, .heartRate, .hrv, .bodyComposition:
             .bloodPressure(batch.compactMap { if case .bloodPressure(let sample) = $0.sample { sample } else { nil } })
         }
     }

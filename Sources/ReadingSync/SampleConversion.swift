@@ -8,6 +8,14 @@ public enum ConversionFactor {
     public static let milligramsPerDecilitreInOneMillimolePerLitre = ExactDecimal(significand: 180_156, exponent: -4)
     /// mmHg = kPa × 7.500617: 1 mmHg is 133.322387 Pa.
     public static let millimetresOfMercuryInOneKilopascal = ExactDecimal(significand: 7_500_617, exponent: -6)
+    /// kg = lb × 0.45359237, by definition.
+    public static let kilogramsInOnePound = ExactDecimal(significand: 45_359_237, exponent: -8)
+    /// °C = (°F - 32) / 1.8.
+    public static let degreesFahrenheitInOneKelvin = ExactDecimal(significand: 18, exponent: -1)
+    /// Decimal places of a weight in kg: scales send steps of 5 g.
+    public static let weightPlaces: Int16 = 3
+    /// Decimal places of an oxygen saturation in per cent and of a temperature in °C.
+    public static let vitalPlaces: Int16 = 2
     /// Decimal places of a concentration in mmol/L.
     public static let concentrationPlaces: Int16 = 4
     /// Decimal places of a pressure in mmHg and of a pulse in beats per minute.
@@ -39,15 +47,15 @@ public struct ModelName: Sendable, Hashable {
 
 /// A reading in the server's shape.
 public enum Sample: Sendable, Hashable {
-    /// A glucose concentration in mmol/L.
-    case glucose(QuantitySample)
+    /// A glucose concentration in mmol/L, an oxygen saturation in per cent, a temperature in °C or a weight in kg.
+    case quantity(QuantitySample)
     /// A blood pressure in mmHg with its pulse in beats per minute.
     case bloodPressure(BloodPressureSample)
 }
 
 /// Makes samples of readings: the one place where a measured value changes its unit.
 ///
-/// Exact decimal arithmetic, rounded half to even at 4 places (mmol/L) or 2 (mmHg, bpm). A value that is in the
+/// Exact decimal arithmetic, rounded half to even at 4 places (mmol/L), 3 (kg) or 2 (mmHg, bpm, %, °C). A value that is in the
 /// server's unit already keeps its digits, up to those places. Every quantity carries what was measured in its
 /// metadata:
 ///
@@ -55,6 +63,8 @@ public enum Sample: Sendable, Hashable {
 /// |---|---|---|
 /// | `measured_value`, `measured_unit` | every quantity | the device's own digits and unit |
 /// | `measured_mean` | systolic | mean arterial pressure, in `measured_unit`, where the cuff sent one |
+/// | `measured_pulse` | oxygen saturation | the pulse in beats per minute, where the oximeter sent one |
+/// | `site` | temperature | where it was measured, where the thermometer says so |
 /// | `calibration` | a sensor's glucose | how its value was found: `factory_estimate` |
 /// | `brand`, `model` | every quantity where the provider is `manual` | which device it was |
 /// | `original_time` | every quantity that was moved by a second | the reading's own time, RFC 3339 |
@@ -87,9 +97,9 @@ public struct SampleConversion: Sendable {
         common["calibration"] = reading.record.sensor?.calibration.name
         let sender = Sender(id: reading.id.description, time: timestamp.flooredToSecond, common: common)
         switch reading.record.value {
-        case .glucose(let glucose): return .glucose(try sender.concentration(glucose))
+        case .glucose(let glucose): return .quantity(try sender.concentration(glucose))
         case .bloodPressure(let pressure): return .bloodPressure(try sender.pressures(pressure))
-        case .vital(let vital): throw ConversionError(reason: "\(vital.kind.rawValue) is not delivered")
+        case .vital(let vital): return .quantity(try sender.vital(vital))
         }
     }
 
@@ -126,6 +136,35 @@ public struct SampleConversion: Sendable {
                     glucose.sampleType == .interstitialFluid ? .manualScan : .fingerprick
                 }
             return try quantity(measured, number, converted, .millimolesPerLitre, source)
+        }
+
+        func vital(_ value: VitalValue) throws(ConversionError) -> QuantitySample {
+            guard let measured = value.main else { throw ConversionError(reason: "it has no value") }
+            let number = try Self.number(measured, value.kind.rawValue)
+            switch (value.kind, measured.unit) {
+            case (.spo2, .percent):
+                var sample = try quantity(
+                    measured, number, number.rounded(toPlaces: ConversionFactor.vitalPlaces), .percent, .unknown)
+                sample.metadata["measured_pulse"] = value[.pulse]?.number.number?.description
+                return sample
+            case (.temperature, .degreesCelsius), (.temperature, .degreesFahrenheit):
+                let celsius =
+                    measured.unit == .degreesCelsius
+                    ? number.rounded(toPlaces: ConversionFactor.vitalPlaces) : number.celsius
+                var sample = try quantity(measured, number, celsius, .degreesCelsius, .unknown)
+                sample.metadata["site"] = value.site
+                return sample
+            case (.weight, .kilograms):
+                return try quantity(
+                    measured, number, number.rounded(toPlaces: ConversionFactor.weightPlaces), .kilograms, .scale)
+            case (.weight, .pounds):
+                return try quantity(
+                    measured, number,
+                    number.multiplied(
+                        by: ConversionFactor.kilogramsInOnePound, places: ConversionFactor.weightPlaces),
+                    .kilograms, .scale)
+            default: throw ConversionError(reason: "\(value.kind.rawValue) in \(measured.unit.symbol) is not delivered")
+            }
         }
 
         func pressures(_ value: BloodPressureValue) throws(ConversionError) -> BloodPressureSample {
@@ -180,6 +219,17 @@ public struct SampleConversion: Sendable {
 }
 
 extension ExactDecimal {
+    /// Degrees Fahrenheit as degrees Celsius; nil where the number has more digits than a thermometer can send.
+    fileprivate var celsius: ExactDecimal? {
+        let places = -Int(exponent)
+        guard (0...8).contains(places) else { return nil }
+        let freezing = (0..<places).reduce(32 as Int64) { value, _ in value * 10 }
+        let (above, overflow) = significand.subtractingReportingOverflow(freezing)
+        guard !overflow else { return nil }
+        return ExactDecimal(significand: above, exponent: exponent).divided(
+            by: ConversionFactor.degreesFahrenheitInOneKelvin, places: ConversionFactor.vitalPlaces)
+    }
+
     /// The same number; rounded half to even only where it has more decimal places.
     func rounded(toPlaces places: Int16) -> ExactDecimal? {
         exponent >= -places ? self : multiplied(by: ExactDecimal(significand: 1), places: places)

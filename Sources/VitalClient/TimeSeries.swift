@@ -67,6 +67,9 @@ public enum SampleUnit: String, Sendable, Hashable {
     case millimolesPerLitre = "mmol/L"
     case millimetresOfMercury = "mmHg"
     case beatsPerMinute = "bpm"
+    case percent = "%"
+    case degreesCelsius = "°C"
+    case kilograms = "kg"
 }
 
 /// One value of a time series.
@@ -151,18 +154,28 @@ public enum TimeSeriesData: Sendable, Hashable {
     case glucose([QuantitySample])
     /// Blood pressures.
     case bloodPressure([BloodPressureSample])
+    /// Oxygen saturations in per cent.
+    case bloodOxygen([QuantitySample])
+    /// Body temperatures in °C.
+    case bodyTemperature([QuantitySample])
+    /// Weights in kg.
+    case weight([QuantitySample])
 
     /// The resource's name in the path.
     public var resource: String {
         switch self {
         case .glucose: "glucose"
         case .bloodPressure: "blood_pressure"
+        case .bloodOxygen: "blood_oxygen"
+        case .bodyTemperature: "body_temperature"
+        case .weight: "weight"
         }
     }
 
     var json: JSONValue {
         switch self {
-        case .glucose(let samples): .array(samples.map(\.json))
+        case .glucose(let samples), .bloodOxygen(let samples), .bodyTemperature(let samples), .weight(let samples):
+            .array(samples.map(\.json))
         case .bloodPressure(let samples): .array(samples.map(\.json))
         }
     }

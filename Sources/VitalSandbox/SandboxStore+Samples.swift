@@ -136,7 +136,7 @@ extension SandboxStore {
 
     private static func datum(_ row: Row, _ resource: TimeseriesResource) -> JSONValue {
         var members = [JSONValue.Member(name: "timestamp", value: .string(Timestamp(microseconds: row["at"]).text))]
-        let names = resource == .glucose ? ["value"] : ["systolic", "diastolic"]
+        let names = resource == .bloodPressure ? ["systolic", "diastolic"] : ["value"]
         for name in names {
             let token: String? = row[name]
             members.append(JSONValue.Member(name: name, value: token.map(JSONValue.number) ?? .null))

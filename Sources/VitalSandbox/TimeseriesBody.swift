@@ -56,7 +56,8 @@ struct TimeseriesBody: Sendable {
         return elements.enumerated().compactMap { index, element in
             let place = at + [.index(index)]
             switch resource {
-            case .glucose: return glucose(element, at: place, zone: zone, reader: &reader)
+            case .glucose, .bloodOxygen, .bodyTemperature, .weight:
+                return single(element, unit: resource.unit, at: place, zone: zone, reader: &reader)
             case .bloodPressure: return pressure(element, at: place, zone: zone, reader: &reader)
             }
         }
@@ -94,12 +95,12 @@ struct TimeseriesBody: Sendable {
         return Measured(value: number, start: start, type: type)
     }
 
-    private static func glucose(
-        _ element: JSONValue, at: [Step], zone: IANAZone?, reader: inout FieldReader
+    private static func single(
+        _ element: JSONValue, unit: String, at: [Step], zone: IANAZone?, reader: inout FieldReader
     ) -> Item? {
-        guard let measured = quantity(element, unit: "mmol/L", at: at, reader: &reader) else { return nil }
+        guard let measured = quantity(element, unit: unit, at: at, reader: &reader) else { return nil }
         return Item(
-            type: measured.type, at: measured.start, unit: "mmol/L", value: measured.value,
+            type: measured.type, at: measured.start, unit: unit, value: measured.value,
             offset: zone?.offset(at: measured.start) ?? 0, text: element.text)
     }
 

@@ -43,4 +43,18 @@ enum Vocabulary {
 enum TimeseriesResource: String, Sendable {
     case glucose
     case bloodPressure = "blood_pressure"
+    case bloodOxygen = "blood_oxygen"
+    case bodyTemperature = "body_temperature"
+    case weight
+
+    /// The unit of its values.
+    var unit: String {
+        switch self {
+        case .glucose: "mmol/L"
+        case .bloodPressure: "mmHg"
+        case .bloodOxygen: "%"
+        case .bodyTemperature: "°C"
+        case .weight: "kg"
+        }
+    }
 }

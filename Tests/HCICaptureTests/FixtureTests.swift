@@ -127,8 +127,18 @@ struct FixtureTests {
         let sidecar = Self.folder.appending(path: name.replacing(".btsnoop", with: ".expected.json")).path
         guard let json = FileManager.default.contents(atPath: sidecar) else { return }
         let readings = try JSONDecoder().decode(Expected.self, from: json).readings
-        let records = lines.filter { $0.hasPrefix("value 2a18") || $0.hasPrefix("value 2a35") }
-        #expect(records.count >= readings.count)
+        let ways = ["value 2a18", "value 2a35", "value af9df7a3"]
+        let records = lines.count { line in ways.contains { line.hasPrefix($0) } }
+        // A notification of a continuous sensor holds values, each behind its size.
+        let sizes = lines.filter { $0.hasPrefix("value 2aa7") }.reduce(0) { count, line in
+            var (count, octets) = (count, line.split(separator: " ")[2])
+            while let size = Int(octets.prefix(2), radix: 16), size > 0 {
+                octets = octets.dropFirst(2 * size)
+                count += 1
+            }
+            return count
+        }
+        #expect(records + sizes >= readings.count)
         let found = Set(lines.filter { $0.hasPrefix("connect") }.map { $0.split(separator: " ")[1] }.map(String.init))
         #expect(Set(readings.compactMap(\.device.address)).isSubset(of: found))
     }

@@ -64,6 +64,28 @@ struct ReplayTests {
         }
     }
 
+    @Test("what answers two of the recorded host's writes does not arrive together, however close it came")
+    func answers() async throws {
+        var builder = Builder()
+        builder.connect()
+        builder.discoverPressure()
+        builder.enable(18)
+        builder.notify([1], on: 17)
+        builder.notify([2], on: 17)
+        builder.exchange([0x12, 14, 0, 7], [0x13])
+        builder.notify([3], on: 17)
+        builder.sent([0x52, 14, 0, 8])
+        builder.notify([4], on: 17)
+        builder.notify([5], on: 17)
+        builder.disconnect()
+        try await replay(builder.btsnoop()) { central in
+            let peripheral = try await opened(central)
+            #expect(try await burst(peripheral) == ["01", "02"])
+            #expect(try await burst(peripheral) == ["03"])
+            #expect(try await burst(peripheral) == ["04", "05"])
+        }
+    }
+
     @Test("what was not read then is not readable now; what is not there is named")
     func reads() async throws {
         var builder = Builder()

@@ -20,7 +20,7 @@ struct ConversionTests {
         let reading = Self.reading(
             .glucose(GlucoseValue(concentration: Quantity(value, unit), sampleType: .capillaryWholeBlood)))
         guard
-            case .glucose(let sample) = try SampleConversion().sample(
+            case .quantity(let sample) = try SampleConversion().sample(
                 of: reading, provider: "accuchek_ble", at: Self.time)
         else { throw ConversionError(reason: "not glucose") }
         return sample
@@ -85,6 +85,86 @@ struct ConversionTests {
         }
     }
 
+    private func vital(
+        _ kind: ReadingKind, _ quantities: [VitalValue.Measured], site: String? = nil
+    ) throws -> QuantitySample {
+        let reading = Self.reading(.vital(VitalValue(kind: kind, quantities, site: site)))
+        guard
+            case .quantity(let sample) = try SampleConversion().sample(of: reading, provider: "manual", at: Self.time)
+        else { throw ConversionError(reason: "no quantity") }
+        return sample
+    }
+
+    @Test("a saturation keeps its digits and has its pulse beside it; a temperature is in °C, a weight in kg")
+    func vitals() throws {
+        let saturation = try vital(
+            .spo2,
+            [
+                .init(.saturation, Quantity(ExactDecimal(significand: 977, exponent: -1), .percent)),
+                .init(.pulse, Quantity(ExactDecimal(significand: 72), .beatsPerMinute)),
+            ])
+        #expect(saturation.value.description == "97.7" && saturation.unit == .percent && saturation.source == .unknown)
+        #expect(saturation.metadata["measured_pulse"] == "72" && saturation.metadata["measured_unit"] == "%")
+        func temperature(_ digits: Int64, _ unit: MeasurementUnit) throws -> QuantitySample {
+            try vital(
+                .temperature, [.init(.temperature, Quantity(ExactDecimal(significand: digits, exponent: -1), unit))],
+                site: "ear")
+        }
+        let celsius = try temperature(366, .degreesCelsius)
+        #expect(
+            celsius.value.description == "36.6" && celsius.unit == .degreesCelsius && celsius.metadata["site"] == "ear")
+        let fahrenheit = try temperature(986, .degreesFahrenheit)
+        #expect(fahrenheit.value.description == "37.00" && fahrenheit.metadata["measured_value"] == "98.6")
+        func weight(_ digits: Int64, _ exponent: Int16, _ unit: MeasurementUnit) throws -> QuantitySample {
+            try vital(.weight, [.init(.weight, Quantity(ExactDecimal(significand: digits, exponent: exponent), unit))])
+        }
+        let kilograms = try weight(70_500, -3, .kilograms)
+        #expect(kilograms.value.description == "70.500" && kilograms.unit == .kilograms && kilograms.source == .scale)
+        #expect(try weight(15_543, -2, .pounds).value.description == "70.502")
+    }
+
+    @Test("degrees Fahrenheit and pounds agree with Foundation's decimals for every step a device can show")
+    func imperial() throws {
+        for tenths in stride(from: Int64(560), through: 1170, by: 1) {
+            let measured = ExactDecimal(significand: tenths, exponent: -1)
+            let sample = try vital(.temperature, [.init(.temperature, Quantity(measured, .degreesFahrenheit))])
+            #expect(
+                Decimal(string: sample.value.description)
+                    == Self.model(
+                        ExactDecimal(significand: tenths - 320, exponent: -1), times: "1.8", dividing: true, places: 2))
+            let weight = try vital(.weight, [.init(.weight, Quantity(measured, .pounds))])
+            #expect(
+                Decimal(string: weight.value.description)
+                    == Self.model(measured, times: "0.45359237", dividing: false, places: 3))
+        }
+    }
+
+    @Test("what has no number, an unknown unit, or no time series at the server is no sample")
+    func noVital() {
+        for (kind, part, quantity) in [
+            (.spo2, .saturation, Quantity(.notANumber, .percent)),
+            (.temperature, .temperature, Quantity(ExactDecimal(significand: 310), .percent)),
+            (.bodyComposition, .bodyFat, Quantity(ExactDecimal(significand: 22), .percent)),
+            (.heartRate, .heartRate, Quantity(ExactDecimal(significand: 72), .beatsPerMinute)),
+        ] as [(ReadingKind, VitalValue.Part, Quantity)] {
+            #expect(throws: ConversionError.self) { try vital(kind, [.init(part, quantity)]) }
+        }
+        #expect(throws: ConversionError.self) { try vital(.weight, []) }
+    }
+
+    @Test("a continuous sensor's glucose is automatic, whatever it samples")
+    func continuous() throws {
+        let reading = Self.reading(
+            .glucose(
+                GlucoseValue(
+                    concentration: Quantity(ExactDecimal(significand: 95), .milligramsPerDecilitre),
+                    sampleType: .interstitialFluid, continuous: ContinuousGlucoseFacts())))
+        guard
+            case .quantity(let sample) = try SampleConversion().sample(of: reading, provider: "manual", at: Self.time)
+        else { return }
+        #expect(sample.source == .automatic && sample.unit == .millimolesPerLitre)
+    }
+
     @Test(
         "known values: 95 mg/dL is 5.2732 mmol/L, 5.5 mmol/L stays 5.5, 16.9 kPa is 126.76 mmHg, 127.0 keeps its digits"
     )
@@ -127,7 +207,7 @@ struct ConversionTests {
                     concentration: Quantity(ExactDecimal(significand: 95), .milligramsPerDecilitre),
                     sampleType: .interstitialFluid)))
         guard
-            case .glucose(let scanned) = try SampleConversion().sample(
+            case .quantity(let scanned) = try SampleConversion().sample(
                 of: fluid, provider: "freestyle_libre_ble", at: Self.time)
         else { return }
         #expect(scanned.source == .manualScan)
@@ -148,7 +228,7 @@ struct ConversionTests {
             device: DeviceDescription(address: nil, provider: "freestyle_libre_ble"),
             time: ResolvedTime(instant: Self.time, basis: .sensorStart), receivedAt: Self.time)
         let sent = try SampleConversion().sample(of: estimate, provider: "freestyle_libre_ble", at: Self.time)
-        guard case .glucose(let quantity) = sent else { throw ConversionError(reason: "no glucose") }
+        guard case .quantity(let quantity) = sent else { throw ConversionError(reason: "no glucose") }
         #expect(quantity.source == .manualScan && quantity.value.description == "6.7164")
         #expect(
             quantity.metadata == [
@@ -162,7 +242,7 @@ struct ConversionTests {
         {
             let conversion = SampleConversion { $0 == "and_ua651" ? ModelName(brand: "A&D", model: "UA-651BLE") : nil }
             guard
-                case .glucose(let sample) = try conversion.sample(
+                case .quantity(let sample) = try conversion.sample(
                     of: Self.reading(value, device: device), provider: provider, at: Self.time, originalTime: original)
             else { return [:] }
             return sample.metadata.filter { !$0.key.hasPrefix("measured") }

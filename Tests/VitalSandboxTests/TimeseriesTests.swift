@@ -42,6 +42,27 @@ struct TimeseriesTests {
         }
     }
 
+    @Test(
+        "saturations, temperatures and weights are kept in their units and read back; another unit is refused",
+        arguments: [
+            ("blood_oxygen", "97.7", "%", "unknown"), ("body_temperature", "36.60", "°C", "unknown"),
+            ("weight", "70.500", "kg", "scale"),
+        ])
+    func vitals(resource: String, value: String, unit: String, type: String) async throws {
+        try await withSandbox { probe in
+            let id = try await probe.user(sources: ["manual"])
+            let path = "/v2/timeseries/\(id)/\(resource)"
+            let item = Bodies.quantity(value, unit, type, at: "2026-11-20T12:30:00Z")
+            let posted = try await probe.send("POST", path, Bodies.envelope([item], provider: "manual"))
+            #expect(posted.status == 200, "\(posted.text)")
+            let back = try await probe.send("GET", path + "/grouped?start_date=2026-11-20&end_date=2026-11-20")
+            #expect(back.text.contains(#""value":\#(value),"unit":"\#(unit)","type":"\#(type)""#), "\(back.text)")
+            let wrong = Bodies.quantity(value, "bpm", type, at: "2026-11-20T12:31:00Z")
+            #expect(try await probe.send("POST", path, Bodies.envelope([wrong], provider: "manual")).status == 422)
+            #expect(try await probe.samples().count == 1)
+        }
+    }
+
     @Test("pressure is one sample with systolic, diastolic and pulse")
     func pressure() async throws {
         try await withSandbox { probe in

@@ -65,7 +65,7 @@ extension Gateway {
         return start...end
     }
 
-    /// `{waiting, delivered, refused, last_success, next_attempt}`.
+    /// `{waiting, delivered, refused, not_delivered, last_success, next_attempt}`.
     func syncDocument() async throws -> JSONValue {
         let statistics = try await store.statistics()
         return .object([
@@ -82,6 +82,15 @@ extension Gateway {
             "refused": .array(
                 try await refused().map {
                     .object(["id": .string($0.id.description), "server_said": .string($0.serverSaid)])
+                }),
+            "not_delivered": .array(
+                ReadingKind.allCases.compactMap { kind in
+                    kind.keptBecause.map {
+                        .object([
+                            "kind": .string(kind.rawValue),
+                            "count": .integer(Int64(statistics.readings[kind] ?? 0)), "reason": .string($0),
+                        ])
+                    }
                 }),
             "last_success": .optional(statistics.lastDelivery?.flooredToSecond.description),
             "next_attempt": .optional(await worker?.status.nextAttempt?.flooredToSecond.description),
@@ -113,6 +122,10 @@ extension Gateway {
         }
         for reading in refused {
             try await output.data("refused: \(reading.id): the server said: \(reading.serverSaid)")
+        }
+        for kind in ReadingKind.allCases {
+            guard let reason = kind.keptBecause, let count = statistics.readings[kind], count > 0 else { continue }
+            try await output.data("\(count) \(kind.rawValue) stay here: \(reason)")
         }
         try await output.data("delivered: \(delivered)" + (last.map { ", last at \($0.flooredToSecond)" } ?? ""))
     }

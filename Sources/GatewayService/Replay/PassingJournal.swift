@@ -4,7 +4,7 @@ import Synchronization
 /// A journal that stores nothing and hands readings on: `replay --dry-run`.
 ///
 /// Readings have the same identity and time as in a store that was empty before. A glucose record waits in a window of
-/// ``window`` records for its context, so memory does not grow with the capture.
+/// ``window`` records for its context, so memory does not grow with the capture; one that comes again meanwhile is the same.
 public final class PassingJournal: FrameJournal, DeviceMemory {
     /// How many records may lie between a record and its context.
     public static let window = 512
@@ -82,15 +82,29 @@ public final class PassingJournal: FrameJournal, DeviceMemory {
             pending.preceding = time.instant ?? preceding
             let identity = ReadingIdentity(
                 of: record, epoch: contact.sequenceEpoch, frame: frame, contactStart: contact.startedAt)
-            let context = record.sequence.flatMap { pending.contexts.removeValue(forKey: $0) }
+            let id = identity.id(device: contact.device.address, kind: record.value.kind)
+            // What its context names it by, as in a store.
+            let number = decoder.passingNumber(of: frame, model: contact.device.model) ?? record.sequence
+            guard !isWaiting(id, record, number, in: &pending) else { return nil }
+            let context = number.flatMap { pending.contexts.removeValue(forKey: $0) }
             let reading = Reading(
-                id: identity.id(device: contact.device.address, kind: record.value.kind), record: record,
+                id: id, record: record,
                 context: context, device: contact.device, time: time,
                 excluded: record.exclusion(with: context)
                     ?? TimeResolution.exclusion(of: time, receivedAt: frame.receivedAt),
                 receivedAt: frame.receivedAt)
-            return pending.window.append(.reading(reading), key: record.sequence)
+            return pending.window.append(.reading(reading), key: number)
         }
+    }
+
+    /// Whether the record is the newest of its number in the window: sent twice.
+    private func isWaiting(_ id: ReadingID, _ record: Record, _ number: UInt16?, in pending: inout Pending) -> Bool {
+        guard let number else { return false }
+        var isSame = false
+        _ = pending.window.change(number) { output in
+            if case .reading(let waiting) = output { isSame = waiting.id == id && waiting.record == record }
+        }
+        return isSame
     }
 
     /// Begins a contact.

@@ -42,7 +42,7 @@ extension Catalogue {
             services: [0x1810], provider: "beurer_ble", pairing: .passkey,
             howToPair: "switch Bluetooth on in the monitor's settings and take a measurement",
             howToWake: "press the monitor's memory button", recordGap: .seconds(5), quirks: [.reservedBits],
-            tested: [.bytes]),
+            tested: [.lab, .bytes]),
         DeviceModel(
             id: "medisana_bu", brand: "Medisana", name: "BU 5xx connect", kinds: [.bloodPressure],
             names: [.prefix("1872B")], services: [0x1810], provider: "manual", pairing: .any, memory: .unknown,

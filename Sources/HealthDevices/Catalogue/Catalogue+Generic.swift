@@ -17,7 +17,7 @@ extension Catalogue {
             id: "generic_cgm", brand: "Generic", name: "Continuous glucose sensor", kinds: [.glucose],
             services: [0x181F], provider: "manual", pairing: .any,
             howToPair: "start the sensor's session with its own program, then put it into its pairing mode",
-            howToWake: "keep the sensor in reach", tested: [.emulated]),
+            howToWake: "keep the sensor in reach", tested: [.lab, .emulated, .bytes]),
         DeviceModel(
             id: "generic_blood_pressure", brand: "Generic", name: "Blood-pressure monitor", kinds: [.bloodPressure],
             services: [0x1810], provider: "manual", pairing: .any, memory: .unknown,

@@ -29,7 +29,7 @@ extension Catalogue {
             pairing: .any,
             howToPair: "switch Bluetooth on in the meter's settings and start pairing there",
             howToWake: "hold the meter's button until the Bluetooth sign shows", quirks: isens,
-            tested: [.emulated, .bytes]),
+            tested: [.lab, .emulated, .bytes]),
         DeviceModel(
             id: "relion_premier", brand: "ReliOn", name: "Premier, Platinum", kinds: [.glucose],
             names: [.prefix("ReliOn 2395"), .prefix("ReliOn 0015")],

@@ -115,6 +115,15 @@ enum Meters {
             ], more)
     }
 
+    /// A continuous sensor that pairs by six digits.
+    static func cgm(_ more: Document = [:]) -> Document {
+        merge(
+            [
+                "name": "TestCGM", "address": "C0:00:00:00:18:1F", "service": "181F", "passkey": true,
+                "manufacturer": "Example", "model": "CGM-3", "serial": "CGM3-0815", "battery": 91, "mtu": 185,
+            ], more)
+    }
+
     private static func merge(_ one: Document, _ other: Document) -> Document {
         .object(one.members.merging(other.members) { $1 })
     }

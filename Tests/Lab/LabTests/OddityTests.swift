@@ -13,22 +13,25 @@ extension LabTests {
             return meter
         }
 
-        /// What identifies a measurement where its number does not: the device's time, and the value.
+        /// What identifies a measurement where its number does not: the device's time and the value; and its context.
         private func measurements(_ readings: [Document]) -> Set<String> {
-            Set(readings.map { "\($0["device_time"]?.text ?? "-") \($0["glucose"]?.json ?? "-")" })
+            Set(
+                readings.map {
+                    "\($0["device_time"]?.text ?? "-") \($0["glucose"]?.json ?? "-") \($0["context"]?.json ?? "-")"
+                })
         }
 
         @Test("a meter that numbers by age, newest first, gives each record once, however often it is read")
         func numbersByAge() async throws {
             let gateway = try TestGateway()
             let meter = try await pair(
-                Meters.generic(["name": "TNG VOICE", "records": ["count": 8, "seed": 301]]),
+                Meters.generic(["name": "TNG VOICE", "records": ["count": 8, "seed": 301, "contexts": true]]),
                 ["order": "descending", "numbers_by_age": true], gateway)
             let first = try await gateway("read", meter.address)
             #expect(first.status == 0 && first.documents.count == 8, "\(first.errors)")
             #expect(measurements(first.documents) == measurements(try await meter.readings()))
             // Two more measurements give every record another number.
-            try await meter.add(["count": 2, "seed": 302, "start": "2026-11-20T08:00:00"])
+            try await meter.add(["count": 2, "seed": 302, "start": "2026-11-20T08:00:00", "contexts": true])
             let second = try await gateway("read", meter.address)
             #expect(second.status == 0 && second.documents.count == 2, "\(second.errors)")
             #expect(measurements(try await gateway.stored()) == measurements(try await meter.readings()))
@@ -85,6 +88,45 @@ extension LabTests {
             #expect(abs((before?["difference_seconds"]?.integer ?? 0) - 600) <= 30)
             #expect(abs(after?["difference_seconds"]?.integer ?? 600) <= 30)
             #expect(try await meter.log().filter { $0.name == "clock_set" }.count == 1)
+        }
+
+        @Test("a continuous sensor is paired, read by its session's minutes, and read on from where it was")
+        func continuousGlucose() async throws {
+            let gateway = try TestGateway()
+            // Two hundred minutes into a session by a clock that is two hours slow: several values together, with checksums.
+            let meter = try await pair(
+                Meters.cgm([
+                    "session_start": 320, "clock": -7200, "checksums": true, "together": 3,
+                    "records": ["count": 20, "seed": 311, "first": 5],
+                ]), [:], gateway)
+            let first = try await gateway("read", meter.address)
+            #expect(first.status == 0 && first.documents.count == 20, "\(first.errors)")
+            Comparison.expect(first.documents, equal: try await meter.readings())
+            #expect(first.documents.allSatisfy { $0["device"]?["model"]?.text == "generic_cgm" })
+            #expect(first.documents.allSatisfy { $0["time_basis"]?.text == "corrected" })
+            try await meter.add(["count": 3, "seed": 312, "first": 105])
+            let second = try await gateway("read", meter.address)
+            #expect(second.status == 0 && second.documents.count == 3, "\(second.errors)")
+            #expect(try await meter.requests().contains("01030164" + "00"), "from minute 100 on")
+            #expect(try await gateway("read", meter.address).documents.isEmpty)
+            #expect(try await meter.log().allSatisfy { $0.name != "clock_set" })
+        }
+
+        @Test(
+            "promise 7: a session without a start gives no time; its time is set on request, and its values come anew")
+        func sessionWithoutStart() async throws {
+            let gateway = try TestGateway()
+            let meter = try await pair(
+                Meters.cgm(["session_began": 120, "checksums": true, "records": ["count": 4, "seed": 313]]), [:],
+                gateway)
+            let first = try await gateway("read", meter.address)
+            #expect(first.status == 0 && first.documents.count == 4, "\(first.errors)")
+            #expect(first.documents.allSatisfy { $0["excluded"]?.text != nil && $0["base_time"]?.text == nil })
+            let set = try await gateway("devices", "set-clock", meter.address)
+            #expect(set.status == 0, "\(set.errors)")
+            #expect(abs(try set.document["after"]?["difference_seconds"]?.integer ?? 99) <= 60)
+            let second = try await gateway("read", meter.address)
+            #expect(second.documents.count == 4 && second.documents.allSatisfy { $0["time"]?.text != nil })
         }
 
         @Test("a OneTouch meter is paired, read by its own protocol, and read on from where it was")

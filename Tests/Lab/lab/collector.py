@@ -165,6 +165,9 @@ class Collector:
     async def request(self, path, value):
         await self.call(path, CHARACTERISTIC, "WriteValue", "aya{sv}", [value, {"type": Variant("s", "request")}])
 
+    async def command(self, path, value):
+        await self.call(path, CHARACTERISTIC, "WriteValue", "aya{sv}", [value, {"type": Variant("s", "command")}])
+
     async def value(self, paths, timeout=15):
         """The next notification of one of these, whatever else comes is passed by."""
         while True:

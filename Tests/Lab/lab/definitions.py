@@ -17,6 +17,7 @@ class Context:
     medication: tuple = None
     hba1c: str = None
     extended: int = None            # an extended flags octet
+    meal_number: int = None         # a reserved meal
 
     def frame(self, sequence):
         flags, body = 0, b""
@@ -26,9 +27,9 @@ class Context:
         if self.carbohydrate:
             flags |= 0x01
             body += bytes([wire.CARBOHYDRATES.index(self.carbohydrate[0])]) + wire.sfloat(self.carbohydrate[1])
-        if self.meal:
+        if self.meal or self.meal_number is not None:
             flags |= 0x02
-            body += bytes([wire.MEALS.index(self.meal)])
+            body += bytes([self.meal_number if self.meal_number is not None else wire.MEALS.index(self.meal)])
         if self.tester or self.health:
             flags |= 0x04
             body += bytes([wire.TESTERS[self.tester] | wire.HEALTHS[self.health] << 4])
@@ -63,10 +64,16 @@ class Glucose:
     flags_reserved: int = 0
     extra: bytes = b""
     cut_to: int = None              # only so many octets are sent: a malformed frame
+    month_13: bool = False          # its January is sent as month 13
+    is_partner: bool = False        # the empty record that some meters send behind each
+    never_measured: bool = False    # a "high" that a full memory adds
 
     def frame(self):
         flags = self.flags_reserved
-        body = struct.pack("<H", self.sequence) + wire.date_time(self.base)
+        date = bytearray(wire.date_time(self.base))
+        if self.month_13:
+            date[2] = 13
+        body = struct.pack("<H", self.sequence) + bytes(date)
         if self.offset is not None:
             flags |= 0x01
             body += struct.pack("<h", 0x7FFF if self.offset == "unknown" else self.offset)
@@ -93,6 +100,45 @@ class Glucose:
 
 
 @dataclass
+class Continuous:
+    """A value of a 2AA7. `status`: names of the annunciation's bits; the octets that none of them is in are left out."""
+    sequence: int                   # the minute of the session
+    value: str
+    trend: str = None               # mg/dL per minute
+    quality: str = None             # per cent
+    status: tuple = ()
+    empty_octets: tuple = ()        # of the annunciation: sent though no bit is set
+    wrong_checksum: bool = False
+
+    def octets(self, checksums):
+        flags, body = 0, wire.sfloat(self.value) + struct.pack("<H", self.sequence)
+        for place, (names, flag) in enumerate(zip(wire.CGM_STATUS, (0x80, 0x40, 0x20))):
+            bits = sum(1 << names.index(name) for name in self.status if name in names)
+            if bits or place in self.empty_octets:
+                flags |= flag
+                body += bytes([bits])
+        if self.trend:
+            flags |= 0x01
+            body += wire.sfloat(self.trend)
+        if self.quality:
+            flags |= 0x02
+            body += wire.sfloat(self.quality)
+        whole = bytes([2 + len(body) + (2 if checksums else 0), flags]) + body
+        checksum = wire.cgm_checksum(whole) if checksums else b""
+        return whole + (bytes([checksum[0] ^ 0x55, checksum[1]]) if self.wrong_checksum else checksum)
+
+
+@dataclass
+class Together:
+    """Values of a continuous sensor that leave it in one notification."""
+    records: list
+    checksums: bool
+
+    def frames(self):
+        return [(0x2AA7, b"".join(record.octets(self.checksums) for record in self.records))]
+
+
+@dataclass
 class Pressure:
     """A 2A35, or with `intermediate` a 2A36 (only `systolic` has a value there)."""
     systolic: str
@@ -104,24 +150,27 @@ class Pressure:
     user: int = None
     status: tuple = None
     status_reserved: int = 0
+    flags_reserved: int = 0
     intermediate: bool = False
+    big_endian: bool = False        # pulse and status are, and the user between them is not flagged
 
     def frame(self):
-        flags, body = 0, b"".join(map(wire.sfloat, (self.systolic, self.diastolic, self.mean)))
+        flags, body = self.flags_reserved, b"".join(map(wire.sfloat, (self.systolic, self.diastolic, self.mean)))
         if self.unit == "kPa":
             flags |= 0x01
         if self.at:
             flags |= 0x02
             body += wire.date_time(self.at)
+        order = (lambda octets: octets[::-1]) if self.big_endian else bytes
         if self.pulse:
             flags |= 0x04
-            body += wire.sfloat(self.pulse)
+            body += order(wire.sfloat(self.pulse))
         if self.user is not None:
-            flags |= 0x08
+            flags |= 0 if self.big_endian else 0x08
             body += bytes([self.user])
         if self.status is not None or self.status_reserved:
             flags |= 0x10
-            body += struct.pack("<H", sum(wire.CUFF_STATUS[name] for name in self.status or ()) | self.status_reserved)
+            body += order(struct.pack("<H", sum(wire.CUFF_STATUS[name] for name in self.status or ()) | self.status_reserved))
         return bytes([flags]) + body
 
     def frames(self):
@@ -133,7 +182,7 @@ class Meter:
     """A device: what it is called, how it pairs, what it answers, what it holds."""
     name: str
     address: str                    # its identity address, random static
-    service: int                    # 0x1808 or 0x1810
+    service: int                    # 0x1808, 0x1810 or 0x181F
     records: list
     passkey: bool = False           # shows six digits; else Just Works
     manufacturer: str = None
@@ -146,7 +195,15 @@ class Meter:
     private: bool = False           # advertises and connects by a resolvable private address
     drop_after: int = None          # drops the link after so many measurements
     pace: float = 0.01              # seconds between frames
+    numbers_by_age: bool = False    # its records' numbers are none of theirs
     protocol: str = None            # "and": A&D's clock and commands beside 1810; "onetouch": its own in place of 1808
+    # of a continuous sensor
+    session_start: datetime = None  # local to it; None: its time was never set
+    session_began: datetime = None  # when it really did, where that is another
+    sample: tuple = ("interstitial_fluid", "subcutaneous_tissue")
+    checksums: bool = False
+    together: int = 1               # values in a notification
+    shown: dict = field(default_factory=dict)      # what its status said → its clock then
 
 
 @dataclass

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from . import expected
-from .definitions import Context, Glucose, Meter, Pressure
+from .definitions import Context, Continuous, Glucose, Meter, Pressure
 
 # Where the suite's meters are at home: an offset that is no whole hour, and no summer time.
 ZONE = "Asia/Kolkata"
@@ -35,6 +35,8 @@ def record(document, service):
     if service == 0x1810:
         document["at"] = moment(document.get("at"))
         return Pressure(**checked(Pressure, document))
+    if service == 0x181F:
+        return Continuous(**checked(Continuous, document))
     document["base"] = moment(document.get("base"))
     document["extra"] = bytes.fromhex(document.get("extra", ""))
     if document.get("context"):
@@ -91,6 +93,14 @@ def pressure_records(source, count, start, step):
             user=source.choice([1, 2]), status=source.choice([None, (), ("irregular_pulse",), ("body_movement",)]))
 
 
+def continuous_records(source, count, first, step):
+    for index in range(count):
+        yield Continuous(
+            first + step * index, f"{source.randint(45, 350)}", source.choice([None, f"{source.randint(-40, 40) / 10:.1f}"]),
+            source.choice([None, f"{source.randint(50, 100)}"]),
+            source.choice([(), (), ("calibration_recommended",), ("below_patient_low", "device_battery_low")]))
+
+
 def generated(document, service):
     """`{"count", "seed", "first", "contexts", "start", "step"}`: the same seed gives the same values. Records lie in the
     past, from sixty days ago where `start` does not say, `step` minutes apart."""
@@ -100,6 +110,8 @@ def generated(document, service):
     count, step = document["count"], document.get("step", 37)
     if service == 0x1810:
         return list(pressure_records(source, count, start, step))
+    if service == 0x181F:
+        return list(continuous_records(source, count, document.get("first", 1), document.get("step", 5)))
     return list(glucose_records(source, count, document.get("first", 1), start, step, document.get("contexts", False)))
 
 
@@ -110,11 +122,21 @@ def records(document, service):
     return [record(each, service) for each in document]
 
 
+def ago(minutes):
+    """So many minutes before now, on the suite's wall."""
+    now = datetime.now(ZoneInfo(ZONE)).replace(tzinfo=None, microsecond=0)
+    return None if minutes is None else now - timedelta(minutes=minutes)
+
+
 def meter(document):
     document = dict(document)
     if isinstance(document.get("service"), str):
         document["service"] = int(document["service"], 16)
     document["records"] = records(document.get("records", []), document["service"])
+    for name in ("session_start", "session_began"):
+        document[name] = ago(document.get(name))
+    if "sample" in document:
+        document["sample"] = tuple(document["sample"])
     if "feature" in document:
         document["feature"] = bytes.fromhex(document["feature"])
     return Meter(**checked(Meter, {"pace": 0.002} | document))
@@ -123,13 +145,13 @@ def meter(document):
 def readings(held, definition):
     """What the command line must print of these records, apart from `id`, `held` and `clock`; a time of reception is null."""
     model, provider = expected.model_of(definition)
-    clock = None if definition.clock is None else {"difference_seconds": definition.clock}
+    has_clock = definition.session_start if definition.service == 0x181F else definition.clock is not None
+    clock = {"difference_seconds": definition.clock or 0} if has_clock else None
     found = []
     for each in held:
-        is_glucose = isinstance(each, Glucose)
-        value = (expected.glucose if is_glucose else expected.pressure)(each, definition)
+        value = expected.made_of(each)(each, definition)
         expected.times(value, clock, None, ZONE)
-        value |= {"kind": "glucose" if is_glucose else "blood_pressure", "provider": provider,
+        value |= {"kind": expected.kind_of(each), "provider": provider,
                   "device": {"address": definition.address, "model": model, "serial": definition.serial}}
         found.append({key: value[key] for key in expected.KEYS if key in value and key not in ("held", "clock")})
     return found

@@ -9,19 +9,25 @@ from datetime import timedelta, timezone
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
-from .definitions import Glucose
+from .definitions import Continuous, Glucose
 from . import wire
 
 # What the name in the advertisement says about the model: (prefix, service) → model, provider.
 MODELS = [("meter+", "accuchek_guide", "accuchek_ble"), ("BLESmart_", "omron_blesmart", "omron_ble"),
-          ("Contour", "contour_next", "contour_ble"), ("BM85", "beurer_bm85", "beurer_ble"),
+          ("Contour", "contour_next", "contour_ble"), ("CareSens", "caresens", "manual"),
+          ("BM96", "beurer_bm96", "beurer_ble"), ("BM85", "beurer_bm85", "beurer_ble"),
           ("BM", "beurer_bm", "beurer_ble"), ("TNG VOICE", "taidoc_fora", "manual"), ("MyGlucose", "myglucose", "manual"),
           ("OneTouch", "onetouch_verio", "onetouch_ble"), ("A&D_UA-651BLE", "and_ua651ble", "manual")]
-GENERIC = {0x1808: ("generic_glucose", "manual"), 0x1810: ("generic_blood_pressure", "manual")}
+GENERIC = {0x1808: ("generic_glucose", "manual"), 0x1810: ("generic_blood_pressure", "manual"),
+           0x181F: ("generic_cgm", "manual")}
 
 # A result that its own status calls invalid is no reading; too high or low, temperature, battery and clock are remarks.
 INVALID = {"sensor_malfunction", "sample_insufficient", "strip_insertion_error", "strip_type_incorrect",
-           "read_interrupted", "general_fault"}
+           "read_interrupted", "general_fault", "session_stopped", "sensor_type_incorrect"}
+# The reserved meal by which some meters say that a record is a ketone.
+KETONE_MEAL = 6
+# Statuses of continuous sensors that meters have too, in the meters' order; then the sensors' own.
+CGM_STATUS = wire.GLUCOSE_STATUS + [name for names in wire.CGM_STATUS for name in names if name not in wire.GLUCOSE_STATUS]
 # No meter's range reaches below or above: mg/dL, mmol/L, mmHg, kPa.
 PLAUSIBLE = {"mg/dL": (1, 2000), "mmol/L": (Decimal("0.1"), 111)}
 
@@ -73,7 +79,8 @@ def context_of(context):
         value = number(intake[1])
         return {"id": intake[0], "value": None if value is None else value.scaleb(places), "unit": unit}
 
-    return {"carbohydrate": amount(context.carbohydrate, {"kg": ("g", 3)}), "meal": context.meal, "tester": context.tester,
+    return {"carbohydrate": amount(context.carbohydrate, {"kg": ("g", 3)}),
+            "meal": "reserved" if context.meal_number is not None else context.meal, "tester": context.tester,
             "health": context.health,
             "exercise": {"seconds": context.exercise[0], "intensity_percent": context.exercise[1]}
             if context.exercise else None,
@@ -82,7 +89,7 @@ def context_of(context):
 
 def glucose_excluded(record, sample_type):
     value = number(record.value)
-    if INVALID & set(record.status or ()):
+    if record.never_measured or INVALID & set(record.status or ()):
         return "error_record"
     if record.value is None:
         return "no_value"
@@ -90,6 +97,8 @@ def glucose_excluded(record, sample_type):
         return "not_a_number"
     if "control_solution" in (sample_type, record.location):
         return "control_solution"
+    if record.context and record.context.meal_number == KETONE_MEAL:
+        return "ketone"
     low, high = PLAUSIBLE[record.unit]
     if not low <= value <= high:
         return "implausible"
@@ -99,16 +108,41 @@ def glucose_excluded(record, sample_type):
 
 
 def glucose(record, meter):
-    has_value = record.value is not None
+    has_value = record.value is not None and meter.protocol != "onetouch"
     offset = record.offset if isinstance(record.offset, int) else None
     known = record.base is not None and record.offset != "unknown"
     sample_type = ("reserved" if record.type_number is not None else record.type) if has_value else None
-    return {"sequence": record.sequence, "base_time": wall_clock(record.base), "time_offset_minutes": offset,
+    return {"sequence": None if meter.numbers_by_age and known else record.sequence,
+            "base_time": wall_clock(record.base), "time_offset_minutes": offset,
             "device_time": record.base + timedelta(minutes=offset or 0) if known else None,
             "glucose": {"value": number(record.value), "unit": record.unit} if number(record.value) is not None else None,
             "sample_type": sample_type, "sample_location": record.location if has_value else None,
             "context": context_of(record.context), "status": sorted(record.status or (), key=wire.GLUCOSE_STATUS.index),
             "user": None, "excluded": glucose_excluded(record, sample_type)}
+
+
+def continuous(record, meter):
+    """A record's number is its minute, its time the session's start and that minute."""
+    start = meter.session_start
+    base = start + timedelta(minutes=record.sequence) if start else None
+    measured = lambda text, unit: {"value": number(text), "unit": unit} if number(text) is not None else None
+    glucose, status = measured(record.value, "mg/dL"), sorted(record.status, key=CGM_STATUS.index)
+    low, high = PLAUSIBLE["mg/dL"]
+    excluded = None
+    if INVALID & set(status):
+        excluded = "error_record"
+    elif glucose is None:
+        excluded = "not_a_number"
+    elif "control_solution" in meter.sample:
+        excluded = "control_solution"
+    elif not low <= glucose["value"] <= high:
+        excluded = "implausible"
+    elif base is None:
+        excluded = "no_time"
+    return {"sequence": record.sequence, "base_time": wall_clock(base), "time_offset_minutes": None, "device_time": base,
+            "glucose": glucose, "sample_type": meter.sample[0], "sample_location": meter.sample[1], "context": None,
+            "trend": measured(record.trend, "mg/dL/min"), "quality": measured(record.quality, "%"), "status": status,
+            "user": None, "excluded": excluded}
 
 
 def pressure(record, meter):
@@ -125,6 +159,15 @@ def pressure(record, meter):
               "status": sorted(record.status or (), key=list(wire.CUFF_STATUS).index),
               "excluded": "intermediate" if record.intermediate else None}
     return value
+
+
+def kind_of(record):
+    return "glucose" if isinstance(record, (Glucose, Continuous)) else "blood_pressure"
+
+
+def made_of(record):
+    """What makes the reading of a record."""
+    return continuous if isinstance(record, Continuous) else glucose if isinstance(record, Glucose) else pressure
 
 
 def times(value, clock, received, zone):
@@ -148,12 +191,12 @@ def times(value, clock, received, zone):
 
 KEYS = ["kind", "device", "provider", "sequence", "base_time", "time_offset_minutes", "device_time", "time", "time_basis",
         "time_uncertainty_minutes", "clock", "glucose", "blood_pressure", "cuff_pressure", "pulse", "sample_type",
-        "sample_location", "context", "status", "user", "excluded", "held"]
+        "sample_location", "context", "trend", "quality", "status", "user", "excluded", "held"]
 
 
 def document(scenario, records, sent, clocks):
     """The expected document. `clocks`: what each Current Time read said, as (Sent, naive local datetime)."""
-    sent = [each for each in sent if each.opcode != 0x0B or each.characteristic in (0x2A2B, 0x2A25)]
+    sent = [each for each in sent if each.opcode != 0x0B or each.characteristic in (0x2A2B, 0x2A08, 0x2AA9, 0x2A25)]
     places = dict(zip(map(id, sent), locate(records, sent)))
     clock_of, serial_of = {}, set()
     for each in sent:
@@ -162,9 +205,10 @@ def document(scenario, records, sent, clocks):
             continue
         if each.characteristic == 0x2A25:
             serial_of.add(each.meter.name)
-        if each.characteristic == 0x2A2B and each.meter.name not in clock_of:
+        is_clock = each.characteristic == 0x2A2B or each.value in each.meter.shown
+        if is_clock and each.meter.name not in clock_of:
             read_at = records[place].time.replace(microsecond=0)
-            shown = clocks[each.value]
+            shown = clocks[each.value] if each.characteristic == 0x2A2B else each.meter.shown[each.value]
             difference = shown - read_at.astimezone(ZoneInfo(scenario.zone)).replace(tzinfo=None)
             clock_of[each.meter.name] = {"difference_seconds": int(difference.total_seconds()), "read_at": rfc3339(read_at)}
 
@@ -173,16 +217,18 @@ def document(scenario, records, sent, clocks):
                      key=lambda each: places[id(each)])
     frames = sum(each.record is not None for each in sent)
     assert len(ordered) == frames, f"{frames - len(ordered)} frames of {frames} are not in the capture"
-    for each in ordered:
-        record, meter = each.record, each.meter
+    for each, record in ((each, record) for each in ordered for record in getattr(each.record, "records", [each.record])):
+        meter = each.meter
         if getattr(record, "cut_to", None):
             malformed.append({"characteristic": f"{each.characteristic:04x}", "hex": each.value.hex()})
             continue
-        if id(record) in seen:
+        if getattr(record, "wrong_checksum", False):
+            malformed.append({"characteristic": "2aa7", "hex": record.octets(meter.checksums).hex()})
+            continue
+        if id(record) in seen or getattr(record, "is_partner", False):
             continue
         seen.add(id(record))
-        kind = "glucose" if isinstance(record, Glucose) else "blood_pressure"
-        value = glucose(record, meter) if kind == "glucose" else pressure(record, meter)
+        kind, value = kind_of(record), made_of(record)(record, meter)
         received = records[places[id(each)]].time if kind == "blood_pressure" else None
         times(value, clock_of.get(meter.name), received, scenario.zone)
         model, provider = model_of(meter)

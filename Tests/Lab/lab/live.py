@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from bumble import att
 from bumble.pairing import PairingConfig, PairingDelegate
 
+from .definitions import Together
 from .documents import ZONE, Unclear
 from .meters import ABORT, COUNT, COUNT_ANSWER, ANSWER, OPERATOR_UNKNOWN, REPORT, Delegate
 from .oddities import Oddities
@@ -120,6 +121,8 @@ class LiveMeter(Oddities):
 
     def name_of(self, record):
         """A record in the log: its place among all that the meter ever held."""
+        if isinstance(record, Together):
+            record = record.records[0]
         return next(index for index, each in enumerate(self.ever) if each is record)
 
     # ---- the device
@@ -270,6 +273,9 @@ class LiveMeter(Oddities):
             await asyncio.sleep(0.05)
             await connection.disconnect()
 
+    def on_clock_set(self, value):
+        self.log("clock_set", hex=value.hex())
+
     def on_access_point(self, connection, value):
         self.log("asked", hex=bytes(value).hex())
         if self.behaviour.write_error is not None:
@@ -325,6 +331,7 @@ class LiveMeter(Oddities):
 
     async def send_records(self, connection, records):
         """Sends them; False if the host aborted. A fault of the link happens once."""
+        records = self.parcels(records)
         behaviour, noise = self.behaviour, random.Random(self.behaviour.rubbish)
         if behaviour.drop_after_octets is not None:
             self.air.controller.octets_left[str(connection.self_address)] = behaviour.drop_after_octets

@@ -14,7 +14,7 @@ from bumble.host import Host
 from bumble.pairing import PairingConfig, PairingDelegate
 from bumble.transport.common import AsyncPipeSink
 
-from . import wire
+from . import cgm, wire
 from .radio import MeterDevice
 
 Properties = Characteristic.Properties
@@ -123,9 +123,12 @@ class Emulation:
             yield Service(number(0x180A), identity)
         if meter.battery is not None:
             yield Service(number(0x180F), [self.reads(0x2A19, bytes([meter.battery]))])
-        if meter.clock is not None:
+        if meter.clock is not None and meter.service != 0x181F:
             yield Service(number(0x1805), [self.reads(0x2A2B, lambda: wire.current_time(self.clock(meter.clock)))])
-        if meter.service == 0x1808:
+        if meter.service == 0x181F:
+            own = cgm.characteristics(self, self.characteristic(
+                0x2A52, Properties.WRITE | Properties.INDICATE, WRITE, CharacteristicValue(write=self.on_access_point)))
+        elif meter.service == 0x1808:
             own = [self.characteristic(0x2A18, Properties.NOTIFY, 0, b""),
                    self.characteristic(0x2A34, Properties.NOTIFY, 0, b""),
                    self.reads(0x2A51, meter.feature),
@@ -165,6 +168,15 @@ class Emulation:
             raise att.ATT_Error(0xFE)      # procedure already in progress
         self.transfer = asyncio.ensure_future(self.answer(connection, value))
 
+    def on_clock_set(self, value):
+        pass
+
+    def log(self, event, **more):
+        pass
+
+    def name_of(self, record):
+        return None
+
     # ---- record access control point
 
     async def answer(self, connection, value):
@@ -177,7 +189,8 @@ class Emulation:
         else:
             code, chosen = self.select(operator, operand)
         if opcode == COUNT and code in (SUCCESS, NO_RECORDS):
-            await self.send(connection, 0x2A52, struct.pack("<BBH", COUNT_ANSWER, 0, len(chosen)))
+            count = len({id(record) for record in chosen})       # one that is sent twice is one
+            await self.send(connection, 0x2A52, struct.pack("<BBH", COUNT_ANSWER, 0, count))
             return
         if opcode == REPORT and code == SUCCESS:
             self.abort = False
@@ -225,8 +238,13 @@ class Emulation:
             self.note(0x1D, characteristic, value, record)
             await server.indicate_subscriber(connection, attribute, value)
 
+    def parcels(self, records):
+        """What leaves the device together."""
+        return cgm.together(self.meter, records) if self.meter.service == 0x181F else records
+
     async def send_records(self, connection, records):
         """Sends them; False if the collector aborted."""
+        records = self.parcels(records)
         for count, record in enumerate(records):
             if count == self.meter.drop_after:
                 await asyncio.sleep(0.3)           # what is on its way arrives

@@ -5,7 +5,7 @@ import asyncio
 import struct
 from datetime import datetime
 
-from bumble.core import UUID
+from bumble.core import UUID, AdvertisingData
 from bumble.gatt import Characteristic, CharacteristicValue, Descriptor, Service
 
 from . import wire
@@ -33,6 +33,13 @@ def framed(payload):
 
 class Oddities(Emulation):
     """What a live meter does by its behaviour or its protocol."""
+
+    def advertisement(self):
+        """OneTouch's service is not advertised."""
+        if self.meter.protocol != "onetouch":
+            return super().advertisement()
+        return bytes(AdvertisingData([(AdvertisingData.FLAGS, b"\x06"),
+                                      (AdvertisingData.COMPLETE_LOCAL_NAME, self.meter.name.encode())]))
 
     # ---- the table of attributes
 
@@ -82,14 +89,25 @@ class Oddities(Emulation):
             replies.append(framed(b"\x09"))
         else:
             replies.append(framed(self.one_touch_answer(value[5:-3])))
+        record = self.one_touch_record(value[5:-3])
         for reply in replies:
+            self.note(0x1B, ONE_TOUCH.format(3), reply, record if len(reply) > 1 else None)
             await server.notify_subscriber(connection, answers, reply)
+
+    def one_touch_record(self, question):
+        """The record that a question is about."""
+        if question[:1] != b"\xb3" or len(question) != 3:
+            return None
+        return next((each for each in self.meter.records if each.sequence == struct.unpack("<H", question[1:])[0]), None)
 
     def one_touch_answer(self, question):
         records = self.meter.records
         seconds = lambda moment: int((moment - EPOCH).total_seconds())
         if question == b"\x20\x02":
-            return b"\x06" + struct.pack("<I", seconds(self.clock(self.meter.clock or 0)))
+            shown = self.clock(self.meter.clock or 0)
+            answer = b"\x06" + struct.pack("<I", seconds(shown))
+            self.meter.shown[framed(answer)] = shown
+            return answer
         if question[:2] == b"\x20\x01" and len(question) == 6:
             shown = struct.unpack("<I", question[2:])[0]
             self.meter.clock = shown - seconds(self.clock(0))
@@ -112,7 +130,11 @@ class Oddities(Emulation):
     # ---- A&D
 
     def on_date_read(self, connection):
-        return wire.date_time(self.clock(self.meter.clock or 0))
+        shown = self.clock(self.meter.clock or 0)
+        octets = wire.date_time(shown)
+        self.meter.shown[octets] = shown
+        self.note(0x0B, 0x2A08, octets)
+        return octets
 
     def on_date_written(self, connection, value):
         self.log("clock_set", hex=bytes(value).hex())

@@ -6,6 +6,7 @@ import logging
 import os
 import pathlib
 import shutil
+import struct
 import sys
 import time
 from datetime import datetime, timedelta, timezone
@@ -17,6 +18,7 @@ from . import btsnoop, expected, wire
 from .collector import Collector
 from .machine import Machine
 from .meters import Emulation
+from .oddities import Oddities, framed
 from .radio import Air
 from .scenarios import SCENARIOS
 
@@ -39,8 +41,9 @@ class Recording:
         try:
             await self.machine.start()
             await self.air.attach(self.machine.hci_path)
-            self.emulations = {meter.name: Emulation(meter, self.air, self.shown_time, self.sent)
-                               for meter in self.scenario.meters}
+            self.emulations = {
+                meter.name: (Oddities if meter.protocol else Emulation)(meter, self.air, self.shown_time, self.sent)
+                for meter in self.scenario.meters}
             for emulation in self.emulations.values():
                 await emulation.start()
             self.collector = Collector(self.machine.bus_address, lambda: self.shown)
@@ -104,16 +107,17 @@ class Recording:
         return path, await collector.characteristics(path)
 
     async def identify(self, held):
-        for number in (0x2A29, 0x2A24, 0x2A25, 0x2A51, 0x2A49, 0x2A2B):
+        for number in (0x2A29, 0x2A24, 0x2A25, 0x2A51, 0x2A49, 0x2AA8, 0x2AAA, 0x2AAB, 0x2A2B, 0x2A08, 0x2AA9):
             if number in held:
-                if number == 0x2A2B:
+                if number in (0x2A2B, 0x2A08):
                     await self.early_in_a_second()
                 await self.collector.read(held[number])
 
     async def fetch_glucose(self, meter, held, request):
         collector, point = self.collector, held[0x2A52]
-        for number in (0x2A18, 0x2A34, 0x2A52):
-            await collector.start_notify(held[number])
+        for number in (0x2A18, 0x2A34, 0x2AA7, 0x2A52):
+            if number in held:
+                await collector.start_notify(held[number])
         await collector.request(point, b"\x04" + request[1:])
         await collector.value([point])
         await collector.request(point, request)
@@ -134,8 +138,24 @@ class Recording:
         except asyncio.TimeoutError:
             pass
 
+    async def fetch_one_touch(self, meter, held):
+        """A question at a time: the clock, the newest number, the count, then each record."""
+        collector, questions, answers = self.collector, held[0xF7A2], held[0xF7A3]
+        await collector.start_notify(answers)
+        await self.early_in_a_second()
+        records = [b"\xb3" + struct.pack("<H", record.sequence) for record in meter.records]
+        for question in (b"\x20\x02", b"\x0a\x02\x06", b"\x27\x00", *records):
+            await collector.command(questions, framed(question))
+            while len((await collector.value([answers]))[1]) == 1:     # its acknowledgement
+                pass
+            await collector.command(questions, b"\x81")
+            await asyncio.sleep(0.05)
+
     async def fetch(self, meter, held):
-        if meter.service == 0x1808:
+        if meter.protocol == "onetouch":
+            await self.fetch_one_touch(meter, held)
+            return
+        if meter.service in (0x1808, 0x181F):
             await self.fetch_glucose(meter, held, self.scenario.request)
         else:
             await self.fetch_pressure(held)

@@ -1,7 +1,7 @@
 """What is recorded: each scenario, in human values. The capture and the expected readings both come from here."""
 from datetime import datetime, timezone
 
-from .definitions import Context, Glucose, Meter, Pressure, Scenario
+from .definitions import Context, Continuous, Glucose, Meter, Pressure, Scenario
 
 
 def utc(text):
@@ -24,9 +24,9 @@ def generic(records, **more):
 
 
 def omron(records, **more):
-    return Meter(name="BLESmart_0000021A28FF", address="C0:00:00:00:18:10", service=0x1810, records=records,
-                 manufacturer="OMRON HEALTHCARE", model="HEM-7322T", serial="20190407001", battery=100,
-                 feature=b"\x35\x00", **more)
+    return Meter(service=0x1810, records=records, battery=100, feature=b"\x35\x00", **({
+        "name": "BLESmart_0000021A28FF", "address": "C0:00:00:00:18:10", "manufacturer": "OMRON HEALTHCARE",
+        "model": "HEM-7322T", "serial": "20190407001"} | more))
 
 
 # A week of a person with an Accu-Chek: bases one hour behind where the owner never set summer time back, a journey.
@@ -101,6 +101,64 @@ LONG = [Glucose(500 + number, at(f"2026-11-20T{9 + number // 6:02}:{number % 6 *
                 extra=bytes(range(24)), context=Context(meal="casual", carbohydrate=("drink", "0.012", "kg")))
         for number in range(12)]
 
+def sensor(records, **more):
+    return Meter(name="TestCGM", address="C0:00:00:00:18:1F", service=0x181F, records=records, passkey=True,
+                 manufacturer="Example", model="CGM-3", serial="CGM3-0815", battery=91, mtu=185, **more)
+
+
+# A night and a morning of a continuous sensor: one value every five minutes, three in a notification.
+NIGHT = [Continuous(number * 5, str(96 + number % 7 * 3), trend="-0.4" if number % 3 else "0.2", quality="97")
+         for number in range(12, 24)] + [
+    Continuous(120, "101"),
+    Continuous(125, "68", "-1.6", status=("below_patient_low", "device_battery_low"), empty_octets=(1,)),
+    Continuous(130, "52", "-3.1", "88", ("below_patient_low", "below_hypo", "rate_of_decrease_exceeded")),
+    Continuous(135, "NaN", status=("calibration_required", "time_synchronization_required")),
+    Continuous(140, "120", status=("sensor_malfunction",)),
+    Continuous(145, "121", wrong_checksum=True),
+    Continuous(150, "122.5", "1.25", "NaN", ("calibration_recommended", "temperature_too_low")),
+    Continuous(155, "+INF", status=("result_too_high", "above_hyper")),
+    Continuous(160, "9E+3", quality="12"),
+    Continuous(165, "254", "4", "91", ("above_patient_high", "rate_of_increase_exceeded", "device_specific_alert")),
+]
+
+def meter(name, number, records, **more):
+    return Meter(name=name, address=f"C0:00:00:00:18:{number:02X}", service=0x1808, records=records,
+                 **({"feature": b"\x00\x04"} | more))
+
+
+def beurer(name, number, records, **more):
+    return Meter(name=name, address=f"C0:00:00:00:18:{number:02X}", service=0x1810, records=records, passkey=True,
+                 manufacturer="Beurer", model=name, feature=b"\x35\x00", pace=0.25, **more)
+
+
+# Each value is sent twice; January is month 13 where the offset carries into another year; meal 6 says ketone.
+CARESENS = [each for record in [
+    Glucose(1, at("2026-01-17T07:10:00"), "102", offset=0, context=Context(meal="fasting")),
+    Glucose(2, at("2026-01-17T12:40:10"), "151", offset=-60, month_13=True, context=Context(meal="postprandial")),
+    Glucose(3, at("2026-01-18T07:05:00"), "97", offset=0, month_13=True),
+    Glucose(4, at("2026-01-18T19:30:00"), "8", offset=0, context=Context(meal_number=6)),
+    Glucose(5, at("2026-01-19T07:20:00"), "110", offset=0, context=Context(meal_number=7)),
+] for each in (record, record)]
+
+# Newest first, numbered by age; the last place of a full memory says "high" and was never measured.
+TAIDOC = [
+    Glucose(0, at("2026-11-20T18:30:00"), "128", context=Context(meal="preprandial")),
+    Glucose(1, at("2026-11-20T12:31:00"), "143", context=Context(meal="postprandial")),
+    Glucose(2, at("2026-11-20T07:02:00"), "95", context=Context(meal="fasting"), context_first=True),
+    Glucose(3, at("2026-11-19T19:15:00"), "118"),
+    Glucose(449, at("2026-02-03T08:00:00"), "620", status=("result_too_high",)),
+    Glucose(450, at("2026-02-03T08:00:00"), "620", status=("result_too_high",), never_measured=True),
+]
+
+# Numbers from 0 and not in the order of time; behind each record an empty one; a ketone among them.
+MYGLUCOSE = [each for record in [
+    Glucose(2, at("2026-11-18T07:00:00"), "104", "mg/dL"), Glucose(0, at("2026-11-20T07:05:00"), "99"),
+    Glucose(3, at("2026-11-19T07:10:00"), "6.1", "mmol/L"),
+    Glucose(1, at("2026-11-20T19:00:00"), "7", context=Context(meal_number=6)),
+] for each in (record, Glucose(0xFFFF, None, is_partner=True))]
+
+ONETOUCH = [Glucose(number, at(f"2026-11-20T08:{10 + number}:00"), str(90 + number)) for number in range(31, 36)]
+
 SCENARIOS = [
     Scenario("glucose-first-delivery", utc("2026-11-20T11:40:00"), [accuchek(FIRST)]),
     Scenario("glucose-second-delivery", utc("2026-11-21T09:30:00"), [accuchek(FIRST + SECOND, clock=37 * 60)]),
@@ -131,6 +189,28 @@ SCENARIOS = [
         omron([Pressure(str(120 + number), str(75 + number), str(90 + number), at=at(f"2026-11-20T08:{number:02}:00"),
                         pulse=str(60 + number), user=1, status=()) for number in range(6)], pace=0.15),
     ], together=True),
+    Scenario("cgm-session", utc("2026-11-21T06:00:00"), [
+        sensor(NIGHT, session_start=at("2026-11-21T03:10:00"), clock=-3600, checksums=True, together=3)]),
+    Scenario("quirks-caresens", utc("2026-01-19T18:00:00"), [meter(
+        "CareSens 0012", 0x21, CARESENS, passkey=True, manufacturer="i-SENS", model="CareSens", serial="CS12", clock=0)]),
+    Scenario("quirks-taidoc", utc("2026-11-20T18:00:00"), [meter(
+        "TNG VOICE", 0x22, TAIDOC, model="TD-4286", serial="TD22", numbers_by_age=True)]),
+    Scenario("quirks-myglucose", utc("2026-11-20T19:00:00"), [meter("MyGlucose 1", 0x23, MYGLUCOSE, serial="MG23")]),
+    Scenario("quirks-onetouch", utc("2026-11-20T19:30:00"), [meter(
+        "OneTouch AB12", 0x24, ONETOUCH, passkey=True, serial="OT24", protocol="onetouch", clock=1800)]),
+    Scenario("quirks-and", utc("2026-11-20T20:00:00"), [omron([
+        Pressure("124", "81", "95", at=at("2026-11-20T20:40:00"), pulse="71", status=()),
+        Pressure("119", "77", "91", at=at("2026-11-20T20:50:00"), pulse="66", status=("irregular_pulse",))],
+        name="A&D_UA-651BLE_A1", address="C0:00:00:00:18:25", manufacturer="A&D", model="UA-651BLE", serial="AD25",
+        protocol="and", clock=-1200)]),
+    Scenario("quirks-bm85", utc("2026-11-20T20:30:00"), [beurer("BM85", 0x26, [
+        Pressure("127", "79", "95", at=at("2026-11-20T07:30:00"), pulse="69", user=1, status=("irregular_pulse",), big_endian=True),
+        Pressure("133", "84", "100", at=at("2026-11-20T19:30:00"), pulse="58", user=2, status=(), big_endian=True),
+        Pressure("121", "77", "91", at=at("2026-11-20T20:10:00"), pulse="64", user=1, status=())])]),       # by the standard
+    Scenario("quirks-bm96", utc("2026-11-20T20:40:00"), [beurer("BM96", 0x27, [
+        Pressure("127.5", "79.5", at=at("2026-11-20T07:30:00"), pulse="69.5", user=1, status=("irregular_pulse",),
+                 status_reserved=0xFF00, flags_reserved=0xE0),
+        Pressure("130.0", "85.0", at=at("2026-11-20T19:30:00"), pulse="61.0", user=2, status=(), flags_reserved=0x20)])]),
     Scenario("cuff-private-address", utc("2026-11-20T18:00:00"), [omron([
         Pressure("125", "81", "96", at=at("2026-11-20T18:55:00"), pulse="64", user=1, status=("pulse_rate_too_high",))],
         private=True)]),

@@ -22,6 +22,15 @@ HEALTHS = {"minor_health_issues": 1, "major_health_issues": 2, "during_menses": 
            "no_health_issues": 5, "not_available": 15}
 MEDICATIONS = [None, "rapid_acting_insulin", "short_acting_insulin", "intermediate_acting_insulin",
                "long_acting_insulin", "pre_mixed_insulin"]
+CGM_LOCATIONS = SAMPLE_LOCATIONS | {"subcutaneous_tissue": 5}
+# The bits of the annunciation by octet: status, calibration and temperature, warning.
+CGM_STATUS = [
+    ["session_stopped", "device_battery_low", "sensor_type_incorrect", "sensor_malfunction", "device_specific_alert",
+     "general_fault"],
+    ["time_synchronization_required", "calibration_not_allowed", "calibration_recommended", "calibration_required",
+     "temperature_too_high", "temperature_too_low"],
+    ["below_patient_low", "above_patient_high", "below_hypo", "above_hyper", "rate_of_decrease_exceeded",
+     "rate_of_increase_exceeded", "result_too_low", "result_too_high"]]
 CUFF_STATUS = {"body_movement": 1, "cuff_too_loose": 2, "irregular_pulse": 4, "pulse_rate_too_high": 8,
                "pulse_rate_too_low": 16, "improper_position": 32}
 
@@ -43,6 +52,16 @@ def date_time(moment):
     if moment is None:
         return bytes(7)
     return struct.pack("<HBBBBB", moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second)
+
+
+def cgm_checksum(octets):
+    """E2E-CRC: CRC-CCITT, the lowest bit first, beginning with FFFF."""
+    value = 0xFFFF
+    for octet in octets:
+        for bit in range(8):
+            feedback = (value ^ octet >> bit) & 1
+            value = value >> 1 ^ (0x8408 if feedback else 0)
+    return struct.pack("<H", value)
 
 
 def current_time(moment):
