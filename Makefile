@@ -7,7 +7,7 @@ EPISODES ?= 30
 LISTEN ?= 127.0.0.1:8480
 
 BUILD_PACKAGES := libdbus-1-dev libbluetooth-dev libnfc-dev libpcsclite-dev libqrencode-dev libsqlite3-dev zlib1g-dev
-TEST_PACKAGES := chromium dbus tshark python3-venv curl pcscd vsmartcard-vpcd udev
+TEST_PACKAGES := chromium dbus tshark python3-venv curl iproute2 pcscd vsmartcard-vpcd udev
 
 .PHONY: help run build test deb test-deb soak test-release fuzz sanitize bench format lint fixtures deps test-deps clean
 
@@ -39,8 +39,9 @@ deb: deps
 	@Packaging/build-deb
 
 test-deb: deb
-	@Packaging/install-packages debootstrap systemd-container curl iproute2
+	@Packaging/install-packages debootstrap systemd-container curl iproute2 e2fsprogs python3-venv
 	@Tests/Package/run
+	@Tests/Package/radio
 
 soak: deps
 	@$(SWIFT) build -q --product healthrelay

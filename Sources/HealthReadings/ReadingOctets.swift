@@ -2,16 +2,65 @@ extension Reading {
     /// Appends the octets of ``document``'s text, without building the document: a page of ten thousand readings costs a
     /// third of the time so.
     public func write(into octets: inout [UInt8]) {
-        var writer = DocumentWriter(octets: octets)
-        octets = []
-        writer.put(self)
-        octets = writer.octets
+        withUnsafeTemporaryAllocation(of: UInt8.self, capacity: DocumentWriter.room) { scratch in
+            var writer = DocumentWriter(octets: octets, scratch: scratch)
+            octets = []
+            writer.put(self)
+            octets = writer.whole()
+        }
     }
 }
 
 /// Writes a reading's JSON octet by octet; rare parts are written as their documents are.
+///
+/// Octets are gathered in a piece of memory that does not move and handed over together: an array that grows by one asks
+/// each time whether it is its own.
 private struct DocumentWriter {
-    var octets: [UInt8]
+    /// What a usual reading takes, and more; no more than the compiler takes from the stack.
+    static let room = 1024
+
+    private var octets: [UInt8]
+    private let scratch: UnsafeMutableBufferPointer<UInt8>
+    private var count = 0
+    private var lastDate: (number: Int64, date: (year: Int, month: Int, day: Int))?
+
+    init(octets: [UInt8], scratch: UnsafeMutableBufferPointer<UInt8>) {
+        self.octets = octets
+        self.scratch = scratch
+    }
+
+    /// All that was there and was written.
+    mutating func whole() -> [UInt8] {
+        handOver()
+        return octets
+    }
+
+    private mutating func handOver() {
+        octets.append(contentsOf: UnsafeBufferPointer(rebasing: scratch[..<count]))
+        count = 0
+    }
+
+    /// Makes room for so many octets, no more than there is in all.
+    @inline(__always)
+    private mutating func reserve(_ more: Int) { if count + more > scratch.count { handOver() } }
+
+    @inline(__always)
+    private mutating func append(_ octet: UInt8) {
+        reserve(1)
+        scratch[count] = octet
+        count += 1
+    }
+
+    private mutating func append(_ more: UnsafeBufferPointer<UInt8>) {
+        guard more.count <= scratch.count else {
+            handOver()
+            return octets.append(contentsOf: more)
+        }
+        reserve(more.count)
+        guard let target = scratch.baseAddress, let source = more.baseAddress else { return }
+        (target + count).update(from: source, count: more.count)
+        count += more.count
+    }
 
     mutating func put(_ reading: Reading) {
         let record = reading.record
@@ -54,7 +103,7 @@ private struct DocumentWriter {
             literal(#","sample_location":"#)
             put(text: glucose.sampleLocation?.name)
             literal(#","context":"#)
-            put(reading.context?.document ?? .null)
+            if let context = reading.context { put(context.document) } else { literal("null") }
             put(glucose.continuous?.members ?? [])
         case .bloodPressure(let pressure):
             literal(#","blood_pressure":{"systolic":"#)
@@ -71,31 +120,47 @@ private struct DocumentWriter {
         literal(#","user":"#)
         put(number: record.userSlot)
         literal(#","status":"#)
-        put(record.status.isEmpty ? .array([]) : .array(record.status.names.map(JSONValue.string)))
+        if record.status.isEmpty {
+            literal("[]")
+        } else {
+            put(.array(record.status.names.map(JSONValue.string)))
+        }
         literal(#","excluded":"#)
         put(text: reading.excluded?.rawValue)
         literal(#","held":"#)
         put(text: reading.held?.rawValue)
-        octets.append(UInt8(ascii: "}"))
+        append(UInt8(ascii: "}"))
     }
 
     private mutating func literal(_ text: StaticString) {
-        octets.append(contentsOf: UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+        append(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 
     private mutating func put(_ members: [JSONValue.Member]) {
         for member in members {
-            octets.append(UInt8(ascii: ","))
+            append(UInt8(ascii: ","))
             put(text: member.key)
-            octets.append(UInt8(ascii: ":"))
+            append(UInt8(ascii: ":"))
             put(member.value)
         }
     }
 
-    private mutating func put(_ value: JSONValue) { value.write(into: &octets) }
+    private mutating func put(_ value: JSONValue) {
+        handOver()
+        value.write(into: &octets)
+    }
 
     private mutating func put(text: String?) {
-        guard let text else { return literal("null") }
+        guard var text else { return literal("null") }
+        let isPlain = text.withUTF8 { utf8 in
+            guard utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x22 && $0 != 0x5C }) else { return false }
+            append(UInt8(ascii: "\""))
+            append(utf8)
+            append(UInt8(ascii: "\""))
+            return true
+        }
+        guard !isPlain else { return }
+        handOver()
         JSONValue.write(text, into: &octets)
     }
 
@@ -106,66 +171,80 @@ private struct DocumentWriter {
 
     private mutating func put(_ address: DeviceAddress?) {
         guard let address else { return literal("null") }
-        octets.append(UInt8(ascii: "\""))
+        append(UInt8(ascii: "\""))
         for place in 0..<17 {
             guard place % 3 < 2 else {
-                octets.append(UInt8(ascii: ":"))
+                append(UInt8(ascii: ":"))
                 continue
             }
             let nibble = UInt8(truncatingIfNeeded: address.bits >> UInt64(44 - 8 * (place / 3) - 4 * (place % 3))) & 15
-            octets.append(nibble + (nibble < 10 ? UInt8(ascii: "0") : UInt8(ascii: "A") - 10))
+            append(nibble + (nibble < 10 ? UInt8(ascii: "0") : UInt8(ascii: "A") - 10))
         }
-        octets.append(UInt8(ascii: "\""))
+        append(UInt8(ascii: "\""))
     }
 
     private mutating func put(_ id: ReadingID) {
-        octets.append(UInt8(ascii: "\""))
+        append(UInt8(ascii: "\""))
         for half in [id.high, id.low] {
             for place in 0..<16 {
                 let nibble = UInt8(truncatingIfNeeded: half >> UInt64(60 - 4 * place)) & 15
-                octets.append(nibble + (nibble < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10))
+                append(nibble + (nibble < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10))
             }
         }
-        octets.append(UInt8(ascii: "\""))
+        append(UInt8(ascii: "\""))
     }
 
     private mutating func put(_ wall: WallTime?) {
         guard let wall else { return literal("null") }
-        octets.append(UInt8(ascii: "\""))
+        append(UInt8(ascii: "\""))
         putParts(of: wall)
-        octets.append(UInt8(ascii: "\""))
+        append(UInt8(ascii: "\""))
     }
 
     private mutating func put(_ instant: Instant?) {
         guard let instant else { return literal("null") }
         guard instant == instant.flooredToSecond else { return put(text: instant.description) }
-        octets.append(UInt8(ascii: "\""))
+        append(UInt8(ascii: "\""))
         putParts(of: WallTime(secondsSinceEpoch: instant.seconds))
-        octets.append(UInt8(ascii: "Z"))
-        octets.append(UInt8(ascii: "\""))
+        append(UInt8(ascii: "Z"))
+        append(UInt8(ascii: "\""))
     }
 
     private mutating func putParts(of wall: WallTime) {
-        let (year, month, day) = wall.date
-        guard (0...9999).contains(year) else { return octets.append(contentsOf: wall.description.utf8) }
+        let (year, month, day) = date(of: wall)
+        guard (0...9999).contains(year) else { return put(description: wall.description) }
         let (hour, minute, second) = wall.timeOfDay
         putPair(year / 100)
         putPair(year % 100)
-        octets.append(UInt8(ascii: "-"))
+        append(UInt8(ascii: "-"))
         putPair(month)
-        octets.append(UInt8(ascii: "-"))
+        append(UInt8(ascii: "-"))
         putPair(day)
-        octets.append(UInt8(ascii: "T"))
+        append(UInt8(ascii: "T"))
         putPair(hour)
-        octets.append(UInt8(ascii: ":"))
+        append(UInt8(ascii: ":"))
         putPair(minute)
-        octets.append(UInt8(ascii: ":"))
+        append(UInt8(ascii: ":"))
         putPair(second)
     }
 
+    /// A reading's times are of one day mostly.
+    private mutating func date(of wall: WallTime) -> (year: Int, month: Int, day: Int) {
+        let number = wall.secondsSinceEpoch.flooredDivision(by: 86_400)
+        if let lastDate, lastDate.number == number { return lastDate.date }
+        let date = wall.date
+        lastDate = (number, date)
+        return date
+    }
+
+    private mutating func put(description: String) {
+        handOver()
+        octets.append(contentsOf: description.utf8)
+    }
+
     private mutating func putPair(_ number: Int) {
-        octets.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / 10))
-        octets.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number % 10))
+        append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / 10))
+        append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number % 10))
     }
 
     private mutating func put(_ clock: ClockComparison?) {
@@ -174,7 +253,7 @@ private struct DocumentWriter {
         put(digits: clock.differenceSeconds)
         literal(#","read_at":"#)
         put(clock.readAt.flooredToSecond)
-        octets.append(UInt8(ascii: "}"))
+        append(UInt8(ascii: "}"))
     }
 
     private mutating func put(_ quantity: Quantity?) {
@@ -183,29 +262,29 @@ private struct DocumentWriter {
         put(number)
         literal(#","unit":"#)
         put(text: quantity.unit.symbol)
-        octets.append(UInt8(ascii: "}"))
+        append(UInt8(ascii: "}"))
     }
 
     /// A number with the decimal places that the device sent.
     private mutating func put(_ number: ExactDecimal) {
         let places = -Int(number.exponent)
-        guard (0...18).contains(places) else { return octets.append(contentsOf: number.description.utf8) }
+        guard (0...18).contains(places) else { return put(description: number.description) }
         guard places > 0 else { return put(digits: number.significand) }
         var magnitude = number.significand.magnitude
-        if number.significand < 0 { octets.append(UInt8(ascii: "-")) }
+        if number.significand < 0 { append(UInt8(ascii: "-")) }
         var power: UInt64 = 1
         for _ in 0..<places { power *= 10 }
         put(magnitude: magnitude / power)
-        octets.append(UInt8(ascii: "."))
+        append(UInt8(ascii: "."))
         magnitude %= power
         for _ in 0..<places {
             power /= 10
-            octets.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: magnitude / power % 10))
+            append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: magnitude / power % 10))
         }
     }
 
     private mutating func put(digits number: Int64) {
-        if number < 0 { octets.append(UInt8(ascii: "-")) }
+        if number < 0 { append(UInt8(ascii: "-")) }
         put(magnitude: number.magnitude)
     }
 
@@ -213,7 +292,7 @@ private struct DocumentWriter {
         var power: UInt64 = 1
         while magnitude / power >= 10 { power *= 10 }
         while power > 0 {
-            octets.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: magnitude / power % 10))
+            append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: magnitude / power % 10))
             power /= 10
         }
     }

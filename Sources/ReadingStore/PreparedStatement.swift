@@ -91,7 +91,11 @@ struct PreparedStatement {
 
     func int(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
 
-    func optionalInt(_ column: Int32) -> Int64? { isNull(column) ? nil : int(column) }
+    func optionalInt(_ column: Int32) -> Int64? {
+        // NULL reads as 0: only then does it have to be asked for.
+        let value = int(column)
+        return value == 0 && isNull(column) ? nil : value
+    }
 
     func text(_ column: Int32) -> String? {
         guard let start = sqlite3_column_text(handle, column) else { return nil }
@@ -102,6 +106,12 @@ struct PreparedStatement {
     func octets(_ column: Int32) -> [UInt8] {
         guard let start = sqlite3_column_blob(handle, column) else { return [] }
         return Array(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column))))
+    }
+
+    /// The octets in the statement's own memory, which are there until it goes on.
+    func withOctets<Value>(_ column: Int32, _ body: (UnsafeRawBufferPointer) throws -> Value) rethrows -> Value {
+        let start = sqlite3_column_blob(handle, column)
+        return try body(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column))))
     }
 
     func readingID(_ column: Int32) throws -> ReadingID {

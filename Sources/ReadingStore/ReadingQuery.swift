@@ -84,8 +84,8 @@ private struct PageReader {
     private let holds: HoldRules
     private let rows: RowReader
     private var readings: [Reading] = []
-    /// What the ids of the readings stand as in their rows, by which pages are put in order.
-    private var places: [ReadingID] = []
+    /// What the ids of the last reading, and of the one before it, stand as in their rows, by which pages are put in order.
+    private var places: (last: ReadingID?, beforeLast: ReadingID?)
 
     init(_ db: Database, _ query: ReadingQuery, _ sealing: Sealing) throws {
         try sealing.requireKeys()
@@ -96,7 +96,7 @@ private struct PageReader {
     }
 
     mutating func page(after cursor: PageCursor?) throws -> ReadingPage {
-        readings.reserveCapacity(min(query.limit + 1, 1024))
+        readings.reserveCapacity(query.limit + 1)
         let hasTimeRange = query.from != nil || query.to != nil
         switch cursor {
         case nil:
@@ -116,13 +116,14 @@ private struct PageReader {
             }
         }
         let more = readings.count > query.limit
-        if more { readings.removeLast(readings.count - query.limit) }
+        // One more was asked for, no more than that.
+        if more { readings.removeLast() }
+        let place = more ? places.beforeLast : places.last
         return ReadingPage(
             readings: readings, more: more,
-            cursor: readings.last.map {
+            cursor: place.map {
                 PageCursor(
-                    seconds: $0.time.instant?.seconds, id: places[readings.count - 1],
-                    generation: rows.sealing.current
+                    seconds: readings.last?.time.instant?.seconds, id: $0, generation: rows.sealing.current
                 ).text
             })
     }
@@ -192,7 +193,7 @@ private struct PageReader {
                     state: OutboxState(rawValue: statement.int(ReadingRow.count + 2)))
             }
             readings.append(reading)
-            places.append(try ReadingRow.storedID(statement))
+            places = (try ReadingRow.storedID(statement), places.last)
         }
     }
 }

@@ -33,9 +33,11 @@ enum ReadingRow {
 struct RowReader {
     let sealing: Sealing
     let devices: DeviceCache
+    private let opener: RowOpener
 
     init(_ db: Database, _ sealing: Sealing) {
         self.sealing = sealing
+        opener = RowOpener(sealing)
         devices = DeviceCache(db, sealing)
     }
 
@@ -60,10 +62,9 @@ struct RowReader {
     }
 
     func content(_ row: PreparedStatement) throws -> (ReadingID, ReadingContent) {
-        let blob = row.octets(16)
-        let octets = try sealing.open(blob, at: .reading(ReadingRow.key(row)))
+        let (octets, wasSealed) = try row.withOctets(16) { try opener.open($0, at: .reading(ReadingRow.key(row))) }
         // In the clear the id stands in its column, else with what is sealed.
-        guard blob.first != 0 else { return (try ReadingRow.storedID(row), try ReadingContent(octets)) }
+        guard wasSealed else { return (try ReadingRow.storedID(row), try ReadingContent(octets)) }
         guard octets.count > 16 else { throw StoreError.corrupt(detail: "reading \(ReadingRow.key(row)) has no id") }
         return (ReadingID(octets: octets[..<16]), try ReadingContent(octets, from: 16))
     }
@@ -91,8 +92,10 @@ extension Sealing {
 extension ReadingID {
     /// The 16 octets of an id.
     init(octets: ArraySlice<UInt8>) {
-        func half(_ octets: ArraySlice<UInt8>) -> UInt64 { octets.reduce(0) { $0 << 8 | UInt64($1) } }
-        self.init(high: half(octets.prefix(8)), low: half(octets.dropFirst(8)))
+        let (high, low) = octets.withUnsafeBytes { octets in
+            (octets.loadUnaligned(as: UInt64.self), octets.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+        }
+        self.init(high: UInt64(bigEndian: high), low: UInt64(bigEndian: low))
     }
 }
 
@@ -129,6 +132,8 @@ final class DeviceCache {
     private let db: Database
     private let sealing: Sealing
     private var known: [Int64: DeviceDescription] = [:]
+    // One turn's only: nothing else can be in the middle of it.
+    @exclusivity(unchecked)
     private var last: (key: Int64, description: DeviceDescription)?
 
     init(_ db: Database, _ sealing: Sealing) {

@@ -17,7 +17,7 @@ enum SealedPlace {
     case pruneKey
 
     /// What the seal is bound to: a letter for the kind, the row's number big-endian.
-    fileprivate var octets: [UInt8] {
+    func withOctets<Value>(_ body: (UnsafeRawBufferPointer) throws -> Value) rethrows -> Value {
         let (letter, row): (UInt8, Int64) =
             switch self {
             case .frame(let row): (UInt8(ascii: "f"), row)
@@ -26,7 +26,11 @@ enum SealedPlace {
             case .device(let row): (UInt8(ascii: "d"), row)
             case .pruneKey: (UInt8(ascii: "p"), 0)
             }
-        return [letter] + (0..<8).map { UInt8(truncatingIfNeeded: row >> Int64(56 - 8 * $0)) }
+        return try withUnsafeTemporaryAllocation(byteCount: 9, alignment: 1) { octets in
+            octets[0] = letter
+            octets.storeBytes(of: row.bigEndian, toByteOffset: 1, as: Int64.self)
+            return try body(UnsafeRawBufferPointer(octets))
+        }
     }
 }
 
@@ -101,7 +105,9 @@ final class Sealing: Sendable {
             return state.keys[state.current]
         }
         guard let keys else { return [0] + octets }
-        let sealed = try AES.GCM.seal(octets, using: keys.seal, nonce: AES.GCM.Nonce(), authenticating: place.octets)
+        let sealed = try place.withOctets {
+            try AES.GCM.seal(octets, using: keys.seal, nonce: AES.GCM.Nonce(), authenticating: $0)
+        }
         var writer = ContentWriter()
         writer.put(keys.generation)
         var blob = writer.octets
@@ -113,21 +119,18 @@ final class Sealing: Sendable {
     }
 
     func open(_ blob: [UInt8], at place: SealedPlace) throws -> [UInt8] {
-        var reader = ContentReader(blob)
-        let generation = try reader.number()
-        guard generation > 0 else { return Array(reader.rest) }
-        let keys = try state.withLock { state in
+        try blob.withUnsafeBytes { try RowOpener(self).open($0, at: place).octets }
+    }
+
+    /// The keys of a generation.
+    ///
+    /// - Throws: why they are not there.
+    func keys(of generation: UInt64) throws -> GenerationKeys {
+        try state.withLock { state in
             guard let keys = state.keys[generation] else {
                 throw state.refusal ?? StoreError.corrupt(detail: "a row is sealed under the unknown key \(generation)")
             }
             return keys
-        }
-        do {
-            return Array(
-                try AES.GCM.open(
-                    AES.GCM.SealedBox(combined: reader.rest), using: keys.seal, authenticating: place.octets))
-        } catch {
-            throw StoreError.corrupt(detail: "the seal of \(place) does not hold")
         }
     }
 

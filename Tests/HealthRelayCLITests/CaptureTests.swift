@@ -147,6 +147,14 @@ import Testing
         #expect(result.errors.contains("hci0 is gone") && result.errors.contains("hci0 is there again"))
     }
 
+    @Test("a signal ends it at whatever moment it comes", arguments: [0, 20, 40, 60, 80, 100, 130, 160, 200, 300])
+    func endsAtOnce(milliseconds: Int) async throws {
+        let session = try CaptureSession()
+        try await Task.sleep(for: .milliseconds(milliseconds))
+        let result = await session.finish(SIGTERM)
+        #expect(result.status == 0 || result.signal == SIGTERM, "\(result.errors)")
+    }
+
     @Test("a killed command leaves whole records, and no helper behind")
     func killed() async throws {
         let original = try MonitorFile(Tool.fixture(Self.fixture + ".btsnoop"))

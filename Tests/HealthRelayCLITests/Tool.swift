@@ -56,8 +56,10 @@ struct Tool {
 
         func kill(_ signal: Int32) { Foundation.kill(process.processIdentifier, signal) }
 
-        /// Waits for the end without holding a thread, of which two cores have two.
+        /// Waits for the end without holding a thread, of which two cores have two. What does not end is killed after
+        /// five minutes.
         func finish() async -> Result {
+            if await !wait(300, until: { !$0.process.isRunning }) { kill(SIGKILL) }
             while process.isRunning { try? await Task.sleep(for: .milliseconds(5)) }
             process.waitUntilExit()
             let isSignal = process.terminationReason == .uncaughtSignal
@@ -72,7 +74,7 @@ struct Tool {
             while Date() < end {
                 if await condition(self) { return true }
                 if !process.isRunning { return await condition(self) }
-                try? await Task.sleep(for: .milliseconds(20))
+                try? await Task.sleep(for: .milliseconds(10))
             }
             return false
         }

@@ -18,7 +18,11 @@ struct GuardedChannel: HTTPChannelHandler {
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         channel.eventLoop.makeCompletedFuture {
-            guard census.enter(channel) else { throw ConnectionRefused() }
+            guard census.enter(channel) else {
+                // A channel whose setting up fails is not closed by whoever has accepted it: its descriptor would stay.
+                channel.close(promise: nil)
+                throw ConnectionRefused()
+            }
             if let certificates {
                 try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: certificates.context))
             }

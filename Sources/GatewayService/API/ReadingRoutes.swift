@@ -103,9 +103,9 @@ struct ReadingRoutes {
                 var octets: [UInt8] = []
                 octets.reserveCapacity(chunk + 4096)
                 octets.append(contentsOf: #"{"readings":["#.utf8)
-                for (index, reading) in page.readings.enumerated() {
+                for index in page.readings.indices {
                     if index > 0 { octets.append(UInt8(ascii: ",")) }
-                    reading.write(into: &octets)
+                    page.readings[index].write(into: &octets)
                     guard octets.count >= chunk else { continue }
                     try await writer.write(ByteBuffer(bytes: octets))
                     octets.removeAll(keepingCapacity: true)
@@ -118,7 +118,7 @@ struct ReadingRoutes {
     }
 
     /// How much is handed to the network at a time.
-    private static let chunk = 64 << 10
+    private static let chunk = 256 << 10
 }
 
 /// Which kinds of readings may be shown.

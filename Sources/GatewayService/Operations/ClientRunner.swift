@@ -55,15 +55,17 @@ extension Gateway {
                 hint: "to let others in, set `http.listen: \"0.0.0.0:\(door.listen.port)\"` and start it again")
         }
         let invitation = door.desk.invite(now: Date())
+        // Clients put an address between `https://` and the port as it is.
+        let host = door.advertisedHost.contains(":") ? "[\(door.advertisedHost)]" : door.advertisedHost
         let payload = JSONValue.object([
-            "version": "1", "host": .string(door.advertisedHost), "port": .integer(Int64(door.port)),
+            "version": "1", "host": .string(host), "port": .integer(Int64(door.port)),
             "code": .string(invitation.code), "expiresAt": .string(invitation.expiresAt.instant.description),
             "certificateFingerprint": .string(certificate.fingerprint),
         ])
         guard !json else { return try await output.data(payload.text) }
         if let code = QRCode(payload.text) { for line in code.lines { try await output.data(line) } }
         try await output.data("Pairing code: \(invitation.code)  (good once, until \(invitation.expiresAt.instant))")
-        try await output.data("Page:         https://\(door.advertisedHost):\(door.port)/")
+        try await output.data("Page:         https://\(host):\(door.port)/")
         try await output.data("Fingerprint:  \(certificate.fingerprint)")
     }
 

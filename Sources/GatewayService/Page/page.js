@@ -7,8 +7,23 @@ let csrf = null, older = null, days = 1, rowsShown = shown;
 // Numbers are shown with the digits the device sent, which JSON.parse would drop.
 const parse = text => JSON.parse(text.replace(/"value":(-?[0-9.]+)/g, '"value":$1,"text":"$1"'));
 const quantity = q => q ? `${q.text} ${q.unit}` : "–";
-const value = r => r.kind === "glucose" ? quantity(r.glucose)
-  : `${r.blood_pressure.systolic?.text ?? "–"} / ${r.blood_pressure.diastolic?.text ?? "–"} ${r.blood_pressure.systolic?.unit ?? ""}` + (r.pulse ? `, pulse ${r.pulse.text}` : "");
+// Each kind in the page's order: its name, its main value and a lower one of the same moment, the unit of an empty chart, and
+// within which time (in milliseconds) two readings are joined. Glucose and pressure are shown without readings too.
+const kindsShown = {
+  glucose: {title: "Glucose", main: r => r.glucose, unit: "mg/dL", joined: 3600000, always: true},
+  blood_pressure: {title: "Blood pressure", main: r => r.blood_pressure.systolic, second: r => r.blood_pressure.diastolic, unit: "mmHg", always: true},
+  heart_rate: {title: "Heart rate", main: r => r.heart_rate, unit: "bpm", joined: 60000},
+  hrv: {title: "Heart-rate variability (RMSSD)", main: r => r.hrv.rmssd === null ? null : {value: r.hrv.rmssd, text: String(r.hrv.rmssd), unit: "ms"}, unit: "ms"},
+  spo2: {title: "Oxygen saturation", main: r => r.spo2, unit: "%", joined: 60000},
+  temperature: {title: "Temperature", main: r => r.temperature, unit: "°C", joined: 3600000},
+  weight: {title: "Weight", main: r => r.weight, unit: "kg"},
+  body_composition: {title: "Body fat", main: r => r.body_composition, unit: "%"},
+};
+const main = r => kindsShown[r.kind]?.main(r) ?? null;
+const pulse = r => r.pulse ? `, pulse ${r.pulse.text}` : "";
+const value = r => r.kind === "blood_pressure"
+  ? `${r.blood_pressure.systolic?.text ?? "–"} / ${r.blood_pressure.diastolic?.text ?? "–"} ${r.blood_pressure.systolic?.unit ?? ""}` + pulse(r)
+  : quantity(main(r)) + pulse(r);
 const outcome = r => r.excluded ? `kept, not sent: ${words(r.excluded)}` : r.held ? `waits: ${words(r.held)}` : "stored";
 const moment = t => new Date(t).toLocaleString(undefined, {dateStyle: "medium", timeStyle: "short"});
 const when = t => t ? moment(t) : "never";
@@ -132,12 +147,15 @@ async function history(kind, from) {
   } while (cursor && all.length < 5 * pageSize);
   return all.filter(r => r.time && !r.excluded).reverse();
 }
-const milligrams = 18.0156, millimetres = 7.500617;
+// Of one unit in another: q.value × factor + offset.
+const conversions = {
+  "mmol/L mg/dL": [18.0156, 0], "mg/dL mmol/L": [1 / 18.0156, 0], "kPa mmHg": [7.500617, 0], "mmHg kPa": [1 / 7.500617, 0],
+  "°F °C": [5 / 9, -160 / 9], "°C °F": [9 / 5, 32], "lb kg": [0.45359237, 0], "kg lb": [1 / 0.45359237, 0]};
 function inUnit(q, unit) {
   if (!q) return null;
   if (q.unit === unit) return q.value;
-  const factor = {"mg/dL": milligrams, "mmHg": millimetres}[unit];
-  return +(factor ? q.value * factor : q.unit === "mg/dL" ? q.value / milligrams : q.value / millimetres).toFixed(1);
+  const conversion = conversions[`${q.unit} ${unit}`];
+  return conversion ? +(q.value * conversion[0] + conversion[1]).toFixed(1) : null;
 }
 const figures = {};
 function figure(kind) {
@@ -147,13 +165,14 @@ function figure(kind) {
 async function refreshCharts(kinds) {
   const to = new Date(), from = new Date(to - days * 86400000);
   for (const kind of kinds) {
+    const {title, second, joined, always, ...shown} = kindsShown[kind];
     const readings = await history(kind, from), last = readings[readings.length - 1];
-    const of = r => kind === "glucose" ? r.glucose : r.blood_pressure.systolic;
-    const unit = (last && of(last)?.unit) ?? (kind === "glucose" ? "mg/dL" : "mmHg");
-    const points = readings.filter(r => of(r)).map(r => ({
-      time: new Date(r.time), value: inUnit(of(r), unit), text: `${readingTime(r)}: ${value(r)}`,
-      second: kind === "glucose" ? null : inUnit(r.blood_pressure.diastolic, unit)}));
-    Chart.draw(figure(kind), {title: kind === "glucose" ? "Glucose" : "Blood pressure", unit, from, to, days, points, joined: kind === "glucose" ? 3600000 : 0});
+    const unit = (last && main(last)?.unit) ?? shown.unit;
+    const points = readings.map(r => ({
+      time: new Date(r.time), value: inUnit(main(r), unit), text: `${readingTime(r)}: ${value(r)}`,
+      second: second ? inUnit(second(r), unit) : null})).filter(p => p.value !== null);
+    if (!points.length && !always && !figures[kind]) continue;
+    Chart.draw(figure(kind), {title, unit, from, to, days, points, joined: joined ?? 0});
     if (kind === "blood_pressure" && !figures[kind].querySelector(".legend")) {
       const legend = document.createElement("p"), high = document.createElement("b"), low = document.createElement("i");
       legend.className = "legend";
@@ -203,7 +222,7 @@ async function begin() {
   $("content").hidden = !session.signed_in;
   $("sign-out").hidden = !(session.signed_in && session.secured);
   if (!session.signed_in) { source?.close(); say("Not signed in."); $("code").focus(); document.documentElement.dataset.ready = "true"; return; }
-  try { kinds = (await read("/api/v1/gateway")).consent.sort().reverse(); } catch (error) { return failed(error); }
+  try { const {consent} = await read("/api/v1/gateway"); kinds = Object.keys(kindsShown).filter(kind => consent.includes(kind)); } catch (error) { return failed(error); }
   listen();
 }
 $("sign-in-form").addEventListener("submit", async event => {

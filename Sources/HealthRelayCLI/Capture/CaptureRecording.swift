@@ -155,14 +155,19 @@ struct CaptureRecording: Sendable {
         return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 
+    /// Answers the signals that end a command. Until the system knows of that they end the process itself: none is lost.
     private static func onSignals(_ body: @escaping @Sendable () -> Void) -> [any DispatchSourceSignal] {
-        [SIGINT, SIGTERM, SIGHUP].map { number in
-            signal(number, SIG_IGN)
+        let registration = DispatchGroup()
+        let sources = [SIGINT, SIGTERM, SIGHUP].map { number in
             let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
             source.setEventHandler(handler: body)
+            registration.enter()
+            source.setRegistrationHandler { registration.leave() }
             source.resume()
             return source
         }
+        registration.wait()
+        return sources
     }
 
     private static func problem(_ error: CaptureError) -> Problem {

@@ -151,21 +151,33 @@ struct RawSocket: Sendable {
     struct Refused: Error {}
     private let descriptor: Int32
 
-    init?(port: Int) {
+    /// - Parameters:
+    ///   - source: the address to come from; nil: any.
+    ///   - waits: whether to wait until it is connected.
+    init?(port: Int, to host: String = "127.0.0.1", from source: String? = nil, waits: Bool = true) {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = in_port_t(port).bigEndian
-        address.sin_addr.s_addr = inet_addr("127.0.0.1")
-        let size = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let result = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(descriptor, $0, size) }
-        }
-        guard result == 0 else {
+        if !waits { _ = fcntl(descriptor, F_SETFL, O_NONBLOCK) }
+        guard source.map({ Self.call(bind, descriptor, $0, 0) }) ?? true,
+            Self.call(connect, descriptor, host, port) || errno == EINPROGRESS
+        else {
             Glibc.close(descriptor)
             return nil
         }
         _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+    }
+
+    private static func call(
+        _ function: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32, _ descriptor: Int32, _ host: String,
+        _ port: Int
+    ) -> Bool {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = in_port_t(port).bigEndian
+        address.sin_addr.s_addr = inet_addr(host)
+        let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        return withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { function(descriptor, $0, size) == 0 }
+        }
     }
 
     func send(_ text: String) {

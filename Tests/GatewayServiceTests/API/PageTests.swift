@@ -1,5 +1,6 @@
 import EmulatedRadio
 import Foundation
+import HealthReadings
 import Testing
 
 @testable import GatewayService
@@ -22,6 +23,30 @@ struct PageTests {
     func look() async throws {
         let bench = try await APIBench(tls: false, captures: Self.everything)
         try await browse("look", bench.address + "/")
+        try await bench.stop()
+    }
+
+    @Test("other vital signs than glucose and pressure have their row and their chart; none has one without readings")
+    func kinds() async throws {
+        let bench = try await APIBench(tls: false, captures: ["two-meters"])
+        let (store, now) = (bench.gateway.store, Instant.systemClock)
+        let device = DeviceDescription(
+            address: DeviceAddress(bits: 0xC000_0000_1899, kind: .random), model: nil, serial: nil, name: "Several")
+        let contact = try await store.beginContact(with: device, at: now, clock: nil, batteryPercent: nil)
+        let values: [(UInt16, [UInt8])] = [
+            (0x2A1C, [0x00, 0x6E, 0x01, 0x00, 0xFF]), (0x2A5E, [0x00, 0x61, 0x00, 0x3F, 0x00]),
+            (0x2A9D, [0x00, 0x14, 0x37]),
+        ]
+        for (ordinal, value) in values.enumerated() {
+            _ = try await store.append(
+                [
+                    Frame(
+                        format: FrameFormat(characteristic: value.0), payload: value.1, receivedAt: now,
+                        ordinal: ordinal)
+                ], of: contact)
+        }
+        try await store.endContact(contact, ContactSummary(isComplete: true, received: values.count))
+        try await browse("kinds", bench.address + "/")
         try await bench.stop()
     }
 

@@ -31,13 +31,17 @@ def free_ports(count):
 
 class Machine:
     """One boot of the guest. `starts_at` (an aware datetime) is what its clock says at power-on; `shares` are folders of
-    the host that it may mount, read-only, by the tag that is their key."""
+    the host that it may mount, read-only, by the tag that is their key. With a `disk`, an ext4 image that is written to,
+    the Debian on it goes on with its own init after the modules are loaded; `serves` are ports of it that the host needs
+    besides (`port_of` says where)."""
 
-    def __init__(self, starts_at=None, shares=None):
-        self.starts_at, self.shares = starts_at, shares or {}
+    def __init__(self, starts_at=None, shares=None, disk=None, serves=()):
+        self.starts_at, self.shares, self.disk = starts_at, shares or {}, disk
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="healthrelay-lab."))
         self.hci_path = self.folder / "hci"
-        self.bus_port, self.capture_port, self.shell_port = free_ports(3)
+        inside = (5555, 5556, 5557, *serves)
+        self.port_of = dict(zip(inside, free_ports(len(inside))))
+        self.bus_port, self.capture_port, self.shell_port = (self.port_of[each] for each in inside[:3])
         self.process = None
 
     @property
@@ -47,14 +51,15 @@ class Machine:
     async def start(self):
         guest = guest_folder()
         clock = self.starts_at.strftime("%Y-%m-%dT%H:%M:%S") if self.starts_at else "utc"      # qemu's word for now
-        forward = ",".join(f"hostfwd=tcp:127.0.0.1:{outside}-10.0.2.15:{inside}" for outside, inside in (
-            (self.bus_port, 5555), (self.capture_port, 5556), (self.shell_port, 5557)))
+        forward = ",".join(f"hostfwd=tcp:127.0.0.1:{outside}-10.0.2.15:{inside}" for inside, outside in self.port_of.items())
         accelerator = os.environ.get("HEALTHRELAY_LAB_ACCEL", "tcg,thread=multi")
         shares = []
         for tag, path in self.shares.items():
             shares += ["-virtfs", f"local,path={path},mount_tag={tag},security_model=none,readonly=on,multidevs=remap"]
+        if self.disk:
+            shares += ["-drive", f"file={self.disk},format=raw,if=virtio,cache=unsafe"]
         self.process = await asyncio.create_subprocess_exec(
-            "qemu-system-x86_64", "-accel", accelerator, "-M", "pc", "-cpu", "max", "-smp", "1", "-m", "256",
+            "qemu-system-x86_64", "-accel", accelerator, "-M", "pc", "-cpu", "max", "-smp", "1", "-m", "768" if self.disk else "256",
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-rtc", f"base={clock}",
             "-serial", f"file:{self.folder / 'console.log'}",
             "-device", "virtio-serial-pci",
@@ -62,7 +67,8 @@ class Machine:
             "-device", "virtconsole,chardev=hci",
             "-netdev", f"user,id=net,restrict=on,{forward}", "-device", "virtio-net-pci,netdev=net,romfile=", *shares,
             "-kernel", str(guest / "vmlinuz"), "-initrd", str(guest / "initrd.gz"),
-            "-append", f"console=ttyS0 panic=-1 quiet mitigations=off cryptomgr.notests lab.uid={os.getuid()}",
+            "-append", f"console=ttyS0 panic=-1 quiet mitigations=off cryptomgr.notests lab.uid={os.getuid()}"
+            + (" lab.disk=/dev/vda net.ifnames=0" if self.disk else ""),
             stdin=asyncio.subprocess.DEVNULL, stdout=open(self.folder / "qemu.log", "w"), stderr=asyncio.subprocess.STDOUT)
         for _ in range(200):
             if self.hci_path.exists():
