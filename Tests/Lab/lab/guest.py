@@ -50,7 +50,7 @@ class Guest:
         await self.must("for each in $(pidof bluetoothd); do kill -9 $each; done; while pidof bluetoothd; do sleep 0.02; done")
 
     async def start_bluetoothd(self):
-        await self.must("pidof bluetoothd || setsid bluetoothd -n >>/run/bluetoothd.log 2>&1 &")
+        await self.must("pidof bluetoothd >/dev/null || setsid bluetoothd -n >>/run/bluetoothd.log 2>&1 &")
         await self.until_powered()
 
     async def until_powered(self, timeout=60, switching=False):
@@ -98,7 +98,7 @@ class Guest:
 
     async def attach(self):
         self.air.controller.detached = False
-        await self.must("pidof btattach || setsid btattach -B /dev/hvc0 -P h4 >/dev/null 2>&1 &")
+        await self.must("pidof btattach >/dev/null || setsid btattach -B /dev/hvc0 -P h4 >/dev/null 2>&1 &")
 
     async def plug_in(self):
         await self.attach()
@@ -128,7 +128,7 @@ class Guest:
     async def reset(self, keep):
         """Everything as it was after the boot, but for the bonds with these addresses."""
         await self.block(False)
-        await self.must("pidof bluetoothd || setsid bluetoothd -n >>/run/bluetoothd.log 2>&1 &")
+        await self.must("pidof bluetoothd >/dev/null || setsid bluetoothd -n >>/run/bluetoothd.log 2>&1 &")
         if self.air.controller.detached:
             await self.attach()
         await self.until_powered(switching=True)
