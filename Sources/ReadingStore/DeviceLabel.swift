@@ -7,7 +7,7 @@ struct DeviceLabel: Equatable {
     var serial: String?
     var name: String?
 
-    init(serial: String?, name: String?) {
+    init(serial: String? = nil, name: String? = nil) {
         self.serial = serial
         self.name = name
     }

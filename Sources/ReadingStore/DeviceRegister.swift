@@ -49,7 +49,7 @@ struct DeviceRegister {
         let blob = try Data.fetchOne(db, sql: "SELECT label FROM device WHERE key = ?", arguments: [device])
         let known = blob.flatMap { try? sealing.label($0, of: device) }
         let label = DeviceLabel(serial: description.serial ?? known?.serial, name: description.name ?? known?.name)
-        guard label != known ?? DeviceLabel(serial: nil, name: nil) else { return }
+        guard label != known ?? DeviceLabel() else { return }
         try db.execute(
             sql: "UPDATE device SET label = ? WHERE key = ?", arguments: [sealing.seal(label, of: device), device])
     }
@@ -96,7 +96,7 @@ struct DeviceRegister {
             db, sql: "SELECT key, label FROM device WHERE \(condition) ORDER BY key", arguments: arguments
         ).map { row in
             let label = (row[1] as Data?).flatMap { try? sealing.label($0, of: row[0]) }
-            return (row[0], label ?? DeviceLabel(serial: nil, name: nil))
+            return (row[0], label ?? DeviceLabel())
         }
     }
 

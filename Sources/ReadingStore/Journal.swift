@@ -345,3 +345,15 @@ struct Journal {
         }
     }
 }
+
+extension Record {
+    /// The record with what its context has made of the stored one: a ketone, where nothing that is looked for earlier
+    /// says otherwise.
+    func heeding(_ stored: Record) -> Record {
+        guard stored.exclusion == .ketone else { return self }
+        var (context, record) = (GlucoseContext(), self)
+        context.isOfKetone = true
+        record.exclusion = exclusion(with: context)
+        return record
+    }
+}

@@ -151,18 +151,6 @@ extension ReadingStore {
     }
 }
 
-extension Record {
-    /// The record with what its context has made of the stored one: a ketone, where nothing that is looked for earlier
-    /// says otherwise.
-    func heeding(_ stored: Record) -> Record {
-        guard stored.exclusion == .ketone else { return self }
-        var (context, record) = (GlucoseContext(), self)
-        context.isOfKetone = true
-        record.exclusion = exclusion(with: context)
-        return record
-    }
-}
-
 extension DecodedFrame {
     /// The record of this frame that a stored one must be: the only one, or a scan's of the same minute and ring.
     fileprivate func record(like stored: Record) -> Record? {
