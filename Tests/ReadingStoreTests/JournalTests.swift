@@ -40,6 +40,32 @@ struct JournalTests {
         #expect(readings.last == excluded)
     }
 
+    @Test("promise 9: what a reading waits for is told by the rules as they stand, also in the middle of a contact")
+    func rulesMeanwhile() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        let contact = try await store.beginContact(
+            with: Build.device(), at: Build.instant("2026-11-21T10:00:00Z"), clock: nil, batteryPercent: nil)
+        func next(_ number: UInt16) async throws -> Hold? {
+            let frame = Build.glucose(number, "2026-11-21T08:\(10 + number):00")
+            return try await store.append([frame], of: contact).first?.changedReading?.held
+        }
+        let user = try await store.currentUser().key
+        #expect(try await next(1) == .noSource)
+        try await store.setSource(ConnectedSource(provider: "accuchek_ble", status: .connected), user: user)
+        #expect(try await next(2) == nil)
+        try await store.setSource(ConnectedSource(provider: "accuchek_ble", status: .revoked), user: user)
+        #expect(try await next(3) == .sourceRevoked)
+        try await store.setSyncEnabled(false)
+        #expect(try await next(4) == .syncDisabled)
+        // Another transaction may have made rows meanwhile.
+        _ = try await store.redecode()
+        try await store.setSyncEnabled(true)
+        #expect(try await next(5) == .sourceRevoked)
+        #expect(try await harness.all().count == 5)
+        #expect(try await store.verify().isEmpty)
+    }
+
     @Test("promise 2: reading everything again is a no-op")
     func rereading() async throws {
         let harness = try await Harness()
