@@ -61,6 +61,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", exact: "1.8.2"),
         .package(url: "https://github.com/apple/swift-asn1", exact: "1.7.4"),
         .package(url: "https://github.com/apple/swift-certificates", exact: "1.21.1"),
+        .package(url: "https://github.com/apple/swift-collections", exact: "1.6.0"),
         .package(url: "https://github.com/apple/swift-crypto", exact: "4.5.2"),
         .package(url: "https://github.com/apple/swift-log", exact: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", exact: "2.101.2"),
@@ -76,12 +77,14 @@ let package = Package(
 
         .systemLibrary(name: "CTimex"),
         .systemLibrary(name: "CSpawn"),
+        .systemLibrary(name: "CDispatchTimer"),
         .systemLibrary(name: "CDBus", pkgConfig: "dbus-1", providers: [.apt(["libdbus-1-dev"])]),
         .systemLibrary(name: "CBluetooth", pkgConfig: "bluez", providers: [.apt(["libbluetooth-dev"])]),
         .systemLibrary(name: "CNFC", pkgConfig: "libnfc", providers: [.apt(["libnfc-dev"])]),
         .systemLibrary(name: "CQRencode", providers: [.apt(["libqrencode-dev"])]),
         .systemLibrary(name: "CPCSC", pkgConfig: "libpcsclite", providers: [.apt(["libpcsclite-dev"])]),
 
+        module("TaskThreads", ["CDispatchTimer", .product(name: "DequeModule", package: "swift-collections")]),
         module("HealthReadings", [crypto]),
         module("GATTClient", ["HealthReadings"]),
         module("GATTProfiles", ["GATTClient", "HealthReadings"]),
@@ -134,7 +137,7 @@ let package = Package(
             name: "HealthRelayCLI",
             dependencies: [
                 "GatewayService", "FreeStyleLibre", "ISO15693Reader", "ReadingStore", "VitalSandbox", "HelperProcesses",
-                httpClient, lifecycle, logging,
+                "TaskThreads", httpClient, lifecycle, logging,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -195,6 +198,7 @@ let package = Package(
                 "LibreReader",
             ]),
         tests("VitalSandbox", ["LogLines", httpClient]),
+        tests("TaskThreads"),
         .target(
             name: "EncodedSensor", dependencies: ["FreeStyleLibre", "HealthReadings"], path: "Tests/EncodedSensor",
             swiftSettings: settings),

@@ -3,7 +3,6 @@ import Foundation
 import GatewayService
 
 /// `healthrelay`: the gateway on the command line.
-@main
 struct Healthrelay: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "healthrelay",
@@ -15,7 +14,8 @@ struct Healthrelay: AsyncParsableCommand {
             Source.self, Consent.self, Client.self, Sync.self, Sandbox.self, Store.self, Doctor.self, Config.self,
         ])
 
-    static func main() async {
+    /// Does what the command line says; ends the program where that fails.
+    static func perform() async {
         let arguments = GlobalOptions.hoisted(Array(CommandLine.arguments.dropFirst()))
         do {
             var command = try parseAsRoot(arguments)

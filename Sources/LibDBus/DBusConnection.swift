@@ -1,4 +1,5 @@
 import CDBus
+import Glibc
 
 /// A connection to a message bus.
 ///
@@ -126,13 +127,35 @@ public actor DBusConnection {
     // MARK: The event loop's side
 
     /// Does what a wake-up brought.
-    func wake(_ events: Int16) {
+    ///
+    /// - Parameter takesAll: whether to read on for as long as there is something, which libdbus does not by itself.
+    /// - Returns: whether there were signals among it that somebody wanted.
+    func wake(_ events: Int16, takesAll: Bool) -> Bool {
         transport.handle(events)
-        while isOpen, let message = OwnedMessage(owning: transport.pop()) { receive(message) }
-        for sink in sinks { sink.flush() }
+        var hasMore = takeMessages()
+        for _ in 0..<Self.mostReads where takesAll && hasMore {
+            transport.handle(Int16(POLLIN))
+            hasMore = takeMessages()
+        }
+        var isWanted = false
+        for sink in sinks where sink.flush() { isWanted = true }
         beginArrivals()
         expireCalls()
         if !flushWaiters.isEmpty, !transport.isSending { resumeFlushWaiters() }
+        return isWanted
+    }
+
+    /// So often the socket is read for one burst at most.
+    private static let mostReads = 64
+
+    /// - Returns: whether there were any.
+    private func takeMessages() -> Bool {
+        var found = false
+        while isOpen, let message = OwnedMessage(owning: transport.pop()) {
+            receive(message)
+            found = true
+        }
+        return found
     }
 
     private func receive(_ message: borrowing OwnedMessage) {

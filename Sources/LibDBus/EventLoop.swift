@@ -6,7 +6,7 @@ import Synchronization
 /// A thread that waits for the bus and for jobs, and the executor of everything isolated to a connection.
 ///
 /// It sleeps in one poll() over libdbus' socket and an eventfd, without a time-out where no call is waiting for an
-/// answer: an idle connection wakes nobody.
+/// answer: an idle connection wakes nobody. While signals stream in, it lets them gather (``SignalPace``).
 final class EventLoop: SerialExecutor {
     private enum Phase {
         /// Runs jobs.
@@ -160,6 +160,7 @@ final class EventLoop: SerialExecutor {
 
     private func turn(_ transport: BusTransport) {
         enum Next { case run, sleep, close, leave }
+        var pace = SignalPace()
         var batches = 0
         var isClosed = false
         while true {
@@ -187,21 +188,21 @@ final class EventLoop: SerialExecutor {
                 for job in jobs { perform(job) }
                 batches += 1
                 if batches < Self.mostBatches { continue }
-                wait(for: transport, atMost: 0)
+                wait(for: transport, atMost: 0, &pace)
             case .sleep:
-                wait(for: transport, atMost: transport.timeout)
+                wait(for: transport, atMost: transport.timeout, &pace)
             }
             batches = 0
         }
     }
 
     /// Sleeps until there is something to do, and lets the connection do what the bus brought.
-    private func wait(for transport: BusTransport, atMost timeout: Int32) {
-        var polled = (pollfd(fd: bell, events: Int16(POLLIN), revents: 0), transport.wanted)
-        withUnsafeMutableBytes(of: &polled) { bytes in
-            _ = poll(bytes.assumingMemoryBound(to: pollfd.self).baseAddress, 2, timeout)
-        }
-        if polled.0.revents != 0 {
+    private func wait(for transport: BusTransport, atMost timeout: Int32, _ pace: inout SignalPace) {
+        let rest = timeout < 0 && transport.wanted.events == Int16(POLLIN) ? pace.rest() : nil
+        // What comes meanwhile waits for what comes behind it; jobs do not.
+        var (rung, brought) = sleep(rest == nil ? transport.wanted : Self.nothing, atMost: rest ?? timeout)
+        if rest != nil, !rung { brought = Int16(POLLIN) }
+        if rung {
             var count: eventfd_t = 0
             eventfd_read(bell, &count)
         }
@@ -209,8 +210,20 @@ final class EventLoop: SerialExecutor {
             state.isAsleep = false
             return state.connection
         }
-        guard polled.1.revents != 0 || transport.isDue else { return }
-        connection?.assumeIsolated { $0.wake(polled.1.revents) }
+        guard brought != 0 || transport.isDue, let connection else { return }
+        let came = connection.assumeIsolated { $0.wake(brought, takesAll: pace.isStreaming) }
+        pace.woke(forSignals: came)
+    }
+
+    private static let nothing = pollfd(fd: -1, events: 0, revents: 0)
+
+    /// - Returns: whether the bell rang, and what the socket has.
+    private func sleep(_ socket: pollfd, atMost timeout: Int32) -> (rung: Bool, brought: Int16) {
+        var polled = (pollfd(fd: bell, events: Int16(POLLIN), revents: 0), socket)
+        withUnsafeMutableBytes(of: &polled) { bytes in
+            _ = poll(bytes.assumingMemoryBound(to: pollfd.self).baseAddress, 2, timeout)
+        }
+        return (polled.0.revents != 0, polled.1.revents)
     }
 
     // MARK: Beginning and end

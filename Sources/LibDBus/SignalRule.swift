@@ -2,7 +2,7 @@ import CDBus
 import Glibc
 
 /// A match rule, made ready to be compared with signals where they lie.
-struct SignalRule {
+final class SignalRule {
     /// Follows a well-known name.
     private let owner: NameOwner?
     private let sender: CText?

@@ -15,7 +15,10 @@ class SignalSink {
     func receive(_ signal: borrowing DBusSignal) {}
 
     /// Hands over what was taken.
-    func flush() {}
+    ///
+    /// - Returns: whether there was something.
+    @discardableResult
+    func flush() -> Bool { false }
 
     /// Nothing more will come.
     func finish(_ error: DBusError) {}
@@ -39,11 +42,13 @@ final class DecodingSink<Signal: Sendable>: SignalSink {
         if let element = decode(signal) { burst.append(element) }
     }
 
-    override func flush() {
-        if burst.isEmpty { return }
+    @discardableResult
+    override func flush() -> Bool {
+        if burst.isEmpty { return false }
         var full: [Signal] = []
         swap(&full, &burst)
         buffer.put(full)
+        return true
     }
 
     override func finish(_ error: DBusError) {

@@ -72,6 +72,29 @@ struct SignalTests {
         #expect(try await iterator.next() == Array(0..<50))
     }
 
+    @Test func signalsThatStreamInAreHandedOverInFewBurstsAndCallsAreAnsweredMeanwhile() async throws {
+        let bus = try await TestBus.start()
+        let (sender, receiver) = (try await bus.connect(), try await bus.connect())
+        let signals = try await receiver.signals(DBusMatch(interface: "test.Burst")) { $0.argument(0)?.intValue }
+        let count = 2000
+        let sending = Task {
+            for number in 0..<count {
+                try await sender.emitSignal("/", "test.Burst", "Number", [.int32(Int32(number))])
+                try await sender.flush()
+                if number % 200 == 0 { _ = try await receiver.bus("GetId") }
+            }
+        }
+        var (seen, bursts) = ([Int](), 0)
+        for try await burst in signals {
+            seen += burst
+            bursts += 1
+            if seen.count == count { break }
+        }
+        try await sending.value
+        #expect(seen == Array(0..<count))
+        #expect(bursts <= count / 2, "\(bursts) bursts")
+    }
+
     @Test func signalsAreHandedOverBeforeAnAnswerThatCameAfterThem() async throws {
         let bus = try await TestBus.start()
         let (server, client) = (try await bus.connect(), try await bus.connect())
