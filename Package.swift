@@ -48,6 +48,9 @@ let package = Package(
         .library(
             name: "HealthRelayDevices",
             targets: ["HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HealthDevices", "ReadingStore"]),
+        .library(
+            name: "HealthRelayRadio",
+            targets: ["HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HealthDevices"]),
         .library(name: "HealthRelayStore", targets: ["HealthReadings", "ReadingStore"]),
         .library(
             name: "HealthRelayDelivery", targets: ["HealthReadings", "ReadingStore", "VitalClient", "ReadingSync"]),

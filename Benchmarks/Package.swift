@@ -3,6 +3,7 @@ import PackageDescription
 
 let settings: [SwiftSetting] = [.enableUpcomingFeature("ExistentialAny"), .treatAllWarnings(as: .error)]
 let decoding: Target.Dependency = .product(name: "HealthRelayDecoding", package: "HealthRelay")
+let radio: Target.Dependency = .product(name: "HealthRelayRadio", package: "HealthRelay")
 let sensors: Target.Dependency = .product(name: "HealthRelaySensors", package: "HealthRelay")
 
 let package = Package(
@@ -66,10 +67,18 @@ let package = Package(
             dependencies: [decoding, .product(name: "HealthRelayBus", package: "HealthRelay")],
             path: "DBus/Notifications", swiftSettings: settings),
         // Reading a meter through a real bluetoothd (see Radio/run.sh).
+        .target(name: "Resident", path: "Radio/Resident", swiftSettings: settings),
+        .target(
+            name: "ReadCourse", dependencies: ["Resident", radio], path: "Radio/ReadCourse", swiftSettings: settings),
         .executableTarget(
-            name: "read-benchmark", dependencies: [.product(name: "HealthRelayDevices", package: "HealthRelay")],
+            name: "read-benchmark",
+            dependencies: ["ReadCourse", .product(name: "HealthRelayStore", package: "HealthRelay")],
             path: "Radio/ReadBenchmark", swiftSettings: settings),
-        .executableTarget(name: "empty", path: "Radio/Empty", swiftSettings: settings),
+        .executableTarget(
+            name: "read-in-memory", dependencies: ["ReadCourse", radio], path: "Radio/ReadInMemory",
+            swiftSettings: settings),
+        .executableTarget(
+            name: "empty", dependencies: ["Resident"], path: "Radio/Empty", swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,8 +1,7 @@
 """Reads one emulated meter with the gateway's code, a bare Python client and bleak, in turn, and compares. Run by run.sh
-in the lab: `measure.py READ_BENCHMARK EMPTY ROUNDS`."""
+in the lab: `measure.py FOLDER_OF_PROGRAMS ROUNDS`."""
 import json
 import os
-import resource
 import socket
 import statistics
 import subprocess
@@ -37,12 +36,6 @@ def run(*command):
     return done.stdout
 
 
-def resident(program):
-    """The most a process that does nothing held, in kB."""
-    child = subprocess.Popen([program])
-    return os.wait4(child.pid, 0)[2].ru_maxrss
-
-
 def read(lab, name, command):
     """One scan, pairing and reading of a fresh meter: seconds from its answer to the return, and kB resident."""
     lab.ask("reset")
@@ -66,11 +59,12 @@ def read(lab, name, command):
 
 
 def main():
-    program, empty, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    programs, rounds = sys.argv[1], int(sys.argv[2])
     python = sys.executable
     lab = Lab()
     readers = {
-        "healthrelay": lambda address, name, folder: [program, address, folder],
+        "healthrelay": lambda address, name, folder: [f"{programs}/read-benchmark", address, folder],
+        "healthrelay, in memory": lambda address, name, folder: [f"{programs}/read-in-memory", address],
         "bare client": lambda address, name, folder: [python, f"{HERE}/client.py", name],
         "bleak": lambda address, name, folder: [python, f"{HERE}/bleak_client.py", name],
     }
@@ -81,13 +75,14 @@ def main():
             after, kilobytes = found[name][-1]
             print(f"{name}: {after * 1000:.0f} ms from the meter's answer to the return, {kilobytes / 1024:.1f} MB resident",
                   flush=True)
-    nothing = resident(empty)
+    nothing = int(run(f"{programs}/empty"))
     after = {name: statistics.median(each[0] for each in rounds) for name, rounds in found.items()}
     memory = {name: max(each[1] for each in rounds) for name, rounds in found.items()}
     ours = memory["healthrelay"]
     print(f"answer to return: {after['healthrelay'] / after['bare client']:.2f} x the bare client (bar 1)")
     print(f"resident: {(ours - nothing) / 1024:.1f} MB more than an empty Swift process (bar 30), "
-          f"{ours / memory['bleak']:.2f} of bleak's (bar 0.5)")
+          f"{ours / memory['bleak']:.2f} of bleak's (bar 0.5), which keeps what it read in memory: kept so, "
+          f"{memory['healthrelay, in memory'] / memory['bleak']:.2f}")
 
 
 main()

@@ -53,21 +53,8 @@ private struct TimedPeripheral: Peripheral {
         try await peripheral.nextValues(within: timeout)
     }
     func disconnect() async {
-        let begun = ReadBenchmark.monotonic()
+        let begun = ReadCourse.monotonic()
         await peripheral.disconnect()
-        radio.disconnects.withLock { $0.append((begun, ReadBenchmark.monotonic() - begun)) }
+        radio.disconnects.withLock { $0.append((begun, ReadCourse.monotonic() - begun)) }
     }
-}
-
-/// Lets any device be paired that asks for nothing.
-struct YesAgent: PairingAgent {
-    func passkey(shownBy device: Advertisement) async throws -> UInt32 { throw BenchmarkError.asked }
-    func show(passkey: UInt32, typed: Int, at device: Advertisement) async {}
-    func confirm(_ digits: UInt32, shownBy device: Advertisement) async throws -> Bool { true }
-    func allowUnauthenticated(_ device: Advertisement) async throws -> Bool { true }
-}
-
-enum BenchmarkError: Error {
-    case usage
-    case asked
 }
