@@ -18,6 +18,7 @@ enum ATT {
     static let readByGroupTypeRequest: UInt8 = 0x10
     static let readByGroupTypeResponse: UInt8 = 0x11
     static let writeRequest: UInt8 = 0x12
+    static let prepareWriteRequest: UInt8 = 0x16
     static let writeCommand: UInt8 = 0x52
     static let notification: UInt8 = 0x1B
     static let indication: UInt8 = 0x1D

@@ -7,6 +7,8 @@ struct ReplayPlan: Sendable {
     let characteristics: [Characteristic]
     let advertisement: Advertisement
     let routes: [Route]
+    /// The services of makers' own that the recorded host wrote to, each as the handles of its characteristics' values.
+    let dialogues: [Set<UInt16>]
 
     /// A characteristic in replay.
     struct Route: Sendable {
@@ -16,7 +18,12 @@ struct ReplayPlan: Sendable {
         var gate: Int
         /// How many values the capture holds.
         var total: Int
+        /// The place of its service among ``ReplayPlan/dialogues``: what is written to it is answered as it was; -1 where
+        /// it is in none.
+        var dialogue: Int
         var isControlPoint: Bool { uuid == .recordAccessControlPoint }
+        /// Whether its values are records that a reader can leave: an answer that was not asked for is none.
+        var canBeLeft: Bool { !isControlPoint && dialogue < 0 }
     }
 
     init(_ entry: ConnectionEntry, table: AttributeTable, address: DeviceAddress?) {
@@ -25,7 +32,8 @@ struct ReplayPlan: Sendable {
         advertisement = Advertisement(
             address: entry.address ?? address, name: entry.name, services: Self.services(table, characteristics),
             seenAt: entry.start)
-        routes = Self.routes(characteristics, entry)
+        dialogues = Self.dialogues(characteristics, entry)
+        routes = Self.routes(characteristics, entry, dialogues)
     }
 
     var connection: ReplayConnection {
@@ -36,12 +44,24 @@ struct ReplayPlan: Sendable {
     func unread(consumed: [Int] = []) -> [ReplayWarning] {
         routes.indices.compactMap { place in
             let left = routes[place].total - (place < consumed.count ? consumed[place] : 0)
-            guard !routes[place].isControlPoint, left > 0 else { return nil }
+            guard routes[place].canBeLeft, left > 0 else { return nil }
             return .valuesLeftUnread(connection, characteristic: routes[place].uuid, values: left)
         }
     }
 
-    private static func routes(_ characteristics: [Characteristic], _ entry: ConnectionEntry) -> [Route] {
+    private static func dialogues(_ characteristics: [Characteristic], _ entry: ConnectionEntry) -> [Set<UInt16>] {
+        // Where only a handle map names characteristics, those of makers' own are taken for one service's.
+        let own = characteristics.filter { ($0.service ?? $0.uuid).assignedNumber == nil }
+        return Dictionary(grouping: own, by: \.service).values
+            .filter { service in !service.contains { $0.uuid == .recordAccessControlPoint } }
+            .map { Set($0.map(\.valueHandle)) }
+            .filter { !$0.isDisjoint(with: entry.conversation.written) }
+            .sorted { ($0.min() ?? 0) < ($1.min() ?? 0) }
+    }
+
+    private static func routes(
+        _ characteristics: [Characteristic], _ entry: ConnectionEntry, _ dialogues: [Set<UInt16>]
+    ) -> [Route] {
         let counts = Dictionary(entry.counts.map { ($0.handle, $0.count) }, uniquingKeysWith: +)
         let controlPoints = characteristics.filter { $0.uuid == .recordAccessControlPoint }
         return characteristics.map { characteristic in
@@ -52,7 +72,8 @@ struct ReplayPlan: Sendable {
             return Route(
                 handle: characteristic.valueHandle, uuid: characteristic.uuid,
                 gate: isRecord ? controlPoint.map { Int($0.valueHandle) } ?? -1 : -1,
-                total: counts[characteristic.valueHandle] ?? 0)
+                total: counts[characteristic.valueHandle] ?? 0,
+                dialogue: dialogues.firstIndex { $0.contains(characteristic.valueHandle) } ?? -1)
         }
     }
 
