@@ -18,12 +18,11 @@ struct ReplayPlan: Sendable {
         var gate: Int
         /// How many values the capture holds.
         var total: Int
-        /// The place of its service among ``ReplayPlan/dialogues``: what is written to it is answered as it was; -1 where
-        /// it is in none.
-        var dialogue: Int
+        /// Whether its service is one of ``ReplayPlan/dialogues``.
+        var isInDialogue: Bool
         var isControlPoint: Bool { uuid == .recordAccessControlPoint }
         /// Whether its values are records that a reader can leave: an answer that was not asked for is none.
-        var canBeLeft: Bool { !isControlPoint && dialogue < 0 }
+        var canBeLeft: Bool { !isControlPoint && !isInDialogue }
     }
 
     init(_ entry: ConnectionEntry, table: AttributeTable, address: DeviceAddress?) {
@@ -40,12 +39,17 @@ struct ReplayPlan: Sendable {
         ReplayConnection(path: entry.file.path, handle: entry.handle, start: entry.start)
     }
 
-    /// The values left where so many were consumed of each route (none, by default).
-    func unread(consumed: [Int] = []) -> [ReplayWarning] {
+    /// The values left where so many were consumed of each route (none, by default), and the questions that found no
+    /// answer, by the handle they were written to.
+    func unread(consumed: [Int] = [], unanswered: [UInt16: Int] = [:]) -> [ReplayWarning] {
         routes.indices.compactMap { place in
-            let left = routes[place].total - (place < consumed.count ? consumed[place] : 0)
-            guard routes[place].canBeLeft, left > 0 else { return nil }
-            return .valuesLeftUnread(connection, characteristic: routes[place].uuid, values: left)
+            let route = routes[place]
+            if let questions = unanswered[route.handle] {
+                return .questionsUnanswered(connection, characteristic: route.uuid, questions: questions)
+            }
+            let left = route.total - (place < consumed.count ? consumed[place] : 0)
+            guard route.canBeLeft, left > 0 else { return nil }
+            return .valuesLeftUnread(connection, characteristic: route.uuid, values: left)
         }
     }
 
@@ -73,7 +77,7 @@ struct ReplayPlan: Sendable {
                 handle: characteristic.valueHandle, uuid: characteristic.uuid,
                 gate: isRecord ? controlPoint.map { Int($0.valueHandle) } ?? -1 : -1,
                 total: counts[characteristic.valueHandle] ?? 0,
-                dialogue: dialogues.firstIndex { $0.contains(characteristic.valueHandle) } ?? -1)
+                isInDialogue: dialogues.contains { $0.contains(characteristic.valueHandle) })
         }
     }
 

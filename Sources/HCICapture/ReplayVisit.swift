@@ -20,8 +20,6 @@ struct ReplayVisit {
         var seen = 0
         /// Whether the cursor has gone past some that were not wanted then.
         var hasSkipped = false
-        /// How many questions written to it the capture holds no answer to.
-        var unanswered = 0
     }
 
     let plan: ReplayPlan
@@ -36,9 +34,7 @@ struct ReplayVisit {
     private(set) var isConnected = false
     private(set) var isOver = false
     private var answers: [CharacteristicValue] = []
-    private var dialogues: [ReplayDialogue]
-    /// Those in which the recorded host has asked before the cursor: what follows answers it.
-    private var begun: Set<Int> = []
+    private var dialogues: ReplayDialogues
     /// The control point whose report procedure runs; -1 where none does.
     private var procedure = -1
     /// The recorded report request that is under way at the cursor, not yet answered.
@@ -56,7 +52,7 @@ struct ReplayVisit {
         self.readSize = readSize
         cursor = try ConnectionCursor(plan.entry, readSize: readSize)
         progress = Array(repeating: Progress(), count: plan.routes.count)
-        dialogues = plan.dialogues.map { [cursor] handles in ReplayDialogue(handles, beginning: cursor) }
+        dialogues = ReplayDialogues(plan.dialogues, beginning: cursor)
         clock = plan.entry.start.microseconds
     }
 
@@ -71,16 +67,13 @@ struct ReplayVisit {
         (isConnected, isOver, hasConsumed, isReleased, procedure, silences) = (false, false, false, false, -1, 0)
         (answers, earlierVisit) = ([], lastDelivered)
         for place in progress.indices { progress[place].isEnabled = false }
-        for place in dialogues.indices { dialogues[place].end() }
+        dialogues.end()
         return isWorthwhile
     }
 
     /// What no visit has consumed.
     var unread: [ReplayWarning] {
-        plan.unread(consumed: progress.map(\.consumed))
-            + zip(plan.routes, progress).filter { $1.unanswered > 0 }.map { route, progress in
-                .questionsUnanswered(plan.connection, characteristic: route.uuid, questions: progress.unanswered)
-            }
+        plan.unread(consumed: progress.map(\.consumed), unanswered: dialogues.unanswered)
     }
 
     // MARK: the reader's calls
@@ -122,7 +115,8 @@ struct ReplayVisit {
     /// Goes back for values that were stepped over; each characteristic's consumed ones are not delivered again.
     private mutating func rewind() throws {
         cursor = try ConnectionCursor(plan.entry, readSize: readSize)
-        (pending, recordedRequest, begun) = (-1, nil, [])
+        (pending, recordedRequest) = (-1, nil)
+        dialogues.rewind()
         for place in progress.indices { (progress[place].seen, progress[place].hasSkipped) = (0, false) }
     }
 
@@ -130,7 +124,12 @@ struct ReplayVisit {
         let place = try place(characteristic)
         let route = plan.routes[place]
         // What a meter would do with other characteristics is not in the capture, but that it took them is no answer.
-        guard route.isControlPoint else { return try ask(octets, place) }
+        guard route.isControlPoint else {
+            let (plan, readSize) = (plan, readSize)
+            return try dialogues.ask(octets, of: route.handle) { () throws(CaptureError) in
+                try ConnectionCursor(plan.entry, readSize: readSize)
+            }
+        }
         guard progress[place].isEnabled else { throw GATTError.attribute(0xFD) }
         guard let operation = octets.first else { throw GATTError.attribute(0x0D) }
         switch operation {
@@ -151,15 +150,6 @@ struct ReplayVisit {
             answer(octets, route)
         default: answer(octets, route)
         }
-    }
-
-    private mutating func ask(_ octets: [UInt8], _ place: Int) throws {
-        let route = plan.routes[place]
-        guard route.dialogue >= 0 else { return }
-        let isAnswered = try dialogues[route.dialogue].ask(octets, of: route.handle) {
-            [plan, readSize] () throws(CaptureError) in try ConnectionCursor(plan.entry, readSize: readSize)
-        }
-        if !isAnswered { progress[place].unanswered += 1 }
     }
 
     private mutating func answer(_ request: [UInt8], _ route: ReplayPlan.Route) {
@@ -239,14 +229,11 @@ struct ReplayVisit {
     /// What comes now of the answers to the reader's questions.
     private mutating func nextAnswers() throws -> [CharacteristicValue] {
         var values: [CharacteristicValue] = []
-        for dialogue in dialogues.indices {
-            while values.count < Self.longestBurst, let answer = try dialogues[dialogue].next() {
-                guard let place = route(of: answer.handle), progress[place].isEnabled else { continue }
-                let time = Instant(microseconds: answer.time)
-                values.append(
-                    CharacteristicValue(uuid: plan.routes[place].uuid, octets: answer.octets, receivedAt: time))
-                (clock, silences) = (max(clock, answer.time), 0)
-            }
+        while values.count < Self.longestBurst, let answer = try dialogues.next() {
+            guard let place = route(of: answer.handle), progress[place].isEnabled else { continue }
+            let time = Instant(microseconds: answer.time)
+            values.append(CharacteristicValue(uuid: plan.routes[place].uuid, octets: answer.octets, receivedAt: time))
+            (clock, silences) = (max(clock, answer.time), 0)
         }
         return values
     }
@@ -289,14 +276,13 @@ struct ReplayVisit {
             case .end: return false
             case .write:
                 guard let place = route(of: cursor.handle) else { continue }
-                if plan.routes[place].dialogue >= 0 { begun.insert(plan.routes[place].dialogue) }
+                if plan.routes[place].isInDialogue { dialogues.pass(cursor.handle) }
                 if plan.routes[place].isControlPoint, cursor.octet(0) == 1 {
                     recordedRequest = (cursor.handle, cursor.octets())
                 }
             case .value:
                 guard let place = route(of: cursor.handle) else { continue }
-                let dialogue = plan.routes[place].dialogue
-                if dialogue >= 0, begun.contains(dialogue) { continue }
+                if plan.routes[place].isInDialogue, dialogues.isAnswer(cursor.handle) { continue }
                 // Other answers of a control point belong to requests that are answered from the index.
                 if plan.routes[place].isControlPoint, !cursor.isReportAnswer { continue }
                 progress[place].seen += 1
