@@ -4,6 +4,7 @@ import Synchronization
 
 /// Captures as a central: each connection is a peripheral that says what its device said then.
 ///
+/// - A connection in which the device sent no value and no clock was read is not offered: the host only bonded, say.
 /// - Connections are offered in the order of the files, and in a file in the order they began. The next is offered once
 ///   the last is disconnected (one that was never connected to is not waited for).
 /// - Reads answer with the first value recorded for the characteristic in that connection, else with the ATT error

@@ -39,6 +39,13 @@ struct ReplayPlan: Sendable {
         ReplayConnection(path: entry.file.path, handle: entry.handle, start: entry.start)
     }
 
+    /// Whether there is anything to read: a value that the device sent, or what its clock showed. A host that only bonds,
+    /// or tries a bond, gets neither, and asks for no records.
+    private var hasAnything: Bool {
+        entry.attValues > 0
+            || routes.contains { BluetoothUUID.clocks.contains($0.uuid) && entry.conversation.reads[$0.handle] != nil }
+    }
+
     /// The values left where so many were consumed of each route (none, by default), and the questions that found no
     /// answer, by the handle they were written to.
     func unread(consumed: [Int] = [], unanswered: [UInt16: Int] = [:]) -> [ReplayWarning] {
@@ -119,6 +126,7 @@ struct ReplayPlan: Sendable {
                     if entry.attValues > 0 { warnings.append(.noHandleMap(plan.connection, values: entry.attValues)) }
                     continue
                 }
+                guard plan.hasAnything else { continue }
                 if plan.advertisement.address == nil { warnings.append(.addressUnknown(plan.connection)) }
                 for count in entry.counts where !plan.routes.contains(where: { $0.handle == count.handle }) {
                     warnings.append(.unknownHandle(plan.connection, handle: count.handle, values: count.count))

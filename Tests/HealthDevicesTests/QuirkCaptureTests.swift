@@ -10,6 +10,8 @@ import Testing
 
 /// The quirks of a conversation in captures of it: our own gateway's with devices that have them, behind bluetoothd.
 @Suite struct QuirkCaptureTests {
+    private typealias Contact = RecordedConversation.Contact
+
     private static let measurement: BluetoothUUID = 0x2A35
     private static let controlPoint: BluetoothUUID = 0x2A52
     private static let taidoc = "C0:00:00:00:18:2A"
@@ -79,14 +81,20 @@ import Testing
             #expect(!contact.readings(of: 0x2A25).isEmpty, "read by the bond alone")
         }
         // Ten seconds were waited for it in vain.
-        #expect(contacts.count == 4 && contacts[1].start - bonding.start > 10_000_000)
+        #expect(try readsOfAnd().first.start - bonding.start > 10_000_000)
+    }
+
+    /// The A&D's contacts behind the one in which it was bonded: two reads, and one of all records.
+    private func readsOfAnd() throws -> (first: Contact, second: Contact, all: Contact) {
+        let contacts = try RecordedConversation("quirks-and").contacts
+        try #require(contacts.count == 4)
+        return (contacts[1], contacts[2], contacts[3])
     }
 
     @Test("promise 7: A&D: date and time are written where the owner has asked for it, and at no other contact")
     func wantsDateTime() throws {
-        let contacts = Array(try RecordedConversation("quirks-and").contacts.dropFirst())
-        #expect(contacts.map { $0.writes(to: 0x2A08).count } == [0, 1, 0])
-        let ordered = contacts[1]
+        let (first, ordered, last) = try readsOfAnd()
+        #expect([first, ordered, last].map { $0.writes(to: 0x2A08).count } == [0, 1, 0])
         let write = try #require(ordered.writes(to: 0x2A08).first)
         let written = try #require(try DateTime(decoding: ordered.pdus[write].value).wallTime)
         let now = try wallTime(at: ordered.pdus[write].time)
@@ -97,7 +105,7 @@ import Testing
         #expect(try #require(ordered.readings(of: 0x2A08).first).place < write)
         #expect(write < (try #require(ordered.enables(Self.measurement).first)))
         // Twenty minutes slow until then, and right behind it.
-        let differences = try contacts.map { contact in
+        let differences = try [first, ordered, last].map { contact in
             let (place, octets) = try #require(contact.readings(of: 0x2A08).first)
             let shown = try #require(try DateTime(decoding: octets).wallTime)
             return shown.secondsSinceEpoch - (try wallTime(at: contact.pdus[place].time)).secondsSinceEpoch
@@ -106,22 +114,20 @@ import Testing
     }
 
     @Test("A&D: each record is sent once, at the first contact after it was made")
-    func sendsUnsentOnly() async throws {
-        let contacts = Array(try RecordedConversation("quirks-and").contacts.dropFirst())
-        let sent = contacts.map { $0.sent(Self.measurement) }
-        #expect(sent.map(\.count) == [2, 1, 3])
-        #expect(Set(sent[0]).isDisjoint(with: sent[1]))
-        #expect(contacts.prefix(2).allSatisfy { $0.written(to: AndCommand.characteristic).isEmpty })
+    func sendsUnsentOnly() throws {
+        let (first, second, _) = try readsOfAnd()
+        let sent = [first, second].map { $0.sent(Self.measurement) }
+        #expect(sent.map(\.count) == [2, 1] && Set(sent.flatMap(\.self)).count == 3)
+        #expect([first, second].allSatisfy { $0.written(to: AndCommand.characteristic).isEmpty })
     }
 
     @Test("A&D: by its command all records come again, octet for octet, and bring nothing new")
     func commandForAll() async throws {
-        let contacts = Array(try RecordedConversation("quirks-and").contacts.dropFirst())
-        let last = try #require(contacts.last)
+        let (first, second, last) = try readsOfAnd()
         #expect(last.written(to: AndCommand.characteristic) == [[0x02, 0x00, 0xE1]])
         let command = try #require(last.writes(to: AndCommand.characteristic).first)
         #expect(command < (try #require(last.enables(Self.measurement).first)))
-        #expect(last.sent(Self.measurement) == contacts[0].sent(Self.measurement) + contacts[1].sent(Self.measurement))
+        #expect(last.sent(Self.measurement) == first.sent(Self.measurement) + second.sent(Self.measurement))
         let replayed = try await replay(["quirks-and", "quirks-and"])
         #expect(replayed.new.map(\.count) == [3, 0] && replayed.repeated == [3, 6])
         #expect(replayed.readings.allSatisfy { $0.excluded == nil } && replayed.readings.count == 3)
@@ -179,7 +185,7 @@ import Testing
         let numbers = second.sent(0x2A18).map { UInt16($0[1]) | UInt16($0[2]) << 8 }
         #expect(numbers == [14, 11, 12, 13, 14])
         let replayed = try await replay(["quirks-reads-all"])
-        #expect(replayed.new[0].compactMap(\.record.sequence) == [11, 12, 13, 14])
+        #expect(replayed.new.map { $0.compactMap(\.record.sequence) } == [[11, 12, 13, 14]])
     }
 
     @Test("a clock that shows base time places records by their base time: by the user's they would be an hour late")
@@ -206,7 +212,7 @@ import Testing
             (plain, ["07:05:00Z", "13:15:00Z", "07:02:00Z", "13:30:00Z"]),
         ] {
             let replayed = try await replay(["quirks-reads-all"], catalogue: catalogue)
-            let readings = replayed.new[0].filter { $0.device.serial == "GM1-0043" }
+            let readings = replayed.new.flatMap(\.self).filter { $0.device.serial == "GM1-0043" }
             #expect(readings.compactMap { $0.time.instant?.description.suffix(9).description } == times)
             #expect(readings.allSatisfy { $0.time.basis == .corrected })
         }
