@@ -58,6 +58,9 @@ struct ConnectionCursor {
     /// Whether the value is a record access control point's answer to a report request: 06 00 01 rc.
     var isReportAnswer: Bool { range.count >= 4 && octet(0) == 6 && octet(2) == 1 }
 
+    /// Whether such an answer says that the request was not understood: op code, operator or operand.
+    var isRefusal: Bool { octet(3).map { [2, 3, 4, 5, 9].contains($0) } ?? false }
+
     /// Moves to the connection's next value or write.
     mutating func advance() throws(CaptureError) -> Step {
         if !more.isEmpty, nextOfSeveral() { return .value }

@@ -13,7 +13,8 @@ import Synchronization
 ///   wrote are answered by what the device sent between that and its next write to the service, as often as they are
 ///   written; others are answered by silence.
 /// - Enabling a characteristic releases its other values. Those of 2A18, 2A34 and 2AA7 beside a RACP wait for a report request:
-///   any report request plays them up to the next recorded answer to one, whatever its filter; only a request for the first
+///   any report request plays them up to the next recorded answer to one, whatever its filter, but for a refusal, which
+///   answers the very request that was refused then and is passed over by others; only a request for the first
 ///   or the last record (operators 5 and 6) must be the one the capture holds next. A count or an abort is answered as
 ///   the capture holds it. What the capture does not hold is answered "op code not supported" (`06 00 op 02`), and is
 ///   the only thing that is not from the capture.

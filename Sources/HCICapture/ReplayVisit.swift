@@ -37,6 +37,8 @@ struct ReplayVisit {
     private var dialogues: ReplayDialogues
     /// The control point whose report procedure runs; -1 where none does.
     private var procedure = -1
+    /// What the reader asked for it.
+    private var request: [UInt8] = []
     /// The recorded report request that is under way at the cursor, not yet answered.
     private var recordedRequest: (handle: UInt16, octets: [UInt8])?
     /// Something was enabled or asked for since the last value: its answer counts from what the host then did.
@@ -143,8 +145,7 @@ struct ReplayVisit {
             }
             let selectsOne = octets.count > 1 && (octets[1] == 5 || octets[1] == 6)
             if try selectsOne && nextRecordedRequest(to: place) != octets { return refuse(operation, route) }
-            procedure = gate
-            isReleased = true
+            (procedure, request, isReleased) = (gate, octets, true)
         case 0x03:
             procedure = -1
             answer(octets, route)
@@ -262,8 +263,14 @@ struct ReplayVisit {
             let route = plan.routes[pending]
             let isOpen =
                 route.isControlPoint ? procedure == Int(route.handle) : route.gate < 0 || procedure == route.gate
-            if isOpen, progress[pending].isEnabled { return pending }
-            progress[pending].hasSkipped = true
+            if isOpen, progress[pending].isEnabled {
+                let refused = route.isControlPoint && cursor.isRefusal ? recordedRequest?.octets : nil
+                guard let refused, refused != request else { return pending }
+                // What the reader did not ask is not refused to it.
+                progress[pending].consumed += 1
+            } else {
+                progress[pending].hasSkipped = true
+            }
             if route.isControlPoint { recordedRequest = nil }
             pending = -1
         }
