@@ -18,6 +18,7 @@ enum ATT {
     static let readByGroupTypeRequest: UInt8 = 0x10
     static let readByGroupTypeResponse: UInt8 = 0x11
     static let writeRequest: UInt8 = 0x12
+    static let prepareWriteRequest: UInt8 = 0x16
     static let writeCommand: UInt8 = 0x52
     static let notification: UInt8 = 0x1B
     static let indication: UInt8 = 0x1D
@@ -34,6 +35,8 @@ extension BluetoothUUID {
     static let clientConfiguration: BluetoothUUID = 0x2902
     static let deviceName: BluetoothUUID = 0x2A00
     static let recordAccessControlPoint: BluetoothUUID = 0x2A52
+    /// What shows a device's clock: Current Time, Date Time, CGM Status.
+    static let clocks: Set<BluetoothUUID> = [0x2A2B, 0x2A08, 0x2AA9]
     /// What comes when it is asked for at a record access control point: glucose measurements and contexts, and the
     /// measurements of continuous sensors.
     static let askedFor: Set<BluetoothUUID> = [0x2A18, 0x2A34, 0x2AA7]

@@ -26,6 +26,9 @@ struct ATTConversation: Sendable {
     /// Recorded counts and aborts: the first of each request, at most ``mostExchanges``.
     private(set) var exchanges: [RecordedExchange] = []
 
+    /// The handles the host wrote to.
+    private(set) var written: Set<UInt16> = []
+
     private static let mostExchanges = 32
     private static let longestValue = 512
 
@@ -68,7 +71,9 @@ struct ATTConversation: Sendable {
         case ATT.readBlobRequest: pending = body.count == 4 ? .readBlob(handle(), offset: Int(handle(2))) : .none
         case ATT.readMultipleRequest, ATT.readMultipleVariableRequest:
             pending = .readSeveral(stride(from: 0, to: body.count - 1, by: 2).map { handle($0) })
+        case ATT.prepareWriteRequest: if body.count >= 4 { written.insert(handle()) }
         case ATT.writeRequest, ATT.writeCommand:
+            if body.count >= 2 { written.insert(handle()) }
             guard body.count >= 4, body.count <= 22 else { return }
             let operation = octets[body.lowerBound + 2]
             guard operation == 3 || operation == 4 else { return }

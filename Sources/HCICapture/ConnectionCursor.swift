@@ -6,7 +6,7 @@ struct ConnectionCursor {
     enum Step {
         /// The peer sent a value unasked; see ``handle`` and ``octets()``.
         case value
-        /// The host wrote to ``handle``.
+        /// The host wrote to ``handle``, or a part of a long value.
         case write
         /// The connection has ended, or the capture.
         case end
@@ -25,7 +25,9 @@ struct ConnectionCursor {
     /// When the host last sent anything but a confirmation.
     private(set) var hostTime: Int64
     private var range = 0..<0
+    /// Which buffer it is in, where it came in fragments.
     private var isBuffered = false
+    private var isFromHost = false
     /// The rest of a PDU that holds several values.
     private var more = 0..<0
 
@@ -41,18 +43,23 @@ struct ConnectionCursor {
 
     /// The octets of the value or the write last found.
     func octets() -> [UInt8] {
-        isBuffered ? Array(link.inbound.buffer[range]) : Array(scanner.window.octets[range])
+        isBuffered
+            ? Array((isFromHost ? link.outbound : link.inbound).buffer[range]) : Array(scanner.window.octets[range])
     }
 
     /// The first octets of what was last found, without a copy.
     func octet(_ place: Int) -> UInt8? {
         guard place < range.count else { return nil }
         return isBuffered
-            ? link.inbound.buffer[range.lowerBound + place] : scanner.window.octets[range.lowerBound + place]
+            ? (isFromHost ? link.outbound : link.inbound).buffer[range.lowerBound + place]
+            : scanner.window.octets[range.lowerBound + place]
     }
 
     /// Whether the value is a record access control point's answer to a report request: 06 00 01 rc.
     var isReportAnswer: Bool { range.count >= 4 && octet(0) == 6 && octet(2) == 1 }
+
+    /// Whether such an answer says that the request was not understood: op code, operator or operand.
+    var isRefusal: Bool { octet(3).map { [2, 3, 4, 5, 9].contains($0) } ?? false }
 
     /// Moves to the connection's next value or write.
     mutating func advance() throws(CaptureError) -> Step {
@@ -84,6 +91,7 @@ struct ConnectionCursor {
             default: continue
             }
             time = scanner.time
+            isFromHost = !isReceived
             if isReceived ? fromPeer() : fromHost() { return isReceived ? .value : .write }
         }
         return .end
@@ -120,19 +128,21 @@ struct ConnectionCursor {
     }
 
     private mutating func fromHost() -> Bool {
-        // What the host sent in pieces is in the other buffer.
-        let octets = isBuffered ? link.outbound.buffer : scanner.window.octets
-        guard let opcode = range.first.map({ octets[$0] }), opcode != ATT.confirmation else { return false }
+        guard let opcode = octet(0), opcode != ATT.confirmation else { return false }
         hostTime = time
-        guard opcode == ATT.writeRequest || opcode == ATT.writeCommand, range.count >= 3, !isBuffered else {
+        // Behind the handle of a part stands its place in the value.
+        let head = opcode == ATT.prepareWriteRequest ? 5 : 3
+        guard opcode == ATT.writeRequest || opcode == ATT.writeCommand || head == 5, range.count >= head else {
             return false
         }
-        handle = octets.little16(range.lowerBound + 1)
-        range = (range.lowerBound + 3)..<range.upperBound
+        handle = word(range.lowerBound + 1)
+        range = (range.lowerBound + head)..<range.upperBound
         return true
     }
 
     private func word(_ place: Int) -> UInt16 {
-        isBuffered ? link.inbound.buffer.little16(place) : scanner.window.octets.little16(place)
+        isBuffered
+            ? (isFromHost ? link.outbound : link.inbound).buffer.little16(place)
+            : scanner.window.octets.little16(place)
     }
 }

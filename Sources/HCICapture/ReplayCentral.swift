@@ -4,12 +4,17 @@ import Synchronization
 
 /// Captures as a central: each connection is a peripheral that says what its device said then.
 ///
+/// - A connection in which the device sent no value and no clock was read is not offered: the host only bonded, say.
 /// - Connections are offered in the order of the files, and in a file in the order they began. The next is offered once
 ///   the last is disconnected (one that was never connected to is not waited for).
 /// - Reads answer with the first value recorded for the characteristic in that connection, else with the ATT error
-///   "read not permitted" (0x02). Other writes than to a record access control point (RACP, 2A52) are accepted.
-/// - Enabling a characteristic releases its values. Those of 2A18, 2A34 and 2AA7 beside a RACP wait for a report request:
-///   any report request plays them up to the next recorded answer to one, whatever its filter; only a request for the first
+///   "read not permitted" (0x02). Every write is accepted.
+/// - In a service of a maker's own that the recorded host wrote to, what was written decides the answer: octets that it
+///   wrote are answered by what the device sent between that and its next write to the service, as often as they are
+///   written; others are answered by silence.
+/// - Enabling a characteristic releases its other values. Those of 2A18, 2A34 and 2AA7 beside a RACP wait for a report request:
+///   any report request plays them up to the next recorded answer to one, whatever its filter, but for a refusal, which
+///   answers the very request that was refused then and is passed over by others; only a request for the first
 ///   or the last record (operators 5 and 6) must be the one the capture holds next. A count or an abort is answered as
 ///   the capture holds it. What the capture does not hold is answered "op code not supported" (`06 00 op 02`), and is
 ///   the only thing that is not from the capture.

@@ -7,6 +7,8 @@ struct ReplayPlan: Sendable {
     let characteristics: [Characteristic]
     let advertisement: Advertisement
     let routes: [Route]
+    /// The services of makers' own that the recorded host wrote to, each as the handles of its characteristics' values.
+    let dialogues: [Set<UInt16>]
 
     /// A characteristic in replay.
     struct Route: Sendable {
@@ -16,7 +18,11 @@ struct ReplayPlan: Sendable {
         var gate: Int
         /// How many values the capture holds.
         var total: Int
+        /// Whether its service is one of ``ReplayPlan/dialogues``.
+        var isInDialogue: Bool
         var isControlPoint: Bool { uuid == .recordAccessControlPoint }
+        /// Whether its values are records that a reader can leave: an answer that was not asked for is none.
+        var canBeLeft: Bool { !isControlPoint && !isInDialogue }
     }
 
     init(_ entry: ConnectionEntry, table: AttributeTable, address: DeviceAddress?) {
@@ -25,23 +31,48 @@ struct ReplayPlan: Sendable {
         advertisement = Advertisement(
             address: entry.address ?? address, name: entry.name, services: Self.services(table, characteristics),
             seenAt: entry.start)
-        routes = Self.routes(characteristics, entry)
+        dialogues = Self.dialogues(characteristics, entry)
+        routes = Self.routes(characteristics, entry, dialogues)
     }
 
     var connection: ReplayConnection {
         ReplayConnection(path: entry.file.path, handle: entry.handle, start: entry.start)
     }
 
-    /// The values left where so many were consumed of each route (none, by default).
-    func unread(consumed: [Int] = []) -> [ReplayWarning] {
+    /// Whether there is anything to read: a value that the device sent, or what its clock showed. A host that only bonds,
+    /// or tries a bond, gets neither, and asks for no records.
+    private var hasAnything: Bool {
+        entry.attValues > 0
+            || routes.contains { BluetoothUUID.clocks.contains($0.uuid) && entry.conversation.reads[$0.handle] != nil }
+    }
+
+    /// The values left where so many were consumed of each route (none, by default), and the questions that found no
+    /// answer, by the handle they were written to.
+    func unread(consumed: [Int] = [], unanswered: [UInt16: Int] = [:]) -> [ReplayWarning] {
         routes.indices.compactMap { place in
-            let left = routes[place].total - (place < consumed.count ? consumed[place] : 0)
-            guard !routes[place].isControlPoint, left > 0 else { return nil }
-            return .valuesLeftUnread(connection, characteristic: routes[place].uuid, values: left)
+            let route = routes[place]
+            if let questions = unanswered[route.handle] {
+                return .questionsUnanswered(connection, characteristic: route.uuid, questions: questions)
+            }
+            let left = route.total - (place < consumed.count ? consumed[place] : 0)
+            guard route.canBeLeft, left > 0 else { return nil }
+            return .valuesLeftUnread(connection, characteristic: route.uuid, values: left)
         }
     }
 
-    private static func routes(_ characteristics: [Characteristic], _ entry: ConnectionEntry) -> [Route] {
+    private static func dialogues(_ characteristics: [Characteristic], _ entry: ConnectionEntry) -> [Set<UInt16>] {
+        // Where only a handle map names characteristics, those of makers' own are taken for one service's.
+        let own = characteristics.filter { ($0.service ?? $0.uuid).assignedNumber == nil }
+        return Dictionary(grouping: own, by: \.service).values
+            .filter { service in !service.contains { $0.uuid == .recordAccessControlPoint } }
+            .map { Set($0.map(\.valueHandle)) }
+            .filter { !$0.isDisjoint(with: entry.conversation.written) }
+            .sorted { ($0.min() ?? 0) < ($1.min() ?? 0) }
+    }
+
+    private static func routes(
+        _ characteristics: [Characteristic], _ entry: ConnectionEntry, _ dialogues: [Set<UInt16>]
+    ) -> [Route] {
         let counts = Dictionary(entry.counts.map { ($0.handle, $0.count) }, uniquingKeysWith: +)
         let controlPoints = characteristics.filter { $0.uuid == .recordAccessControlPoint }
         return characteristics.map { characteristic in
@@ -52,7 +83,8 @@ struct ReplayPlan: Sendable {
             return Route(
                 handle: characteristic.valueHandle, uuid: characteristic.uuid,
                 gate: isRecord ? controlPoint.map { Int($0.valueHandle) } ?? -1 : -1,
-                total: counts[characteristic.valueHandle] ?? 0)
+                total: counts[characteristic.valueHandle] ?? 0,
+                isInDialogue: dialogues.contains { $0.contains(characteristic.valueHandle) })
         }
     }
 
@@ -94,6 +126,7 @@ struct ReplayPlan: Sendable {
                     if entry.attValues > 0 { warnings.append(.noHandleMap(plan.connection, values: entry.attValues)) }
                     continue
                 }
+                guard plan.hasAnything else { continue }
                 if plan.advertisement.address == nil { warnings.append(.addressUnknown(plan.connection)) }
                 for count in entry.counts where !plan.routes.contains(where: { $0.handle == count.handle }) {
                     warnings.append(.unknownHandle(plan.connection, handle: count.handle, values: count.count))

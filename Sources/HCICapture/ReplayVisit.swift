@@ -34,8 +34,11 @@ struct ReplayVisit {
     private(set) var isConnected = false
     private(set) var isOver = false
     private var answers: [CharacteristicValue] = []
+    private var dialogues: ReplayDialogues
     /// The control point whose report procedure runs; -1 where none does.
     private var procedure = -1
+    /// What the reader asked for it.
+    private var request: [UInt8] = []
     /// The recorded report request that is under way at the cursor, not yet answered.
     private var recordedRequest: (handle: UInt16, octets: [UInt8])?
     /// Something was enabled or asked for since the last value: its answer counts from what the host then did.
@@ -51,6 +54,7 @@ struct ReplayVisit {
         self.readSize = readSize
         cursor = try ConnectionCursor(plan.entry, readSize: readSize)
         progress = Array(repeating: Progress(), count: plan.routes.count)
+        dialogues = ReplayDialogues(plan.dialogues, beginning: cursor)
         clock = plan.entry.start.microseconds
     }
 
@@ -59,17 +63,20 @@ struct ReplayVisit {
         let isWorthwhile =
             hasConsumed
             && plan.routes.indices.contains { place in
-                progress[place].wasEnabled && !plan.routes[place].isControlPoint
+                progress[place].wasEnabled && plan.routes[place].canBeLeft
                     && progress[place].consumed < plan.routes[place].total
             }
         (isConnected, isOver, hasConsumed, isReleased, procedure, silences) = (false, false, false, false, -1, 0)
         (answers, earlierVisit) = ([], lastDelivered)
         for place in progress.indices { progress[place].isEnabled = false }
+        dialogues.end()
         return isWorthwhile
     }
 
     /// What no visit has consumed.
-    var unread: [ReplayWarning] { plan.unread(consumed: progress.map(\.consumed)) }
+    var unread: [ReplayWarning] {
+        plan.unread(consumed: progress.map(\.consumed), unanswered: dialogues.unanswered)
+    }
 
     // MARK: the reader's calls
 
@@ -111,6 +118,7 @@ struct ReplayVisit {
     private mutating func rewind() throws {
         cursor = try ConnectionCursor(plan.entry, readSize: readSize)
         (pending, recordedRequest) = (-1, nil)
+        dialogues.rewind()
         for place in progress.indices { (progress[place].seen, progress[place].hasSkipped) = (0, false) }
     }
 
@@ -118,7 +126,12 @@ struct ReplayVisit {
         let place = try place(characteristic)
         let route = plan.routes[place]
         // What a meter would do with other characteristics is not in the capture, but that it took them is no answer.
-        guard route.isControlPoint else { return }
+        guard route.isControlPoint else {
+            let (plan, readSize) = (plan, readSize)
+            return try dialogues.ask(octets, of: route.handle) { () throws(CaptureError) in
+                try ConnectionCursor(plan.entry, readSize: readSize)
+            }
+        }
         guard progress[place].isEnabled else { throw GATTError.attribute(0xFD) }
         guard let operation = octets.first else { throw GATTError.attribute(0x0D) }
         switch operation {
@@ -132,8 +145,7 @@ struct ReplayVisit {
             }
             let selectsOne = octets.count > 1 && (octets[1] == 5 || octets[1] == 6)
             if try selectsOne && nextRecordedRequest(to: place) != octets { return refuse(operation, route) }
-            procedure = gate
-            isReleased = true
+            (procedure, request, isReleased) = (gate, octets, true)
         case 0x03:
             procedure = -1
             answer(octets, route)
@@ -179,8 +191,9 @@ struct ReplayVisit {
             defer { answers = [] }
             return .values(answers)
         }
+        var values = try nextAnswers()
+        if !values.isEmpty { return .values(values) }
         let patience = Self.microseconds(timeout)
-        var values: [CharacteristicValue] = []
         while true {
             guard let place = try next() else {
                 return values.isEmpty
@@ -214,6 +227,18 @@ struct ReplayVisit {
         }
     }
 
+    /// What comes now of the answers to the reader's questions.
+    private mutating func nextAnswers() throws -> [CharacteristicValue] {
+        var values: [CharacteristicValue] = []
+        while values.count < Self.longestBurst, let answer = try dialogues.next() {
+            guard let place = route(of: answer.handle), progress[place].isEnabled else { continue }
+            let time = Instant(microseconds: answer.time)
+            values.append(CharacteristicValue(uuid: plan.routes[place].uuid, octets: answer.octets, receivedAt: time))
+            (clock, silences) = (max(clock, answer.time), 0)
+        }
+        return values
+    }
+
     private mutating func wait(_ patience: Int64, until time: Int64, thenGone: Bool) -> ValueBurst {
         if thenGone, time - clock <= patience || silences >= Self.mostSilences {
             disconnect()
@@ -238,8 +263,14 @@ struct ReplayVisit {
             let route = plan.routes[pending]
             let isOpen =
                 route.isControlPoint ? procedure == Int(route.handle) : route.gate < 0 || procedure == route.gate
-            if isOpen, progress[pending].isEnabled { return pending }
-            progress[pending].hasSkipped = true
+            if isOpen, progress[pending].isEnabled {
+                let refused = route.isControlPoint && cursor.isRefusal ? recordedRequest?.octets : nil
+                guard let refused, refused != request else { return pending }
+                // What the reader did not ask is not refused to it.
+                progress[pending].consumed += 1
+            } else {
+                progress[pending].hasSkipped = true
+            }
             if route.isControlPoint { recordedRequest = nil }
             pending = -1
         }
@@ -251,11 +282,14 @@ struct ReplayVisit {
             switch try cursor.advance() {
             case .end: return false
             case .write:
-                if let place = route(of: cursor.handle), plan.routes[place].isControlPoint, cursor.octet(0) == 1 {
+                guard let place = route(of: cursor.handle) else { continue }
+                if plan.routes[place].isInDialogue { dialogues.pass(cursor.handle) }
+                if plan.routes[place].isControlPoint, cursor.octet(0) == 1 {
                     recordedRequest = (cursor.handle, cursor.octets())
                 }
             case .value:
                 guard let place = route(of: cursor.handle) else { continue }
+                if plan.routes[place].isInDialogue, dialogues.isAnswer(cursor.handle) { continue }
                 // Other answers of a control point belong to requests that are answered from the index.
                 if plan.routes[place].isControlPoint, !cursor.isReportAnswer { continue }
                 progress[place].seen += 1

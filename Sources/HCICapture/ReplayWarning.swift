@@ -26,6 +26,8 @@ public enum ReplayWarning: Sendable, Hashable {
     case unknownHandle(ReplayConnection, handle: UInt16, values: Int)
     /// The reader did not ask for values that the capture holds.
     case valuesLeftUnread(ReplayConnection, characteristic: BluetoothUUID, values: Int)
+    /// The reader asked, by a protocol of the maker's own, what the recorded host had not asked: there is no answer.
+    case questionsUnanswered(ReplayConnection, characteristic: BluetoothUUID, questions: Int)
     /// Packets were lost because fragments of them are missing or cut.
     case packetsLost(ReplayConnection, count: Int)
     /// The file itself says that records were lost while it was written.
@@ -49,6 +51,10 @@ extension ReplayWarning: CustomStringConvertible {
             return "\(of(connection)): \(values) values came on handle \(handle), which nothing names"
         case .valuesLeftUnread(let connection, let characteristic, let values):
             return "\(of(connection)): \(values) values of \(characteristic) were not read"
+        case .questionsUnanswered(let connection, let characteristic, let questions):
+            return
+                "\(of(connection)): \(questions) questions written to \(characteristic) were not asked in the capture, which "
+                + "holds no answer to them"
         case .packetsLost(let connection, let count):
             return "\(of(connection)): \(count) packets are incomplete in the capture"
         case .recordsDropped(let path, let count): return "\(path): \(count) records were lost while it was written"

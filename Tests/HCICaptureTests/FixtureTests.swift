@@ -108,6 +108,38 @@ struct FixtureTests {
         return try FileManager.default.contents(atPath: path).map { try HandleMap(json: Array($0)) }
     }
 
+    /// What the recorded hosts asked by protocols of makers' own, each question with all that came before the next, as
+    /// the capture holds it and as its replay answers.
+    private func dialogues(_ path: String) async throws -> (recorded: [String], replayed: [String]) {
+        let (central, entries) = (try ReplayCentral(paths: [path]), try CaptureIndex(path: path).entries)
+        var (recorded, replayed): ([String], [String]) = ([], [])
+        var handles: Set<UInt16> = []
+        for try await peripheral in central.peripherals() {
+            let start = try await peripheral.connect()
+            let own = try await peripheral.characteristics().filter { $0.service?.assignedNumber == nil }
+            for each in own { try await peripheral.startNotifying(each) }
+            handles.formUnion(own.map(\.valueHandle))
+            if let entry = entries.first(where: { $0.start == start }), !handles.isEmpty {
+                var cursor = try ConnectionCursor(entry, readSize: 4096)
+                loop: while true {
+                    switch try cursor.advance() {
+                    case .value where handles.contains(cursor.handle): recorded.append(hex(cursor.octets()))
+                    case .write:
+                        guard let question = own.first(where: { $0.valueHandle == cursor.handle }) else { continue }
+                        try await peripheral.write(cursor.octets(), to: question, expectingResponse: false)
+                        if case .values(let values) = try await peripheral.nextValues(within: .zero) {
+                            replayed += values.map { hex($0.octets) }
+                        }
+                    case .value: continue
+                    case .end: break loop
+                    }
+                }
+            }
+            await peripheral.disconnect()
+        }
+        return (recorded, replayed)
+    }
+
     private struct Expected: Decodable {
         struct Reading: Decodable {
             struct Device: Decodable { var address: String? }
@@ -138,7 +170,9 @@ struct FixtureTests {
             }
             return count
         }
-        #expect(records + sizes >= readings.count)
+        let dialogues = try await dialogues(path)
+        #expect(dialogues.replayed == dialogues.recorded)
+        #expect(records + sizes + dialogues.replayed.count >= readings.count)
         let found = Set(lines.filter { $0.hasPrefix("connect") }.map { $0.split(separator: " ")[1] }.map(String.init))
         #expect(Set(readings.compactMap(\.device.address)).isSubset(of: found))
     }

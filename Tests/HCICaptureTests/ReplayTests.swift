@@ -78,6 +78,28 @@ struct ReplayTests {
         }
     }
 
+    @Test("a connection that brought neither a value nor a clock is not offered: there a host has only bonded")
+    func onlyBonded() async throws {
+        var builder = Builder()
+        builder.connect()
+        builder.discoverGlucose()
+        builder.enable(23, 2)
+        builder.disconnect()
+        builder.connect()
+        builder.discoverGlucose()
+        builder.exchange([0x10, 25, 0, 255, 255, 0, 0x28], [0x11, 6, 25, 0, 27, 0, 0x05, 0x18])
+        builder.exchange([0x08, 25, 0, 27, 0, 3, 0x28], [0x09, 7, 26, 0, 2, 27, 0, 0x2B, 0x2A])
+        builder.exchange([0x0A, 27, 0], [0x0B, 0xEA, 7, 11, 20, 12, 0, 0, 5, 0, 0])
+        builder.disconnect()
+        builder.delivery(sequences: 1..<3)
+        try await replay(builder.btsnoop()) { central in
+            #expect(central.connections.map(\.attValues) == [0, 3])
+            let lines = await transcript(central)
+            #expect(lines.count { $0.hasPrefix("connect") } == 2 && lines.contains { $0.hasPrefix("read 2a2b") })
+            #expect(central.warnings.isEmpty)
+        }
+    }
+
     @Test("long reads, reads of several and the first of two reads")
     func longReads() async throws {
         var builder = Builder()
@@ -87,6 +109,7 @@ struct ReplayTests {
         builder.exchange([0x0C, 17, 0, 3, 0], [0x0D, 4])
         builder.exchange([0x0A, 20, 0], [0x0B, 9, 9])
         builder.exchange([0x20, 14, 0, 22, 0], [0x21, 1, 0, 7, 2, 0, 8, 9])
+        builder.answer([6, 0, 1, 6])
         try await replay(builder.btsnoop()) { central in
             let reads = await transcript(central).filter { $0.hasPrefix("read") }.map { $0.split(separator: " ")[2] }
             #expect(reads == ["07", "01020304", "0300", "0809"])
@@ -164,6 +187,33 @@ struct ReplayTests {
             #expect(try await burst(peripheral) == ["06000102"])
             try await peripheral.write([1, 1], to: Self.control, expectingResponse: true)
             #expect(try await burst(peripheral).count == 4)
+        }
+    }
+
+    @Test("a recorded refusal answers the request that was refused then, and no other")
+    func refusals() async throws {
+        var builder = Builder()
+        builder.connect()
+        builder.discoverGlucose()
+        for operation: UInt8 in [4, 1] {
+            builder.request([operation, 3, 1, 2, 0])
+            builder.answer([6, 0, operation, 4])
+        }
+        builder.request([1, 1])
+        for sequence in 1..<3 { builder.notify(Builder.glucose(sequence)) }
+        builder.answer([6, 0, 1, 1])
+        let glucose = (1..<3).map { hex(Builder.glucose($0)) }
+        try await replay(builder.btsnoop()) { central in
+            for isAskedAlike in [true, false] {
+                let peripheral = try await opened(central)
+                func ask(_ request: [UInt8]) async throws -> [String] {
+                    try await peripheral.write(request, to: Self.control, expectingResponse: true)
+                    return try await burst(peripheral)
+                }
+                #expect(try await ask([4, 3, 1, 2, 0]) == ["06000404"])
+                if isAskedAlike { #expect(try await ask([1, 3, 1, 2, 0]) == ["06000104"]) }
+                #expect(try await ask([1, 1]) == glucose + ["06000101"])
+            }
         }
     }
 

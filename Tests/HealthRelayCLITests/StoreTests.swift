@@ -41,6 +41,22 @@ import Testing
         #expect(all["more"]?.text == "false" && all["cursor"]?.text == "null")
     }
 
+    @Test("promise 2: a OneTouch's answers, which carry no number, keep theirs in every replay")
+    func oneTouch() async throws {
+        let scratch = try Scratch()
+        for (name, numbers) in [
+            ("quirks-onetouch", ["31", "32", "33", "34", "35"]), ("quirks-onetouch", []),
+            ("onetouch-second-delivery", ["36", "37"]), ("onetouch-second-delivery", []),
+        ] {
+            let result = try await Tool.run(
+                ["replay", Tool.fixture(name + ".btsnoop"), "--state-dir", scratch.state, "--json"],
+                environment: Self.zone)
+            #expect(result.status == 0 && !result.errors.contains("not asked in the capture"), "\(result.errors)")
+            #expect(try result.lines.compactMap { try Document($0)["sequence"]?.text } == numbers)
+        }
+        #expect(try await Tool.run(["store", "verify", "--state-dir", scratch.state]).status == 0)
+    }
+
     @Test("pages go on where they ended, and a page says that there is more")
     func pages() async throws {
         let scratch = try Scratch()

@@ -20,13 +20,14 @@ extension Catalogue {
         lines += [
             "", "## What differs from the standard", "",
             "Each is looked for in what the device sends. Where it is not found, the standard holds. The capture is one of",
-            "`Fixtures/`; what is a matter of the conversation has none, and is tried with emulated devices.", "",
+            "`Fixtures/` that shows it; a matter of the conversation is shown in one of the gateway's own with such a device.",
+            "",
             "| quirk | what is done | models | capture |", "|---|---|---|---|",
         ]
         lines += Quirk.allCases.map { quirk in
             let ids = models.filter { $0.has(quirk) }.map { "`\($0.id)`" }.joined(separator: ", ")
-            let capture = quirk.capture.map { "`\($0)`" } ?? "–"
-            return "| `\(quirk.rawValue)` | \(quirk.explanation) | \(ids.isEmpty ? "none known" : ids) | \(capture) |"
+            let known = ids.isEmpty ? "none known" : ids
+            return "| `\(quirk.rawValue)` | \(quirk.explanation) | \(known) | `\(quirk.capture)` |"
         }
         lines += ["", "## Services", "", "| id | services |", "|---|---|"]
         lines += models.map { model in

@@ -40,19 +40,19 @@ public enum Quirk: String, Sendable, Hashable, CaseIterable {
     /// The device may refuse to have its clock set.
     case refusesClock = "refuses_clock"
 
-    /// The recorded capture that shows it, of `Fixtures/`; nil where it is a matter of the conversation, which a capture
-    /// cannot show.
-    public var capture: String? {
+    /// The recorded capture that shows it, of `Fixtures/`. What is a matter of the conversation is shown in one of the
+    /// gateway's own.
+    public var capture: String {
         switch self {
         case .monthThirteen, .mealSixIsKetone, .sendsTwice: "quirks-caresens"
         case .numbersByAge, .fullMemoryAddsHigh: "quirks-taidoc"
         case .numbersOutOfOrder, .emptyPartners: "quirks-myglucose"
-        case .bigEndianPulse: "quirks-bm85"
+        case .readsAll, .clockShowsBaseTime: "quirks-reads-all"
+        case .oneTouchProtocol: "quirks-onetouch"
+        case .bigEndianPulse, .pauseBeforeNotifying: "quirks-bm85"
+        case .leavesAfterBonding, .wantsDateTime, .sendsUnsentOnly, .commandForAll: "quirks-and"
         case .reservedBits: "quirks-bm96"
-        case .oneTouchProtocol, .readsAll, .clockShowsBaseTime, .pauseBeforeNotifying, .leavesAfterBonding,
-            .wantsDateTime,
-            .sendsUnsentOnly, .commandForAll, .refusesClock:
-            nil
+        case .refusesClock: "quirks-omron"
         }
     }
 

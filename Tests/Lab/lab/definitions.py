@@ -197,6 +197,7 @@ class Meter:
     pace: float = 0.01              # seconds between frames
     numbers_by_age: bool = False    # its records' numbers are none of theirs
     protocol: str = None            # "and": A&D's clock and commands beside 1810; "onetouch": its own in place of 1808
+    behaviour: dict = field(default_factory=dict)  # of live.Behaviour, where our own gateway reads it
     # of a continuous sensor
     session_start: datetime = None  # local to it; None: its time was never set
     session_began: datetime = None  # when it really did, where that is another
@@ -206,14 +207,26 @@ class Meter:
     shown: dict = field(default_factory=dict)      # what its status said → its clock then
 
 
+class Step:
+    """A command that our own gateway is given for a meter, and what is done at the meter before."""
+
+    def __init__(self, *command, meter=0, add=(), settings=None, status=0):
+        self.command = command      # its words; the meter's address follows
+        self.meter = meter          # its place in the scenario
+        self.add = add              # records that it makes before
+        self.settings = settings or {}      # by the names of their environment
+        self.status = status        # the exit status that is expected
+
+
 @dataclass
 class Scenario:
     name: str
-    starts_at: datetime             # UTC, when the guest is switched on
+    starts_at: datetime             # UTC, when the guest is switched on; None: now
     meters: list
     datalink: int = 2001            # or 1002: H4, tapped at the host's side of the HCI transport
     request: bytes = b"\x01\x01"    # what the collector asks of the RACP
     reconnect: bool = False         # the capture holds only the second, bonded connection, and a handle map is written
     together: bool = False          # all meters are connected at the same time
+    steps: list = None              # our own gateway holds the conversation, and this is what it is told
     notes: str = ""
     zone: str = field(default="Europe/Berlin")

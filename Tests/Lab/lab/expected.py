@@ -198,7 +198,8 @@ def document(scenario, records, sent, clocks):
     """The expected document. `clocks`: what each Current Time read said, as (Sent, naive local datetime)."""
     sent = [each for each in sent if each.opcode != 0x0B or each.characteristic in (0x2A2B, 0x2A08, 0x2AA9, 0x2A25)]
     places = dict(zip(map(id, sent), locate(records, sent)))
-    clock_of, serial_of = {}, set()
+    # What each meter's clock showed, by the place of the packet: a record goes with what was last read before it.
+    clocks_of, serial_of = {}, set()
     for each in sent:
         place = places[id(each)]
         if place is None:
@@ -206,11 +207,12 @@ def document(scenario, records, sent, clocks):
         if each.characteristic == 0x2A25:
             serial_of.add(each.meter.name)
         is_clock = each.characteristic == 0x2A2B or each.value in each.meter.shown
-        if is_clock and each.meter.name not in clock_of:
+        if is_clock:
             read_at = records[place].time.replace(microsecond=0)
             shown = clocks[each.value] if each.characteristic == 0x2A2B else each.meter.shown[each.value]
             difference = shown - read_at.astimezone(ZoneInfo(scenario.zone)).replace(tzinfo=None)
-            clock_of[each.meter.name] = {"difference_seconds": int(difference.total_seconds()), "read_at": rfc3339(read_at)}
+            clocks_of.setdefault(each.meter.name, []).append(
+                (place, {"difference_seconds": int(difference.total_seconds()), "read_at": rfc3339(read_at)}))
 
     first, seen, malformed, intermediate = [], set(), [], []
     ordered = sorted((each for each in sent if each.record is not None and places[id(each)] is not None),
@@ -230,7 +232,8 @@ def document(scenario, records, sent, clocks):
         seen.add(id(record))
         kind, value = kind_of(record), made_of(record)(record, meter)
         received = records[places[id(each)]].time if kind == "blood_pressure" else None
-        times(value, clock_of.get(meter.name), received, scenario.zone)
+        before = [clock for place, clock in clocks_of.get(meter.name, ()) if place < places[id(each)]]
+        times(value, before[-1] if before else None, received, scenario.zone)
         model, provider = model_of(meter)
         value |= {"kind": kind, "provider": provider, "held": None,
                   "device": {"address": meter.address, "model": model,

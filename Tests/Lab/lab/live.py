@@ -38,6 +38,7 @@ class Behaviour:
     mute: bool = False              # answers nothing, sends nothing, stays connected
     cccd_error: int = None          # refuses the configuration descriptors with this code
     write_error: int = None         # refuses what is written to its control point with this code
+    clock_error: int = None         # refuses what is written to its clock with this code; None: it cannot be written at all
     # its memory
     order: str = "ascending"        # or "descending", "shuffled"
     numbers_by_age: bool = False    # the newest is 0
@@ -96,8 +97,8 @@ class LiveDelegate(Delegate):
 class LiveMeter(Oddities):
     """A meter of a test. Its definition's records are its memory; `ever` keeps what was deleted, too."""
 
-    def __init__(self, meter, behaviour, air):
-        super().__init__(meter, air, self.shown_time, [])
+    def __init__(self, meter, behaviour, air, clock=None, sent=None):
+        super().__init__(meter, air, clock or self.shown_time, [] if sent is None else sent)
         self.behaviour, self.ever, self.events = behaviour, list(meter.records), []
         self.typed, self.changed = asyncio.Queue(), asyncio.Condition()
         self.connection, self.awake, self.indications = None, True, 0
@@ -275,6 +276,19 @@ class LiveMeter(Oddities):
 
     def on_clock_set(self, value):
         self.log("clock_set", hex=value.hex())
+
+    @property
+    def on_time_written(self):
+        return None if self.behaviour.clock_error is None else self.refuse_time
+
+    def refuse_time(self, connection, value):
+        self.log("clock_refused", hex=bytes(value).hex())
+        raise att.ATT_Error(self.behaviour.clock_error)
+
+    def add(self, records):
+        """It measures."""
+        self.meter.records += records
+        self.ever += records
 
     def on_access_point(self, connection, value):
         self.log("asked", hex=bytes(value).hex())

@@ -107,13 +107,19 @@ class Emulation:
         self.characteristics[number] = made
         return made
 
-    def reads(self, number, value):
-        """A readable characteristic; `value` is octets or a function that makes them."""
+    # What takes a new time; None where the clock cannot be written.
+    on_time_written = None
+
+    def reads(self, number, value, write=None):
+        """A readable characteristic; `value` is octets or a function that makes them. `write` takes what is written."""
         def read(connection):
             octets = value() if callable(value) else value
             self.note(0x0B, number, octets)
             return octets
-        return self.characteristic(number, Properties.READ, READ, CharacteristicValue(read=read))
+        if write is None:
+            return self.characteristic(number, Properties.READ, READ, CharacteristicValue(read=read))
+        return self.characteristic(number, Properties.READ | Properties.WRITE, READ | WRITE,
+                                   CharacteristicValue(read=read, write=write))
 
     def services(self):
         meter, number = self.meter, UUID.from_16_bits
@@ -124,7 +130,8 @@ class Emulation:
         if meter.battery is not None:
             yield Service(number(0x180F), [self.reads(0x2A19, bytes([meter.battery]))])
         if meter.clock is not None and meter.service != 0x181F:
-            yield Service(number(0x1805), [self.reads(0x2A2B, lambda: wire.current_time(self.clock(meter.clock)))])
+            yield Service(number(0x1805), [self.reads(0x2A2B, lambda: wire.current_time(self.clock(meter.clock)),
+                                                      self.on_time_written)])
         if meter.service == 0x181F:
             own = cgm.characteristics(self, self.characteristic(
                 0x2A52, Properties.WRITE | Properties.INDICATE, WRITE, CharacteristicValue(write=self.on_access_point)))

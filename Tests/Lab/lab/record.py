@@ -15,9 +15,10 @@ from bumble.gatt import Characteristic
 
 from . import btsnoop, expected, wire
 from .collector import Collector
+from .gateway import Gateway
+from .live import Behaviour, LiveMeter
 from .machine import Machine
 from .meters import Emulation
-from .oddities import Oddities
 from .radio import Air
 from .scenarios import SCENARIOS
 
@@ -40,13 +41,11 @@ class Recording:
         try:
             await self.machine.start()
             await self.air.attach(self.machine.hci_path)
-            self.emulations = {
-                meter.name: (Oddities if meter.protocol else Emulation)(meter, self.air, self.shown_time, self.sent)
-                for meter in self.scenario.meters}
+            self.emulations = {meter.name: self.emulation(meter) for meter in self.scenario.meters}
             for emulation in self.emulations.values():
                 await emulation.start()
             self.collector = Collector(self.machine.bus_address, lambda: self.shown)
-            await self.collector.open()
+            await self.collector.open(agent=not self.scenario.steps)
         except BaseException:
             await self.machine.stop()
             raise
@@ -57,6 +56,11 @@ class Recording:
         await self.machine.stop()
         if error[0] is None:
             shutil.rmtree(self.machine.folder)
+
+    def emulation(self, meter):
+        if self.scenario.steps:
+            return LiveMeter(meter, Behaviour(**meter.behaviour), self.air, self.shown_time, self.sent)
+        return Emulation(meter, self.air, self.shown_time, self.sent)
 
     async def measure_offset(self):
         """The same HCI packets carry the guest's time in its monitor and ours at the tap: the least delay counts."""
@@ -143,7 +147,22 @@ class Recording:
         else:
             await self.fetch_pressure(held)
 
+    async def converse(self):
+        """Our own gateway does what the steps say."""
+        while self.offset is None:
+            try:
+                self.offset = await self.measure_offset()
+            except RuntimeError:       # the adapter is still being set up
+                await asyncio.sleep(0.5)
+        gateway = Gateway(self.machine.folder, self.machine.bus_address, self.scenario.zone)
+        meters = list(self.emulations.values())
+        for step in self.scenario.steps:
+            await gateway.do(step, meters[step.meter])
+        await asyncio.sleep(0.5)
+
     async def run(self):
+        if self.scenario.steps:
+            return await self.converse()
         self.paths, ready = {}, []
         for meter in self.scenario.meters:
             path, held = await self.reach(meter, first=True)

@@ -1,7 +1,7 @@
 """What is recorded: each scenario, in human values. The capture and the expected readings both come from here."""
 from datetime import datetime, timezone
 
-from .definitions import Context, Continuous, Glucose, Meter, Pressure, Scenario
+from .definitions import Context, Continuous, Glucose, Meter, Pressure, Scenario, Step
 
 
 def utc(text):
@@ -19,8 +19,8 @@ def accuchek(records, **more):
 
 
 def generic(records, **more):
-    return Meter(name="TestGlucose", address="C0:00:00:00:18:0A", service=0x1808, records=records,
-                 manufacturer="Example", model="GM-1", serial="GM1-0042", battery=55, feature=b"\x7b\x04", **more)
+    return Meter(service=0x1808, records=records, manufacturer="Example", model="GM-1", battery=55, feature=b"\x7b\x04",
+                 **({"name": "TestGlucose", "address": "C0:00:00:00:18:0A", "serial": "GM1-0042"} | more))
 
 
 def omron(records, **more):
@@ -131,6 +131,12 @@ def beurer(name, number, records, **more):
                  manufacturer="Beurer", model=name, feature=b"\x35\x00", pace=0.25, **more)
 
 
+def onetouch(first, last):
+    """The same meter, with more records later."""
+    return Meter(name="OneTouch AB24", address="C0:00:00:00:18:24", service=0x1808, serial="OT24", protocol="onetouch", clock=1800,
+                 records=[Glucose(number, at(f"2026-11-20T08:{number}:00"), str(60 + number)) for number in range(first, last + 1)])
+
+
 # Each value is sent twice; January is month 13 where the offset carries into another year; meal 6 says ketone.
 CARESENS = [each for record in [
     Glucose(1, at("2026-01-17T07:10:00"), "102", offset=0, context=Context(meal="fasting")),
@@ -194,15 +200,43 @@ SCENARIOS = [
     Scenario("quirks-taidoc", utc("2026-11-20T18:00:00"), [meter(
         "TNG VOICE", 0x22, TAIDOC, model="TD-4286", serial="TD22", numbers_by_age=True)]),
     Scenario("quirks-myglucose", utc("2026-11-20T19:00:00"), [meter("MyGlucose 1", 0x23, MYGLUCOSE, serial="MG23")]),
-    Scenario("quirks-and", utc("2026-11-20T20:00:00"), [omron([
+    # Conversations of our own gateway, when they are recorded.
+    Scenario("quirks-and", None, [omron([
         Pressure("124", "81", "95", at=at("2026-11-20T20:40:00"), pulse="71", status=()),
         Pressure("119", "77", "91", at=at("2026-11-20T20:50:00"), pulse="66", status=("irregular_pulse",))],
         name="A&D_UA-651BLE_A1", address="C0:00:00:00:18:25", manufacturer="A&D", model="UA-651BLE", serial="AD25",
-        protocol="and", clock=-1200)]),
-    Scenario("quirks-bm85", utc("2026-11-20T20:30:00"), [beurer("BM85", 0x26, [
+        protocol="and", clock=-1200,
+        behaviour={"leaves_after_bonding": True, "advertises": "until_bonded", "deletes_confirmed": True})], steps=[
+            Step("pair", "--wait", "10"), Step("read"),
+            Step("read", settings={"CLOCK_SET": "and_ua651ble"}, add=[
+                Pressure("128", "83", "98", at=at("2026-11-21T20:40:00"), pulse="69", status=())]),
+            Step("read", "--all-records")]),
+    Scenario("quirks-bm85", None, [beurer("BM85", 0x26, [
         Pressure("127", "79", "95", at=at("2026-11-20T07:30:00"), pulse="69", user=1, status=("irregular_pulse",), big_endian=True),
         Pressure("133", "84", "100", at=at("2026-11-20T19:30:00"), pulse="58", user=2, status=(), big_endian=True),
-        Pressure("121", "77", "91", at=at("2026-11-20T20:10:00"), pulse="64", user=1, status=())])]),       # by the standard
+        Pressure("121", "77", "91", at=at("2026-11-20T20:10:00"), pulse="64", user=1, status=())],      # by the standard
+        behaviour={"loses_subscriptions_before": 0.1})], steps=[Step("pair"), Step("read")]),
+    Scenario("quirks-omron", None, [omron([
+        Pressure("118", "76", "90", at=at("2026-11-20T07:15:00"), pulse="62", user=1, status=()),
+        Pressure("122", "79", "93", at=at("2026-11-20T19:45:00"), pulse="67", user=1, status=())],
+        name="BLESmart_0000021A2900", address="C0:00:00:00:18:29", serial="20190407029", clock=240,
+        behaviour={"deletes_confirmed": True, "clock_error": 0x80})], steps=[
+            Step("pair"), Step("devices", "set-clock", status=77), Step("read")]),
+    Scenario("quirks-reads-all", None, [
+        meter("TNG VOICE", 0x2A, [
+            Glucose(0, at("2026-11-19T07:05:00"), "101"), Glucose(0, at("2026-11-19T19:10:00"), "134", context=Context(meal="postprandial")),
+            Glucose(0, at("2026-11-20T07:00:00"), "97")], model="TD-4286", serial="TD2A", numbers_by_age=True,
+            behaviour={"numbers_by_age": True, "order": "descending", "refused_operators": (3,)}),
+        # What it shows is an hour ahead of its base time, which is what its clock says.
+        generic([
+            Glucose(11, at("2026-11-19T06:05:00"), "104", offset=60), Glucose(12, at("2026-11-19T12:15:00"), "146", offset=60),
+            Glucose(13, at("2026-11-20T06:02:00"), "99", offset=60)], name="TestGlucose2", address="C0:00:00:00:18:2B", serial="GM1-0043",
+            clock=-3600, behaviour={"refused_operators": (3,)})], steps=[
+            Step("pair"), Step("read"), Step("read", add=[Glucose(0, at("2026-11-20T12:20:00"), "140")]),
+            Step("pair", meter=1), Step("read", meter=1),
+            Step("read", meter=1, add=[Glucose(14, at("2026-11-20T12:30:00"), "151", offset=60)])]),
+    Scenario("quirks-onetouch", None, [onetouch(31, 35)], steps=[Step("pair"), Step("read")]),
+    Scenario("onetouch-second-delivery", None, [onetouch(31, 37)], steps=[Step("pair"), Step("read")]),
     Scenario("quirks-bm96", utc("2026-11-20T20:40:00"), [beurer("BM96", 0x27, [
         Pressure("127.5", "79.5", at=at("2026-11-20T07:30:00"), pulse="69.5", user=1, status=("irregular_pulse",),
                  status_reserved=0xFF00, flags_reserved=0xE0),

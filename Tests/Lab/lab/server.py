@@ -80,9 +80,7 @@ class Server:
         live = self.meter(meter)
         if replace is not None:
             live.meter.records[:] = []
-        new = documents.records(replace if replace is not None else add, live.meter.service)
-        live.meter.records += new
-        live.ever += new
+        live.add(documents.records(replace if replace is not None else add, live.meter.service))
 
     async def do_clock(self, meter, ahead):
         self.meter(meter).meter.clock = ahead
