@@ -55,6 +55,8 @@ final class EmulatedDevice: Peripheral {
         var writable: [BluetoothUUID: GATTError?] = [:]
         /// What it sends when these are enabled.
         var streams: [BluetoothUUID: [[UInt8]]] = [:]
+        /// It disconnects as soon as it has sent what was enabled.
+        var leavesWhenSent = false
         /// Subscriptions are lost that come sooner after the connection.
         var needsPause = Duration.zero
         /// What it sent before, which it sends again where it is asked to by A&D's command.
@@ -278,6 +280,10 @@ final class EmulatedDevice: Peripheral {
                 return .disconnected
             }
             if timeout == .zero { return .silence }
+            if state.behaviour.leavesWhenSent, state.handedOut > 0 {
+                state.isConnected = false
+                return .disconnected
+            }
             if state.behaviour.cuffRecords != nil, state.behaviour.cuffDisconnects, state.notifying.contains(0x2A35) {
                 state.isConnected = false
                 return .disconnected
