@@ -1,4 +1,5 @@
 import GATTClient
+import GATTProfiles
 import HealthReadings
 
 /// Reads a device that sends its records as soon as they are enabled, and says nothing when it has sent them all.
@@ -24,6 +25,8 @@ struct UnpromptedTransfer {
     /// Whether also what was sent before is wanted, where the device knows a command for that.
     var wantsAll = false
 
+    private static let (oximeter, spotCheck): (BluetoothUUID, BluetoothUUID) = (0x1822, 0x2A5E)
+
     /// The pause that some devices need between the connection and the first subscription.
     static let pause: Duration = .milliseconds(100)
 
@@ -40,14 +43,20 @@ struct UnpromptedTransfer {
             if enabled == 0 { throw error }
         }
         try await prepare()
+        var stored: RecordAccessProcedure?
         do {
-            try await peripheral.whileNotifying(wanted, optional: wanted.map(\.uuid), whenRefused: note) {
+            let all = wanted + (memory.map { [$0] } ?? [])
+            try await peripheral.whileNotifying(all, optional: all.map(\.uuid), whenRefused: note) {
+                stored = try await askForStored()
                 while true {
                     try Task.checkCancellation()
                     // Before the first record cuff pressures may come for as long as a measurement takes.
                     let patience = intake.received == 0 ? Self.firstRecord : gap
                     guard case .values(let values) = try await peripheral.nextValues(within: patience) else { return }
                     try await intake.take(values, of: streams)
+                    for value in values where value.uuid == GlucoseTransfer.controlPoint {
+                        _ = stored?.received(value.octets)
+                    }
                 }
             }
         } catch let error where error is CancellationError || error is GATTError {
@@ -57,6 +66,28 @@ struct UnpromptedTransfer {
         try await intake.takeWhatHasCome(from: peripheral, of: streams)
         // The records of one service were refused; those of the others have come.
         if let refusal { throw refusal }
+        if case .failed(let failure)? = stored?.outcome { throw TransferError(failure, received: intake.received) }
+    }
+
+    /// Where an oximeter is asked for the spot checks that it has stored (Pulse Oximeter Service 1.0.1): it sends unasked
+    /// what it measures, and these only when it is asked. Nil where the device is none, or stores none.
+    private var memory: Characteristic? {
+        guard streams.records.contains(Self.spotCheck) else { return nil }
+        return characteristics.first { $0.uuid == GlucoseTransfer.controlPoint && $0.service == Self.oximeter }
+    }
+
+    /// Asks for what is stored: all of it, as these records have no numbers. What came before is known by its time.
+    private func askForStored() async throws -> RecordAccessProcedure? {
+        var procedure = RecordAccessProcedure(.report(.all))
+        guard let memory, case .write(let octets) = procedure.begin() else { return nil }
+        do {
+            try await peripheral.write(octets, to: memory, expectingResponse: true)
+        } catch GATTError.attribute {
+            // What it measures comes all the same.
+            return nil
+        }
+        _ = procedure.written()
+        return procedure
     }
 
     /// What a model needs before its records are enabled.

@@ -244,6 +244,30 @@ import Testing
         #expect(bench.store.records.map(\.value.kind) == [kind] && bench.store.records[0].exclusion == nil)
     }
 
+    @Test("promise 2: an oximeter's stored spot checks are asked for, and come once; its answers have names")
+    func storedSpotChecks() async throws {
+        @Sendable func spot(_ second: UInt8) -> [UInt8] { [0x01, 0x61, 0x00, 0x48, 0x00, 0xEA, 0x07, 11, 20, 8, 0, second] }
+        var behaviour = EmulatedDevice.Behaviour()
+        behaviour.name = "Oximeter"
+        behaviour.more = [(0x2A5E, 0x1822), (0x2A52, 0x1822)]
+        behaviour.spotChecks = (stored: (1...3).map(spot), answer: 1)
+        let bench = Bench(behaviour)
+        #expect(try await bench.read() == ContactSummary(isComplete: true, received: 3))
+        #expect(bench.log.requests == [[1, 1]] && bench.store.records.count == 3)
+        bench.device.change { $0.spotChecks = (stored: (1...4).map(spot), answer: 1) }
+        #expect(try await bench.read().isComplete)
+        #expect(bench.store.records.count == 4)
+        bench.device.change { $0.spotChecks = (stored: [], answer: 6) }
+        #expect(try await bench.read() == ContactSummary(isComplete: true, received: 0))
+        bench.device.change { $0.spotChecks = (stored: [spot(5)], answer: 8) }
+        let failed = ContactSummary(isComplete: false, error: "racp_procedure_not_completed", received: 1)
+        #expect(try await bench.read() == failed && bench.store.records.count == 5)
+        // A meter's control point is none of an oximeter's.
+        behaviour.more = [(0x2A5E, 0x1822), (0x2A52, 0x1808)]
+        let other = Bench(behaviour)
+        #expect(try await other.read().isComplete && other.log.requests.isEmpty)
+    }
+
     /// A scale with both its services, which is gone as soon as it has sent what was enabled.
     private func scale(_ adjust: (inout EmulatedDevice.Behaviour) -> Void = { _ in }) -> Bench {
         var behaviour = EmulatedDevice.Behaviour()
