@@ -1,16 +1,15 @@
 import HealthReadings
 
-/// Outside which values a number is no glucose concentration or blood pressure of a person.
+/// Outside which values a number is no value of a person: ``stated`` has each range and where it is from.
 ///
 /// Wider than any device on sale measures, so that only garbage falls out: a value that is merely alarming is a
 /// reading.
 public enum Plausibility {
-    /// Highest glucose concentration in mg/dL. Meters stop at 600 (33.3 mmol/L) and report "high" beyond; laboratories
-    /// have seen more than 1000 in crises.
+    /// Highest glucose concentration in mg/dL.
     public static let highestGlucoseMilligramsPerDecilitre = ExactDecimal(significand: 1500)
     /// The same in mmol/L, rounded to a whole number.
     public static let highestGlucoseMillimolesPerLitre = ExactDecimal(significand: 83)
-    /// Highest pressure in mmHg. IEC 80601-2-30 lets no cuff for adults reach more than 300 mmHg.
+    /// Highest pressure in mmHg.
     public static let highestPressureMillimetresOfMercury = ExactDecimal(significand: 400)
     /// The same in kPa (1 kPa = 7.500617 mmHg), rounded down to the tenths cuffs show.
     public static let highestPressureKilopascal = ExactDecimal(significand: 533, exponent: -1)
@@ -41,17 +40,15 @@ public enum Plausibility {
         return !exceeds(low, high)
     }
 
-    /// Heart rates in beats per minute. IEC 60601-2-27 asks monitors to count 30 to 250 at least.
+    /// Heart rates in beats per minute.
     public static let heartRates: ClosedRange<Double> = 20...300
-    /// Oxygen saturation in per cent: what the definition allows, zero excepted (ISO 80601-2-61 shows 0 to 100).
+    /// Oxygen saturations in per cent.
     public static let saturations: ClosedRange<Double> = 1...100
-    /// Body temperature in degrees Celsius: the lowest and highest that people are documented to have survived are 13.7
-    /// (Gilbert et al., Lancet 2000) and 46.5 (Slovis et al., Annals of Emergency Medicine 1982).
+    /// Body temperatures in degrees Celsius.
     public static let temperatures: ClosedRange<Double> = 13...47
-    /// Weight in kilograms: the lightest surviving newborn (Tiny Baby Registry, 0.2) to the heaviest documented person
-    /// (635), with room for a scale's error.
+    /// Weights in kilograms.
     public static let weights: ClosedRange<Double> = 0.2...700
-    /// Body fat in per cent; scales for use at home stop at 5 and 75.
+    /// Body fat in per cent.
     public static let bodyFats: ClosedRange<Double> = 1...85
 
     /// Whether the main quantity can be a person's. False for special values; a pulse beside a saturation does not count.

@@ -129,7 +129,8 @@ public final class Gateway: Sendable {
             if let manager { return manager }
             let map = settings.map("sources.map")
             let made = DevicesManager(
-                radio: radio, journal: store, memory: store, pairings: store, catalogue: catalogue,
+                radio: radio, journal: store, memory: TrustedMemory(memory: store, clock: clock), pairings: store,
+                catalogue: catalogue,
                 provider: { map[$0.id] ?? $0.provider },
                 clockToWrite: Self.clockToWrite(settings) { [store] in
                     (try? await store.currentUser()).flatMap { ZoneRules.named($0.timeZone) }

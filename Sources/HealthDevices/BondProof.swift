@@ -43,7 +43,7 @@ struct BondProof: Sendable {
         if let controlPoint = find(GlucoseTransfer.controlPoint) {
             // No record comes before it is asked for: enabling the answers is harmless.
             if try await succeeds({
-                try await peripheral.whileNotifying([controlPoint], optional: GlucoseTransfer.context) {}
+                try await peripheral.whileNotifying([controlPoint]) {}
             }) {
                 hasSucceeded = true
             }

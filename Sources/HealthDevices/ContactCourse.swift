@@ -29,11 +29,12 @@ struct ContactCourse: Sendable {
         report: @escaping @Sendable (TransferEvent) async -> Void
     ) async {
         func has(_ uuid: BluetoothUUID) -> Bool { characteristics.contains { $0.uuid == uuid } }
-        let (hasGlucose, hasCuff) = (has(GlucoseTransfer.measurement), has(UnpromptedTransfer.bloodPressureMeasurement))
+        let (hasGlucose, measures) = (
+            has(GlucoseTransfer.measurement), RecordStreams.measurements.areThere(in: characteristics)
+        )
         let oneTouch = OneTouchLink(peripheral, characteristics)
         let sensor = ContinuousGlucoseSensor(peripheral, characteristics)
-        let spots = UnpromptedTransfer.spots.filter { has($0.records) }
-        guard hasGlucose || hasCuff || oneTouch != nil || sensor != nil || !spots.isEmpty else {
+        guard hasGlucose || measures || oneTouch != nil || sensor != nil else {
             // What is sent only while somebody looks is nothing to read, and nothing is wrong.
             return LiveCourse.isLive(characteristics) ? () : fail(TransferError.nothingToRead)
         }
@@ -77,11 +78,13 @@ struct ContactCourse: Sendable {
             add(intake, hasGaps: false)
             if let announced = intake.announced { summary.announced = (summary.announced ?? 0) + announced }
         }
-        if hasCuff, mayGoOn {
+        if measures, mayGoOn {
             var intake = FrameIntake(contact: contact, journal: journal, report: report)
             do {
-                try await UnpromptedTransfer.cuff(peripheral, characteristics, model: model, allRecords: allRecords)
-                    .run(into: &intake)
+                try await UnpromptedTransfer(
+                    peripheral: peripheral, characteristics: characteristics, streams: .measurements,
+                    gap: model?.recordGap ?? UnpromptedTransfer.patientGap, model: model, wantsAll: allRecords
+                ).run(into: &intake)
                 hasUsedEncryption = true
             } catch {
                 fail(error)
@@ -89,19 +92,6 @@ struct ContactCourse: Sendable {
             add(intake)
             // A cuff cannot say how many records it has: they are as many as came.
             if let announced = summary.announced { summary.announced = announced + intake.received }
-        }
-        for spot in spots where mayGoOn {
-            var intake = FrameIntake(contact: contact, journal: journal, report: report)
-            do {
-                try await UnpromptedTransfer(
-                    peripheral: peripheral, characteristics: characteristics, records: spot.records,
-                    others: spot.others, gap: model?.recordGap ?? UnpromptedTransfer.patientGap, model: model
-                ).run(into: &intake)
-                hasUsedEncryption = true
-            } catch {
-                fail(error)
-            }
-            add(intake)
         }
     }
 
@@ -133,8 +123,7 @@ struct ContactCourse: Sendable {
             ).run(into: &intake, memory: memory)
         }
         try await UnpromptedTransfer(
-            peripheral: peripheral, characteristics: characteristics, records: GlucoseTransfer.measurement,
-            others: GlucoseTransfer.context
+            peripheral: peripheral, characteristics: characteristics, streams: .glucose
         ).run(into: &intake)
         return intake.gaps.isEmpty
     }

@@ -63,13 +63,13 @@ struct FrameIntake: Sendable {
         contact = try await memory.noteClock(clock, in: contact)
     }
 
-    /// Makes the values of the records' characteristic durable, and of the one beside it.
-    mutating func take(_ values: [CharacteristicValue], records: BluetoothUUID, others: BluetoothUUID) async throws {
+    /// Makes the values of the records' characteristics durable, and of those beside them.
+    mutating func take(_ values: [CharacteristicValue], of streams: RecordStreams) async throws {
         var frames: [Frame] = []
         frames.reserveCapacity(values.count)
         var came = 0
         for value in values {
-            let isRecord = value.uuid == records
+            let isRecord = streams.records.contains(value.uuid)
             if isRecord, let session {
                 for record in session.records(in: value.octets) {
                     frames.append(
@@ -82,7 +82,9 @@ struct FrameIntake: Sendable {
                 }
                 continue
             }
-            guard isRecord || value.uuid == others, let number = value.uuid.assignedNumber else { continue }
+            guard isRecord || streams.others.contains(value.uuid), let number = value.uuid.assignedNumber else {
+                continue
+            }
             let format = FrameFormat(characteristic: number)
             frames.append(
                 Frame(
@@ -95,7 +97,7 @@ struct FrameIntake: Sendable {
             }
             if value.octets != previous { came += 1 }
             previous = value.octets
-            if records == GlucoseTransfer.measurement, value.octets.count >= 3 {
+            if value.uuid == GlucoseTransfer.measurement, value.octets.count >= 3 {
                 count(UInt16(value.octets[1]) | UInt16(value.octets[2]) << 8)
             }
         }
@@ -131,14 +133,12 @@ struct FrameIntake: Sendable {
     /// deleted there.
     ///
     /// In a task of its own, which is not cancelled with the one around it.
-    mutating func takeWhatHasCome(
-        from peripheral: any Peripheral, records: BluetoothUUID, others: BluetoothUUID
-    ) async throws {
+    mutating func takeWhatHasCome(from peripheral: any Peripheral, of streams: RecordStreams) async throws {
         let before = self
         self = try await Task {
             var intake = before
             while case .values(let values)? = try? await peripheral.nextValues(within: .zero) {
-                try await intake.take(values, records: records, others: others)
+                try await intake.take(values, of: streams)
             }
             return intake
         }.value

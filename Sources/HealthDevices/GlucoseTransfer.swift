@@ -34,7 +34,7 @@ struct GlucoseTransfer {
     let readsAll: Bool
     /// The session of a continuous sensor, whose numbers are minutes; nil for a meter.
     let session: ContinuousGlucoseSession?
-    private let records: BluetoothUUID
+    private let streams: RecordStreams
 
     init(
         _ peripheral: any Peripheral, _ characteristics: [Characteristic], controlPoint: Characteristic,
@@ -43,7 +43,7 @@ struct GlucoseTransfer {
         self.peripheral = peripheral
         self.controlPoint = controlPoint
         self.session = session
-        records = session == nil ? Self.measurement : ContinuousGlucoseSession.measurement
+        streams = session == nil ? .glucose : .continuousGlucose
         self.characteristics = characteristics
         wantsAll = allRecords
         readsAll = model.map { $0.has(.readsAll) || $0.has(.numbersByAge) || $0.has(.numbersOutOfOrder) } ?? false
@@ -57,9 +57,10 @@ struct GlucoseTransfer {
     func run(into intake: inout FrameIntake, memory: any DeviceMemory) async throws -> Bool {
         // Asked first, so that nothing is enabled where the store does not answer.
         let last = try await memory.lastRecord(of: intake.contact)
-        let contexts = session == nil ? characteristics.filter { $0.uuid == Self.context } : []
-        let wanted = characteristics.filter { $0.uuid == records } + contexts
-        return try await peripheral.whileNotifying(wanted + [controlPoint], optional: Self.context) {
+        let wanted =
+            characteristics.filter { streams.records.contains($0.uuid) }
+            + characteristics.filter { streams.others.contains($0.uuid) }
+        return try await peripheral.whileNotifying(wanted + [controlPoint], optional: streams.others) {
             guard let last, !readsAll else {
                 return try await readAll(into: &intake, isSecondTry: last.map { !$0.followsCompleteTransfer } ?? false)
             }
@@ -136,7 +137,7 @@ struct GlucoseTransfer {
         while let announced = intake.announced, intake.distinct + intake.partners < announced {
             try Task.checkCancellation()
             guard case .values(let values) = try await peripheral.nextValues(within: Self.lateness) else { return }
-            try await intake.take(values, records: records, others: Self.context)
+            try await intake.take(values, of: streams)
         }
     }
 
@@ -174,7 +175,7 @@ struct GlucoseTransfer {
                 switch try await peripheral.nextValues(within: duration) {
                 case .values(let values):
                     try await look(values, &intake)
-                    try await intake.take(values, records: records, others: Self.context)
+                    try await intake.take(values, of: streams)
                     for value in values {
                         step =
                             value.uuid == Self.controlPoint
@@ -202,7 +203,7 @@ struct GlucoseTransfer {
                     while procedure.outcome == nil, ContinuousClock.now < end {
                         guard case .values(let values) = try await peripheral.nextValues(within: Self.cancelPatience)
                         else { break }
-                        try await intake.take(values, records: records, others: Self.context)
+                        try await intake.take(values, of: streams)
                         for value in values where value.uuid == Self.controlPoint {
                             _ = procedure.received(value.octets)
                         }
@@ -222,7 +223,7 @@ struct GlucoseTransfer {
                     guard case .values(let values) = try await peripheral.nextValues(within: Self.busyPause) else {
                         continue
                     }
-                    try await intake.take(values, records: records, others: Self.context)
+                    try await intake.take(values, of: streams)
                 }
             }
             try await peripheral.write(octets, to: controlPoint, expectingResponse: true)

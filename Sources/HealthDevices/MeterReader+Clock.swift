@@ -127,7 +127,7 @@ extension MeterReader {
         _ link: OneTouchLink, _ device: DeviceDescription, _ contact: inout Contact,
         _ wallTime: @Sendable (Instant) -> WallTime
     ) async throws -> ClockSetting {
-        let found = try await link.peripheral.whileNotifying([link.answers], optional: GlucoseTransfer.context) {
+        let found = try await link.peripheral.whileNotifying([link.answers]) {
             let before = try await link.clock(received: 0)
             let now = wallTime(.systemClock)
             guard let count = OneTouch.count(now) else {

@@ -9,8 +9,10 @@ extension Peripheral {
     /// - Parameters:
     ///   - characteristics: enabled in this order, stopped in the reverse one.
     ///   - optional: those among them that the device may refuse.
+    ///   - whenRefused: told of each of these that it does refuse; may end it all.
     func whileNotifying<Result>(
-        _ characteristics: [Characteristic], optional: BluetoothUUID, _ body: () async throws -> Result
+        _ characteristics: [Characteristic], optional: [BluetoothUUID] = [],
+        whenRefused: (Characteristic, GATTError) throws -> Void = { _, _ in }, _ body: () async throws -> Result
     ) async throws -> Result {
         var notifying: [Characteristic] = []
         do {
@@ -19,8 +21,9 @@ extension Peripheral {
                 notifying.append(characteristic)
                 do {
                     try await startNotifying(characteristic)
-                } catch GATTError.attribute where characteristic.uuid == optional {
+                } catch GATTError.attribute(let code) where optional.contains(characteristic.uuid) {
                     notifying.removeLast()
+                    try whenRefused(characteristic, .attribute(code))
                 }
             }
             let result = try await body()

@@ -1,14 +1,13 @@
 import GATTClient
+import GATTProfiles
 import HealthReadings
 
 /// Reads a device that sends its records as soon as they are enabled, and says nothing when it has sent them all.
 ///
 /// So do blood-pressure monitors (Blood Pressure Profile 1.1.1), many of which delete each record once it was
-/// confirmed; and so are glucose records read where no Record Access Control Point is known.
+/// confirmed, thermometers, oximeters and scales; and so are glucose records read where no Record Access Control Point is
+/// known. All that a device sends so is enabled before anything is waited for: one that has sent what it has is gone.
 struct UnpromptedTransfer {
-    static let bloodPressureMeasurement: BluetoothUUID = 0x2A35
-    static let intermediateCuffPressure: BluetoothUUID = 0x2A36
-
     /// How long a device may take to send its first record.
     static let firstRecord: Duration = .seconds(15)
     /// The silence after which a device of no listed model is taken to have sent all it has. Two seconds are common
@@ -17,10 +16,8 @@ struct UnpromptedTransfer {
 
     let peripheral: any Peripheral
     let characteristics: [Characteristic]
-    /// The characteristic of the records.
-    let records: BluetoothUUID
-    /// What comes beside them; a device need not have it.
-    let others: BluetoothUUID
+    /// Where its records come.
+    let streams: RecordStreams
     /// The silence after which the device is taken to have sent all it has.
     var gap = UnpromptedTransfer.patientGap
     /// What its model does otherwise than the standard says.
@@ -28,44 +25,69 @@ struct UnpromptedTransfer {
     /// Whether also what was sent before is wanted, where the device knows a command for that.
     var wantsAll = false
 
+    private static let (oximeter, spotCheck): (BluetoothUUID, BluetoothUUID) = (0x1822, 0x2A5E)
+
     /// The pause that some devices need between the connection and the first subscription.
     static let pause: Duration = .milliseconds(100)
-
-    /// What thermometers, oximeters and scales send in the same way, with what comes beside it: a composition goes with
-    /// its weight, and is a record by itself where a scale has none.
-    static let spots: [(records: BluetoothUUID, others: BluetoothUUID)] = [
-        (0x2A1C, 0x2A1E), (0x2A5E, 0x2A1E), (0x2A9D, 0x2A1E), (0x2A9C, 0x2A1E),
-    ]
-
-    /// Cuff pressures and blood-pressure records.
-    static func cuff(
-        _ peripheral: any Peripheral, _ characteristics: [Characteristic], model: DeviceModel?, allRecords: Bool
-    ) -> UnpromptedTransfer {
-        UnpromptedTransfer(
-            peripheral: peripheral, characteristics: characteristics, records: bloodPressureMeasurement,
-            others: intermediateCuffPressure, gap: model?.recordGap ?? patientGap, model: model, wantsAll: allRecords)
-    }
 
     /// Takes what comes until the device falls silent or disconnects, which both are an ordinary end.
     func run(into intake: inout FrameIntake) async throws {
         // The others first: the records may begin to come at once.
-        let wanted = characteristics.filter { $0.uuid == others } + characteristics.filter { $0.uuid == records }
+        let wanted = (streams.others + streams.records).flatMap { uuid in characteristics.filter { $0.uuid == uuid } }
+        var enabled = wanted.count { streams.records.contains($0.uuid) }
+        var refusal: GATTError?
+        func note(_ characteristic: Characteristic, _ error: GATTError) throws(GATTError) {
+            guard streams.records.contains(characteristic.uuid) else { return }
+            refusal = refusal ?? error
+            enabled -= 1
+            if enabled == 0 { throw error }
+        }
         try await prepare()
+        var stored: RecordAccessProcedure?
         do {
-            try await peripheral.whileNotifying(wanted, optional: others) {
+            let all = wanted + (memory.map { [$0] } ?? [])
+            try await peripheral.whileNotifying(all, optional: all.map(\.uuid), whenRefused: note) {
+                stored = try await askForStored()
                 while true {
                     try Task.checkCancellation()
                     // Before the first record cuff pressures may come for as long as a measurement takes.
                     let patience = intake.received == 0 ? Self.firstRecord : gap
                     guard case .values(let values) = try await peripheral.nextValues(within: patience) else { return }
-                    try await intake.take(values, records: records, others: others)
+                    try await intake.take(values, of: streams)
+                    for value in values where value.uuid == GlucoseTransfer.controlPoint {
+                        _ = stored?.received(value.octets)
+                    }
                 }
             }
         } catch let error where error is CancellationError || error is GATTError {
-            try? await intake.takeWhatHasCome(from: peripheral, records: records, others: others)
+            try? await intake.takeWhatHasCome(from: peripheral, of: streams)
             throw error
         }
-        try await intake.takeWhatHasCome(from: peripheral, records: records, others: others)
+        try await intake.takeWhatHasCome(from: peripheral, of: streams)
+        // The records of one service were refused; those of the others have come.
+        if let refusal { throw refusal }
+        if case .failed(let failure)? = stored?.outcome { throw TransferError(failure, received: intake.received) }
+    }
+
+    /// Where an oximeter is asked for the spot checks that it has stored (Pulse Oximeter Service 1.0.1): it sends unasked
+    /// what it measures, and these only when it is asked. Nil where the device is none, or stores none.
+    private var memory: Characteristic? {
+        guard streams.records.contains(Self.spotCheck) else { return nil }
+        return characteristics.first { $0.uuid == GlucoseTransfer.controlPoint && $0.service == Self.oximeter }
+    }
+
+    /// Asks for what is stored: all of it, as these records have no numbers. What came before is known by its time.
+    private func askForStored() async throws -> RecordAccessProcedure? {
+        var procedure = RecordAccessProcedure(.report(.all))
+        guard let memory, case .write(let octets) = procedure.begin() else { return nil }
+        do {
+            try await peripheral.write(octets, to: memory, expectingResponse: true)
+        } catch GATTError.attribute {
+            // What it measures comes all the same.
+            return nil
+        }
+        _ = procedure.written()
+        return procedure
     }
 
     /// What a model needs before its records are enabled.

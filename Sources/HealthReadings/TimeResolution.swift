@@ -56,9 +56,19 @@ public struct TimeResolution: Sendable {
 
     /// Whether the clock was changed between two epochs; false where it ran on, and the user's zone changed.
     private static func isBreak(_ earlier: EarlierClock, _ clock: ClockComparison, _ zone: ZoneRules) -> Bool {
-        let ofZone = zone.offsetSeconds(at: earlier.comparison.readAt) - zone.offsetSeconds(at: clock.readAt)
-        return abs(clock.differenceSeconds - earlier.comparison.differenceSeconds - ofZone) >= tolerance
+        func shown(_ comparison: ClockComparison) -> Int64 {
+            comparison.differenceSeconds + zone.offsetSeconds(at: comparison.readAt)
+        }
+        return isBreak(from: shown(earlier.comparison), to: shown(clock))
     }
+
+    /// Whether a clock was reset, set, or lost its battery between two readings, as it does not run on from one to the
+    /// other.
+    ///
+    /// - Parameters:
+    ///   - before: seconds that it showed beyond UTC at the earlier reading.
+    ///   - after: the same at the later.
+    public static func isBreak(from before: Int64, to after: Int64) -> Bool { abs(after - before) >= tolerance }
 
     /// When a record was made.
     ///

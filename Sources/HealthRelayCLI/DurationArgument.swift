@@ -7,6 +7,9 @@ struct DurationArgument: ExpressibleByArgument {
 
     init(seconds: Double) { self.seconds = seconds }
 
+    /// As it is typed, for the list of options.
+    var defaultValueDescription: String { seconds == seconds.rounded() ? "\(Int(seconds))s" : "\(seconds)s" }
+
     init?(argument: String) { self.init(argument, days: 366) }
 
     /// Reads a duration of so many days at most.

@@ -11,16 +11,27 @@ enum Interruption {
     /// Does something until it ends or a signal comes. A signal cancels it and waits for it to put things in order; a
     /// second one does not wait.
     ///
-    /// What goes on until it is stopped also ends when nobody reads standard output any more, even where there is nothing
-    /// to print.
-    ///
-    /// - Parameter isOrdinaryEnd: whether to be stopped is how it is meant to end.
-    /// - Returns: what the work returns; nil where it was stopped as it is meant to end.
     /// - Throws: what the work throws, or ``Problem`` with status 75 where a signal ended what had not been done yet.
-    @discardableResult
     static func endingBySignal<Outcome: Sendable>(
-        isOrdinaryEnd: Bool, _ body: @escaping @Sendable () async throws -> Outcome
-    ) async throws -> Outcome? {
+        _ body: @escaping @Sendable () async throws -> Outcome
+    ) async throws -> Outcome {
+        try await interruptible(isEndless: false, body) { throw stopped }
+    }
+
+    /// The same for what may go on until it is stopped: this also ends when nobody reads standard output any more, even
+    /// where there is nothing to print.
+    ///
+    /// - Parameter isEndless: whether to be stopped is how it is meant to end.
+    static func endingBySignal(isEndless: Bool, _ body: @escaping @Sendable () async throws -> Void) async throws {
+        try await interruptible(isEndless: isEndless, body) { if !isEndless { throw stopped } }
+    }
+
+    private static var stopped: Problem { Problem("interrupted", .tryAgain, "interrupted; what had come in is kept") }
+
+    private static func interruptible<Outcome: Sendable>(
+        isEndless: Bool, _ body: @escaping @Sendable () async throws -> Outcome,
+        whenStopped: () throws -> Outcome
+    ) async throws -> Outcome {
         // A reader that has gone away is told by the write's error, so that devices are left in order.
         signal(SIGPIPE, SIG_IGN)
         let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
@@ -35,7 +46,7 @@ enum Interruption {
                     work.cancel()
                 }
             }
-            if isOrdinaryEnd {
+            if isEndless {
                 group.addTask {
                     while !Terminal.readerHasGone { try await Task.sleep(for: Self.lookInterval) }
                     _ = interruption.raise()
@@ -46,8 +57,7 @@ enum Interruption {
             do {
                 return try await work.value
             } catch  where interruption.isRaised && isInterruption(error) {
-                guard !isOrdinaryEnd else { return nil }
-                throw Problem("interrupted", .tryAgain, "interrupted; what had come in is kept")
+                return try whenStopped()
             }
         }
     }

@@ -20,7 +20,7 @@ enum OperationCommand {
         _ request: OperationRequest, _ global: GlobalOptions, _ settings: Settings, _ output: any OperationOutput
     ) async throws {
         let stateDir = global.stateDir
-        try await Interruption.endingBySignal(isOrdinaryEnd: request.operation.isEndless) {
+        try await Interruption.endingBySignal(isEndless: request.operation.isEndless) {
             // A gateway that is starting holds the store before it listens, and another command holds it for a moment.
             let end = ContinuousClock.now + .seconds(3)
             while true {

@@ -19,14 +19,13 @@ struct PassphraseOptions: ParsableArguments {
                 hint: "name the file that holds it: --passphrase-file")
         }
         // A terminal that hides what is typed is to show it again, whatever ends the question.
-        let asked = try await Interruption.endingBySignal(isOrdinaryEnd: false) {
+        return try await Interruption.endingBySignal {
             let passphrase = try await Self.ask("Passphrase of the export: ")
             if isNew, try await Self.ask("The same again: ") != passphrase {
                 throw Problem("passphrase_differs", .usage, "the two differ; nothing was exported")
             }
             return passphrase
         }
-        return asked ?? ""
     }
 
     private static func ask(_ prompt: String) async throws -> String {

@@ -34,18 +34,16 @@ extension ReadingKind {
 }
 
 extension Record {
-    /// The server's sample type: 1 fingerprick, 2 cuff, 3 manual scan, 4 automatic, 5 unknown, 6 scale.
+    /// How it was taken, which is part of its key at the server; 0 where it has none there.
     var sampleTypeCode: Int64 {
-        switch value {
-        case .glucose(let glucose): glucose.continuous != nil ? 4 : sensor == nil ? 1 : 3
-        case .bloodPressure: 2
-        case .vital(let vital):
-            switch vital.kind {
-            case .spo2, .temperature: 5
-            case .weight: 6
-            // Not delivered.
-            case .glucose, .bloodPressure, .heartRate, .hrv, .bodyComposition: 0
-            }
+        switch samplingMethod {
+        case nil: 0
+        case .fingerprick: 1
+        case .cuff: 2
+        case .manualScan: 3
+        case .automatic: 4
+        case .unknown: 5
+        case .scale: 6
         }
     }
 }

@@ -17,7 +17,7 @@ extension ReadingStore: DeviceMemory {
                 let zoneName = try Self.zone(db, of: current, at: start), let zone = ZoneRules.named(zoneName)
             else { throw StoreError.unknown("a user with a time zone") }
             if let clock {
-                try ClockEpochs.note(db, device: key, ClockComparison(clock, zone: zone))
+                try ClockEpochs.note(db, device: key, clock, zone: zone)
             }
             try db.execute(
                 sql: """

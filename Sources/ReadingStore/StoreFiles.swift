@@ -117,7 +117,11 @@ final class StoreLock: Sendable {
 
     func release() {
         descriptor.withLock { descriptor in
-            if let descriptor { close(descriptor) }
+            if let descriptor {
+                // Closing alone would leave it with a process that is just being started, until that runs its program.
+                flock(descriptor, LOCK_UN)
+                close(descriptor)
+            }
             descriptor = nil
         }
     }

@@ -19,7 +19,7 @@ public struct StoredDevice: Sendable, Hashable {
     public var batteryPercent: UInt8?
     /// The newest comparison of its clock with ours.
     public var clock: ClockComparison?
-    /// How fast its clock gains (positive) or loses, in parts per million; nil before a day of comparisons.
+    /// How fast its clock gains (positive) or loses, in parts per million, since it was last set; nil before a day of comparisons.
     public var driftPartsPerMillion: Double?
     /// The newest record of its current sequence epoch.
     public var lastRecord: LastRecord?
@@ -47,13 +47,13 @@ extension ReadingStore {
                     """
             ).map { row in
                 let key: Int64 = row[0]
-                let (clock, drift) = try Self.clock(db, device: key)
+                let epochs = try ClockEpochs(db, device: key, zone: nil)
                 return StoredDevice(
                     description: try cache.description(key), addresses: try Self.addresses(db, device: key),
                     isPaired: row[1], isProven: row[2], isBarred: row[8],
                     lastSeen: (row[3] as Int64?).map(Instant.init(microseconds:)),
-                    batteryPercent: (row[4] as Int64?).map { UInt8(truncatingIfNeeded: $0) }, clock: clock,
-                    driftPartsPerMillion: drift,
+                    batteryPercent: (row[4] as Int64?).map { UInt8(truncatingIfNeeded: $0) }, clock: epochs.newest,
+                    driftPartsPerMillion: epochs.driftPartsPerMillion,
                     lastRecord: try Self.lastRecord(db, device: key, epoch: row[5]), sequenceEpoch: row[5],
                     readings: row[6], user: row[7])
             }
@@ -66,22 +66,5 @@ extension ReadingStore {
             sql: "SELECT address, address_kind FROM device_address WHERE device = ? ORDER BY last_seen DESC, address",
             arguments: [device]
         ).compactMap { DeviceAddress(bits: $0[0], kind: $0[1]) }
-    }
-
-    private static func clock(_ db: Database, device: Int64) throws -> (ClockComparison?, Double?) {
-        guard
-            let row = try Row.fetchOne(
-                db,
-                sql: """
-                    SELECT difference, read_at, first_difference, started_at FROM clock_epoch
-                    WHERE device = ? ORDER BY started_at DESC LIMIT 1
-                    """, arguments: [device])
-        else { return (nil, nil) }
-        let (difference, readAt): (Int64, Int64) = (row[0], row[1])
-        let elapsedSeconds = (readAt - (row[3] as Int64)) / 1_000_000
-        // Both differences are whole seconds: below a day their rounding alone would be 23 ppm.
-        let drift =
-            elapsedSeconds < 86_400 ? nil : Double(difference - (row[2] as Int64)) / Double(elapsedSeconds) * 1e6
-        return (ClockComparison(differenceSeconds: difference, readAt: Instant(microseconds: readAt)), drift)
     }
 }

@@ -95,7 +95,9 @@ public struct SampleConversion: Sendable {
         }
         if provider == "manual" { common.merge(names(of: reading.device)) { own, _ in own } }
         common["calibration"] = reading.record.sensor?.calibration.name
-        let sender = Sender(id: reading.id.description, time: timestamp.flooredToSecond, common: common)
+        let sender = Sender(
+            id: reading.id.description, time: timestamp.flooredToSecond, common: common,
+            source: reading.record.samplingMethod.map(SampleSource.init) ?? .unknown)
         switch reading.record.value {
         case .glucose(let glucose): return .quantity(try sender.concentration(glucose))
         case .bloodPressure(let pressure): return .bloodPressure(try sender.pressures(pressure))
@@ -116,6 +118,7 @@ public struct SampleConversion: Sendable {
         var id: String
         var time: Instant
         var common: [String: String]
+        var source: SampleSource
 
         func concentration(_ glucose: GlucoseValue) throws(ConversionError) -> QuantitySample {
             guard let measured = glucose.concentration else { throw ConversionError(reason: "it has no concentration") }
@@ -129,13 +132,7 @@ public struct SampleConversion: Sendable {
                         by: ConversionFactor.milligramsPerDecilitreInOneMillimolePerLitre, places: places)
                 default: throw ConversionError(reason: "a concentration in \(measured.unit.symbol)")
                 }
-            let source: SampleSource =
-                if glucose.continuous != nil {
-                    .automatic
-                } else {
-                    glucose.sampleType == .interstitialFluid ? .manualScan : .fingerprick
-                }
-            return try quantity(measured, number, converted, .millimolesPerLitre, source)
+            return try quantity(measured, number, converted, .millimolesPerLitre)
         }
 
         func vital(_ value: VitalValue) throws(ConversionError) -> QuantitySample {
@@ -144,25 +141,25 @@ public struct SampleConversion: Sendable {
             switch (value.kind, measured.unit) {
             case (.spo2, .percent):
                 var sample = try quantity(
-                    measured, number, number.rounded(toPlaces: ConversionFactor.vitalPlaces), .percent, .unknown)
+                    measured, number, number.rounded(toPlaces: ConversionFactor.vitalPlaces), .percent)
                 sample.metadata["measured_pulse"] = value[.pulse]?.number.number?.description
                 return sample
             case (.temperature, .degreesCelsius), (.temperature, .degreesFahrenheit):
                 let celsius =
                     measured.unit == .degreesCelsius
                     ? number.rounded(toPlaces: ConversionFactor.vitalPlaces) : number.celsius
-                var sample = try quantity(measured, number, celsius, .degreesCelsius, .unknown)
+                var sample = try quantity(measured, number, celsius, .degreesCelsius)
                 sample.metadata["site"] = value.site
                 return sample
             case (.weight, .kilograms):
                 return try quantity(
-                    measured, number, number.rounded(toPlaces: ConversionFactor.weightPlaces), .kilograms, .scale)
+                    measured, number, number.rounded(toPlaces: ConversionFactor.weightPlaces), .kilograms)
             case (.weight, .pounds):
                 return try quantity(
                     measured, number,
                     number.multiplied(
                         by: ConversionFactor.kilogramsInOnePound, places: ConversionFactor.weightPlaces),
-                    .kilograms, .scale)
+                    .kilograms)
             default: throw ConversionError(reason: "\(value.kind.rawValue) in \(measured.unit.symbol) is not delivered")
             }
         }
@@ -187,7 +184,7 @@ public struct SampleConversion: Sendable {
                     number.multiplied(by: ConversionFactor.millimetresOfMercuryInOneKilopascal, places: places)
                 default: throw ConversionError(reason: "a \(what) in \(measured.unit.symbol)")
                 }
-            return try quantity(measured, number, converted, .millimetresOfMercury, .cuff)
+            return try quantity(measured, number, converted, .millimetresOfMercury)
         }
 
         /// A pulse that is no number leaves the pressures what they are.
@@ -196,12 +193,11 @@ public struct SampleConversion: Sendable {
                 return nil
             }
             let converted = number.rounded(toPlaces: ConversionFactor.pressurePlaces)
-            return try quantity(measured, number, converted, .beatsPerMinute, .cuff)
+            return try quantity(measured, number, converted, .beatsPerMinute)
         }
 
         private func quantity(
-            _ measured: Quantity, _ number: ExactDecimal, _ converted: ExactDecimal?, _ unit: SampleUnit,
-            _ source: SampleSource
+            _ measured: Quantity, _ number: ExactDecimal, _ converted: ExactDecimal?, _ unit: SampleUnit
         ) throws(ConversionError) -> QuantitySample {
             guard let converted else { throw ConversionError(reason: "its value does not fit the server's unit") }
             var metadata = common
@@ -233,5 +229,20 @@ extension ExactDecimal {
     /// The same number; rounded half to even only where it has more decimal places.
     func rounded(toPlaces places: Int16) -> ExactDecimal? {
         exponent >= -places ? self : multiplied(by: ExactDecimal(significand: 1), places: places)
+    }
+}
+
+extension SampleSource {
+    /// The server's name of how a value was taken.
+    fileprivate init(_ method: SamplingMethod) {
+        self =
+            switch method {
+            case .fingerprick: .fingerprick
+            case .cuff: .cuff
+            case .manualScan: .manualScan
+            case .automatic: .automatic
+            case .scale: .scale
+            case .unknown: .unknown
+            }
     }
 }

@@ -20,7 +20,8 @@ struct FuzzTarget: Sendable {
 
     /// All targets, in the order they are run.
     static let all: [FuzzTarget] = [
-        .characteristic, .recordAccess, .modelFrame, .oneTouch, .continuousGlucose, .strap, .advertisement, .btsnoop,
+        .characteristic, .recordAccess, .modelFrame, .oneTouch, .continuousGlucose, .strap, .advertisement,
+        .conversation, .btsnoop,
         .pcap,
         .pcapng, .replay,
         .monitor, .handleMap, .text, .settings,

@@ -189,6 +189,9 @@ struct VitalProfileTests {
         ] as [(UInt16, String, Bool)])
     func plausible(characteristic: UInt16, octets: String, isPlausible: Bool) throws {
         #expect(try record(characteristic, octets).exclusion == (isPlausible ? nil : .implausible), "\(octets)")
+        // A variability is computed here, and no device's word.
+        #expect(Set(Plausibility.stated.map(\.kind)) == Set(ReadingKind.allCases).subtracting([.hrv]))
+        #expect(Plausibility.stated.allSatisfy { !$0.source.isEmpty })
     }
 
     @Test("a composition has each field with its unit, null where it was not sent")

@@ -1,4 +1,5 @@
 import EmulatedRadio
+import HealthDevices
 import HealthReadings
 import Synchronization
 import Testing
@@ -92,4 +93,64 @@ import Testing
         #expect(!meter.events.contains(.connected))
         try await bench.stop()
     }
+
+    @Test("promise 10: `watch` without a gateway reads no meter while the clock is in doubt")
+    func notWatched() async throws {
+        guard !KernelClock.isSynchronized else { return }
+        let meter = try await ReadTests.paired()
+        let bench = try await GatewayBench(.inProcess, [meter], settings: ["clock.require_sync": "true"])
+        let problem = try await bench.problem(.device(.watch(types: ["glucose"])))
+        #expect(problem.code == "clock_not_trusted" && problem.status == .configuration)
+        #expect(!meter.events.contains(.connected))
+        try await bench.stop()
+    }
+
+    @Test("promise 10: no contact begins by a clock that has jumped since it was looked at; others go on as they were")
+    func jumpBetweenLooks() async throws {
+        let (clock, memory) = (machine.clock(), CountingMemory())
+        let trusted = TrustedMemory(memory: memory, clock: clock)
+        func begin() async throws -> Contact {
+            try await trusted.beginContact(
+                with: DeviceDescription(address: nil), at: Instant(seconds: 1), clock: nil, batteryPercent: nil)
+        }
+        let contact = try await begin()
+        machine.pass(1, jumping: -7200)
+        let failure = await #expect(throws: ContactFailure.self) { try await begin() }
+        #expect(failure?.code == "clock_not_trusted" && memory.begun.withLock { $0 } == 1)
+        #expect(failure.map { Problem($0).status } == .configuration)
+        try await trusted.endContact(contact, ContactSummary(isComplete: true, received: 0))
+        machine.state.withLock { $0.isSynchronized = true }
+        _ = try await begin()
+        #expect(memory.begun.withLock { $0 } == 2)
+    }
+
+    @Test("whoever waits for the clock is told of each doubt once, and of its end")
+    func waiting() async throws {
+        let clock = machine.clock(requiresSynchronization: true)
+        let told = Mutex<[ClockDoubt?]>([])
+        let waiting = Task {
+            try await clock.waitUntilTrusted { doubt in
+                told.withLock { $0.append(doubt) }
+                machine.state.withLock { $0.isSynchronized = true }
+            }
+        }
+        try await waiting.value
+        #expect(told.withLock { $0 } == [.notSynchronized, nil])
+    }
+}
+
+/// Counts the contacts that begin.
+private final class CountingMemory: DeviceMemory {
+    let begun = Mutex(0)
+
+    func beginContact(
+        with device: DeviceDescription, at start: Instant, clock: ClockReading?, batteryPercent: UInt8?
+    ) async throws -> Contact {
+        begun.withLock { $0 += 1 }
+        return Contact(id: 1, device: device, startedAt: start)
+    }
+
+    func lastRecord(of contact: Contact) async throws -> LastRecord? { nil }
+    func beginSequenceEpoch(in contact: Contact) async throws -> Contact { contact }
+    func endContact(_ contact: Contact, _ summary: ContactSummary) async throws {}
 }

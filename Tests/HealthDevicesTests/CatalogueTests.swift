@@ -112,6 +112,31 @@ import Testing
         }
     }
 
+    @Test("a name is found among ten thousand models as among ten")
+    func costOfAName() {
+        func catalogue(_ count: Int) -> Catalogue {
+            Catalogue(
+                models: (0..<count).map { number in
+                    DeviceModel(
+                        id: "m\(number)", brand: "B", name: "N", kinds: [.glucose],
+                        names: [.prefix("Meter \(number)-")],
+                        services: [0x1808], provider: "manual", pairing: .any)
+                })
+        }
+        let heard = (0..<2000).map {
+            Advertisement(address: nil, name: "Meter \($0 % 10)-\($0)", seenAt: Instant(seconds: 0))
+        }
+        /// The quickest of five goes.
+        func time(_ catalogue: Catalogue) -> Duration {
+            let times = (0..<5).map { _ in
+                ContinuousClock().measure { for one in heard { _ = catalogue.model(for: one) } }
+            }
+            return times.min() ?? .zero
+        }
+        let (few, many) = (time(catalogue(10)), time(catalogue(10_000)))
+        #expect(many < few * 10, "\(many) and \(few); one by one it would be a thousand times as much")
+    }
+
     @Test("ids are unique, providers are the server's, generic entries stand last")
     func consistent() {
         let models = catalogue.models
@@ -136,7 +161,7 @@ import Testing
     func brands() {
         let wanted: Set = [
             "Omron", "Accu-Chek", "Contour", "Beurer", "OneTouch", "FreeStyle Libre", "A&D", "CareSens", "i-SENS",
-            "TaiDoc", "MyGlucose", "Medisana", "Transtek", "Generic",
+            "TaiDoc", "MyGlucose", "Medisana", "Transtek", "Nonin", "Generic",
         ]
         #expect(wanted.subtracting(catalogue.brands.map(\.name)).isEmpty)
     }

@@ -55,6 +55,10 @@ final class EmulatedDevice: Peripheral {
         var writable: [BluetoothUUID: GATTError?] = [:]
         /// What it sends when these are enabled.
         var streams: [BluetoothUUID: [[UInt8]]] = [:]
+        /// What it has stored, and sends by 2A5E when it is asked for all at its control point; then its answer.
+        var spotChecks: (stored: [[UInt8]], answer: UInt8)?
+        /// It disconnects as soon as it has sent what was enabled.
+        var leavesWhenSent = false
         /// Subscriptions are lost that come sooner after the connection.
         var needsPause = Duration.zero
         /// What it sent before, which it sends again where it is asked to by A&D's command.
@@ -198,7 +202,11 @@ final class EmulatedDevice: Peripheral {
                 throw GATTError.attribute(state.behaviour.busyCode)
             }
             state.busyLeft = state.behaviour.busyAnswers
-            for (uuid, octets) in state.behaviour.glucose?.answer(to: octets) ?? [] {
+            let spots = octets == [1, 1] ? state.behaviour.spotChecks : nil
+            let answers =
+                spots.map { spots in spots.stored.map { (0x2A5E, $0) } + [(0x2A52, [6, 0, 1, spots.answer])] }
+                ?? state.behaviour.glucose?.answer(to: octets) ?? []
+            for (uuid, octets) in answers {
                 state.queue.append(
                     CharacteristicValue(uuid: uuid, octets: octets, receivedAt: Instant(seconds: state.clock)))
             }
@@ -278,6 +286,10 @@ final class EmulatedDevice: Peripheral {
                 return .disconnected
             }
             if timeout == .zero { return .silence }
+            if state.behaviour.leavesWhenSent, state.handedOut > 0 {
+                state.isConnected = false
+                return .disconnected
+            }
             if state.behaviour.cuffRecords != nil, state.behaviour.cuffDisconnects, state.notifying.contains(0x2A35) {
                 state.isConnected = false
                 return .disconnected

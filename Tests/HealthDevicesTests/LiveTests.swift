@@ -70,9 +70,25 @@ import Testing
         #expect(hostile.result != nil)
     }
 
+    @Test("the gateway's clock set back begins the window anew, and a strap whose own clock is fast does not widen it")
+    func clocks() throws {
+        var window = HeartRateVariability(windowSeconds: 60)
+        for second in 0..<120 { window.add([1024, 1024], at: Instant(seconds: 10_000 + Int64(second))) }
+        #expect(window.isFull)
+        for second in 0..<50 { window.add([1000], at: Instant(seconds: 6000 + Int64(second))) }
+        #expect(!window.isFull && window.result?.count == 50, "\(String(describing: window.result))")
+        for second in 50..<70 { window.add([1000], at: Instant(seconds: 6000 + Int64(second))) }
+        #expect(window.isFull && window.result?.sdnn.description == "0.0")
+        // One per cent fast: after an hour it is 36 s ahead.
+        var fast = HeartRateVariability(windowSeconds: 60)
+        for second in 0..<3600 { fast.add([1034], at: Instant(seconds: 10_000 + Int64(second))) }
+        #expect((59...61).contains(try #require(fast.result).count))
+    }
+
     @Test("a strap at 2 Hz for a day takes the memory of its window, and each beat the same")
     func day() throws {
         var window = HeartRateVariability(windowSeconds: 300)
+        let capacity = window.capacity
         for half in 0..<172_800 {
             window.add(
                 [UInt16(480 + half % 64)], at: Instant(microseconds: 1_790_000_000_000_000 + Int64(half) * 500_000))
@@ -80,6 +96,42 @@ import Testing
         let result = try #require(window.result)
         #expect(window.isFull && abs(result.count - 600) <= 2)
         #expect(abs(result.sdnn.approximation - 18.0) < 0.5)
+        #expect(window.capacity == capacity)
+    }
+
+    @Test("a beat costs the same with a window of a day as with one of a minute")
+    func costOfABeat() {
+        /// The quickest of three goes at a quarter of a day.
+        func time(windowSeconds: Int) -> Duration {
+            let times = (0..<3).map { _ in
+                var window = HeartRateVariability(windowSeconds: windowSeconds)
+                return ContinuousClock().measure {
+                    for half in 0..<43_200 {
+                        window.add(
+                            [UInt16(480 + half % 64)],
+                            at: Instant(microseconds: 1_790_000_000_000_000 + Int64(half) * 500_000))
+                        _ = window.result
+                    }
+                }
+            }
+            return times.min() ?? .zero
+        }
+        let (day, minute) = (time(windowSeconds: 86_400), time(windowSeconds: 60))
+        #expect(day < minute * 5, "\(day) and \(minute); computed anew it would be some hundred times as much")
+    }
+
+    @Test("a strap that sends at 2 Hz for a day to somebody who does not look keeps no more than the newest values")
+    func dayUnheeded() async throws {
+        let peripheral = TickingStrap(measurements: 172_800, log: EventLog(), interval: 500)
+        let values = AsyncThrowingStream<LiveReading, any Error>.producing(keeping: DevicesManager.newestLive) {
+            yield in
+            var course = LiveCourse(peripheral, DeviceDescription(address: .device(1)), LivePace())
+            try await course.run(try await peripheral.characteristics(), yield)
+        }
+        try await eventually("the day is over") { peripheral.isOver }
+        var kept = 0
+        for try await _ in values { kept += 1 }
+        #expect(kept == 1024)
     }
 
     // MARK: Straps
@@ -191,17 +243,84 @@ import Testing
         #expect(bench.store.contacts.first?.device.model == model)
         #expect(bench.store.records.map(\.value.kind) == [kind] && bench.store.records[0].exclusion == nil)
     }
+
+    @Test("promise 2: an oximeter's stored spot checks are asked for, and come once; its answers have names")
+    func storedSpotChecks() async throws {
+        @Sendable func spot(_ second: UInt8) -> [UInt8] { [0x01, 0x61, 0x00, 0x48, 0x00, 0xEA, 0x07, 11, 20, 8, 0, second] }
+        var behaviour = EmulatedDevice.Behaviour()
+        behaviour.name = "Oximeter"
+        behaviour.more = [(0x2A5E, 0x1822), (0x2A52, 0x1822)]
+        behaviour.spotChecks = (stored: (1...3).map(spot), answer: 1)
+        let bench = Bench(behaviour)
+        #expect(try await bench.read() == ContactSummary(isComplete: true, received: 3))
+        #expect(bench.log.requests == [[1, 1]] && bench.store.records.count == 3)
+        bench.device.change { $0.spotChecks = (stored: (1...4).map(spot), answer: 1) }
+        #expect(try await bench.read().isComplete)
+        #expect(bench.store.records.count == 4)
+        bench.device.change { $0.spotChecks = (stored: [], answer: 6) }
+        #expect(try await bench.read() == ContactSummary(isComplete: true, received: 0))
+        bench.device.change { $0.spotChecks = (stored: [spot(5)], answer: 8) }
+        let failed = ContactSummary(isComplete: false, error: "racp_procedure_not_completed", received: 1)
+        #expect(try await bench.read() == failed && bench.store.records.count == 5)
+        // A meter's control point is none of an oximeter's.
+        behaviour.more = [(0x2A5E, 0x1822), (0x2A52, 0x1808)]
+        let other = Bench(behaviour)
+        #expect(try await other.read().isComplete && other.log.requests.isEmpty)
+    }
+
+    /// A scale with both its services, which is gone as soon as it has sent what was enabled.
+    private func scale(_ adjust: (inout EmulatedDevice.Behaviour) -> Void = { _ in }) -> Bench {
+        var behaviour = EmulatedDevice.Behaviour()
+        behaviour.name = "Scale"
+        behaviour.more = [(0x2A9D, 0x181D), (0x2A9C, 0x181B)]
+        behaviour.streams = [0x2A9D: [[0x00, 0x14, 0x37]], 0x2A9C: [[0x00, 0x00, 0xE1, 0x00]]]
+        behaviour.leavesWhenSent = true
+        adjust(&behaviour)
+        return Bench(behaviour)
+    }
+
+    @Test("a scale that leaves when it has sent its weight has sent its composition, too: both are enabled first")
+    func scaleWithBoth() async throws {
+        let bench = scale()
+        #expect(try await bench.read() == ContactSummary(isComplete: true, received: 2))
+        #expect(Set(bench.store.records.map(\.value.kind)) == [.weight, .bodyComposition])
+        #expect(bench.store.contacts.first?.device.model == "generic_body_composition")
+        // Nobody waits for one after the other where nothing comes.
+        let idle = scale { $0.streams = [:] }
+        #expect(try await idle.read().isComplete)
+        #expect(idle.device.waited == UnpromptedTransfer.firstRecord)
+    }
+
+    @Test(
+        "of a scale that refuses its composition the weight is kept, and the refusal told; of both, nothing more is asked"
+    )
+    func scaleThatRefuses() async throws {
+        let bench = scale { $0.refusesToNotify = [0x2A9C] }
+        #expect(
+            try await bench.read() == ContactSummary(isComplete: false, error: "device_refused", received: 1))
+        #expect(bench.store.records.map(\.value.kind) == [.weight])
+        let shut = scale { $0.refusesToNotify = [0x2A9C, 0x2A9D] }
+        #expect(try await shut.read() == ContactSummary(isComplete: false, error: "device_refused", received: 0))
+        #expect(shut.device.waited == .zero)
+    }
 }
 
 /// A strap that beats once a second, 1000 and 1007.8 ms in turn, and leaves after so many measurements.
 private final class TickingStrap: Peripheral {
-    private let left: Mutex<(measurements: Int, second: Int64)>
+    private let left: Mutex<(measurements: Int, millisecond: Int64)>
     private let log: EventLog
 
-    init(measurements: Int, log: EventLog) {
-        left = Mutex((measurements, 1_790_000_000))
+    private let interval: Int64
+
+    /// - Parameter interval: milliseconds between two measurements.
+    init(measurements: Int, log: EventLog, interval: Int64 = 1000) {
+        left = Mutex((measurements, 1_790_000_000_000))
         self.log = log
+        self.interval = interval
     }
+
+    /// Whether all were taken.
+    var isOver: Bool { left.withLock { $0.measurements == 0 } }
 
     var advertisement: Advertisement { Advertisement(address: .device(1), name: "Strap", seenAt: Instant(seconds: 0)) }
     func connect() async throws -> Instant { Instant(seconds: 0) }
@@ -216,12 +335,13 @@ private final class TickingStrap: Peripheral {
         left.withLock { left in
             guard left.measurements > 0 else { return .disconnected }
             left.measurements -= 1
-            left.second += 1
+            left.millisecond += interval
             let octets = HeartRateMeasurement(
                 beatsPerMinute: 60, hasContact: true, intervals: [left.measurements.isMultiple(of: 2) ? 1024 : 1032]
             ).encoded
             return .values([
-                CharacteristicValue(uuid: 0x2A37, octets: octets, receivedAt: Instant(seconds: left.second))
+                CharacteristicValue(
+                    uuid: 0x2A37, octets: octets, receivedAt: Instant(microseconds: left.millisecond * 1000))
             ])
         }
     }

@@ -98,6 +98,7 @@ import Testing
         let meter = try await bench.meter(paired: .proven)
         try await running {
             try await wasRead(times: 1)
+            try await eventually("its time is kept") { bench.clock.sleeps == [.seconds(300)] }
             bench.radio.vanish(meter)
             bench.clock.advance(by: .seconds(60))
             bench.radio.appear(meter)
@@ -154,6 +155,7 @@ import Testing
             meter.change { $0.glucose?.refuses = [:] }
             bench.clock.advance(by: .seconds(600))
             try await eventually("it is read") { summaries().last?.isComplete == true }
+            try await eventually("its time is kept") { bench.clock.sleeps == [.seconds(300)] }
             bench.radio.vanish(meter)
             bench.clock.advance(by: .seconds(60))
             meter.change { $0.glucose?.records += glucoseRecords(6...6) }

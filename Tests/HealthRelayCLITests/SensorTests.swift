@@ -127,6 +127,30 @@ import Testing
         #expect(last.status == 0 && ((try? Document(last.output))?.elements("readings").count) == 48, "\(last.errors)")
     }
 
+    @Test(
+        "promise 10: while this machine's clock is in doubt no sensor is read: its start would be wrong as long as it lives"
+    )
+    func clockInDoubt() async throws {
+        let (scratch, sensor) = (try Scratch(), EncodedSensor(age: 602))
+        let doctor = try await Tool.run(["doctor", "--state-dir", scratch.state])
+        guard doctor.output.contains("does not say that it is synchronised") else { return }
+        let reader = try EmulatedReader(tag: tag(sensor))
+        let strict = ["HEALTHRELAY_CLOCK_REQUIRE_SYNC": "true", "HEALTHRELAY_NFC_READER": reader.setting]
+        let refused = try await Tool.run(
+            ["libre", "read", "--json", "--state-dir", scratch.state], environment: strict)
+        #expect(refused.status == 78 && code(refused) == "clock_not_trusted", "\(refused.errors)")
+        let run = try Tool.Running(
+            ["run", "--sandbox", "--state-dir", scratch.state],
+            environment: strict.merging(
+                ["HEALTHRELAY_HTTP_LISTEN": "127.0.0.1:0", "HEALTHRELAY_BLUETOOTH_ADAPTER": "none"]) { $1 },
+            in: scratch.url)
+        #expect(await run.wait { $0.errorText.contains("no sensor is read") }, "\(run.errorText)")
+        run.kill(SIGTERM)
+        #expect(await run.finish().status == 0)
+        #expect(
+            try await Tool.run(["query", "--json", "--state-dir", scratch.state]).output.contains("\"readings\":[]"))
+    }
+
     @Test("readers that are set are listed with what they can do")
     func readers() async throws {
         let reader = try EmulatedReader()

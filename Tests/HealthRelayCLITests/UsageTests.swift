@@ -35,6 +35,14 @@ import Testing
         #expect(result.status == 64, "\(arguments): \(result.errors)")
     }
 
+    @Test("help shows defaults as they are typed", arguments: [["read"], ["pair"], ["watch"], ["libre", "read"]])
+    func help(_ command: [String]) async throws {
+        let help = try await Tool.run(command + ["--help"])
+        #expect(help.status == 0)
+        let words = help.output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        #expect(words.contains("(default: 60s)") && !words.contains("Argument("), "\(help.output)")
+    }
+
     @Test("a file that is not there is 66")
     func missing() async throws {
         #expect(try await Tool.run(["replay", "/nonexistent/x.btsnoop", "--count"]).status == 66)

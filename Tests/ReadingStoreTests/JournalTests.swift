@@ -152,6 +152,23 @@ struct JournalTests {
         #expect(batch.map(\.originalTime) == [nil, first, first])
     }
 
+    @Test("what was scanned and what was pricked share a second: to the server they are two, whichever meter says it")
+    func interstitialFluid() async throws {
+        let harness = try await Harness()
+        let time = "2026-11-21T08:00:00"
+        try await harness.contact([
+            Build.glucose(1, time, 95), Build.glucose(2, time, 96, type: 0x19), Build.glucose(3, time, 97, type: 0x19),
+        ])
+        let user = try await harness.store.currentUser()
+        let batch = try await harness.store.outboxBatch(
+            user: user.key, resource: .glucose, provider: "accuchek_ble", limit: 10)
+        let seconds = Dictionary(
+            uniqueKeysWithValues: batch.map {
+                ($0.reading.record.sequence, $0.timestamp.seconds - Build.instant("2026-11-21T07:00:00Z").seconds)
+            })
+        #expect(seconds == [1: 0, 2: 0, 3: 1])
+    }
+
     @Test("a context joins its record whichever comes first", arguments: [true, false])
     func contextOrder(contextFirst: Bool) async throws {
         let harness = try await Harness()

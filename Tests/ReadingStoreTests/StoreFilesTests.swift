@@ -29,6 +29,22 @@ struct StoreFilesTests {
         #expect(try await first.all().count == 1)
     }
 
+    @Test("a lock that is given up is free at once, also where a process that is being started has a copy of it")
+    func lockWithCopies() async throws {
+        let path = NSTemporaryDirectory() + "lock-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let lock = try StoreLock(path: path)
+        // As between fork and exec.
+        let own = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter { name in
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + name)) == path
+        }
+        let copies = own.compactMap { Int32($0) }.map { dup($0) }
+        defer { for copy in copies { close(copy) } }
+        #expect(copies.count == 1)
+        lock.release()
+        try StoreLock(path: path).release()
+    }
+
     @Test("promise 1: each commit is synchronised, with foreign keys on")
     func pragmas() async throws {
         let harness = try await Harness()

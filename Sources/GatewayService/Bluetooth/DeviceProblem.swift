@@ -38,7 +38,7 @@ extension Problem {
             case "device_refused", "clock_refused", "onetouch_not_allowed": .notPermitted
             case "clock_cannot_be_set": .unavailable
             case _ where code.hasPrefix("onetouch_") || code.hasPrefix("cgm_"): .protocolBroken
-            case "device_barred": .configuration
+            case "device_barred", "clock_not_trusted": .configuration
             case "nothing_to_read": .unavailable
             case "not_stored": .inputOutput
             default: .tryAgain

@@ -39,7 +39,7 @@ extension ClockDoubt: CustomStringConvertible {
 /// Watches the gateway's clock. A machine without a battery for it begins with a wrong one; times found by that would be
 /// wrong for ever.
 ///
-/// While it is in doubt no meter is read: what a meter holds is safe there, whatever it does with what it has sent. Where
+/// While it is in doubt no device is read: what it holds is safe there, whatever it does with what it has sent. Where
 /// the kernel says that the clock is synchronised there is no doubt.
 actor GatewayClock {
     /// Clocks are put right by less than this all the time.
@@ -101,13 +101,26 @@ actor GatewayClock {
     }
 }
 
+extension GatewayClock {
+    /// How often the clock is looked at while it is in doubt.
+    private static let doubtEvery: Duration = .seconds(5)
+
+    /// Waits until the clock can be trusted.
+    ///
+    /// - Parameter tell: told of each kind of doubt there is, and with nil when there is none any more.
+    nonisolated func waitUntilTrusted(_ tell: (ClockDoubt?) -> Void) async throws {
+        var told: ClockDoubt?
+        while let doubt = await doubt() {
+            if told?.isLike(doubt) != true { tell(doubt) }
+            told = doubt
+            try await Task.sleep(for: Self.doubtEvery)
+        }
+        if told != nil { tell(nil) }
+        try Task.checkCancellation()
+    }
+}
+
 extension Gateway {
     /// The problem that the gateway's clock is in doubt; nil where it is not.
-    func clockProblem() async -> Problem? {
-        guard let doubt = await clock.doubt() else { return nil }
-        return Problem(
-            "clock_not_trusted", .configuration,
-            "this machine's clock \(doubt): no meter is read or set by it; meters keep what they have",
-            hint: "set it, and keep it right: `timedatectl set-ntp true`")
-    }
+    func clockProblem() async -> Problem? { await clock.doubt().map { Problem($0.failure) } }
 }

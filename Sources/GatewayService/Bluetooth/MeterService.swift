@@ -7,8 +7,6 @@ import ServiceLifecycle
 struct MeterService: Service {
     /// How often the machine's clock is looked at.
     private static let lookEvery: Duration = .seconds(60)
-    /// How often while it is in doubt.
-    private static let doubtEvery: Duration = .seconds(5)
 
     let manager: DevicesManager
     let clock: GatewayClock
@@ -21,7 +19,7 @@ struct MeterService: Service {
         // What a meter has sent is stored before this ends; its notifications are stopped, and it is disconnected.
         await cancelWhenGracefulShutdown {
             while !Task.isCancelled {
-                guard await waitForClock() else { return }
+                guard (try? await waitForClock()) != nil else { return }
                 await withTaskGroup(of: Void.self) { group in
                     group.addTask { await readMeters() }
                     group.addTask { await waitForDoubt() }
@@ -40,18 +38,11 @@ struct MeterService: Service {
         }
     }
 
-    /// - Returns: whether the clock can be trusted; false where the task was cancelled before.
-    private func waitForClock() async -> Bool {
-        var told: ClockDoubt?
-        while let doubt = await clock.doubt() {
-            if told == nil || told?.isLike(doubt) == false {
-                announce(.way("clock         this machine's clock \(doubt): no meter is read"))
-            }
-            told = doubt
-            do { try await Task.sleep(for: Self.doubtEvery) } catch { return false }
+    private func waitForClock() async throws {
+        try await clock.waitUntilTrusted { doubt in
+            let state = doubt.map { "\($0): no meter is read" } ?? "can be trusted again"
+            announce(.way("clock         this machine's clock \(state)"))
         }
-        if told != nil { announce(.way("clock         this machine's clock can be trusted again")) }
-        return !Task.isCancelled
     }
 
     private func waitForDoubt() async {

@@ -16,6 +16,7 @@ extension Gateway {
             defer { group.cancelAll() }
             if !isService, kinds.contains(where: { !$0.isLive }) {
                 let manager = try requireManager()
+                if let problem = await clockProblem() { throw problem }
                 try await output.note("No gateway runs; the paired meters are read here until this is stopped.")
                 group.addTask { try await self.read(manager, telling: output) }
             }

@@ -52,7 +52,11 @@ extension Gateway {
     }
 
     /// Makes a scan durable, with its readings. Nothing else has happened to it before.
+    ///
+    /// - Throws: ``Problem`` where this machine's clock is in doubt: a sensor's start is taken from it once, and all its
+    ///   minutes with it.
     func store(_ scan: LibreScan, at instant: Instant) async throws -> StoredScan {
+        if let problem = await clockProblem() { throw problem }
         let model = catalogue[Self.sensorModel]
         let contact = try await store.beginContact(
             with: DeviceDescription(

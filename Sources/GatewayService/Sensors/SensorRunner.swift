@@ -39,6 +39,7 @@ struct SensorRunner {
     }
 
     private func read(at desk: SensorDesk, _ patience: Duration) async throws {
+        if let problem = await gateway.clockProblem() { throw problem }
         try await output.note("Hold the reader to the sensor, and keep it there until it is read.")
         let end = ContinuousClock.now + patience
         while true {

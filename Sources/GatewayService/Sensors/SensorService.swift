@@ -11,6 +11,8 @@ public enum SensorReaderState: Sendable, Hashable {
     case ready(String)
     /// It cannot be used; it is tried again.
     case unusable(ISO15693Error)
+    /// A sensor is held to it, and is not read while this machine's clock is in doubt.
+    case waitingForClock(ClockDoubt)
 
     /// The state on one line for people.
     public var line: String {
@@ -18,6 +20,7 @@ public enum SensorReaderState: Sendable, Hashable {
         case .ready(let name): "NFC: \(name) is ready; a sensor is read when it is held to it."
         case .unusable(let error):
             "NFC: \(error.description); going on without" + (error.hint.map { " (\($0))" } ?? "") + "."
+        case .waitingForClock(let doubt): "NFC: this machine's clock \(doubt): no sensor is read."
         }
     }
 }
@@ -76,6 +79,9 @@ struct SensorService: Service {
             if let fault = await desk.readerFault() { return fault }
             ready()
             _ = try await desk.reader.waitForTag()
+            try await gateway.clock.waitUntilTrusted {
+                announce($0.map(SensorReaderState.waitingForClock) ?? .ready(name))
+            }
             try await read()
             try await desk.reader.waitForTagToLeave()
             await desk.left()

@@ -1,4 +1,5 @@
 import GATTClient
+import GATTProfiles
 
 extension Catalogue {
     /// The list of devices for people, in Markdown: `Documentation/devices.md`, which a test keeps equal to this.
@@ -34,6 +35,13 @@ extension Catalogue {
             let services = model.services.map { "`\($0)`" }.joined(separator: ", ")
             return "| `\(model.id)` | \(services.isEmpty ? "none (\(model.transport.rawValue))" : services) |"
         }
+        lines += [
+            "", "## What is implausible", "",
+            "A value outside its range is kept and shown as what it is, marked `implausible`, and not delivered. The ranges are",
+            "wider than what devices measure: a value that is merely alarming is a reading.", "",
+            "| kind | plausible | from |", "|---|---|---|",
+        ]
+        lines += Plausibility.stated.map { "| `\($0.kind.rawValue)` | \($0.range) | \($0.source) |" }
         return lines.joined(separator: "\n") + "\n"
     }
 }

@@ -40,8 +40,7 @@ struct ContinuousGlucoseSensor {
             ).run(into: &intake, memory: memory)
         }
         try await UnpromptedTransfer(
-            peripheral: peripheral, characteristics: characteristics, records: ContinuousGlucoseSession.measurement,
-            others: GlucoseTransfer.context
+            peripheral: peripheral, characteristics: characteristics, streams: .continuousGlucose
         ).run(into: &intake)
         return true
     }

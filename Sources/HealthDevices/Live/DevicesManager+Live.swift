@@ -15,20 +15,15 @@ extension DevicesManager {
     public func live(
         _ addresses: Set<DeviceAddress> = [], pace: LivePace = LivePace()
     ) -> AsyncThrowingStream<LiveReading, any Error> {
-        let (stream, continuation) = AsyncThrowingStream.makeStream(
-            of: LiveReading.self, bufferingPolicy: .bufferingNewest(1024))
-        let task = Task {
-            do {
-                let wanted = addresses.isEmpty ? try await liveDevices() : addresses
-                if !wanted.isEmpty { try await follow(wanted, pace) { continuation.yield($0) } }
-                continuation.finish()
-            } catch {
-                continuation.finish(throwing: error)
-            }
+        .producing(keeping: Self.newestLive) { yield in
+            let wanted = addresses.isEmpty ? try await liveDevices() : addresses
+            if !wanted.isEmpty { try await follow(wanted, pace, yield) }
         }
-        continuation.onTermination = { _ in task.cancel() }
-        return stream
     }
+
+    /// What is kept for a reader that does not keep up.
+    static let newestLive = AsyncThrowingStream<LiveReading, any Error>.Continuation.BufferingPolicy.bufferingNewest(
+        1024)
 
     /// The paired devices that send live values, as far as the catalogue knows.
     public func liveDevices() async throws -> Set<DeviceAddress> {

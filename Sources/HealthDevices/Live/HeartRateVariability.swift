@@ -22,6 +22,9 @@ public struct HeartRateVariability: Sendable {
         public var count: Int
     }
 
+    /// By how much measurements may seem to come before those that came before them.
+    private static let jitter: Int64 = 1_000_000
+
     private struct Beat {
         var at: Int64 = 0
         var interval: Int64 = 0
@@ -36,6 +39,8 @@ public struct HeartRateVariability: Sendable {
     private var (sum, squares): (Int64, Int64) = (0, 0)
     private var (differences, differenceSquares): (Int64, Int64) = (0, 0)
     private var last: (interval: Int64, at: Int64)?
+    /// When the last measurement came.
+    private var heard: Int64?
     /// When the newest beat of the window ended.
     private var newest: Int64 { count == 0 ? .min : beats[(first + count - 1) % beats.count].at }
     /// When the first beat came that no gap divides from the last.
@@ -54,6 +59,9 @@ public struct HeartRateVariability: Sendable {
         return last.at - since >= Int64(windowSeconds) * 1_000_000 - 2_000_000
     }
 
+    /// For how many beats it has room: for all there can be, from the beginning.
+    var capacity: Int { beats.capacity }
+
     /// Takes the intervals of one measurement.
     ///
     /// - Parameters:
@@ -62,7 +70,11 @@ public struct HeartRateVariability: Sendable {
     ///   - hasContact: false where the strap says that it does not touch the skin: what it then sends is no beat.
     public mutating func add(_ intervals: [UInt16], at: Instant, hasContact: Bool? = nil) {
         let now = at.microseconds
-        evict(before: now - Int64(windowSeconds) * 1_000_000)
+        // The gateway's clock was set back: what the window holds lies in a time that is yet to come.
+        if let heard, now < heard - Self.jitter { self = HeartRateVariability(windowSeconds: windowSeconds) }
+        heard = now
+        // A strap whose own clock is fast gets ahead of ours, beat by beat: the window ends where its beats do.
+        evict(before: max(now, newest) - Int64(windowSeconds) * 1_000_000)
         guard hasContact != false else {
             last = nil
             since = nil
@@ -74,14 +86,15 @@ public struct HeartRateVariability: Sendable {
             since = nil
         }
         // What a strap has held back comes at once, and still one after the other.
-        var end = max(now - intervals.reduce(0) { $0 + Self.microseconds(Int64($1)) }, newest)
+        let total = intervals.reduce(0) { Self.intervals.contains($1) ? $0 + Self.microseconds(Int64($1)) : $0 }
+        var end = max(now - total, newest)
         for raw in intervals {
-            let interval = Int64(raw)
-            end += Self.microseconds(interval)
             guard Self.intervals.contains(raw) else {
                 last = nil
                 continue
             }
+            let interval = Int64(raw)
+            end += Self.microseconds(interval)
             append(Beat(at: end, interval: interval, difference: last.map { interval - $0.interval }))
             last = (interval, now)
             since = since ?? end

@@ -13,7 +13,7 @@ struct LiveCourse {
     let device: DeviceDescription
     let pace: LivePace
     private var variability: HeartRateVariability
-    private var nextVariability: Instant?
+    private var toldAt: Instant?
 
     init(_ peripheral: any Peripheral, _ device: DeviceDescription, _ pace: LivePace) {
         self.peripheral = peripheral
@@ -31,13 +31,19 @@ struct LiveCourse {
     mutating func run(_ characteristics: [Characteristic], _ yield: (LiveReading) -> Void) async throws {
         let wanted = characteristics.filter { $0.uuid == Self.heartRate || $0.uuid == Self.oximeter }
         guard !wanted.isEmpty else { throw TransferError.nothingToRead }
-        try await peripheral.whileNotifying(wanted, optional: Self.oximeter) {
+        try await peripheral.whileNotifying(wanted, optional: [Self.oximeter]) {
             while true {
                 try Task.checkCancellation()
                 guard case .values(let values) = try await peripheral.nextValues(within: Self.patience) else { return }
                 for value in values { take(value, yield) }
             }
         }
+    }
+
+    /// Whether the variability is to be told: also where the gateway's clock was set back since it was told last.
+    private func isDue(_ now: Instant) -> Bool {
+        guard let toldAt else { return true }
+        return now < toldAt || now >= toldAt.advanced(by: pace.variabilityEvery)
     }
 
     private mutating func take(_ value: CharacteristicValue, _ yield: (LiveReading) -> Void) {
@@ -51,10 +57,9 @@ struct LiveCourse {
             tell(measurement.record)
             variability.add(measurement.intervals, at: value.receivedAt, hasContact: measurement.hasContact)
             guard !measurement.intervals.isEmpty, variability.isFull,
-                nextVariability.map({ value.receivedAt >= $0 }) ?? true,
-                let result = variability.result
+                isDue(value.receivedAt), let result = variability.result
             else { return }
-            nextVariability = value.receivedAt.advanced(by: pace.variabilityEvery)
+            toldAt = value.receivedAt
             let vital = VitalValue(
                 kind: .hrv,
                 [

@@ -17,7 +17,7 @@ struct OneTouchTransfer {
     func run(into intake: inout FrameIntake, memory: any DeviceMemory) async throws -> Bool {
         // Asked first, so that nothing is enabled where the store does not answer.
         let last = try await memory.lastRecord(of: intake.contact)
-        return try await link.peripheral.whileNotifying([link.answers], optional: GlucoseTransfer.context) {
+        return try await link.peripheral.whileNotifying([link.answers]) {
             if let clock = try await link.clock(received: 0) { try await intake.note(clock, in: memory) }
             let numbers = try await numbers()
             guard let last else { return try await read(numbers, into: &intake, isSecondTry: false) }

@@ -71,7 +71,7 @@ extension Store {
             }
             let passphrase = try await secret.passphrase(isNew: false)
             let isJSON = global.json
-            try await Interruption.endingBySignal(isOrdinaryEnd: false) {
+            try await Interruption.endingBySignal {
                 let statistics = try await Gateway.importing(
                     file, passphrase: passphrase, settings, state: StateDirectory(flag: flag))
                 Terminal.data(isJSON ? Self.document(statistics).text : Self.line(statistics))

@@ -1,0 +1,120 @@
+import GRDB
+import HealthReadings
+
+/// The spans of time in which a device's clock kept its difference, the newest first.
+///
+/// An epoch ends with each whole minute that the clock drifts, with each change of the user's zone, and where the clock
+/// was reset, set, or lost its battery. Only the last of these is a break: across the others the clock has run on.
+struct ClockEpochs {
+    private struct Epoch {
+        var key: Int64
+        var correctionMinutes: Int64
+        /// The newest comparison, with the wall of the zone that was the user's then.
+        var newest: ClockComparison
+        var startedAt: Instant
+        /// Seconds that the clock showed beyond UTC at the epoch's beginning, and when it was read last. The differences of
+        /// two epochs say nothing together, as they may be those to two zones; these do.
+        var (first, last): (Int64, Int64)
+
+        /// The newest comparison, with the wall of a zone.
+        func comparison(in zone: ZoneRules) -> ClockComparison {
+            ClockComparison(differenceSeconds: last - zone.offsetSeconds(at: newest.readAt), readAt: newest.readAt)
+        }
+    }
+
+    private let epochs: [Epoch]
+
+    /// The epochs of a device that had begun in a contact.
+    init(_ db: Database, device: Int64, contactAt start: Instant, zone: ZoneRules) throws {
+        // The clock is read after the connection was made: a reading of the same contact may be a minute younger.
+        let last = try Int64.fetchOne(
+            db, sql: "SELECT max(clock_read_at) FROM contact WHERE device = ? AND started_at = ?",
+            arguments: [device, start.microseconds])
+        try self.init(db, device: device, until: last ?? start.microseconds, zone: zone)
+    }
+
+    /// The epochs of a device that had begun at an instant; all where none is given.
+    ///
+    /// - Parameter zone: the user's where the contact is gone that an epoch was seen in.
+    init(_ db: Database, device: Int64, until end: Int64 = .max, zone: ZoneRules?) throws {
+        let rows = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT key, correction_minutes, first_difference, difference, started_at, read_at,
+                    (SELECT zone FROM contact AS c WHERE c.device = e.device AND c.started_at <= e.started_at
+                        ORDER BY c.started_at DESC LIMIT 1),
+                    (SELECT zone FROM contact AS c WHERE c.device = e.device AND c.started_at <= e.read_at
+                        ORDER BY c.started_at DESC LIMIT 1)
+                FROM clock_epoch AS e WHERE device = ? AND started_at <= ? ORDER BY started_at DESC LIMIT ?
+                """, arguments: [device, end, Self.most])
+        epochs = rows.map { row in
+            func shown(_ difference: Int64, _ at: Instant, _ name: String?) -> Int64 {
+                difference + ((name.flatMap(ZoneRules.named) ?? zone)?.offsetSeconds(at: at) ?? 0)
+            }
+            let (startedAt, readAt) = (Instant(microseconds: row[4]), Instant(microseconds: row[5]))
+            return Epoch(
+                key: row[0], correctionMinutes: row[1],
+                newest: ClockComparison(differenceSeconds: row[3], readAt: readAt), startedAt: startedAt,
+                first: shown(row[2], startedAt, row[6]), last: shown(row[3], readAt, row[7]))
+        }
+    }
+
+    /// How many epochs are looked back: years of drift.
+    private static let most = 200
+
+    /// Where the clock ran on without a break: how many of the epochs, from the newest on.
+    private var unbroken: Int {
+        let breaks = epochs.indices.dropLast().first { place in
+            TimeResolution.isBreak(from: epochs[place + 1].last, to: epochs[place].first)
+        }
+        return breaks.map { $0 + 1 } ?? epochs.count
+    }
+
+    /// The newest comparison, with the wall of the zone that was the user's then; nil where the clock was never read.
+    var newest: ClockComparison? { epochs.first?.newest }
+
+    /// How the clock stands; nil where it was never read.
+    func comparison(in zone: ZoneRules) -> ClockComparison? { epochs.first?.comparison(in: zone) }
+
+    /// How the clock stood before it was last reset, set, or lost its battery; nil where it was not.
+    func beforeBreak(in zone: ZoneRules) -> TimeResolution.EarlierClock? {
+        let unbroken = unbroken
+        guard unbroken < epochs.count else { return nil }
+        return TimeResolution.EarlierClock(
+            epochs[unbroken].comparison(in: zone), changedBy: epochs[unbroken - 1].startedAt)
+    }
+
+    /// How fast the clock gains (positive) or loses since it was last set, in parts per million; nil before a day of it.
+    var driftPartsPerMillion: Double? {
+        guard let newest = epochs.first else { return nil }
+        let oldest = epochs[unbroken - 1]
+        let seconds = newest.newest.readAt.seconds - oldest.startedAt.seconds
+        // Both are whole seconds: below a day their rounding alone would be 23 ppm.
+        return seconds < 86_400 ? nil : Double(newest.last - oldest.first) / Double(seconds) * 1e6
+    }
+
+    /// Notes a reading of the clock: the epoch goes on while the rounded difference stays and the clock was not changed,
+    /// else a new one begins.
+    static func note(_ db: Database, device: Int64, _ reading: ClockReading, zone: ZoneRules) throws {
+        let comparison = ClockComparison(reading, zone: zone)
+        let minutes = comparison.correctionSeconds / 60
+        let shown = comparison.differenceSeconds + zone.offsetSeconds(at: comparison.readAt)
+        let current = try ClockEpochs(db, device: device, until: comparison.readAt.microseconds, zone: zone).epochs
+            .first
+        if let current, current.correctionMinutes == minutes,
+            !TimeResolution.isBreak(from: current.last, to: shown)
+        {
+            guard current.newest.readAt <= comparison.readAt else { return }
+            try db.execute(
+                sql: "UPDATE clock_epoch SET difference = ?, read_at = ? WHERE key = ?",
+                arguments: [comparison.differenceSeconds, comparison.readAt.microseconds, current.key])
+        } else {
+            try db.execute(
+                sql: """
+                    INSERT INTO clock_epoch (device, correction_minutes, started_at, first_difference, difference, read_at)
+                    VALUES (?1, ?2, ?3, ?4, ?4, ?3)
+                    """,
+                arguments: [device, minutes, comparison.readAt.microseconds, comparison.differenceSeconds])
+        }
+    }
+}

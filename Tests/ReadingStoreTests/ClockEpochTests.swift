@@ -1,0 +1,109 @@
+import HealthReadings
+import Testing
+
+@testable import ReadingStore
+
+/// What is known of a device's clock across contacts, changes of its user's zone, and changes of the clock.
+@Suite struct ClockEpochTests {
+    /// A contact at an instant, in which the device's clock shows a wall time.
+    @discardableResult
+    private func contact(_ harness: Harness, _ instant: String, shows wall: String, _ frames: [Frame] = []) async throws
+        -> [FrameOutcome]
+    {
+        try await harness.contact(
+            frames, at: instant, clock: ClockReading(deviceTime: Build.wall(wall), readAt: Build.instant(instant)))
+    }
+
+    private func time(_ harness: Harness, of sequence: UInt16) async throws -> String? {
+        try await harness.all().first { $0.record.sequence == sequence }?.time.instant?.description
+    }
+
+    private func drift(_ harness: Harness) async throws -> Double {
+        try #require(await harness.store.devices().first?.driftPartsPerMillion)
+    }
+
+    @Test("drift is told across whole minutes, and across a change of the user's zone")
+    func drift() async throws {
+        let harness = try await Harness()
+        // 140, 155 and 170 seconds ahead: two minutes, then three.
+        try await contact(harness, "2026-11-01T09:00:00Z", shows: "2026-11-01T10:02:20")
+        try await contact(harness, "2026-11-11T09:00:00Z", shows: "2026-11-11T10:02:35")
+        #expect(abs(try await drift(harness) - 17.4) < 0.1)
+        try await contact(harness, "2026-11-21T09:00:00Z", shows: "2026-11-21T10:02:50")
+        #expect(abs(try await drift(harness) - 17.4) < 0.1)
+        // From the 21st on the user lives in India, and the meter's clock goes on as before.
+        try await harness.store.setCurrentUser("white_bear", timeZone: "Asia/Kolkata")
+        try await contact(harness, "2026-12-01T09:00:00Z", shows: "2026-12-01T10:03:05")
+        #expect(abs(try await drift(harness) - 17.4) < 0.1)
+        #expect(try await harness.store.devices().first?.clock?.differenceSeconds == 185 - 16_200)
+        // Set: what it did before says nothing any more.
+        try await contact(harness, "2026-12-02T09:00:00Z", shows: "2026-12-02T14:30:00")
+        #expect(try await harness.store.devices().first?.driftPartsPerMillion == nil)
+    }
+
+    @Test("drift is told across the end of summer time, which the device does not follow")
+    func driftInAutumn() async throws {
+        let harness = try await Harness()
+        try await contact(harness, "2026-10-20T09:00:00Z", shows: "2026-10-20T11:00:00")
+        try await contact(harness, "2026-10-30T09:00:00Z", shows: "2026-10-30T11:00:09")
+        #expect(abs(try await drift(harness) - 10.4) < 0.1)
+    }
+
+    @Test(
+        "a record made before a reset is placed by the clock before it, also where that has drifted on by a minute since"
+    )
+    func lateRecordAfterDrift() async throws {
+        let harness = try await Harness()
+        try await contact(harness, "2026-11-01T09:00:00Z", shows: "2026-11-01T10:00:00")
+        // Reset to 2020, and cut before it has sent what it has; a minute of drift later it sends that.
+        try await contact(harness, "2026-11-10T09:00:00Z", shows: "2020-01-01T00:30:00")
+        try await contact(
+            harness, "2026-11-20T09:00:00Z", shows: "2020-01-11T00:31:00",
+            [
+                Build.glucose(1, "2026-11-05T08:00:00", at: "2026-11-20T09:00:01Z"),
+                Build.glucose(2, "2020-01-05T00:30:00", at: "2026-11-20T09:00:01Z"),
+            ])
+        #expect(try await time(harness, of: 1) == "2026-11-05T07:00:00Z")
+        #expect(try await time(harness, of: 2) == "2026-11-14T08:59:00Z")
+    }
+
+    @Test("a change of the user's zone is no change of the clock: records from before are placed where they were made")
+    func zoneChange() async throws {
+        let harness = try await Harness()
+        try await contact(harness, "2026-11-01T09:00:00Z", shows: "2026-11-01T10:00:00")
+        try await harness.store.setCurrentUser("white_bear", timeZone: "Asia/Kolkata")
+        try await contact(
+            harness, "2026-11-22T09:00:00Z", shows: "2026-11-22T10:00:00",
+            [
+                Build.glucose(1, "2026-11-01T06:00:00", at: "2026-11-22T09:00:01Z"),
+                Build.glucose(2, "2026-11-22T09:30:00", at: "2026-11-22T09:00:01Z"),
+            ])
+        #expect(try await time(harness, of: 1) == "2026-11-01T05:00:00Z")
+        #expect(try await time(harness, of: 2) == "2026-11-22T08:30:00Z")
+    }
+
+    @Test("a clock that was set to the user's new zone was changed, though it is right as before")
+    func zoneAndClockChange() async throws {
+        let harness = try await Harness()
+        try await contact(harness, "2026-11-01T09:00:00Z", shows: "2026-11-01T10:00:00")
+        try await harness.store.setCurrentUser("white_bear", timeZone: "Asia/Kolkata")
+        try await contact(
+            harness, "2026-11-22T09:00:00Z", shows: "2026-11-22T14:30:00",
+            [
+                Build.glucose(1, "2026-11-01T06:00:00", at: "2026-11-22T09:00:01Z"),
+                Build.glucose(2, "2026-11-22T14:00:00", at: "2026-11-22T09:00:01Z"),
+            ])
+        #expect(try await time(harness, of: 1) == "2026-11-01T05:00:00Z")
+        #expect(try await time(harness, of: 2) == "2026-11-22T08:30:00Z")
+    }
+
+    @Test("a clock that cannot be read after its user's zone has changed is still where it was")
+    func zoneChangeUnread() async throws {
+        let harness = try await Harness()
+        try await contact(harness, "2026-11-01T09:00:00Z", shows: "2026-11-01T10:10:00")
+        try await harness.store.setCurrentUser("white_bear", timeZone: "Asia/Kolkata")
+        try await harness.contact(
+            [Build.glucose(1, "2026-11-22T09:40:00", at: "2026-11-22T09:00:01Z")], at: "2026-11-22T09:00:00Z")
+        #expect(try await time(harness, of: 1) == "2026-11-22T08:30:00Z")
+    }
+}
