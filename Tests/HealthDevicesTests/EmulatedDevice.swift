@@ -260,7 +260,8 @@ final class EmulatedDevice: Peripheral {
     }
 
     func nextValues(within timeout: Duration) async throws -> ValueBurst {
-        let end = ContinuousClock.now + timeout
+        // A busy machine takes longer than the profile's 30 s to let go of what it holds.
+        let end = ContinuousClock.now + (timeout < .seconds(15) ? timeout : .seconds(300))
         while state.withLock({ $0.behaviour.isHeld && $0.isConnected }) {
             guard ContinuousClock.now < end else { return .silence }
             try await Task.sleep(for: .milliseconds(1))

@@ -246,7 +246,9 @@ import Testing
 
     @Test("promise 2: an oximeter's stored spot checks are asked for, and come once; its answers have names")
     func storedSpotChecks() async throws {
-        @Sendable func spot(_ second: UInt8) -> [UInt8] { [0x01, 0x61, 0x00, 0x48, 0x00, 0xEA, 0x07, 11, 20, 8, 0, second] }
+        @Sendable func spot(_ second: UInt8) -> [UInt8] {
+            [0x01, 0x61, 0x00, 0x48, 0x00, 0xEA, 0x07, 11, 20, 8, 0, second]
+        }
         var behaviour = EmulatedDevice.Behaviour()
         behaviour.name = "Oximeter"
         behaviour.more = [(0x2A5E, 0x1822), (0x2A52, 0x1822)]
