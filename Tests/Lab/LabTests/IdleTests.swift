@@ -12,7 +12,12 @@ extension LabTests {
             #expect(try await run.wait { $0.errorText.contains("ready") }, "\(run.errorText)")
             try await Task.sleep(for: .seconds(5))
             let alone = try await measure(run.process.processIdentifier, seconds: 12)
-            #expect(alone.wakeUps < 1, "\(alone)")
+            #if compiler(>=6.3) && compiler(<6.4)
+                #expect(alone.wakeUps < 1, "\(alone)")
+            #else
+                // The runtime's own executor is in its place, and libdispatch looks after its threads.
+                #expect(alone.wakeUps < 2, "\(alone)")
+            #endif
             try await meter.lab.strangers(100)
             try await Task.sleep(for: .seconds(3))
             let among = try await measure(run.process.processIdentifier, seconds: 12)
