@@ -47,9 +47,6 @@ let package = Package(
         .library(name: "HealthRelay", targets: library),
         .library(
             name: "HealthRelayDevices",
-            targets: ["HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HealthDevices", "ReadingStore"]),
-        .library(
-            name: "HealthRelayRadio",
             targets: ["HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HealthDevices"]),
         .library(name: "HealthRelayStore", targets: ["HealthReadings", "ReadingStore"]),
         .library(

@@ -3,7 +3,7 @@ import PackageDescription
 
 let settings: [SwiftSetting] = [.enableUpcomingFeature("ExistentialAny"), .treatAllWarnings(as: .error)]
 let decoding: Target.Dependency = .product(name: "HealthRelayDecoding", package: "HealthRelay")
-let radio: Target.Dependency = .product(name: "HealthRelayRadio", package: "HealthRelay")
+let devices: Target.Dependency = .product(name: "HealthRelayDevices", package: "HealthRelay")
 let sensors: Target.Dependency = .product(name: "HealthRelaySensors", package: "HealthRelay")
 
 let package = Package(
@@ -38,7 +38,7 @@ let package = Package(
             path: "Store/StoreBenchmark"),
         // Matching an advertisement with 10 to 10,000 models, in a release build.
         .executableTarget(
-            name: "catalogue-benchmark", dependencies: [.product(name: "HealthRelayDevices", package: "HealthRelay")],
+            name: "catalogue-benchmark", dependencies: [devices],
             path: "Catalogue/CatalogueBenchmark", swiftSettings: settings),
         // A backlog delivered to a null sink beside aiohttp (see Delivery/run.sh).
         .executableTarget(
@@ -69,13 +69,13 @@ let package = Package(
         // Reading a meter through a real bluetoothd (see Radio/run.sh).
         .target(name: "Resident", path: "Radio/Resident", swiftSettings: settings),
         .target(
-            name: "ReadCourse", dependencies: ["Resident", radio], path: "Radio/ReadCourse", swiftSettings: settings),
+            name: "ReadCourse", dependencies: ["Resident", devices], path: "Radio/ReadCourse", swiftSettings: settings),
         .executableTarget(
             name: "read-benchmark",
             dependencies: ["ReadCourse", .product(name: "HealthRelayStore", package: "HealthRelay")],
             path: "Radio/ReadBenchmark", swiftSettings: settings),
         .executableTarget(
-            name: "read-in-memory", dependencies: ["ReadCourse", radio], path: "Radio/ReadInMemory",
+            name: "read-in-memory", dependencies: ["ReadCourse", devices], path: "Radio/ReadInMemory",
             swiftSettings: settings),
         .executableTarget(
             name: "empty", dependencies: ["Resident"], path: "Radio/Empty", swiftSettings: settings),

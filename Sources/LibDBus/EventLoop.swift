@@ -198,8 +198,9 @@ final class EventLoop: SerialExecutor {
 
     /// Sleeps until there is something to do, and lets the connection do what the bus brought.
     private func wait(for transport: BusTransport, atMost timeout: Int32, _ pace: inout SignalPace) {
+        // What comes meanwhile waits for what comes behind it. Jobs do not wait, nor a call for its answer (it has a
+        // time-out), nor what is still to be written.
         let rest = timeout < 0 && transport.wanted.events == Int16(POLLIN) ? pace.rest() : nil
-        // What comes meanwhile waits for what comes behind it; jobs do not.
         var (rung, brought) = sleep(rest == nil ? transport.wanted : Self.nothing, atMost: rest ?? timeout)
         if rest != nil, !rung { brought = Int16(POLLIN) }
         if rung {

@@ -55,10 +55,17 @@
         func enqueue<Timer: Clock>(
             _ job: consuming ExecutorJob, after delay: Timer.Duration, tolerance: Timer.Duration?, clock: Timer
         ) {
+            let job = UnownedJob(job)
             guard let delay = delay as? Duration else {
-                preconditionFailure("tasks wait by clocks of seconds, not by a \(Timer.self)")
+                // A clock that does not count in seconds knows itself how to wait.
+                let end = clock.now.advanced(by: delay)
+                Task {
+                    try? await clock.sleep(until: end, tolerance: tolerance)
+                    add(job)
+                }
+                return
             }
-            let due = Unmanaged.passRetained(Due(job: UnownedJob(job), pool: self))
+            let due = Unmanaged.passRetained(Due(job: job, pool: self))
             dispatch_timer(clock is ContinuousClock ? 1 : 0, delay.nanoseconds, due.toOpaque()) { context in
                 guard let context else { return }
                 let due = Unmanaged<Due>.fromOpaque(context).takeRetainedValue()
