@@ -72,6 +72,8 @@ extension ReadingStore {
         guard isDone else { return try await count + reseal() }
         try dropPruneKeyFile()
         try await rewriteFiles()
+        // The log could be emptied, so no reader sees an older commit.
+        sealing.forgetRetired()
         try await removeRetired()
         return count
     }

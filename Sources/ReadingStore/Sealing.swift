@@ -86,12 +86,15 @@ final class Sealing: Sendable {
 
     func set(_ state: State) { self.state.withLock { $0 = state } }
 
-    /// Forgets every key but the current one: no row is under them any more.
-    func retireOthers() {
-        state.withLock { state in
-            state.inUse = [state.current]
-            state.keys = state.keys.filter { $0.key == state.current }
-        }
+    /// Notes that no row is under another key than the current one any more.
+    ///
+    /// The others stay known until ``forgetRetired()``: a reader that began before that commit still sees rows under
+    /// them.
+    func retireOthers() { state.withLock { state in state.inUse = [state.current] } }
+
+    /// Forgets the keys that no row is under, once no reader sees an older commit.
+    func forgetRetired() {
+        state.withLock { state in state.keys = state.keys.filter { state.inUse.contains($0.key) } }
     }
 
     /// - Throws: the ``StoreError`` that says which key is missing.

@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import GRDB
 import HealthReadings
 import Testing
 
@@ -256,6 +257,29 @@ struct SealingTests {
         #expect(text.split(separator: "\n").count == 1)
         #expect(try await Set(sealed.all()) == Set(readings))
         #expect(try await sealed.store.verify().isEmpty)
+    }
+
+    @Test("a key is not destroyed under a reader: no row looks damaged while keys change")
+    func readingWhileKeysChange() async throws {
+        let harness = try await Harness()
+        try await Self.fill(harness)
+        let store = harness.store
+        let before = store.sealing.current
+        let (begun, beginning) = AsyncStream<Void>.makeStream()
+        let reader = Task {
+            try await store.read { db in
+                // The first query fixes the commit that this reader sees.
+                let rows = try Row.fetchAll(db, sql: "SELECT key, label FROM device WHERE label IS NOT NULL")
+                beginning.finish()
+                while store.sealing.current == before || store.sealing.inUse.count > 1 { usleep(1000) }
+                return try rows.map { row in try store.sealing.label(row[1], of: row[0]) }
+            }
+        }
+        for await _ in begun {}
+        try await store.rotateKey()
+        #expect(try await reader.value.count == 3)
+        // No reader can see such a row any more, so the key is forgotten.
+        #expect(throws: StoreError.self) { try store.sealing.keys(of: before) }
     }
 
     @Test("a credential is never written: a key missing there is not made, a new line there is gone over to")
