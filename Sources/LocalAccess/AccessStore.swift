@@ -13,29 +13,25 @@ public struct AccessStore: Sendable {
     /// How long a token is good at most, in seconds.
     public static let tokenLifetime: TimeInterval = 30 * 86_400
 
-    private let queue: DatabaseQueue
+    private let queue: AccessQueue
 
     /// Opens the list of a state directory, making it where it is missing (mode 0600).
     public init(directory: String) throws {
         let path = directory + "/" + Self.fileName
-        do {
-            let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
-            guard file >= 0 else {
-                throw AccessError.cannotKeepClients(path: path, reason: String(cString: strerror(errno)))
-            }
-            Glibc.close(file)
-            var configuration = Configuration()
-            configuration.label = "healthrelay.access"
-            configuration.busyMode = .timeout(5)
-            configuration.journalMode = .wal
-            configuration.prepareDatabase { db in
-                try db.execute(sql: "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -256")
-            }
-            queue = try DatabaseQueue(path: path, configuration: configuration)
-            try Self.migrator.migrate(queue)
-        } catch let error as DatabaseError {
-            throw AccessError.cannotKeepClients(path: path, reason: error.message ?? "\(error.resultCode)")
+        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard file >= 0 else {
+            throw AccessError.cannotKeepClients(path: path, reason: String(cString: strerror(errno)))
         }
+        Glibc.close(file)
+        var configuration = Configuration()
+        configuration.label = "healthrelay.access"
+        configuration.busyMode = .timeout(5)
+        configuration.journalMode = .wal
+        configuration.prepareDatabase { db in
+            try db.execute(sql: "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -256")
+        }
+        queue = try AccessQueue(path: path, configuration: configuration)
+        try queue.migrate(Self.migrator)
     }
 
     private static let migrator: DatabaseMigrator = {

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Logging
 import Testing
 
@@ -91,6 +92,16 @@ import Testing
         let entries = try await log.newest(1000)
         #expect(entries.count == 63 && entries.contains { $0.client == 7 })
         #expect(entries.first { $0.event == "more_of_strangers" }?.count == 9940)
+    }
+
+    @Test("a damaged list of clients is a named error, not a fault of the program")
+    func unusable() async throws {
+        let (_, client) = try await store.admit("Mac", as: .client, now: now, expiresAt: now + 100)
+        let other = try DatabaseQueue(path: directory + "/" + AccessStore.fileName)
+        try await other.write { db in try db.execute(sql: "DROP TABLE client") }
+        await #expect(throws: AccessError.self) { try await store.revoke(client.number, now: now) }
+        await #expect(throws: AccessError.self) { try await store.clients() }
+        await #expect(throws: AccessError.self) { try await store.forget(routes: [], everybody: true) }
     }
 
     @Test("a file that is no list is left as it is")

@@ -5,6 +5,7 @@ import HealthDevices
 import HealthReadings
 import ISO15693Reader
 import LibreReader
+import LocalAccess
 import ReadingStore
 import VitalClient
 
@@ -16,6 +17,7 @@ extension Problem {
         case let error as StoreError: self.init(error)
         case let error as ExportError: self.init(error)
         case let error as VitalError: self.init(error)
+        case let error as AccessError: self.init(error)
         case let error as InvalidBaseURL:
             self.init("config_invalid", .configuration, error.description)
         case let error as MalformedFrame:
