@@ -81,5 +81,10 @@ public final class CertificateKeeper: Sendable {
             rest = rest.dropFirst(count)
         }
         guard fsync(file) == 0, rename(fresh, path) == 0 else { throw problem() }
+        // Until the new name is durable, a power cut may leave the former certificate or none.
+        let folder = open((path as NSString).deletingLastPathComponent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard folder >= 0 else { throw problem() }
+        defer { close(folder) }
+        guard fsync(folder) == 0 else { throw problem() }
     }
 }

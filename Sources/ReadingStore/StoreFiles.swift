@@ -7,7 +7,7 @@ enum StoreFiles {
     static let databaseName = "readings.sqlite"
     static let lockName = "store.lock"
 
-    /// Makes the directory (0700) where it is missing. One that exists keeps its mode: it may be somebody's own.
+    /// Makes the directory (0700) durably where it is missing. One that exists keeps its mode: it may be somebody's own.
     static func prepareDirectory(_ path: String) throws {
         var status = stat()
         if stat(path, &status) == 0 {
@@ -16,6 +16,7 @@ enum StoreFiles {
             }
             return
         }
+        let parents = missingParents(of: path)
         do {
             try FileManager.default.createDirectory(
                 atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -23,6 +24,26 @@ enum StoreFiles {
             throw failure(path)
         }
         guard chmod(path, 0o700) == 0 else { throw failure(path) }
+        do {
+            // A power cut takes the whole store if the directory's own name is not durable.
+            for parent in parents { try synchronise(directory: parent) }
+        } catch StoreError.notPermitted {
+            // A directory that may be written and not read cannot be opened to synchronise it.
+        } catch {
+            // The next opening finds it missing and tries again.
+            rmdir(path)
+            throw error
+        }
+    }
+
+    /// The directories that get a new entry when this one is made together with its missing parents.
+    private static func missingParents(of path: String) -> [String] {
+        var (parents, child): ([String], String) = ([], path)
+        while child != "/", !child.isEmpty, access(child, F_OK) != 0 {
+            child = (child as NSString).deletingLastPathComponent
+            parents.append(child.isEmpty ? "." : child)
+        }
+        return parents
     }
 
     /// Makes the database file (0600) where it is missing, and looks at one that exists before SQLite may touch it.
@@ -54,8 +75,13 @@ enum StoreFiles {
 
     /// Writes octets where the descriptor stands, and waits until they are durable.
     static func write(_ octets: [UInt8], to descriptor: Int32, path: String) throws {
-        let count = Foundation.write(descriptor, octets, octets.count)
-        guard count == octets.count, fsync(descriptor) == 0 else { throw failure(path) }
+        var rest = octets[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Foundation.write(descriptor, $0.baseAddress, $0.count) }
+            guard count > 0 || (count < 0 && errno == EINTR) else { throw failure(path) }
+            rest = rest.dropFirst(max(count, 0))
+        }
+        guard fsync(descriptor) == 0 else { throw failure(path) }
     }
 
     /// Removes what exports and imports that were killed have left in a directory: copies of the store, and keys.

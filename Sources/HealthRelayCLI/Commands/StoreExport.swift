@@ -149,6 +149,12 @@ private final class ExportFile: OperationOutput {
             guard fsync(state.descriptor) == 0, rename(part, path) == 0 else { throw Self.failure(path) }
             close(state.descriptor)
             state.descriptor = -1
+            // The backup must survive a power cut once the command has said that it exists.
+            let above = (path as NSString).deletingLastPathComponent
+            let folder = open(above.isEmpty ? "." : above, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            guard folder >= 0 else { throw Self.failure(path) }
+            defer { close(folder) }
+            guard fsync(folder) == 0 else { throw Self.failure(path) }
             return state.count
         }
     }
