@@ -119,10 +119,13 @@ struct StoreImport {
     private func moveIn() throws {
         let place = directory + "/" + StoreFiles.databaseName
         for suffix in ["-wal", "-shm"] { unlink(place + suffix) }
+        // SQLite would fold an old log that a power cut brings back into the new database.
+        try StoreFiles.synchronise(directory: directory)
         if !encryption.isOn, FileManager.default.fileExists(atPath: PruneKey.path(in: workshop)) {
             guard rename(PruneKey.path(in: workshop), PruneKey.path(in: directory)) == 0 else {
                 throw StoreFiles.failure(PruneKey.path(in: directory))
             }
+            try StoreFiles.synchronise(directory: directory)
         }
         guard rename(database, place) == 0 else { throw StoreFiles.failure(place) }
         try StoreFiles.synchronise(directory: directory)

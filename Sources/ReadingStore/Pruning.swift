@@ -102,8 +102,9 @@ extension ReadingStore {
         }
         if let key, check == nil || PruneKey.check(key) == check {
             pruneKey.withLock { $0 = key }
-            guard sealed == nil, sealing.current > 0 else { return }
-            try await write(.setting) { [self] db in try keep(key, db) }
+            guard sealing.current > 0 else { return }
+            if sealed == nil { try await write(.setting) { [self] db in try keep(key, db) } }
+            // A power cut may have brought the file back.
             try dropPruneKeyFile()
         } else if isNeeded {
             logger.warning(
@@ -148,7 +149,11 @@ extension ReadingStore {
     func dropPruneKeyFile() throws {
         guard sealing.current > 0 else { return }
         let path = PruneKey.path(in: directory)
-        guard unlink(path) == 0 || errno == ENOENT else { throw StoreFiles.failure(path) }
+        guard unlink(path) == 0 else {
+            if errno == ENOENT { return }
+            throw StoreFiles.failure(path)
+        }
+        try StoreFiles.synchronise(directory: directory)
     }
 
     private func remember(_ key: SymmetricKey) async throws -> SymmetricKey {
