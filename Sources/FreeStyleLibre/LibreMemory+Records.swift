@@ -6,7 +6,7 @@ public enum RingFault: String, Error, Sendable, Hashable, CaseIterable {
     case bodyCRC = "body_crc"
     /// The index names a slot that the ring does not have.
     case indexOutOfRange = "index_out_of_range"
-    /// The history ring stands elsewhere than the sensor's age says.
+    /// The ring stands elsewhere than the sensor's age says.
     case indexDisagreesWithAge = "index_disagrees_with_age"
 }
 
@@ -22,7 +22,8 @@ extension LibreMemory {
     /// Why the trend's records are at no known minute; nil where they are.
     public var trendFault: RingFault? {
         guard let trendIndex else { return .bodyCRC }
-        return trendIndex < Self.trendSlots ? nil : .indexOutOfRange
+        guard trendIndex < Self.trendSlots else { return .indexOutOfRange }
+        return trendLagMinutes == nil ? .indexDisagreesWithAge : nil
     }
 
     /// Why the history's records are at no known minute; nil where they are.
@@ -30,6 +31,17 @@ extension LibreMemory {
         guard let historyIndex else { return .bodyCRC }
         guard historyIndex < Self.historySlots else { return .indexOutOfRange }
         return historyCount == nil ? .indexDisagreesWithAge : nil
+    }
+
+    /// How many minutes the newest trend record is behind the sensor's age, 0 or 1; `nil` if that is not known.
+    ///
+    /// The sensor writes the record of minute m into slot (m - 1) mod 16. It counts its age on before it writes the record
+    /// of the new minute, so a scan between the two finds the newest record one minute behind. Any other lag contradicts
+    /// the age.
+    public var trendLagMinutes: Int? {
+        guard let age = ageMinutes, let index = trendIndex, index < Self.trendSlots else { return nil }
+        let lag = (Int(age) - Int(index)) & (Self.trendSlots - 1)
+        return lag <= 1 ? lag : nil
     }
 
     /// How many history records the sensor has written in its life, 0 … 4369; nil where that is not known.
@@ -102,9 +114,10 @@ extension LibreMemory {
                 body(LibreRecord(source: source, minute: UInt16(minute), raw: raw, estimate: estimate))
             }
             // Both rings are given oldest first, so that joining them is one walk.
-            var trendLeft = trendFault == nil ? Self.trendSlots : 0
+            let lag = trendLagMinutes
+            var trendLeft = lag == nil ? 0 : Self.trendSlots
             let trendIndex = Int(trendIndex ?? 0)
-            let trendFirst = Int(age) - Self.trendSlots + 1
+            let trendFirst = Int(age) - (lag ?? 0) - Self.trendSlots + 1
             func giveTrend(before limit: Int) {
                 while trendLeft > 0 {
                     let step = Self.trendSlots - trendLeft

@@ -26,7 +26,9 @@ public struct EncodedSensor: Sendable {
     public var calibration = FactoryCalibration(i1: 3, i2: 500, i3: 10, i4: 6000, i5: 4800, i6: 8000)
     /// Whether the history ring has gone on one minute before its time: has an effect only at the ages 15 n + 2.
     public var hasAdvancedEarly = false
-    /// The slot of the trend ring that is written next; nil for the one of a sensor that began with slot 0.
+    /// Minutes that the newest trend record is behind the age: 1 if the age was counted on before the record was written.
+    public var trendLag = 0
+    /// The slot of the trend ring as the memory tells it, where that is to be wrong.
     public var trendIndex: UInt8?
     /// The slot of the history ring as the memory tells it, where that is to be wrong.
     public var historyIndex: UInt8?
@@ -57,10 +59,14 @@ public struct EncodedSensor: Sendable {
         return since / 15 + (hasAdvancedEarly && since % 15 == 14 ? 1 : 0)
     }
 
+    private var newestTrendMinute: Int { Int(age) - trendLag }
+
     /// The minutes of a ring's records, oldest first.
     public func minutes(of source: SensorFacts.Source) -> [Int] {
         switch source {
-        case .trend: Array(max(0, Int(age) - 15)...Int(age))
+        case .trend:
+            // The first record is the one of minute 1, in slot 0.
+            Array((max(1, newestTrendMinute - 15)..<max(1, newestTrendMinute + 1)))
         case .history: historyCount == 0 ? [] : (max(1, historyCount - 31)...historyCount).map { 15 * $0 }
         }
     }
@@ -74,11 +80,10 @@ public struct EncodedSensor: Sendable {
             octets.put(failure.ageMinutes ?? 0, at: 7)
         }
         octets.put(UInt16(calibration.i1 & 7 | calibration.i2 << 3), at: 2)
-        let trendNext = trendIndex ?? UInt8((Int(age) + 1) % 16)
-        octets[26] = trendNext
+        octets[26] = trendIndex ?? UInt8(max(0, newestTrendMinute) % 16)
         octets[27] = historyIndex ?? UInt8(historyCount % 32)
-        for (back, minute) in minutes(of: .trend).reversed().enumerated() {
-            octets.put(rule(.trend, minute), at: 28 + 6 * ((Int(trendNext) + 31 - back) % 16))
+        for minute in minutes(of: .trend) {
+            octets.put(rule(.trend, minute), at: 28 + 6 * ((minute - 1) % 16))
         }
         for minute in minutes(of: .history) {
             octets.put(rule(.history, minute), at: 124 + 6 * ((minute / 15 - 1) % 32))

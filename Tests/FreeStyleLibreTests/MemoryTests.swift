@@ -55,8 +55,8 @@ struct MemoryTests {
                     glucose: 0x2345, quality: 0x155, flags: 2, hasError: true, temperature: 0xABC << 2,
                     adjustment: -2044))
         try forAll(2000) { generator in
-            let (record, minute) = (generator.record(), generator.number(0...15))
-            let sensor = EncodedSensor(age: 15) { source, at in source == .trend && at == minute ? record : nil }
+            let (record, minute) = (generator.record(), generator.number(1...16))
+            let sensor = EncodedSensor(age: 16) { source, at in source == .trend && at == minute ? record : nil }
             let found = try sensor.decoded.libreRecords
             return record.isEmpty ? found.isEmpty : found.map(\.raw) == [record] && Int(found[0].minute) == minute
         }

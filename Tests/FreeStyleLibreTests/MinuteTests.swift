@@ -20,7 +20,7 @@ struct MinuteTests {
         return found.count { $0.source == .trend } == trend.count
     }
 
-    @Test("promise 7: at every age of a life each record is at its own minute, wherever the trend ring stands")
+    @Test("promise 7: at every age of a life each record is at its own minute, whether or not the age runs ahead")
     func everyAge() throws {
         for age in UInt16(0)...21_700 {
             var sensor = EncodedSensor(age: age) { source, minute in
@@ -29,7 +29,7 @@ struct MinuteTests {
                     glucose: UInt16(minute % 16383 + 1), flags: source == .trend ? 1 : 2,
                     temperature: UInt16(minute / 16383) << 2, adjustment: 0)
             }
-            sensor.trendIndex = UInt8(age.byteSwapped % 16)
+            sensor.trendLag = age.nonzeroBitCount % 2
             guard try isFaithful(sensor) else {
                 Issue.record("the records of a sensor of \(age) minutes are at other minutes")
                 return
@@ -111,6 +111,7 @@ struct MinuteTests {
     func beforeTheStart() throws {
         for age in UInt16(0)...500 {
             var octets = EncodedSensor(age: age).memory
+            // The age stands behind the rings.
             for place in 28..<316 { octets[place] |= 0x11 }
             EncodedSensor.seal(&octets)
             for record in try LibreMemory(octets).libreRecords {

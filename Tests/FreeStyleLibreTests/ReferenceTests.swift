@@ -43,6 +43,7 @@ struct ReferenceTests {
             sensor.state = SensorState(rawValue: UInt8(generator.number(0...6)))
             sensor.calibration = generator.calibration()
             sensor.hasAdvancedEarly = Bool.random(using: &generator)
+            sensor.trendLag = generator.number(0...1)
             let noise = generator
             sensor.rule = { _, minute in
                 var noise = noise

@@ -77,7 +77,8 @@ private enum LibreProperties {
             let here = 2 * Int(facts.minute) + (facts.source == .trend ? 0 : 1)
             expect(here > place, "records are not in order")
             place = here
-            expect(facts.minute <= memory.ageMinutes ?? 0, "a record lies after the scan")
+            let newest = Int(memory.ageMinutes ?? 0) - (facts.source == .trend ? memory.trendLagMinutes ?? .max : 0)
+            expect(Int(facts.minute) <= newest, "a record lies after the newest, or its ring contradicts the age")
             expect(facts.glucose > 0, "an empty slot is a record")
             if record.exclusion == nil {
                 let value = glucose.concentration?.number.number?.significand ?? 0

@@ -203,10 +203,17 @@ import Testing
         // A minute later it is held there again.
         reader.change { $0.tag = nil }
         try await Task.sleep(for: .seconds(3))
-        reader.change { $0.tag = tag(EncodedSensor(age: 603)) }
+        // Its age has run ahead: the newest trend record is still the one of minute 602.
+        var later = EncodedSensor(age: 603)
+        later.trendLag = 1
+        reader.change { [later] in $0.tag = tag(later) }
         #expect(
             await run.wait { $0.outputText.components(separatedBy: "read          a sensor").count == 3 },
             "\(run.outputText)")
+        let trend = try await Document(Tool.run(["query", "--json", "--state-dir", scratch.state]).output)
+            .elements("readings").filter { $0["source"]?.plain == "trend" }
+        #expect(Set(trend.compactMap { $0["minute"]?.plain }) == Set((587...602).map(String.init)) && trend.count == 16)
+        #expect(trend.first { $0["minute"]?.plain == "600" }?["excluded"]?.plain == "superseded")
         reader.unplug()
         #expect(await run.wait { $0.errorText.contains("going on without") }, "\(run.errorText)")
         try reader.plugIn()

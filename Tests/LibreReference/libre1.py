@@ -119,10 +119,13 @@ def readings(memory, good, state, i, fault):
         return [], "body_crc", "body_crc"
     age, trend, history = memory[316] | memory[317] << 8, memory[26], memory[27]
     found, trend_fault, history_fault = [], None, None
-    if trend < 16:
-        found += [(age - back, 0, "trend", record(memory, 28 + 6 * ((trend - 1 - back) % 16))) for back in range(16)]
-    else:
+    behind = (age - trend) % 16
+    if trend >= 16:
         trend_fault = "index_out_of_range"
+    elif behind > 1:
+        trend_fault = "index_disagrees_with_age"
+    else:
+        found += [(age - behind - back, 0, "trend", record(memory, 28 + 6 * ((trend - 1 - back) % 16))) for back in range(16)]
     count = history_count(age, history)
     if history >= 32:
         history_fault = "index_out_of_range"
@@ -165,9 +168,10 @@ def decode(memory, uid=None, patch=None):
     return {"sensor": sensor, "readings": found}
 
 
-def encode(age, rule, state=3, i=(3, 500, 10, 6000, 4800, 8000), region=1, life=20880, advanced=False, trend=None, failure=(0, 0),
+def encode(age, rule, state=3, i=(3, 500, 10, 6000, 4800, 8000), region=1, life=20880, advanced=False, behind=0, failure=(0, 0),
            initialisations=1):
-    """A memory with right CRCs. `rule(source, minute)` gives a record's numbers, or None for an empty slot."""
+    """A memory with right CRCs. `rule(source, minute)` gives a record's numbers, or None for an empty slot; the newest trend
+    record is `behind` minutes behind the age."""
     memory = bytearray(344)
 
     def put(octet, first, count, value):
@@ -189,13 +193,13 @@ def encode(age, rule, state=3, i=(3, 500, 10, 6000, 4800, 8000), region=1, life=
     put(2, 3, 10, i2)
     for first, count, value in ((0, 8, abs(i3)), (33, 1, i3 < 0), (8, 14, i4), (40, 12, i5 // 4), (52, 12, i6 // 4)):
         put(336, first, count, int(value))
-    trend = (age + 1) % 16 if trend is None else trend
-    for back in range(min(16, age + 1)):
-        put_record(28 + 6 * ((trend - 1 - back) % 16), rule("trend", age - back))
+    newest = max(age - behind, 0)
+    for minute in range(max(newest - 15, 1), newest + 1):
+        put_record(28 + 6 * ((minute - 1) % 16), rule("trend", minute))
     count = max(age - 3, 0) // 15 + (1 if advanced else 0)
     for number in range(max(1, count - 31), count + 1):
         put_record(124 + 6 * ((number - 1) % 32), rule("history", 15 * number))
-    memory[26], memory[27] = trend, count % 32
+    memory[26], memory[27] = newest % 16, count % 32
     memory[316], memory[317], memory[318] = age & 255, age >> 8, initialisations
     memory[322], memory[323] = 0, region
     memory[326], memory[327] = life & 255, life >> 8
@@ -231,7 +235,7 @@ def some_sensor(source):
 
     memory = encode(age, rule, state=source.choice([3, 3, 3, source.randrange(8)]), i=i, region=source.choice([1, 2, 4, 8, 3]),
                     life=source.choice([20880, source.randrange(65536)]), advanced=(age - 3) % 15 == 14 and source.random() < 0.5,
-                    trend=source.randrange(16), failure=(source.randrange(256), source.choice([0, source.randrange(65536)])),
+                    behind=source.choice([0, 1, 1]), failure=(source.randrange(256), source.choice([0, source.randrange(65536)])),
                     initialisations=source.randrange(4))
     if kind == 1:
         for place in range(344):
@@ -262,7 +266,7 @@ def fixtures():
         return None if source == "history" and minute % 60 == 0 else wave(source, minute)
 
     yield "active", encode(5021, odd), uid, patch
-    yield "advanced", encode(15 * 400 + 2, wave, advanced=True, trend=0), uid, patch
+    yield "advanced", encode(15 * 400 + 2, wave, advanced=True, behind=1), uid, patch
     yield "uncalibrated", encode(1234, wave, i=(0, 0, 0, 0, 0, 0)), uid, patch
     torn = encode(2345, wave)
     torn[200] ^= 0x40

@@ -85,6 +85,8 @@ __attribute__((noinline)) int c_decode_libre(const uint8_t *m, struct c_sensor *
     int since = out->age > 3 ? out->age - 3 : 0, count = since / 15;
     if (count % 32 != m[27] && since % 15 == 14) count++;
     for (int i = 31; i >= 0; i--) add(out, m + 124 + 6 * ((m[27] + 31 - i) % 32), 15 * (count - i), 1, &c);
-    for (int i = 15; i >= 0; i--) add(out, m + 28 + 6 * ((m[26] + 15 - i) % 16), out->age - i, 0, &c);
+    int behind = (out->age - m[26]) & 15;
+    if (m[26] < 16 && behind < 2)
+        for (int i = 15; i >= 0; i--) add(out, m + 28 + 6 * ((m[26] + 15 - i) % 16), out->age - behind - i, 0, &c);
     return 0;
 }

@@ -47,7 +47,8 @@ enum LibreBenchmark {
         }
     }
 
-    /// A memory with right CRCs, full rings and a value in each record.
+    /// A memory with right CRCs, full rings and a value in each record. In every other one the age is a minute ahead of the
+    /// trend ring.
     static func memory(age: Int) -> [UInt8] {
         var octets = [UInt8](repeating: 0, count: LibreMemory.size)
         func put(_ value: UInt64, _ count: Int, at place: Int) {
@@ -55,7 +56,7 @@ enum LibreBenchmark {
         }
         octets[4] = 3
         put(3 | 500 << 3, 2, at: 2)
-        octets[26] = UInt8((age + 1) % 16)
+        octets[26] = UInt8((age - age % 2) % 16)
         octets[27] = UInt8((age - 3) / 15 % 32)
         for record in 0..<48 {
             let glucose = UInt64(800 + (age + 37 * record) % 1500)
