@@ -37,6 +37,13 @@ extension ReadingStore {
         }
         try await removeRetired()
         try await loadPruneKey()
+        do {
+            try await correctTrendMinutes()
+        } catch {
+            // The store is of use without it; the next opening tries again.
+            logger.warning(
+                "the minutes of stored trend readings are not corrected yet", metadata: ["error": "\(error)"])
+        }
         resealInBackground()
         if former != nil { subscribers.withLock { $0.publish([]) } }
     }

@@ -6,6 +6,8 @@ struct TestDecoder: FrameDecoding {
     var knowsNothing = false
     /// The age of every sensor stands still.
     var sensorHasStopped = false
+    /// Takes the newest trend record for one of the sensor's age, as earlier versions did.
+    var countsTrendFromAge = false
 
     func decode(_ frame: Frame, model: String?) -> DecodedFrame {
         let o = frame.payload
@@ -83,6 +85,8 @@ struct TestDecoder: FrameDecoding {
             var scan = SensorScan(serial: "0M000TEST01", ageMinutes: u16(0), isRunning: !sensorHasStopped, records: [])
             for at in stride(from: 2, to: o.count, by: 6) {
                 let (glucose, hasError) = (u16(at + 3), o[at + 5] & 1 != 0)
+                let (isLagging, isContradictory) = (o[at + 5] & 4 != 0, o[at + 5] & 8 != 0)
+                if isContradictory, !countsTrendFromAge { continue }
                 scan.records.append(
                     Record(
                         value: .glucose(
@@ -93,7 +97,8 @@ struct TestDecoder: FrameDecoding {
                                 sampleType: .interstitialFluid)),
                         exclusion: hasError ? .errorRecord : o[at + 5] & 2 != 0 ? .sensorNotActive : nil,
                         sensor: SensorFacts(
-                            source: o[at] == 1 ? .trend : .history, minute: u16(at + 1), glucose: glucose,
+                            source: o[at] == 1 ? .trend : .history,
+                            minute: u16(at + 1) + (isLagging && countsTrendFromAge ? 1 : 0), glucose: glucose,
                             temperature: 6800, adjustment: -12, quality: 0x120, flags: 2, hasError: hasError,
                             calibration: .factoryEstimate)))
             }
@@ -155,17 +160,23 @@ enum Build {
 
     /// A scan of a sensor of this age: the 16 minutes of its trend, and every 15th minute of 8 hours that is three or
     /// more old. A minute's value depends on the minute alone.
+    ///
+    /// - Parameters:
+    ///   - lag: minutes that the newest trend record is behind the age, 0 or 1.
+    ///   - isContradictory: whether the trend's index contradicts the age.
     static func scan(
-        age: Int, at received: String, failing: Set<Int> = [], inactive: Bool = false
+        age: Int, at received: String, failing: Set<Int> = [], inactive: Bool = false, lag: Int = 0,
+        isContradictory: Bool = false, value: (_ source: Int, _ minute: Int) -> Int = { 900 + $1 % 500 + $0 }
     ) -> Frame {
         let history = (0..<32).map { (age - 3) / 15 * 15 - 15 * $0 }.filter { $0 >= 0 }
-        let trend = (0..<16).map { age - $0 }.filter { $0 >= 0 }
+        let trend = (0..<16).map { age - lag - $0 }.filter { $0 >= 0 }
         let records = (history.map { (2, $0) } + trend.map { (1, $0) }).sorted { ($0.1, $0.0) < ($1.1, $1.0) }
         var payload = octets(UInt16(age))
         for (source, minute) in records {
             payload.append(UInt8(source))
-            payload += octets(UInt16(minute)) + octets(UInt16(900 + minute % 500 + source))
-            payload.append((failing.contains(minute) && source == 2 ? 1 : 0) | (inactive ? 2 : 0))
+            payload += octets(UInt16(minute)) + octets(UInt16(value(source, minute)))
+            let trendFlags: UInt8 = source == 1 ? (lag == 1 ? 4 : 0) | (isContradictory ? 8 : 0) : 0
+            payload.append((failing.contains(minute) && source == 2 ? 1 : 0) | (inactive ? 2 : 0) | trendFlags)
         }
         return Frame(format: .libre1Scan, payload: payload, receivedAt: instant(received), ordinal: 0)
     }
