@@ -26,9 +26,10 @@ struct TrendMinuteTests {
                 ).filter(isTaken)
             }
             for item in sent { samples[item.timestamp.seconds] = item.reading.record.sensor }
-            try await store.acknowledge(
-                sent.filter(isAnswered).map(\.id), at: Build.instant("2026-11-22T00:00:00Z"))
-            try await store.noteAttempt(sent.filter { !isAnswered($0) }.map(\.id), serverSaid: "no answer")
+            // Decided once for each: what was sent is either answered or noted as an attempt.
+            let answered = Set(sent.filter(isAnswered).map(\.id))
+            try await store.acknowledge(Array(answered), at: Build.instant("2026-11-22T00:00:00Z"))
+            try await store.noteAttempt(sent.map(\.id).filter { !answered.contains($0) }, serverSaid: "no answer")
             return sent
         }
 
