@@ -3,7 +3,12 @@ import Synchronization
 
 /// Hands out one-time codes by which a client proves that somebody in front of the gateway wants it.
 ///
-/// There is one code at a time; a new one ends the one before. It is good once, for five minutes and for five tries.
+/// There is one code at a time; a new one replaces the one before. It is good once, and for five minutes.
+///
+/// Wrong guesses never void a code: a stranger could keep the owner out that way. Each address has ``tries`` guesses at
+/// a code, each network ``networkTries`` and then one a second, and everybody together ``allTries`` and then
+/// ``laterRate`` a second. So at most 13,000 guesses at a code are looked at. There are 56^8 = 9.7 × 10^13 codes: one
+/// code in 7.4 × 10^9 is guessed, however many addresses an attacker has.
 public final class PairingDesk: Sendable {
     /// What a person shows the client.
     public struct Invitation: Sendable, Hashable {
@@ -11,6 +16,20 @@ public final class PairingDesk: Sendable {
         public let code: String
         /// When it ends to be good.
         public let expiresAt: Date
+    }
+
+    /// Who presents a code.
+    public struct Guest: Sendable, Hashable {
+        /// Its address.
+        public let address: String
+        /// The network of addresses among which it can choose; for IPv4 the address itself.
+        public let network: String
+
+        /// Names a guest.
+        public init(address: String, network: String) {
+            self.address = address
+            self.network = network
+        }
     }
 
     /// Why a code was not taken.
@@ -21,8 +40,10 @@ public final class PairingDesk: Sendable {
         case wrongCode
         /// The five minutes are over.
         case expired
-        /// The code was guessed at too often and is void.
+        /// This address has guessed too often; the code is still good for others.
         case tooManyTries
+        /// Too many guesses come in at once; this one was not looked at.
+        case busy
 
         /// One line for people.
         public var description: String {
@@ -30,7 +51,9 @@ public final class PairingDesk: Sendable {
             case .notInvited: "No client is expected: make a pairing code with `healthrelay client invite`."
             case .wrongCode: "That is not the pairing code."
             case .expired: "The pairing code has expired: make another with `healthrelay client invite`."
-            case .tooManyTries: "Too many wrong pairing codes: make another with `healthrelay client invite`."
+            case .tooManyTries:
+                "Too many wrong pairing codes from this address: make another with `healthrelay client invite`."
+            case .busy: "Too many wrong pairing codes at once: try again in a second."
             }
         }
 
@@ -41,22 +64,43 @@ public final class PairingDesk: Sendable {
             case .wrongCode: "wrong_pairing_code"
             case .expired: "pairing_code_expired"
             case .tooManyTries: "too_many_tries"
+            case .busy: "too_many_guesses"
             }
         }
     }
 
     /// How long a code is good, in seconds.
     public static let lifetime: TimeInterval = 300
-    /// How often it may be guessed at.
+    /// How often one address may guess at a code.
     public static let tries = 5
-    /// How many characters it has.
+    /// How often one network may guess at a code before it has to slow down to one guess a second.
+    public static let networkTries = 100
+    /// How often everybody together may guess at a code before they have to slow down.
+    public static let allTries = 10_000
+    /// How many guesses a second are looked at then.
+    public static let laterRate = 10.0
+    /// How many characters a code has.
     public static let length = 8
     /// Without I, O, l, o, 0 and 1.
-    private static let alphabet = Array("ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789")
+    static let alphabet = Array("ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnpqrstuvwxyz23456789")
+
+    /// How many guesses are left, of which some come back each second.
+    private struct Allowance {
+        var left: Double
+        var at: Date
+
+        mutating func refill(rate: Double, now: Date) {
+            // Those of the beginning are never more than there were.
+            if left < 1 { left = min(1, left + max(0, now.timeIntervalSince(at)) * rate) }
+            at = now
+        }
+    }
 
     private struct Open {
         var invitation: Invitation
-        var failures = 0
+        var failures: [String: Int] = [:]
+        var networks: [String: Allowance] = [:]
+        var all: Allowance
     }
 
     private let open = Mutex<Open?>(nil)
@@ -70,29 +114,43 @@ public final class PairingDesk: Sendable {
         let code = String(
             (0..<Self.length).map { _ in Self.alphabet[Int.random(in: 0..<Self.alphabet.count, using: &generator)] })
         let invitation = Invitation(code: code, expiresAt: now + Self.lifetime)
-        open.withLock { $0 = Open(invitation: invitation) }
+        open.withLock {
+            $0 = Open(invitation: invitation, all: Allowance(left: Double(Self.allTries), at: now))
+        }
         return invitation
     }
 
     /// Takes a code; it is not good a second time.
-    public func redeem(_ code: String, now: Date) throws(Refusal) {
+    public func redeem(_ code: String, from guest: Guest, now: Date) throws(Refusal) {
         try open.withLock { open throws(Refusal) in
             guard var current = open else { throw .notInvited }
-            guard current.failures < Self.tries else { throw .tooManyTries }
             guard now < current.invitation.expiresAt else {
                 open = nil
                 throw .expired
             }
-            guard Self.isEqual(Array(code.utf8), Array(current.invitation.code.utf8)) else {
-                current.failures += 1
+            let failures = current.failures[guest.address, default: 0]
+            guard failures < Self.tries else { throw .tooManyTries }
+            var network =
+                current.networks[guest.network] ?? Allowance(left: Double(Self.networkTries), at: now)
+            network.refill(rate: 1, now: now)
+            current.all.refill(rate: Self.laterRate, now: now)
+            guard network.left >= 1, current.all.left >= 1 else {
                 open = current
-                throw current.failures < Self.tries ? .wrongCode : .tooManyTries
+                throw .busy
+            }
+            guard Self.isEqual(Array(code.utf8), Array(current.invitation.code.utf8)) else {
+                network.left -= 1
+                current.all.left -= 1
+                current.networks[guest.network] = network
+                current.failures[guest.address] = failures + 1
+                open = current
+                throw failures + 1 < Self.tries ? .wrongCode : .tooManyTries
             }
             open = nil
         }
     }
 
-    /// Takes as long whichever octet differs.
+    /// Takes as long whichever byte differs.
     private static func isEqual(_ lhs: [UInt8], _ rhs: [UInt8]) -> Bool {
         lhs.count == rhs.count && zip(lhs, rhs).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
     }

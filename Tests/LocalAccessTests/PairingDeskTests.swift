@@ -5,36 +5,90 @@ import Testing
 
 @Suite("Pairing codes") struct PairingDeskTests {
     private let now = Date(timeIntervalSince1970: 1_800_000_000)
+    private let phone = PairingDesk.Guest(address: "192.0.2.1", network: "192.0.2.1")
 
     @Test("a code is good once")
     func once() throws {
         let desk = PairingDesk()
         let invitation = desk.invite(now: now)
         #expect(invitation.code.count == 8 && invitation.expiresAt == now + 300)
-        try desk.redeem(invitation.code, now: now)
-        #expect(throws: PairingDesk.Refusal.notInvited) { try desk.redeem(invitation.code, now: now) }
+        try desk.redeem(invitation.code, from: phone, now: now)
+        #expect(throws: PairingDesk.Refusal.notInvited) { try desk.redeem(invitation.code, from: phone, now: now) }
     }
 
     @Test("a code is good for five minutes")
     func expires() throws {
         let desk = PairingDesk()
         let code = desk.invite(now: now).code
-        #expect(throws: PairingDesk.Refusal.expired) { try desk.redeem(code, now: now + 300) }
-        #expect(throws: PairingDesk.Refusal.notInvited) { try desk.redeem(code, now: now) }
+        #expect(throws: PairingDesk.Refusal.expired) { try desk.redeem(code, from: phone, now: now + 300) }
+        #expect(throws: PairingDesk.Refusal.notInvited) { try desk.redeem(code, from: phone, now: now) }
         let next = desk.invite(now: now).code
-        try desk.redeem(next, now: now + 299)
+        try desk.redeem(next, from: phone, now: now + 299)
     }
 
-    @Test("after five wrong tries the right code is refused too")
+    @Test("after five wrong tries the right code is refused from that address too")
     func bruteForce() {
         let desk = PairingDesk()
         let code = desk.invite(now: now).code
         for attempt in 1...5 {
             #expect(throws: attempt < 5 ? PairingDesk.Refusal.wrongCode : .tooManyTries) {
-                try desk.redeem("wrong\(attempt)", now: now)
+                try desk.redeem("wrong\(attempt)", from: phone, now: now)
             }
         }
-        #expect(throws: PairingDesk.Refusal.tooManyTries) { try desk.redeem(code, now: now) }
+        #expect(throws: PairingDesk.Refusal.tooManyTries) { try desk.redeem(code, from: phone, now: now) }
+    }
+
+    @Test("a stranger's guesses do not void the owner's code")
+    func stranger() throws {
+        let desk = PairingDesk()
+        let code = desk.invite(now: now).code
+        let stranger = PairingDesk.Guest(address: "192.0.2.2", network: "192.0.2.2")
+        for _ in 0..<1000 {
+            #expect(throws: PairingDesk.Refusal.self) { try desk.redeem("guess", from: stranger, now: now) }
+        }
+        try desk.redeem(code, from: phone, now: now + 1)
+    }
+
+    @Test("a network that chooses among its addresses has a hundred guesses, then one a second")
+    func network() throws {
+        let desk = PairingDesk()
+        let code = desk.invite(now: now).code
+        func guest(_ host: Int) -> PairingDesk.Guest {
+            PairingDesk.Guest(address: "2001:db8::\(host)", network: "2001:db8::/64")
+        }
+        for host in 0..<100 {
+            #expect(throws: PairingDesk.Refusal.wrongCode) { try desk.redeem("guess", from: guest(host), now: now) }
+        }
+        #expect(throws: PairingDesk.Refusal.busy) { try desk.redeem(code, from: guest(200), now: now) }
+        // The owner elsewhere is not kept out, nor one of that network who waits a second.
+        #expect(throws: PairingDesk.Refusal.wrongCode) {
+            try desk.redeem("guess", from: guest(201), now: now + 1)
+        }
+        #expect(throws: PairingDesk.Refusal.busy) { try desk.redeem(code, from: guest(202), now: now + 1.5) }
+        try desk.redeem(code, from: phone, now: now + 1.5)
+    }
+
+    @Test("however many addresses guess, no more than 13,000 guesses at a code are looked at")
+    func ceiling() {
+        let desk = PairingDesk()
+        _ = desk.invite(now: now)
+        var looked = 0
+        for second in 0..<299 {
+            for host in 0..<200 {
+                let address = "10.\(second).\(host).1"
+                do {
+                    try desk.redeem(
+                        "guess", from: .init(address: address, network: address),
+                        now: now + Double(second) + Double(host) / 200)
+                } catch  where error == .wrongCode {
+                    looked += 1
+                } catch {
+                    #expect(error == .busy)
+                }
+            }
+        }
+        #expect((10_000...13_000).contains(looked), "\(looked)")
+        #expect(PairingDesk.alphabet.count == 56 && PairingDesk.length == 8)
     }
 
     @Test("a new code ends the one before", arguments: ["", "x", String(repeating: "a", count: 100_000), "äöü"])
@@ -43,9 +97,9 @@ import Testing
         let first = desk.invite(now: now).code
         let second = desk.invite(now: now).code
         #expect(first != second)
-        #expect(throws: PairingDesk.Refusal.wrongCode) { try desk.redeem(first, now: now) }
-        #expect(throws: PairingDesk.Refusal.wrongCode) { try desk.redeem(stray, now: now) }
-        try desk.redeem(second, now: now)
+        #expect(throws: PairingDesk.Refusal.wrongCode) { try desk.redeem(first, from: phone, now: now) }
+        #expect(throws: PairingDesk.Refusal.wrongCode) { try desk.redeem(stray, from: phone, now: now) }
+        try desk.redeem(second, from: phone, now: now)
     }
 
     @Test("codes have no characters that look like others, and differ")

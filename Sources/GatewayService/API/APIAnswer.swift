@@ -1,6 +1,7 @@
 import HTTPTypes
 import HealthReadings
 import Hummingbird
+import LocalAccess
 import NIOCore
 import ReadingStore
 
@@ -81,5 +82,13 @@ struct RefusalMiddleware: RouterMiddleware {
             context.logger.debug("a request failed", metadata: ["error": "\(type(of: error))"])
             return try APIRefusal(describing: error).response(from: request, context: context)
         }
+    }
+}
+
+extension APIRefusal {
+    /// The refusal of a pairing code.
+    init(_ refusal: PairingDesk.Refusal) {
+        self.init(refusal == .busy ? .tooManyRequests : .badRequest, refusal.code, refusal.description)
+        if refusal == .busy { headers[.retryAfter] = "1" }
     }
 }

@@ -34,13 +34,13 @@ enum Caller: Sendable, Hashable {
 /// What a request of the local API carries beside itself.
 struct APIContext: RequestContext {
     var coreContext: CoreRequestContextStorage
-    /// The other side's address without its port; empty where it has none.
-    let peer: String
+    /// The other side of the connection.
+    let peer: PeerAddress
     /// Who sends the request, once that has been looked at.
     var caller = Caller.stranger
 
     init(source: ApplicationRequestContextSource) {
         coreContext = .init(source: source)
-        peer = source.channel.remoteAddress?.ipAddress ?? ""
+        peer = PeerAddress(source.channel.remoteAddress?.ipAddress)
     }
 }

@@ -75,7 +75,7 @@ struct CallerMiddleware: RouterMiddleware {
             case .client(let client): door.programs.admit("\(client.number)")
             case .page(let client): door.browsers.admit("\(client.number)")
             // What a page is made of is public, and a browser fetches it before it has a session.
-            case .stranger: door.strangers.admit(context.peer)
+            case .stranger: door.strangers.admit(context.peer.network)
             }
         return wait.map { max(1, Int($0.components.seconds) + 1) }
     }

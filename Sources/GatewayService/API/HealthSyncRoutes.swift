@@ -16,7 +16,7 @@ struct HealthSyncRoutes {
 
     /// `POST /api/v1/pair`: open to everybody who has the code.
     func addPairing(to group: RouterGroup<APIContext>) {
-        group.post("/api/v1/pair") { request, _ in try await pair(request) }
+        group.post("/api/v1/pair") { request, context in try await pair(request, from: context.peer) }
     }
 
     /// The rest: open to who has been paired.
@@ -35,15 +35,15 @@ struct HealthSyncRoutes {
         group.post("/api/v1/health/data") { request, _ in try await data(request) }
     }
 
-    private func pair(_ request: Request) async throws -> Response {
+    private func pair(_ request: Request, from peer: PeerAddress) async throws -> Response {
         let body = try await request.object()
         let (code, name) = (try body.requiredText("code"), try body.requiredText("clientName"))
         let now = Date()
         do {
-            try door.desk.redeem(code, now: now)
+            try door.desk.redeem(code, from: peer.guest, now: now)
         } catch {
             door.audit.note(AuditEntry(at: now, event: "pair_refused", route: "/api/v1/pair", status: 400))
-            throw APIRefusal(.badRequest, error.code, error.description)
+            throw APIRefusal(error)
         }
         let (token, client) = try await door.clients.admit(
             name, as: .client, now: now, expiresAt: door.tokenEnd(now: now))

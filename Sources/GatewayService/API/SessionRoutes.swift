@@ -20,7 +20,7 @@ struct SessionRoutes {
                     "fingerprint": .optional(door.certificates?.certificate.fingerprint),
                 ]))
         }
-        group.post("/api/v1/session") { request, _ in try await begin(request) }
+        group.post("/api/v1/session") { request, context in try await begin(request, from: context.peer) }
     }
 
     /// For who is in.
@@ -34,7 +34,7 @@ struct SessionRoutes {
         }
     }
 
-    private func begin(_ request: Request) async throws -> Response {
+    private func begin(_ request: Request, from peer: PeerAddress) async throws -> Response {
         guard let certificates = door.certificates else {
             throw APIRefusal(.conflict, "no_session_needed", "on loopback without TLS no session is needed")
         }
@@ -47,10 +47,10 @@ struct SessionRoutes {
         let code = try body.requiredText("code")
         let now = Date()
         do {
-            try door.desk.redeem(code, now: now)
+            try door.desk.redeem(code, from: peer.guest, now: now)
         } catch {
             door.audit.note(AuditEntry(at: now, event: "pair_refused", route: "/api/v1/session", status: 400))
-            throw APIRefusal(.badRequest, error.code, error.description)
+            throw APIRefusal(error)
         }
         let end = door.tokenEnd(now: now)
         let name = try body.text("name") ?? "browser"
