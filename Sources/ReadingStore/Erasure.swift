@@ -17,6 +17,12 @@ public struct Erasure: Sendable, Hashable {
 }
 
 extension ReadingStore {
+    /// How many erasures were committed since the store was opened.
+    ///
+    /// It counts up before ``eraseUser(_:)`` returns, and so before the erasure has come through
+    /// ``committedReadings()``: whoever keeps a copy of readings knows by it that the copy is out of date.
+    public var erasures: Int { erasureCount.withLock(\.self) }
+
     /// Says, in the database itself, that rows are gone and the files not yet written anew.
     private static let unfinished = "erase.unfinished"
 
@@ -51,6 +57,7 @@ extension ReadingStore {
         } committed: { [self] _ in
             // Each is made again from its row, or found to have none.
             contacts.withLock { $0 = [:] }
+            erasureCount.withLock { $0 += 1 }
             subscribers.withLock { $0.publish([]) }
         }
         try await rewriteFiles()

@@ -38,9 +38,9 @@ extension ReadingStore {
         }
     }
 
-    /// When the newest contact began; nil for a store without any.
+    /// When the newest contact began; nil for a store without any. Never waits for other reads.
     public func newestContact() async throws -> Instant? {
-        try await read { db in
+        try await readAtOnce { db in
             try Int64.fetchOne(db, sql: "SELECT max(started_at) FROM contact").map(Instant.init(microseconds:))
         }
     }

@@ -53,13 +53,20 @@ extension ReadingStore {
     /// The readings asked for, newest first by (time, id), those without a time last.
     ///
     /// - Throws: ``StoreError/limitOutOfRange(_:)``, ``StoreError/offsetOutOfRange(_:)``,
-    ///   ``StoreError/invalidCursor(_:)``, or an error of the database.
+    ///   ``StoreError/invalidCursor(_:)``, ``StoreError/tookTooLong``, or an error of the database.
     public func query(_ query: ReadingQuery) async throws -> ReadingPage {
+        try await self.query(query, within: Self.queryPatience)
+    }
+
+    /// How long a page may take: a large offset walks over all it passes, and must not keep others from reading.
+    static let queryPatience: Duration = .seconds(10)
+
+    func query(_ query: ReadingQuery, within patience: Duration) async throws -> ReadingPage {
         guard ReadingQuery.limits.contains(query.limit) else { throw StoreError.limitOutOfRange(query.limit) }
         guard query.offset >= 0 else { throw StoreError.offsetOutOfRange(query.offset) }
         let cursor = try query.cursor.map(PageCursor.init(text:))
         try await requireKeys()
-        return try await read { [sealing] db in
+        return try await read(within: patience) { [sealing] db in
             var reader = try PageReader(db, query, sealing)
             return try query.latest ? reader.latest() : reader.page(after: cursor)
         }

@@ -30,6 +30,9 @@ public final class ReadingStore: Sendable {
     /// What the last transaction of the journal left for the next.
     let journalMemory = Mutex<JournalMemory?>(nil)
     let subscribers = Mutex<Subscribers>(Subscribers())
+    let erasureCount = Mutex(0)
+    private let readerGate = ReaderGate(limit: readers - 1)
+    private static let readers = 4
     /// What pruned readings are recognised by; nil where nothing was pruned, or the key is not there.
     let pruneKey = Mutex<SymmetricKey?>(nil)
     /// Whether content is sealed, and where the key is.
@@ -106,7 +109,7 @@ public final class ReadingStore: Sendable {
         var configuration = Configuration()
         configuration.label = "healthrelay.store"
         configuration.busyMode = .timeout(5)
-        configuration.maximumReaderCount = 4
+        configuration.maximumReaderCount = readers
         configuration.persistentReadOnlyConnections = true
         return try DatabasePool(path: path, configuration: configuration)
     }
@@ -173,6 +176,11 @@ public final class ReadingStore: Sendable {
 
     /// Reads from the last commit.
     func read<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
+        try await readerGate.pass { try await readAtOnce(body) }
+    }
+
+    /// Reads from the last commit on the connection that is kept for what must not wait, such as the watchdog.
+    func readAtOnce<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
         do { return try await pool.read(body) } catch { throw StoreError.mapping(error) }
     }
 }

@@ -33,6 +33,8 @@ public enum StoreError: Error, Sendable, Hashable {
     case limitOutOfRange(Int)
     /// A negative offset.
     case offsetOutOfRange(Int)
+    /// Reading was interrupted because it kept others from reading.
+    case tookTooLong
     /// A cursor that this program did not give.
     case invalidCursor(String)
     /// A name that is no time zone of the tz database.
@@ -60,6 +62,7 @@ public enum StoreError: Error, Sendable, Hashable {
         case .notRefused: "not_refused"
         case .limitOutOfRange: "limit_out_of_range"
         case .offsetOutOfRange: "offset_out_of_range"
+        case .tookTooLong: "took_too_long"
         case .invalidCursor: "invalid_cursor"
         case .unknownTimeZone: "unknown_time_zone"
         case .unknown: "store_unknown"
@@ -86,6 +89,7 @@ public enum StoreError: Error, Sendable, Hashable {
         case .notRefused: "`sync status` lists those that were refused."
         case .limitOutOfRange: "Choose a limit from 1 to 10000."
         case .offsetOutOfRange: "Choose an offset of 0 or more."
+        case .tookTooLong: "Ask for fewer readings, or go on with a cursor in place of an offset."
         case .invalidCursor: "Pass a cursor as a query returned it."
         case .unknownTimeZone: "Use a name such as Europe/Berlin."
         case .unknown, .internalFault: "Please report this."
@@ -126,6 +130,7 @@ extension StoreError: CustomStringConvertible {
         case .notRefused(let id): "the server has refused no reading \(id); nothing was changed"
         case .limitOutOfRange(let limit): "limit \(limit) is not between 1 and 10000"
         case .offsetOutOfRange(let offset): "offset \(offset) is negative"
+        case .tookTooLong: "reading took too long and was stopped"
         case .invalidCursor: "the cursor is not one that a query returned"
         case .unknownTimeZone(let name): "\(name) is no time zone of the tz database"
         case .unknown(let what): "the store does not know \(what)"

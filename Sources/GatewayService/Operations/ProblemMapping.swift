@@ -61,7 +61,7 @@ extension Problem {
     private init(_ error: StoreError) {
         let status: ExitStatus =
             switch error {
-            case .locked: .tryAgain
+            case .locked, .tookTooLong: .tryAgain
             case .cannotCreate: .cannotCreate
             case .notPermitted: .notPermitted
             case .diskFull, .inputOutput: .inputOutput

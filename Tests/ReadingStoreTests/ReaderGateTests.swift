@@ -1,0 +1,83 @@
+import Foundation
+import GRDB
+import HealthReadings
+import Synchronization
+import Testing
+
+@testable import ReadingStore
+
+@Suite("Reads that take long", .timeLimit(.minutes(2))) struct ReaderGateTests {
+    /// Counts to a number that no machine reaches while a test runs.
+    private static let endless =
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000000) SELECT max(i) FROM n"
+
+    @Test("however many expensive reads run, the watchdog's is answered")
+    func watchdog() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<8 {
+                group.addTask {
+                    await #expect(throws: StoreError.tookTooLong) {
+                        _ = try await store.read(within: .seconds(4)) { try Int.fetchOne($0, sql: Self.endless) }
+                    }
+                }
+            }
+            try await Task.sleep(for: .milliseconds(500))
+            let began = ContinuousClock.now
+            _ = try await store.newestContact()
+            #expect(ContinuousClock.now - began < .seconds(2))
+            try await group.waitForAll()
+        }
+        // The connections are whole afterwards.
+        #expect(try await store.query(ReadingQuery()).readings.isEmpty)
+        try harness.store.close()
+    }
+
+    @Test("an expensive read that is cancelled lets the next one in")
+    func cancelled() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        let reads = (0..<6).map { _ in Task { try await store.read { try Int.fetchOne($0, sql: Self.endless) } } }
+        try await Task.sleep(for: .milliseconds(300))
+        for read in reads { read.cancel() }
+        for read in reads { _ = await read.result }
+        #expect(try await store.query(ReadingQuery()).readings.isEmpty)
+        try harness.store.close()
+    }
+
+    @Test("those who wait go in the order in which they came; who is cancelled meanwhile is passed over")
+    func order() async throws {
+        let gate = ReaderGate(limit: 1)
+        let course = GateCourse()
+        let (holds, hold) = AsyncStream<Void>.makeStream()
+        let first = Task { () async throws -> Void in
+            try await gate.pass {
+                course.begin()
+                for await _ in holds { break }
+            }
+        }
+        while !course.hasBegun { try await Task.sleep(for: .milliseconds(1)) }
+        var waiting: [Task<Void, any Error>] = []
+        for number in 0..<5 {
+            waiting.append(Task { () async throws -> Void in try await gate.pass { course.note(number) } })
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        waiting[2].cancel()
+        let passedOver = await waiting[2].result
+        #expect(throws: CancellationError.self) { try passedOver.get() }
+        hold.yield()
+        try await first.value
+        for (number, task) in waiting.enumerated() where number != 2 { try await task.value }
+        #expect(course.order == [0, 1, 3, 4])
+    }
+}
+
+/// Who passed a gate, in order.
+private final class GateCourse: Sendable {
+    private let state = Mutex<(hasBegun: Bool, order: [Int])>((false, []))
+    var hasBegun: Bool { state.withLock(\.hasBegun) }
+    var order: [Int] { state.withLock(\.order) }
+    func begin() { state.withLock { $0.hasBegun = true } }
+    func note(_ number: Int) { state.withLock { $0.order.append(number) } }
+}
