@@ -9,8 +9,14 @@ import ReadingStore
 /// The app has no glucose in its published client, which refuses an answer with a type it does not know: the type
 /// `bloodGlucose` is named to those only who ask with `?include=bloodGlucose`. It is served to all who ask for it.
 struct HealthSyncRoutes {
+    /// The largest offset that is looked for from the newest reading on.
+    static let largestOffset = 20_000
+    /// How many readings one request looks through.
+    static let mostReadings = 20_000
+
     let store: ReadingStore
     let door: AccessPoint
+    let places = HealthSyncPlaces()
     let consented: @Sendable () async throws -> Set<ReadingKind>
     let isLocked: @Sendable () -> Bool
 
@@ -75,7 +81,15 @@ struct HealthSyncRoutes {
         let limit = min(try body.whole("limit") ?? 1000, 10_000)
         guard limit > 0 else { throw APIRefusal.malformed("limit: expected 1 to 10000") }
         let offset = max(try body.whole("offset") ?? 0, 0)
-        let types = Set(names.compactMap(HealthSyncType.init))
+        let window = HealthSyncPlaces.Window(
+            types: Set(names.compactMap(HealthSyncType.init)), start: start, end: end)
+        guard offset <= Self.largestOffset || places.knows(window, offset) else {
+            throw APIRefusal(
+                .badRequest, "offset_out_of_range",
+                "offset: \(offset) is more than \(Self.largestOffset), and no page ended there lately",
+                hint: "ask page by page, or for a narrower range of dates")
+        }
+        let types = window.types
         let kinds = Set(types.map(\.kind))
         guard types.count == Set(names).count, kinds.isSubset(of: try await consented()) else {
             throw APIRefusal(.forbidden, "type_not_enabled", "Requested data types are not enabled")
@@ -85,7 +99,7 @@ struct HealthSyncRoutes {
                 Self.document(status: "locked", [], message: "The gateway's store is locked", hasMore: false),
                 status: .init(code: 423, reasonPhrase: "Locked"))
         }
-        let (samples, hasMore) = try await samples(types, kinds, start, end, limit: limit, offset: offset)
+        let (samples, hasMore) = try await samples(window, limit: limit, offset: offset)
         let message = hasMore ? "There are more: ask again with offset \(offset + samples.count)" : nil
         return Response.json(Self.document(status: "ok", samples.map(\.document), message: message, hasMore: hasMore))
     }
@@ -100,27 +114,42 @@ struct HealthSyncRoutes {
     }
 
     /// Newest first, both ends included; a reading's samples in the order of ``HealthSyncSample/samples(of:_:)``.
+    ///
+    /// Looks through ``mostReadings`` readings at most; `hasMore` then says that the next page goes on behind them.
     private func samples(
-        _ types: Set<HealthSyncType>, _ kinds: Set<ReadingKind>, _ start: Instant, _ end: Instant, limit: Int,
-        offset: Int
+        _ window: HealthSyncPlaces.Window, limit: Int, offset: Int
     ) async throws -> (samples: [HealthSyncSample], hasMore: Bool) {
         var samples: [HealthSyncSample] = []
-        var skipped = 0
-        var query = ReadingQuery(kinds: kinds, from: start, to: end, limit: min(limit, 1000))
+        var place = places.place(window, offset) ?? HealthSyncPlaces.Place(skip: offset)
+        var query = ReadingQuery(
+            kinds: Set(window.types.map(\.kind)), from: window.start, to: window.end, limit: min(limit + 1, 1000))
+        var examined = 0
         while true {
+            query.cursor = place.cursor
             let page = try await store.query(query)
+            // How many samples of this page go before the first that is asked for.
+            var skip = place.skip
             for reading in page.readings {
-                for sample in HealthSyncSample.samples(of: reading, types) {
-                    guard skipped >= offset else {
-                        skipped += 1
+                for sample in HealthSyncSample.samples(of: reading, window.types) {
+                    guard skip == 0 else {
+                        skip -= 1
                         continue
                     }
-                    guard samples.count < limit else { return (samples, true) }
+                    guard samples.count < limit else {
+                        places.remember(place, window, offset + samples.count)
+                        return (samples, true)
+                    }
                     samples.append(sample)
+                    place.skip += 1
                 }
             }
+            examined += page.readings.count
             guard page.more, let cursor = page.cursor else { return (samples, false) }
-            query.cursor = cursor
+            place = HealthSyncPlaces.Place(cursor: cursor, skip: skip)
+            guard examined < Self.mostReadings else {
+                places.remember(place, window, offset + samples.count)
+                return (samples, true)
+            }
         }
     }
 }

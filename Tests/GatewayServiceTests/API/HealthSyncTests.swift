@@ -86,6 +86,38 @@ import Testing
         try await bench.stop()
     }
 
+    @Test("an offset that no page ended at lately is looked for so far and no further")
+    func wideOffset() async throws {
+        let bench = try await APIBench(tls: true, captures: ["cuff-three"])
+        let token = try await bench.token()
+        for offset in ["20001", "1000000000", "9223372036854775807"] {
+            let answer = try await bench.send(
+                "/api/v1/health/data", .POST, token: token,
+                body: #"{\#(Self.year),"types":["heartRate"],"offset":\#(offset)}"#)
+            #expect(answer.status == 400 && answer.code == "offset_out_of_range", "\(answer.text)")
+        }
+        let behind = try await samples(bench, token, #""types":["heartRate"],"offset":20000"#)
+        #expect((behind["samples"] as? [Any])?.isEmpty == true && behind["hasMore"] as? Bool == false)
+        try await bench.stop()
+    }
+
+    @Test("a reading that comes in between two pages moves none onto the next page a second time")
+    func moving() async throws {
+        let bench = try await APIBench(tls: true, captures: ["cuff-three"])
+        let token = try await bench.token()
+        let types = #""types":["bloodPressureSystolic","bloodPressureDiastolic","heartRate"]"#
+        func ids(_ rest: String) async throws -> [String] {
+            let page = try await samples(bench, token, types + rest)["samples"] as? [[String: any Sendable]] ?? []
+            return page.compactMap { $0["id"] as? String }
+        }
+        let whole = try await ids("")
+        let first = try await ids(#","limit":2"#)
+        _ = try await CaptureReplay([APIBench.fixture("two-meters")]).run(with: bench.gateway.reader())
+        let second = try await ids(#","limit":2,"offset":2"#)
+        #expect(first + second == Array(whole.prefix(4)))
+        try await bench.stop()
+    }
+
     @Test("a locked store answers 423, with a document that the client decodes")
     func locked() async throws {
         let bench = try await APIBench(tls: true)
