@@ -14,6 +14,7 @@ public struct AccessStore: Sendable {
     public static let tokenLifetime: TimeInterval = 30 * 86_400
 
     private let queue: AccessQueue
+    let departed = Departures()
 
     /// Opens the list of a state directory, making it where it is missing (mode 0600).
     public init(directory: String) throws {
@@ -100,11 +101,20 @@ public struct AccessStore: Sendable {
         }
     }
 
+    /// Whether a client's token is good.
+    public func isWelcome(_ number: Int64, now: Date) async throws -> Bool {
+        try await queue.read { db in
+            try Row.fetchOne(db, sql: "SELECT \(Self.columns) FROM client WHERE number = ?", arguments: [number])
+                .flatMap(Self.client)
+        }?.isWelcome(at: now) ?? false
+    }
+
     /// Puts a client out; its token is not good any more.
     ///
     /// - Returns: whether there was one to put out.
     public func revoke(_ number: Int64, now: Date) async throws -> Bool {
-        try await queue.write { db in
+        defer { departed.ring() }
+        return try await queue.write { db in
             try db.execute(
                 sql: "UPDATE client SET revoked_at = ? WHERE number = ? AND revoked_at IS NULL",
                 arguments: [now.timeIntervalSince1970, number])
@@ -116,7 +126,8 @@ public struct AccessStore: Sendable {
     ///
     /// - Returns: how many there were.
     public func revokeAll(now: Date) async throws -> Int {
-        try await queue.write { db in
+        defer { departed.ring() }
+        return try await queue.write { db in
             try db.execute(
                 sql: "UPDATE client SET revoked_at = ? WHERE revoked_at IS NULL AND expires_at > ?",
                 arguments: [now.timeIntervalSince1970, now.timeIntervalSince1970])
@@ -167,6 +178,7 @@ public struct AccessStore: Sendable {
     ///
     /// - Parameter routes: those that serve readings.
     public func forget(routes: [String], everybody: Bool) async throws {
+        defer { if everybody { departed.ring() } }
         try await queue.writeWithoutTransaction { db in
             try db.execute(sql: "PRAGMA secure_delete = ON")
             if everybody {

@@ -17,11 +17,7 @@ struct EventFeed: Service {
         await cancelWhenGracefulShutdown {
             await withTaskGroup(of: Void.self) { group in
                 group.addTask {
-                    for await batch in readings {
-                        // An empty commit is one that took readings away.
-                        if batch.isEmpty { hub.post("erased", .object([:])) }
-                        for reading in batch { hub.post("reading", kind: reading.kind, reading.document) }
-                    }
+                    for await batch in readings { await post(batch) }
                 }
                 if let deliveries {
                     group.addTask {
@@ -34,6 +30,20 @@ struct EventFeed: Service {
             }
         }
         hub.finish()
+    }
+
+    private func post(_ batch: [Reading]) async {
+        var batch = batch
+        let erasures = store.erasures
+        if batch.isEmpty || erasures != hub.erasures {
+            // Some of a batch may have been erased since it was committed.
+            var present: [Reading] = []
+            for reading in batch where (try? await store.reading(reading.id)) ?? nil != nil { present.append(reading) }
+            batch = present
+            hub.forget(erasures: erasures)
+            hub.post("erased", .object([:]))
+        }
+        for reading in batch { hub.post("reading", kind: reading.kind, reading.document) }
     }
 }
 

@@ -12,7 +12,7 @@ final class APIEventHub: Sendable {
         var number: UInt64
         /// The kind of reading it shows; nil: it shows none.
         var kind: ReadingKind?
-        /// The event as it is sent.
+        /// The event as it is sent; empty where the reading it showed was erased.
         var octets: ByteBuffer
     }
 
@@ -36,6 +36,7 @@ final class APIEventHub: Sendable {
         var listeners: [Int: AsyncStream<Void>.Continuation] = [:]
         var lastListener = 0
         var isFinished = false
+        var erasures = 0
     }
 
     /// Tells the events of this process from those of another.
@@ -66,6 +67,21 @@ final class APIEventHub: Sendable {
         for listener in listeners { listener.yield() }
     }
 
+    /// Drops every reading from the ring: some of them were erased.
+    ///
+    /// - Parameter erasures: how many erasures the store has committed, this one included.
+    func forget(erasures: Int) {
+        state.withLock { state in
+            state.erasures = max(state.erasures, erasures)
+            for index in state.ring.indices where state.ring[index].kind != nil {
+                state.ring[index].octets = ByteBuffer()
+            }
+        }
+    }
+
+    /// How many erasures the ring has heeded.
+    var erasures: Int { state.withLock(\.erasures) }
+
     /// The number of the newest event.
     var newest: UInt64 { state.withLock { $0.next - 1 } }
 
@@ -76,17 +92,24 @@ final class APIEventHub: Sendable {
         return number
     }
 
-    /// The events behind a position.
-    func news(after position: UInt64) -> News {
+    /// The events behind a position; none while an erasure has not come through to the ring.
+    ///
+    /// - Parameters:
+    ///   - erasures: how many erasures the store has committed.
+    ///   - limit: how many events at most.
+    func news(after position: UInt64, erasures: Int = 0, limit: Int = capacity) -> News {
         state.withLock { state in
+            guard state.erasures >= erasures else { return News(events: [], position: position, hasGap: false) }
             let newest = state.next - 1
             let first = state.next - UInt64(state.ring.count)
             guard position < newest else { return News(events: [], position: newest, hasGap: false) }
             let start = max(position + 1, first)
-            let events = (start...newest).map { number in
+            let end = min(newest, start - 1 + UInt64(max(limit, 1)))
+            let events = (start...end).map { number in
                 state.ring[(state.oldest + Int(number - first)) % max(state.ring.count, 1)]
             }
-            return News(events: events, position: newest, hasGap: position + 1 < first)
+            return News(
+                events: events.filter { $0.octets.readableBytes > 0 }, position: end, hasGap: position + 1 < first)
         }
     }
 

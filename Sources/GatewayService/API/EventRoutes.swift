@@ -1,6 +1,8 @@
+import Foundation
 import HTTPTypes
 import HealthReadings
 import Hummingbird
+import LocalAccess
 import NIOCore
 import ServiceLifecycle
 
@@ -8,20 +10,33 @@ import ServiceLifecycle
 struct EventRoutes {
     /// How often an idle stream says that it is there, so that each side learns of a connection that broke.
     static let heartbeat: Duration = .seconds(15)
+    /// How many events are sent before the stream looks again what may be sent.
+    static let atOnce = 32
 
     let hub: APIEventHub
     let counters: RequestCounters
+    let clients: AccessStore
+    /// How many erasures the store has committed.
+    let erasures: @Sendable () -> Int
     /// The kinds that may be shown now.
     let consented: @Sendable () async throws -> Set<ReadingKind>
 
+    /// Why a stream looks around.
+    private enum Wake: Sendable {
+        /// There may be news, or the client may have been revoked.
+        case bell
+        case heartbeat
+    }
+
     func add(to group: RouterGroup<APIContext>) {
-        group.get("/api/v1/events") { request, _ in
+        group.get("/api/v1/events") { request, context in
             let last = request.headers[.lastEventID] ?? request.uri.queryParameters["last_event_id"].map(String.init)
-            return stream(after: last)
+            return stream(after: last, to: context.caller.client)
         }
     }
 
-    private func stream(after last: String?) -> Response {
+    /// - Parameter client: whose token opened the stream; `nil` for a caller that needs none.
+    private func stream(after last: String?, to client: AccessClient?) -> Response {
         let known = last.flatMap(hub.position(after:))
         let start = known ?? hub.newest
         let greeting = last != nil && known == nil ? Self.resync : ByteBuffer(string: "retry: 3000\n: connected\n\n")
@@ -30,32 +45,36 @@ struct EventRoutes {
             body: ResponseBody { writer in
                 counters.streams(1)
                 defer { counters.streams(-1) }
+                let (bells, departures) = (hub.bells(), clients.departures())
                 try await writer.write(greeting)
-                let bells = hub.bells()
                 try await withThrowingTaskGroup(of: Void.self) { group in
-                    let (wakes, wake) = AsyncStream<Bool>.makeStream(bufferingPolicy: .bufferingNewest(1))
+                    let (wakes, wake) = AsyncStream<Wake>.makeStream(bufferingPolicy: .bufferingNewest(1))
                     group.addTask {
-                        for await _ in bells { wake.yield(true) }
+                        for await _ in bells { wake.yield(.bell) }
                         wake.finish()
                     }
+                    group.addTask { for await _ in departures { wake.yield(.bell) } }
                     group.addTask {
                         while !Task.isCancelled {
                             try await Task.sleep(for: Self.heartbeat)
-                            wake.yield(false)
+                            wake.yield(.heartbeat)
                         }
                     }
-                    wake.yield(true)
+                    if let client {
+                        group.addTask {
+                            let rest = max(0, client.expiresAt.timeIntervalSinceNow)
+                            try await Task.sleep(for: .seconds(min(rest, AccessStore.tokenLifetime) + 0.01))
+                            wake.yield(.bell)
+                        }
+                    }
+                    wake.yield(.bell)
                     // A stream that is open does not keep the gateway from stopping.
                     try await withGracefulShutdownHandler {
                         var position = start
-                        for await hasNews in wakes {
-                            guard hasNews else {
-                                try await writer.write(ByteBuffer(string: ": still here\n\n"))
-                                // A ring may have been taken for the beat.
-                                position = try await send(after: position, &writer)
-                                continue
-                            }
-                            position = try await send(after: position, &writer)
+                        for await reason in wakes {
+                            if reason == .heartbeat { try await writer.write(ByteBuffer(string: ": still here\n\n")) }
+                            // A heartbeat may have replaced a bell.
+                            guard try await send(after: &position, to: client, &writer) else { break }
                         }
                     } onGracefulShutdown: {
                         wake.finish()
@@ -66,13 +85,25 @@ struct EventRoutes {
             })
     }
 
-    private func send(after position: UInt64, _ writer: inout any ResponseBodyWriter) async throws -> UInt64 {
-        let news = hub.news(after: position)
-        if news.hasGap { try await writer.write(Self.resync) }
-        guard !news.events.isEmpty else { return news.position }
-        let kinds = try await consented()
-        for event in news.events where event.kind.map(kinds.contains) ?? true { try await writer.write(event.octets) }
-        return news.position
+    /// Sends what is new, some events at a time: a client that reads slowly gets only what it may still see.
+    ///
+    /// - Returns: whether the client may still see anything.
+    private func send(
+        after position: inout UInt64, to client: AccessClient?, _ writer: inout any ResponseBodyWriter
+    ) async throws -> Bool {
+        while true {
+            if let client, try await !clients.isWelcome(client.number, now: Date()) { return false }
+            guard hub.newest > position else { return true }
+            let kinds = try await consented()
+            let news = hub.news(after: position, erasures: erasures(), limit: Self.atOnce)
+            if news.hasGap { try await writer.write(Self.resync) }
+            for event in news.events where event.kind.map(kinds.contains) ?? true {
+                try await writer.write(event.octets)
+            }
+            // An erasure that has not come through yet rings when it has.
+            guard news.position > position else { return true }
+            position = news.position
+        }
     }
 
     /// Says that events are missing, and what to do about it.

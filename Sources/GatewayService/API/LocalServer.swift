@@ -64,7 +64,10 @@ struct LocalServer {
         let known = router.group().add(middleware: GuardMiddleware(door: door))
         ReadingRoutes(store: gateway.store, consents: consents, isLocked: isLocked).add(to: known)
         StateRoutes(gateway: gateway, started: now).add(to: known)
-        EventRoutes(hub: hub, counters: counters, consented: consented).add(to: known)
+        EventRoutes(
+            hub: hub, counters: counters, clients: door.clients, erasures: { [store = gateway.store] in store.erasures },
+            consented: consented
+        ).add(to: known)
         PairingRoutes(gateway: gateway, door: door).add(to: known)
         health.addMetrics(to: known)
         session.addEnd(to: known)

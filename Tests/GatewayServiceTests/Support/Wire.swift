@@ -1,0 +1,118 @@
+import Foundation
+import Glibc
+
+/// A socket without any protocol, with which a test is as bad a client as it likes.
+final class Wire: Sendable {
+    private let descriptor: Int32
+
+    /// Connects to a port of this machine.
+    ///
+    /// - Parameter receiveBuffer: how much the kernel takes for a client that does not read.
+    init?(port: Int, receiveBuffer: Int32? = nil) {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        if var size = receiveBuffer {
+            setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+        }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = in_port_t(port).bigEndian
+        address.sin_addr.s_addr = inet_addr("127.0.0.1")
+        guard Self.connect(descriptor, &address) else {
+            close(descriptor)
+            return nil
+        }
+    }
+
+    /// Connects to a Unix socket.
+    init?(path: String) {
+        descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
+        guard Self.connect(descriptor, &address) else {
+            close(descriptor)
+            return nil
+        }
+    }
+
+    deinit { close(descriptor) }
+
+    private static func connect<Address>(_ descriptor: Int32, _ address: inout Address) -> Bool {
+        let size = socklen_t(MemoryLayout<Address>.size)
+        let result = withUnsafePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { Glibc.connect(descriptor, $0, size) }
+        }
+        _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+        return result == 0
+    }
+
+    /// Sends what the other side takes at once.
+    ///
+    /// - Returns: how many bytes it took; `nil` where it has closed.
+    @discardableResult
+    func send(_ octets: [UInt8]) -> Int? {
+        let count = Glibc.send(descriptor, octets, octets.count, Int32(MSG_NOSIGNAL))
+        if count >= 0 { return count }
+        return errno == EAGAIN ? 0 : nil
+    }
+
+    @discardableResult
+    func send(_ text: String) -> Int? { send(Array(text.utf8)) }
+
+    /// Sends the same again and again until the other side closes or the time is over, and reads nothing.
+    ///
+    /// - Parameter pause: how long to wait between two times.
+    func flood(
+        _ octets: [UInt8], pause: Duration = .zero, for time: Duration = .seconds(15)
+    ) async -> (sent: Int, isClosed: Bool) {
+        let end = ContinuousClock.now + time
+        var sent = 0
+        while ContinuousClock.now < end {
+            guard let count = send(octets) else { return (sent, true) }
+            sent += count
+            if pause > .zero || count == 0 { try? await Task.sleep(for: max(pause, .milliseconds(2))) }
+        }
+        return (sent, false)
+    }
+
+    /// Reads until it is enough, the other side closes, or the time is over.
+    func read(
+        within time: Duration = .seconds(15), until isEnough: (String) -> Bool = { _ in false }
+    ) async -> (text: String, isClosed: Bool) {
+        let end = ContinuousClock.now + time
+        var (text, part) = ("", [UInt8](repeating: 0, count: 65_536))
+        while ContinuousClock.now < end {
+            let count = recv(descriptor, &part, part.count, 0)
+            if count > 0 {
+                text += String(decoding: part[..<count], as: UTF8.self)
+                if isEnough(text) { return (text, false) }
+                continue
+            }
+            guard count < 0, errno == EAGAIN else { return (text, true) }
+            try? await Task.sleep(for: .milliseconds(5))
+        }
+        return (text, false)
+    }
+}
+
+/// This process's resident memory in bytes.
+func residentMemory() -> Int {
+    let statm = (try? String(contentsOfFile: "/proc/self/statm", encoding: .ascii)) ?? ""
+    let fields = statm.split(separator: " ")
+    return (fields.count > 1 ? Int(fields[1]) ?? 0 : 0) * Int(sysconf(Int32(_SC_PAGESIZE)))
+}
+
+/// What `body` gives, or `nil` where it takes longer than `time`; it is cancelled then.
+func within<Value: Sendable>(
+    _ time: Duration, _ body: @escaping @Sendable () async throws -> Value
+) async throws -> Value? {
+    try await withThrowingTaskGroup(of: Value?.self) { group in
+        group.addTask { try await body() }
+        group.addTask {
+            try await Task.sleep(for: time)
+            return nil
+        }
+        defer { group.cancelAll() }
+        return try await group.next() ?? nil
+    }
+}
