@@ -17,11 +17,11 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
     let responder: Responder
     let address: BindAddress
     let logger: Logger
-    let guarding: ServerGuard?
+    let guarding: ServerGuard
     let onServerRunning: @Sendable (any Channel) async -> Void
 
     init<Builder: HTTPResponderBuilder>(
-        router: Builder, address: BindAddress, logger: Logger, guarding: ServerGuard? = nil,
+        router: Builder, address: BindAddress, logger: Logger, guarding: ServerGuard = ServerGuard(),
         onServerRunning: @escaping @Sendable (any Channel) async -> Void
     ) where Builder.Responder == Responder {
         responder = router.buildResponder()
@@ -32,19 +32,19 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
     }
 
     func run() async throws {
-        let server = try (guarding?.builder ?? .http1()).buildServer(
+        let server = try guarding.builder.buildServer(
             configuration: ServerConfiguration(
                 address: address, serverName: "healthrelay",
-                availableConnectionsDelegate: guarding.map { MaximumAvailableConnections($0.connections) }),
+                availableConnectionsDelegate: MaximumAvailableConnections(guarding.limits.connections)),
             eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger
         ) { request, writer, channel in
             let response = await respond(to: request, on: channel)
             // Who asks for a page and does not take it holds it no longer than this.
             let isStream = response.headers[.contentType].map(Self.streams.contains) ?? false
-            let patience = isStream ? nil : guarding?.patience
-            let deadline = patience.map { patience in
-                channel.eventLoop.scheduleTask(in: patience) { channel.close(promise: nil) }
-            }
+            let deadline =
+                isStream
+                ? nil
+                : channel.eventLoop.scheduleTask(in: guarding.limits.answer) { channel.close(promise: nil) }
             defer { deadline?.cancel() }
             try await writer.write(response: response.head, body: response.body)
         } onServerRunning: {
@@ -73,28 +73,23 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
 
 /// What a server does about clients that are too many, too slow or too talkative.
 struct ServerGuard: Sendable {
-    /// The certificate to speak TLS with; nil: none.
+    /// The certificate to speak TLS with; `nil` for none.
     var certificates: CertificateKeeper?
-    /// How many connections there may be.
-    var connections = 512
-    /// How long a connection may be silent between two requests.
-    var idle: TimeAmount = .seconds(20)
-    /// How long an answer may take to be taken.
-    var patience: TimeAmount = .seconds(60)
-    /// How many octets a request's header fields may have.
-    var headerOctets = 16 << 10
+    var limits = ServerLimits()
 
     /// Makes the server's connections.
     var builder: HTTPServerBuilder {
-        let census = ConnectionCensus()
+        let limits = limits
+        let census = ConnectionCensus(capacity: limits.connections - limits.reserved)
         return HTTPServerBuilder { responder in
             let configuration = HTTP1Channel.Configuration(
-                idleTimeout: idle,
+                additionalChannelHandlers: [RequestGuard(limits)], idleTimeout: limits.idle,
                 httpDecoderConfiguration: .init(
-                    maxHeaderFieldSize: headerOctets, maxHeaderListSize: headerOctets, maxHeaderFieldCount: 100))
+                    maxHeaderFieldSize: limits.headerOctets, maxHeaderListSize: limits.headerOctets,
+                    maxHeaderFieldCount: 100))
             return GuardedChannel(
                 base: HTTP1Channel(responder: responder, configuration: configuration), certificates: certificates,
-                census: census)
+                census: census, limits: limits)
         }
     }
 }

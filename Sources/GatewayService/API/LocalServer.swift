@@ -20,6 +20,7 @@ struct LocalServer {
     /// Whether the store's key is not there.
     let isLocked: @Sendable () -> Bool
     let logger: Logger
+    var limits = ServerLimits()
 
     /// The server.
     ///
@@ -28,7 +29,7 @@ struct LocalServer {
         let door = door
         return RestingServer(
             router: router(), address: .hostname(door.listen.host, port: door.listen.port), logger: logger,
-            guarding: ServerGuard(certificates: door.certificates)
+            guarding: ServerGuard(certificates: door.certificates, limits: limits)
         ) { channel in
             door.port = channel.localAddress?.port ?? door.listen.port
             var shown = door.listen
@@ -43,7 +44,7 @@ struct LocalServer {
         let consented: @Sendable () async throws -> Set<ReadingKind> = { try await consents.kinds(of: nil) }
         let now = Instant.systemClock
         let router = Router(context: APIContext.self)
-        router.add(middleware: PageHeaders(isSecured: door.certificates != nil))
+        router.add(middleware: PageHeaders())
         router.add(middleware: RefusalMiddleware())
         router.add(middleware: HostCheck(names: door.names))
         router.add(middleware: CallerMiddleware(door: door, counters: counters))
@@ -65,7 +66,8 @@ struct LocalServer {
         ReadingRoutes(store: gateway.store, consents: consents, isLocked: isLocked).add(to: known)
         StateRoutes(gateway: gateway, started: now).add(to: known)
         EventRoutes(
-            hub: hub, counters: counters, clients: door.clients, erasures: { [store = gateway.store] in store.erasures },
+            hub: hub, counters: counters, clients: door.clients,
+            erasures: { [store = gateway.store] in store.erasures },
             consented: consented
         ).add(to: known)
         PairingRoutes(gateway: gateway, door: door).add(to: known)
@@ -96,8 +98,6 @@ struct PageRoutes {
 struct PageHeaders: RouterMiddleware {
     typealias Context = APIContext
 
-    let isSecured: Bool
-
     func handle(
         _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
     ) async throws -> Response {
@@ -108,7 +108,6 @@ struct PageHeaders: RouterMiddleware {
         response.headers[.xContentTypeOptions] = "nosniff"
         response.headers[.referrerPolicy] = "no-referrer"
         response.headers[.permissionsPolicy] = "camera=(), microphone=(), geolocation=()"
-        if isSecured { response.headers[.strictTransportSecurity] = "max-age=31536000" }
         if response.headers[.cacheControl] == nil { response.headers[.cacheControl] = "no-store" }
         return response
     }

@@ -85,7 +85,7 @@ final class PairingRoutes: Sendable {
         return Response(
             status: .ok, headers: [.contentType: "application/x-ndjson"],
             body: ResponseBody { writer in
-                let (lines, line) = AsyncStream<String>.makeStream()
+                let (lines, line) = AsyncStream<String>.makeStream(bufferingPolicy: .bufferingNewest(1024))
                 let output = LineOutput { line.yield($0) }
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     group.addTask {

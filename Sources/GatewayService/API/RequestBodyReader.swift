@@ -5,7 +5,7 @@ import NIOCore
 
 extension Request {
     /// How much a body may hold.
-    static let bodyLimit = 1 << 20
+    static let bodyLimit = ServerLimits().bodyOctets
     /// How long a body may take to come.
     static let bodyPatience: Duration = .seconds(10)
 

@@ -34,6 +34,8 @@ final class APIBench: Sendable {
     let directory: URL
     let log = LogLines()
     let address: String
+    /// Every route, as `GET /health`.
+    let routes: [String]
     private let client: HTTPClient
     private let group: ServiceGroup
     private let running: Task<Void, any Error>
@@ -45,7 +47,7 @@ final class APIBench: Sendable {
 
     init(
         tls: Bool, meters: [EmulatedMeter] = [], captures: [String] = ["two-meters"],
-        settings: [String: String] = [:]
+        settings: [String: String] = [:], limits: ServerLimits = ServerLimits()
     ) async throws {
         directory = try GatewayBench.scratch()
         let state = StateDirectory(flag: directory.appendingPathComponent("state").path, environment: [:])
@@ -67,7 +69,8 @@ final class APIBench: Sendable {
         self.locked = locked
         let server = LocalServer(
             gateway: gateway, door: door, hub: hub, counters: counters,
-            isLocked: { locked.value.withLock(\.self) }, logger: logger)
+            isLocked: { locked.value.withLock(\.self) }, logger: logger, limits: limits)
+        routes = server.router().routes.map { "\($0.method) \($0.path)" }
         let (addresses, started) = AsyncStream<String>.makeStream()
         let service = server.service { started.yield($0) }
         let feed = EventFeed(hub: hub, store: gateway.store, worker: gateway.worker)
@@ -117,14 +120,33 @@ final class APIBench: Sendable {
         return Answer(status: Int(response.status.code), headers: response.headers, text: text)
     }
 
+    /// Sends a request and takes what comes at once: of a stream its beginning.
+    func peek(
+        _ path: String, _ method: HTTPMethod = .GET, headers: [(String, String)] = [], body: String? = nil
+    ) async throws -> Answer {
+        guard path.hasPrefix("/api/v1/events") else {
+            return try await send(path, method, headers: headers, body: body)
+        }
+        var request = HTTPClientRequest(url: address + path)
+        for (name, value) in headers { request.headers.replaceOrAdd(name: name, value: value) }
+        let response = try await client.execute(request, timeout: .seconds(60))
+        var text = ""
+        for try await part in response.body {
+            text += String(buffer: part)
+            break
+        }
+        return Answer(status: Int(response.status.code), headers: response.headers, text: text)
+    }
+
     /// A stream of events, line by line, until `isEnough`.
     func events(
-        _ path: String = "/api/v1/events", token: String? = nil, last: String? = nil,
+        _ path: String = "/api/v1/events", token: String? = nil, last: String? = nil, headers: [(String, String)] = [],
         started: @escaping @Sendable () async throws -> Void = {}, until isEnough: @Sendable (String) -> Bool
     ) async throws -> String {
         var request = HTTPClientRequest(url: address + path)
         if let token { request.headers.add(name: "Authorization", value: "Bearer " + token) }
         if let last { request.headers.add(name: "Last-Event-ID", value: last) }
+        for (name, value) in headers { request.headers.replaceOrAdd(name: name, value: value) }
         let response = try await client.execute(request, timeout: .seconds(120))
         var text = ""
         var hasStarted = false
