@@ -163,6 +163,7 @@ public final class Gateway: Sendable {
 
     /// Does what a command asks.
     public func run(_ request: OperationRequest, output: any OperationOutput) async throws {
+        try request.operation.requireUsableNumbers()
         switch request.operation {
         case .query(let operation): try await run(operation, output: output)
         case .user(let operation): try await run(operation, json: request.json, output: output)

@@ -57,7 +57,8 @@ public struct ControlClient: Sendable {
     }
 
     private static let gone = Problem(
-        "gateway_gone", .tryAgain, "the gateway stopped before it had answered", hint: "look at its log and try again")
+        "gateway_gone", .tryAgain, "the gateway ended the connection before it had answered",
+        hint: "it stopped, or its output was not read for five minutes; look at its log and try again")
 
     private func exchange(_ request: OperationRequest, _ output: any OperationOutput) async throws {
         var message = HTTPClientRequest(url: try url("/v1/operations"))

@@ -10,8 +10,19 @@ import ServiceLifecycle
 /// posted to `/v1/operations` and answered by a line for each ``ControlMessage``. It is cancelled when its client goes
 /// away. What it asks is answered at `/v1/answers/ID`.
 enum ControlServer {
+    /// Does what a request asks and prints through an output.
+    typealias Runner = @Sendable (OperationRequest, any OperationOutput) async throws -> Void
+
     static func application(
         path: String, mode: mode_t, gateway: Gateway, logger: Logger
+    ) -> some Service {
+        application(path: path, mode: mode, limits: .control, logger: logger) { request, output in
+            try await gateway.run(request, output: output)
+        }
+    }
+
+    static func application(
+        path: String, mode: mode_t, limits: ServerLimits, logger: Logger, runner: @escaping Runner
     ) -> some Service {
         // Only the lock's owner gets here, so a socket file that exists belongs to a process that has died.
         unlink(path)
@@ -21,7 +32,7 @@ enum ControlServer {
             Response(
                 status: .ok, headers: [.contentType: "application/x-ndjson"],
                 body: ResponseBody { writer in
-                    try await run(request, gateway, questions, &writer)
+                    try await run(request, runner, questions, &writer)
                     try await writer.finish(nil)
                 })
         }
@@ -33,14 +44,18 @@ enum ControlServer {
             let isWanted = questions.answer(answer, to: try context.parameters.require("id"))
             return Response(status: isWanted ? .noContent : .gone)
         }
-        return RestingServer(router: router, address: .unixDomainSocket(path: path), logger: logger) { _ in
+        return RestingServer(
+            router: router, address: .unixDomainSocket(path: path), logger: logger,
+            guarding: ServerGuard(limits: limits)
+        ) { _ in
             chmod(path, mode)
         }
     }
 
     /// Runs an operation and writes what it says; ends when it has ended, which is soon where its client has gone.
     private static func run(
-        _ request: Request, _ gateway: Gateway, _ questions: PendingQuestions, _ writer: inout any ResponseBodyWriter
+        _ request: Request, _ runner: @escaping Runner, _ questions: PendingQuestions,
+        _ writer: inout any ResponseBodyWriter
     ) async throws {
         let output = SocketOutput(questions)
         try await request.body.consumeWithInboundCloseHandler { body in
@@ -48,10 +63,10 @@ enum ControlServer {
                 group.addTask {
                     let result = await Result {
                         let octets = try await body.collect(upTo: 64 * 1024)
-                        let operation = try JSONDecoder().decode(OperationRequest.self, from: Data(buffer: octets))
+                        let operation = try OperationRequest(reading: Data(buffer: octets))
                         // A gateway that stops ends what it does for others as well.
                         try await cancelWhenGracefulShutdown {
-                            try await gateway.run(operation, output: output)
+                            try await runner(operation, output)
                         }
                     }
                     output.finish(with: result.mapError(Problem.init(telling:)))
@@ -80,32 +95,28 @@ private struct SocketOutput: OperationOutput {
         self.questions = questions
     }
 
-    /// Takes as much as the client reads: a file as large as the store must not pile up here.
-    func octets(_ octets: [UInt8]) async throws {
-        try send(.octets(Data(octets)))
-        try await backlog.room()
-    }
-
     /// A line of this length is on its way.
     func written(_ count: Int) { backlog.remove(count) }
 
-    func data(_ line: String) throws { try send(.data(line)) }
-    func note(_ line: String) throws { try send(.note(line)) }
-    func progress(_ progress: TransferProgress) throws { try send(.progress(progress)) }
-    func warn(_ problem: Problem) throws { try send(.warning(problem)) }
+    // Each waits until the client has read enough: what it does not read must not pile up here.
+    func octets(_ octets: [UInt8]) async throws { try await send(.octets(Data(octets))) }
+    func data(_ line: String) async throws { try await send(.data(line)) }
+    func note(_ line: String) async throws { try await send(.note(line)) }
+    func progress(_ progress: TransferProgress) async throws { try await send(.progress(progress)) }
+    func warn(_ problem: Problem) async throws { try await send(.warning(problem)) }
 
     func ask(_ question: Question) async throws -> Answer {
         try await questions.ask { id in
-            try? send(.question(id: id, question))
+            try? enqueue(.question(id: id, question))
         } withdraw: { id in
-            try? send(.withdrawn(id: id))
+            try? enqueue(.withdrawn(id: id))
         }
     }
 
     func finish(with result: Result<Void, Problem>) {
         switch result {
-        case .success: try? send(.done)
-        case .failure(let problem): try? send(.problem(problem))
+        case .success: try? enqueue(.done)
+        case .failure(let problem): try? enqueue(.problem(problem))
         }
         continuation.finish()
     }
@@ -116,7 +127,12 @@ private struct SocketOutput: OperationOutput {
         backlog.clear()
     }
 
-    private func send(_ message: ControlMessage) throws {
+    private func send(_ message: ControlMessage) async throws {
+        try enqueue(message)
+        try await backlog.room()
+    }
+
+    private func enqueue(_ message: ControlMessage) throws {
         var line = try JSONEncoder().encode(message)
         line.append(UInt8(ascii: "\n"))
         backlog.add(line.count)
