@@ -71,8 +71,11 @@ struct PlaceTests {
 
     @Test("this machine's names are answered to, and the one that was configured")
     func hosts() {
-        let check = HostCheck<PlainContext>(names: ["localhost", "gateway.local"])
-        for ours in ["gateway.local:80", "LOCALHOST", "gateway.local.:1", "192.168.1.9:8480", "[fe80::1%eth0]:1"] {
+        let check = HostCheck<PlainContext>(names: ["localhost", "gateway.local", "Gateway.Home.Example.", ""])
+        for ours in [
+            "gateway.home.example", "GATEWAY.home.example:8480", "gateway.local:80", "LOCALHOST",
+            "gateway.local.:1", "192.168.1.9:8480", "[fe80::1%eth0]:1",
+        ] {
             #expect(check.isOurs(ours), "\(ours)")
         }
         // An address cannot be pointed elsewhere, a name can.

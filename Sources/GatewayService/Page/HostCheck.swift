@@ -5,8 +5,14 @@ import Hummingbird
 /// Refuses requests that name another host: a page elsewhere that points its own name at this machine (DNS rebinding)
 /// must not read a person's values. An address cannot be pointed elsewhere, so any will do.
 struct HostCheck<Context: RequestContext>: RouterMiddleware {
-    /// The names this server answers to, in lower case.
+    /// The names this server answers to, in lower case and without a dot at their end.
     let names: Set<String>
+
+    /// - Parameter names: the names this server answers to, as a person wrote them.
+    init(names: Set<String>) {
+        let lower = names.map { $0.lowercased() }.map { $0.hasSuffix(".") ? String($0.dropLast()) : $0 }
+        self.names = Set(lower.filter { !$0.isEmpty })
+    }
 
     func handle(
         _ request: Request, context: Context, next: (Request, Context) async throws -> Response
