@@ -16,7 +16,7 @@ help:
 	@echo "make test     build and run every test"
 	@echo "make deb      build the Debian package;  make test-deb  install, use and remove it in a fresh Debian"
 	@echo "make soak     kill the gateway and fail its server for long (EPISODES=30, ten lives each)"
-	@echo "make fuzz     fuzz every parser of outside bytes, a minute each (SECONDS_EACH=60)"
+	@echo "make fuzz     fuzz every parser of outside bytes and the live sockets, a minute each (SECONDS_EACH=60)"
 	@echo "make sanitize run the tests under AddressSanitizer with its search for leaks, and under ThreadSanitizer"
 	@echo "make bench    measure speed and memory beside their floors"
 	@echo "make format   format the Swift code;  make lint  check it"
@@ -52,6 +52,7 @@ test-release: deps
 
 fuzz: deps
 	@Tests/Fuzz/run $(SECONDS_EACH)
+	@Tests/Fuzz/live $(SECONDS_EACH)
 
 sanitize: deps test-deps
 	@Tests/Sanitize/run
