@@ -1,13 +1,19 @@
 import GRDB
 
-/// The database of the list of clients; each error it throws names the file and what is wrong with it.
+/// The database of the list of clients. Each commit is durable when its call returns, and each error names the file.
 struct AccessQueue: Sendable {
     private let queue: DatabaseQueue
     private let path: String
 
     init(path: String, configuration: Configuration) throws {
         self.path = path
-        queue = try Self.naming(path) { try DatabaseQueue(path: path, configuration: configuration) }
+        queue = try Self.naming(path) {
+            let queue = try DatabaseQueue(path: path, configuration: configuration)
+            // GRDB sets NORMAL when it switches to WAL, after `prepareDatabase`. A power cut could then take the last
+            // commits: a revoked client would be in again.
+            try queue.inDatabase { db in try db.execute(sql: "PRAGMA synchronous = FULL") }
+            return queue
+        }
     }
 
     func migrate(_ migrator: DatabaseMigrator) throws {

@@ -29,7 +29,7 @@ public struct AccessStore: Sendable {
         configuration.busyMode = .timeout(5)
         configuration.journalMode = .wal
         configuration.prepareDatabase { db in
-            try db.execute(sql: "PRAGMA synchronous = NORMAL; PRAGMA cache_size = -256")
+            try db.execute(sql: "PRAGMA cache_size = -256")
         }
         queue = try AccessQueue(path: path, configuration: configuration)
         try queue.migrate(Self.migrator)

@@ -94,6 +94,14 @@ import Testing
         #expect(entries.first { $0.event == "more_of_strangers" }?.count == 9940)
     }
 
+    @Test("a revocation is durable when its call returns: each commit is synchronised")
+    func durable() async throws {
+        var configuration = Configuration()
+        configuration.journalMode = .wal
+        let queue = try AccessQueue(path: directory + "/other.sqlite", configuration: configuration)
+        #expect(try await queue.read { db in try Int.fetchOne(db, sql: "PRAGMA synchronous") } == 2)
+    }
+
     @Test("a damaged list of clients is a named error, not a fault of the program")
     func unusable() async throws {
         let (_, client) = try await store.admit("Mac", as: .client, now: now, expiresAt: now + 100)
