@@ -1,0 +1,228 @@
+"""Scenarios for the files around readings: exports, keys, versions, clients and certificates."""
+import base64
+import glob
+import json
+import os
+import shutil
+import sqlite3
+
+from bench import FIRST, ROOT, SECOND, Case, Failed, Scenario, contents, expect, same
+from scenarios import Kept
+
+FORMER = sorted(glob.glob(f"{ROOT}/Fixtures/stores/*/readings.sqlite"))
+
+
+class Export(Kept):
+    """The store is exported."""
+
+    name = "export"
+    command = ("store", "export", "ROOT/out/export", "--passphrase-file", "ROOT/phrase")
+
+    def prepare(self, case):
+        super().prepare(case)
+        os.mkdir(f"{case.root}/out")
+        with open(f"{case.root}/phrase", "w") as file:
+            file.write("of several words\n")
+
+    def check(self, case, outcome):
+        super().check(case, outcome)
+        left = [name for name in os.listdir(case.state) if name.startswith(".exporting")]
+        expect("copies left in the state directory", left, [])
+        path = f"{case.root}/out/export"
+        if outcome.status not in (0, None):
+            expect("files of an export that failed", os.listdir(f"{case.root}/out"), [])
+        elif os.path.exists(path):
+            other = Case(self.bench.base)
+            other.must("store", "import", path, "--passphrase-file", f"{case.root}/phrase")
+            same(other.readings(), self.expected, "imported")
+            other.remove()
+        elif outcome.status == 0 or '"octets"' in outcome.out:
+            raise Failed("an export that was done is gone")
+
+    def finish(self, case):
+        if os.path.exists(f"{case.root}/out/export"):
+            os.unlink(f"{case.root}/out/export")
+        case.must(*self.arguments(case))
+
+
+class Import(Scenario):
+    """A store is made of an export."""
+
+    name = "import"
+    command = ("store", "import", "ROOT/export", "--passphrase-file", "ROOT/phrase")
+
+    def prepare(self, case):
+        other = Case(self.bench.base)
+        other.must("replay", *FIRST, *SECOND)
+        with open(f"{case.root}/phrase", "w") as file:
+            file.write("of several words\n")
+        other.must("store", "export", f"{case.root}/export", "--passphrase-file", f"{case.root}/phrase")
+        self.expected = other.readings()
+        other.remove()
+
+    def check(self, case, outcome):
+        found = case.readings()
+        if found or outcome.status == 0 or '"readings"' in outcome.out:
+            same(found, self.expected, "after the fault")
+        left = f"{case.state}/import.new"
+        expect("workshops left", os.path.exists(left), False)
+
+    def finish(self, case):
+        if not case.readings():
+            case.must(*self.arguments(case))
+        same(case.readings(), self.expected, "imported again")
+
+
+class Rotate(Kept):
+    """The key is changed."""
+
+    name = "rotate-key"
+    command = ("store", "rotate-key")
+
+    def settle(self):
+        super().settle()
+        self.octets = contents(f"{self.template}/state")
+        path = f"{self.template}/state/store.key"
+        self.keys = [open(path, "rb").read().strip()] if os.path.exists(path) else []
+
+    def check(self, case, outcome):
+        super().check(case, outcome)
+        with open(f"{case.state}/store.key") as file:
+            lines = file.read().split()
+        if not 1 <= len(lines) <= 2 or any(len(base64.b64decode(line)) != 32 for line in lines):
+            raise Failed(f"the key file has {len(lines)} lines")
+
+    def finish(self, case):
+        case.must(*self.command)
+        same(case.readings(), self.expected, "under another key")
+        with open(f"{case.state}/store.key") as file:
+            expect("keys", len(file.read().split()), 1)
+        where = case.holds(self.keys + self.octets)
+        if where:
+            raise Failed(f"the destroyed key, or what it sealed, is in {where}")
+
+
+class Seal(Rotate):
+    """Content that was in the clear is sealed."""
+
+    name = "seal"
+
+    def prepare(self, case):
+        case.must("replay", *FIRST, *SECOND, environment={"HEALTHRELAY_STORE_ENCRYPTION": "off"})
+
+
+class Unseal(Kept):
+    """Encryption is switched off: a running gateway puts everything into the clear."""
+
+    name = "unseal"
+    command = ("run",)
+    until = (b"readings went over", b"still to go over")
+    environment = {"HEALTHRELAY_STORE_ENCRYPTION": "off"}
+
+    def prepare(self, case):
+        case.must("replay", *FIRST, *SECOND, environment={"HEALTHRELAY_STORE_ENCRYPTION": "on"})
+
+    def settle(self):
+        # Opening the template itself would change it.
+        case = self.case()
+        self.expected = case.readings()
+        case.remove()
+        self.octets = contents(f"{self.template}/state")
+
+    def finish(self, case):
+        case.must("run", until=(*self.until, b"Page at"))
+        for _ in range(20):
+            if not os.path.exists(f"{case.state}/store.key"):
+                break
+            case.must("run", until=self.until)
+        same(case.readings(), self.expected, "in the clear")
+        expect("the key file is there", os.path.exists(f"{case.state}/store.key"), False)
+        where = case.holds(self.octets)
+        if where:
+            raise Failed(f"what was sealed is still in {where}")
+        # And back: no leftover may prevent that.
+        case.environment["HEALTHRELAY_STORE_ENCRYPTION"] = "on"
+        case.must("store", "rotate-key")
+        same(case.readings(), self.expected, "sealed again")
+
+
+class Migrate(Scenario):
+    """The store of an earlier version is opened, and its content sealed."""
+
+    name = "migrate"
+    command = ("store", "rotate-key")
+    former = FORMER[-1]
+
+    def prepare(self, case):
+        os.mkdir(case.state, 0o700)
+        shutil.copy(self.former, f"{case.state}/readings.sqlite")
+        os.chmod(f"{case.state}/readings.sqlite", 0o600)
+
+    def settle(self):
+        case = self.case()
+        self.expected = case.readings()
+        with open(os.path.join(os.path.dirname(self.former), "readings.expected.ndjson")) as lines:
+            expect("readings of the earlier version", set(self.expected), {json.loads(line)["id"] for line in lines})
+        case.remove()
+
+    def check(self, case, outcome):
+        same(case.readings(), self.expected, "after the fault")
+
+    def finish(self, case):
+        case.must(*self.command)
+        same(case.readings(), self.expected, "changed and sealed")
+
+
+class Revoke(Scenario):
+    """A client is put out."""
+
+    name = "revoke"
+    command = ("client", "revoke", "1")
+
+    def prepare(self, case):
+        case.must("client", "list")
+        with sqlite3.connect(f"{case.state}/access.sqlite") as database:
+            database.execute(
+                "INSERT INTO client (digest, name, kind, created_at, expires_at) VALUES (?, 'x', 'client', 1, 4e9)",
+                [bytes(32)])
+        database.close()
+
+    def isOut(self, case):
+        clients = json.loads(case.must("client", "list").out)["clients"]
+        expect("clients", len(clients), 1)
+        return clients[0]["revoked_at"] is not None
+
+    def check(self, case, outcome):
+        if (outcome.status == 0 or '"revoked"' in outcome.out) and not self.isOut(case):
+            raise Failed("a client that was put out is in again")
+
+    def finish(self, case):
+        outcome = case.run(*self.command)
+        if outcome.status not in (0, 66) or not self.isOut(case):
+            raise Failed(f"the client is not out: {outcome.err[-300:]}")
+
+
+class Certificate(Scenario):
+    """A gateway starts that has no certificate yet, and makes one."""
+
+    name = "certificate"
+    command = ("run",)
+    until = (b"Page at",)
+    environment = {"HEALTHRELAY_HTTP_TLS": "on"}
+
+    def prepare(self, case):
+        case.must("replay", *FIRST)
+
+    def check(self, case, outcome):
+        path = f"{case.state}/tls.pem"
+        if outcome.status is None and "Page at" in outcome.err and not os.path.exists(path):
+            raise Failed("the certificate that clients saw is gone")
+
+    def finish(self, case):
+        path = f"{case.state}/tls.pem"
+        before = open(path).read() if os.path.exists(path) else None
+        outcome = case.must("run", until=self.until)
+        if "Page at https" not in outcome.err:
+            raise Failed(f"no page over TLS: {outcome.err[-300:]}")
+        if before:
+            expect("the certificate", open(path).read(), before)
