@@ -34,6 +34,9 @@ extension Request {
                     return Data(buffer: try await body.collect(upTo: Self.bodyLimit))
                 } catch is NIOTooManyBytesError {
                     throw Self.tooLarge
+                } catch let error where !(error is CancellationError) {
+                    // The connection broke, or what came is not framed as HTTP wants it.
+                    throw APIRefusal.malformed("the body could not be read")
                 }
             }
             group.addTask {

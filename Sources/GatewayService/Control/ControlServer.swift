@@ -37,10 +37,9 @@ enum ControlServer {
                 })
         }
         router.post("/v1/answers/{id}") { request, context -> Response in
-            let body = try await request.body.collect(upTo: 64 * 1024)
-            guard let answer = try? JSONDecoder().decode(ControlAnswer.self, from: Data(buffer: body)) else {
-                return Response(status: .badRequest)
-            }
+            guard let body = try? await request.body.collect(upTo: 64 * 1024),
+                let answer = try? JSONDecoder().decode(ControlAnswer.self, from: Data(buffer: body))
+            else { return Response(status: .badRequest) }
             let isWanted = questions.answer(answer, to: try context.parameters.require("id"))
             return Response(status: isWanted ? .noContent : .gone)
         }

@@ -106,6 +106,17 @@ extension ServerLimits {
         try await bench.stop()
     }
 
+    @Test(
+        "chunks that are none are a bad request, not a fault of the gateway", arguments: ["zz", "2\r\n{}\r\n\n", "-1"])
+    func brokenChunks(_ chunk: String) async throws {
+        let bench = try await APIBench(tls: false, captures: [])
+        let wire = try wire(bench)
+        wire.send(Self.post + "Transfer-Encoding: chunked\r\n\r\n\(chunk)\r\n")
+        let (text, isClosed) = await wire.read()
+        #expect(text.hasPrefix("HTTP/1.1 400") && !text.contains("HTTP/1.1 5") && isClosed, "\(text)")
+        try await bench.stop()
+    }
+
     @Test("a client that has been answered and does not close its side is closed")
     func lingering() async throws {
         let bench = try await APIBench(tls: false, captures: [], limits: .short)
