@@ -236,9 +236,9 @@ public actor LibNFCTransport: TagReader {
         case .noPort(let name): .noReader(name)
         case .portInUse(let name, let pid): .portInUse(name, pid: pid)
         case .notPermitted(let name, let group?):
-            .notPermitted(
-                name, mend: "add the user to the group `\(group)` and log in again, or install the udev rules")
-        case .notPermitted(let name, nil): .notPermitted(name, mend: "install the udev rules of this program")
+            .notPermitted(name, mend: "add the user to the group `\(group)` and log in again")
+        case .notPermitted(let name, nil):
+            .notPermitted(name, mend: "only root may open it: the system's udev rules give it no group")
         case .portGone: .portGone
         case .silent: .readerSilent
         case .unanswered: .noTag
