@@ -35,7 +35,8 @@ enum Failure {
         if asJSON {
             Terminal.error(problem.document.text)
         } else {
-            Terminal.error("healthrelay: " + problem.message + (problem.hint.map { "\n  → \($0)" } ?? ""))
+            let hint = problem.hint.map { "\n  → " + PrintableText.escaped($0) } ?? ""
+            Terminal.error("healthrelay: " + PrintableText.escaped(problem.message) + hint)
         }
     }
 }

@@ -53,7 +53,8 @@ struct StandardErrorLog: LogHandler {
             Terminal.error(JSONValue.object(members).text)
         } else {
             let details = merged.map { " \($0.key)=\($0.value)" }.joined()
-            Terminal.error("\(event.level.rawValue): \(event.message)\(details)")
+            // An entry is one line: a line feed from outside must not begin another.
+            Terminal.error(PrintableText.escaped("\(event.level.rawValue): \(event.message)\(details)"))
         }
     }
 }

@@ -2,17 +2,20 @@ import Foundation
 import HealthReadings
 
 /// The two streams of the process: data on standard output, everything else on standard error.
+///
+/// Lines are escaped here, whoever wrote them: see ``PrintableText``. Only ``errorPart(_:)`` writes as it is told.
 enum Terminal {
     /// A reader that has gone (`| head`) ends the program quietly, as it does any filter.
     static func data(_ line: String) { data(Array((line + "\n").utf8)) }
     /// Lines that come together, each with its end.
-    static func data(_ lines: [UInt8]) { if !write(lines, to: 1) { Glibc.exit(0) } }
-    static func error(_ line: String) { errorPart(line + "\n") }
-    /// A part of a line: a question, or what overwrites itself.
+    static func data(_ lines: [UInt8]) { if !write(PrintableText.escaped(lines), to: 1) { Glibc.exit(0) } }
+    static func error(_ line: String) { errorPart(PrintableText.escaped(line, keepsLines: true) + "\n") }
+    /// A part of a line that may move the cursor: a question, or what overwrites itself. What comes from outside must be
+    /// escaped before.
     static func errorPart(_ text: String) { _ = write(Array(text.utf8), to: 2) }
 
     /// - Returns: false where nobody reads any more.
-    static func offer(_ line: String) -> Bool { write(Array((line + "\n").utf8), to: 1) }
+    static func offer(_ line: String) -> Bool { write(Array((PrintableText.escaped(line) + "\n").utf8), to: 1) }
 
     /// Whether standard output is a pipe that nobody reads any more.
     static var readerHasGone: Bool {

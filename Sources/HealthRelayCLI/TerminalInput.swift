@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import HealthReadings
 
 /// What a person types.
 enum TerminalInput {
@@ -26,7 +27,7 @@ enum TerminalInput {
     ///
     /// - Throws: `CancellationError` where the answer is no longer wanted.
     static func line(_ prompt: String) async throws -> String? {
-        Terminal.errorPart(prompt)
+        Terminal.errorPart(PrintableText.escaped(prompt, keepsLines: true))
         let lines = AsyncStream<String?> { continuation in
             let source = DispatchSource.makeReadSource(fileDescriptor: 0, queue: .global())
             source.setEventHandler {

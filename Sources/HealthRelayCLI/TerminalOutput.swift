@@ -38,7 +38,7 @@ final class TerminalOutput: OperationOutput {
     func note(_ line: String) {
         clearProgress()
         // One that is a document already stays what it is.
-        Terminal.error(asJSON && !line.hasPrefix("{") ? Self.logLine("notice", line).text : line)
+        Terminal.error(asJSON && !line.hasPrefix("{") ? Self.logLine("notice", line).text : PrintableText.escaped(line))
     }
 
     func warn(_ problem: Problem) {
@@ -59,7 +59,7 @@ final class TerminalOutput: OperationOutput {
         }
         guard isDue else { return }
         if overwrites {
-            Terminal.errorPart("\r\u{1B}[K" + progress.line + (progress.isComplete ? "\n" : ""))
+            Terminal.errorPart("\r\u{1B}[K" + PrintableText.escaped(progress.line) + (progress.isComplete ? "\n" : ""))
         } else {
             Terminal.error(
                 asJSON

@@ -121,7 +121,8 @@ struct CaptureNarrator: Sendable {
             if json {
                 logger.warning("\(message)", metadata: ["code": "\(code)"])
             } else {
-                Terminal.error(clear + message)
+                Terminal.errorPart(clear)
+                Terminal.error(message)
             }
         case .recorded(let summary):
             if isLive, !json { return Terminal.errorPart("\r" + clear + summary.line) }
