@@ -77,6 +77,7 @@ let package = Package(
 
         .systemLibrary(name: "CTimex"),
         .systemLibrary(name: "CSpawn"),
+        .systemLibrary(name: "CSandbox"),
         .systemLibrary(name: "CDispatchTimer"),
         .systemLibrary(name: "CDBus", pkgConfig: "dbus-1", providers: [.apt(["libdbus-1-dev"])]),
         .systemLibrary(name: "CBluetooth", pkgConfig: "bluez", providers: [.apt(["libbluetooth-dev"])]),
@@ -92,7 +93,7 @@ let package = Package(
         module("BlueZCentral", ["LibDBus", "GATTClient", "HealthReadings", logging]),
         module("HCIMonitor"),
         module("HCICapture", ["HCIMonitor", "GATTClient", "HealthReadings"]),
-        module("HelperProcesses", ["CSpawn"]),
+        module("HelperProcesses", ["CSpawn", "CSandbox"]),
         module("NFCPipe"),
         module("ISO15693Reader", ["NFCPipe", "HelperProcesses", "CPCSC"]),
         module("FreeStyleLibre", ["HealthReadings"]),
@@ -144,8 +145,9 @@ let package = Package(
             swiftSettings: settings),
 
         .executableTarget(
-            name: "HealthRelayCapture", dependencies: ["CBluetooth", "HCIMonitor"], swiftSettings: settings),
-        .executableTarget(name: "HealthRelayNFC", dependencies: ["CNFC", "NFCPipe"], swiftSettings: settings),
+            name: "HealthRelayCapture", dependencies: ["CBluetooth", "CSandbox", "HCIMonitor"], swiftSettings: settings),
+        .executableTarget(
+            name: "HealthRelayNFC", dependencies: ["CNFC", "CSandbox", "NFCPipe"], swiftSettings: settings),
 
         .target(name: "LogLines", dependencies: [logging], path: "Tests/LogLines", swiftSettings: settings),
         .target(
@@ -193,7 +195,8 @@ let package = Package(
         tests(
             "ISO15693Reader",
             [
-                "HealthRelayNFC", "NFCPipe", "HelperProcesses", "EmulatedReader", "EmulatedCard", "EncodedSensor",
+                "HealthRelayNFC", "NFCPipe", "HelperProcesses", "CSandbox", "EmulatedReader", "EmulatedCard",
+                "EncodedSensor",
                 "FreeStyleLibre",
                 "LibreReader",
             ]),

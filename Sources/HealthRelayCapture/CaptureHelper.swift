@@ -1,4 +1,5 @@
 import CBluetooth
+import CSandbox
 import Glibc
 import HCIMonitor
 
@@ -11,6 +12,8 @@ import HCIMonitor
 @main
 enum CaptureHelper {
     static func main() {
+        // It sees keys on their way to being zeroed.
+        _ = csandbox_close_memory()
         do throws(CaptureFailure) {
             try run()
             exit(0)

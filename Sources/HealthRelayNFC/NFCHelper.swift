@@ -20,6 +20,7 @@ enum NFCHelper {
         signal(SIGABRT, SIG_DFL)
         var none = rlimit(rlim_cur: 0, rlim_max: 0)
         setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
+        HelperSandbox.enter()
         InputWatch.begin()
         var service = NFCService()
         service.run()

@@ -30,7 +30,7 @@ public final class HelperProcess {
     private var end: HelperEnd?
     private var words: [UInt8] = []
 
-    /// Starts a program with the arguments, and with what `environment` adds to this process' own.
+    /// Starts a program with the arguments, and with what `environment` adds to ``HelperEnvironment``.
     public init(path: String, arguments: [String] = [], environment: [String: String] = [:]) throws(HelperError) {
         func fail(_ code: Int32) -> HelperError { .cannotRun(path: path, code: code) }
         var (sockets, pipes): ([Int32], [Int32]) = ([-1, -1], [-1, -1])
@@ -172,14 +172,7 @@ public final class HelperProcess {
     }
 
     private static func environment(_ additions: [String: String]) -> [String] {
-        var entries: [String] = []
-        var entry = environ
-        while let text = entry.pointee {
-            let own = String(cString: text)
-            if additions[String(own.prefix { $0 != "=" })] == nil { entries.append(own) }
-            entry += 1
-        }
-        return entries + additions.map { "\($0.key)=\($0.value)" }
+        HelperEnvironment.minimal(HelperEnvironment.own).merging(additions) { $1 }.map { "\($0.key)=\($0.value)" }
     }
 
     private static func wait(_ identifier: pid_t, _ options: Int32) -> HelperEnd? {

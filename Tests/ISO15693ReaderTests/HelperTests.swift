@@ -1,3 +1,4 @@
+import CSandbox
 import EmulatedReader
 import EncodedSensor
 import Foundation
@@ -85,6 +86,24 @@ import Testing
             return
         }
         #expect(mend.contains("the group `") || mend.contains("udev"))
+    }
+
+    @Test(
+        "the helper can open devices only, whatever its user may read",
+        .enabled("this kernel has no Landlock") { csandbox_landlock_version() > 0 })
+    func secluded() throws {
+        let folder = try Folder()
+        let secret = folder.url.appendingPathComponent("api-key").path
+        try Data("sk_us_secret".utf8).write(to: URL(fileURLWithPath: secret))
+        let talk = try HelperTalk()
+        guard case .failed(.notPermitted(secret, _)) = try talk.ask(.open(reader: "pn532_uart:\(secret):115200")) else {
+            Issue.record("\(secret) can be opened")
+            return
+        }
+        guard case .failed(.noPort("/dev/null")) = try talk.ask(.open(reader: "pn532_uart:/dev/null:115200")) else {
+            Issue.record("/dev/null cannot be opened")
+            return
+        }
     }
 
     @Test("a helper that is missing, not to be run, of another version, or that cannot start says which")

@@ -1,5 +1,6 @@
 import Foundation
 import GatewayService
+import HelperProcesses
 
 /// A running `healthrelay-capture`: btsnoop on its output, lines for programs on its standard error.
 final class CaptureHelperProcess {
@@ -28,6 +29,7 @@ final class CaptureHelperProcess {
         lifeline = Lifeline(input.fileHandleForWriting)
         process.executableURL = URL(fileURLWithPath: path)
         process.arguments = arguments
+        process.environment = HelperEnvironment.minimal(ProcessInfo.processInfo.environment)
         process.standardInput = input
         process.standardOutput = output
         process.standardError = errors
