@@ -94,8 +94,8 @@ public final class Gateway: Sendable {
         self.isService = isService
         self.logger = logger
         clock = GatewayClock(
-            requiresSynchronization: ["true", "on", "yes"].contains(settings["clock.require_sync"]?.lowercased())
-        ) { [store] in try? await store.newestContact() }
+            requiresSynchronization: settings.requiresSynchronizedClock, file: ClockFile(directory: store.directory),
+            memory: .of(store, logger: logger))
         api = connection.map { VitalAPI(server: $0.server, credentials: $0.credentials, logger: logger) }
         let policy: SourcePolicy = settings["sources.policy"] == "require" ? .require : .create
         var options = OutboxWorker.Options()
@@ -129,8 +129,8 @@ public final class Gateway: Sendable {
             if let manager { return manager }
             let map = settings.map("sources.map")
             let made = DevicesManager(
-                radio: radio, journal: store, memory: TrustedMemory(memory: store, clock: clock), pairings: store,
-                catalogue: catalogue,
+                radio: radio, journal: TrustedJournal(journal: store, clock: clock),
+                memory: TrustedMemory(memory: store, clock: clock), pairings: store, catalogue: catalogue,
                 provider: { map[$0.id] ?? $0.provider },
                 clockToWrite: Self.clockToWrite(settings) { [store] in
                     (try? await store.currentUser()).flatMap { ZoneRules.named($0.timeZone) }
@@ -181,6 +181,7 @@ public final class Gateway: Sendable {
 
     /// Lets go of the radio and closes the store; nothing can be done with the gateway after that.
     public func close() async throws {
+        await clock.save()
         await desk.withLock(\.self)?.close()
         await radioSource.close()
         try store.close()

@@ -66,7 +66,9 @@ public struct GatewayRunner: Service {
         let gateway = try await Gateway.open(
             settings, state: state, server: try await connection(), radio: radio, isService: true,
             patience: .seconds(5), logger: logger)
-        let door = try AccessPoint(settings, directory: state.path, logger: logger)
+        let door = try AccessPoint(
+            settings, directory: state.path, logger: logger,
+            time: { Date(timeIntervalSince1970: TimeInterval(await gateway.clock.judgingTime().seconds)) })
         gateway.door = door
         if gateway.worker == nil { announce(.notDelivering("no key for a server is set; readings are kept")) }
 
@@ -84,7 +86,8 @@ public struct GatewayRunner: Service {
         // The control socket listens before the page does: who is told that the gateway is up can use it.
         var services: [any Service] = [
             NamedService(control, state.socket), NamedService(page, "the page on \(door.listen)"),
-            EventFeed(hub: hub, store: gateway.store, worker: gateway.worker), DoorService(door: door, logger: logger),
+            EventFeed(hub: hub, store: gateway.store, worker: gateway.worker),
+            DoorService(door: door, clock: gateway.clock, logger: logger),
             ReloadService(gateway: gateway, reloads: reloads, manager: manager, logger: logger), StartupMemory(),
         ]
         if let manager, let interval = manager.watchdog {

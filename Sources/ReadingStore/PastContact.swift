@@ -38,10 +38,49 @@ extension ReadingStore {
         }
     }
 
-    /// When the newest contact began; nil for a store without any. Never waits for other reads.
+    /// When the newest contact began; nil for a store without any. Contacts that were set aside do not count.
+    /// Never waits for other reads.
     public func newestContact() async throws -> Instant? {
         try await readAtOnce { db in
-            try Int64.fetchOne(db, sql: "SELECT max(started_at) FROM contact").map(Instant.init(microseconds:))
+            let (key, after) = try Self.contactsSetAside(db) ?? (0, Int64.max)
+            return try Int64.fetchOne(
+                db, sql: "SELECT max(started_at) FROM contact WHERE key > ? OR started_at <= ?",
+                arguments: [key, after]
+            ).map(Instant.init(microseconds:))
         }
+    }
+
+    /// Sets aside the contacts that began after an instant: the gateway's clock was wrong when they did, and they prove
+    /// nothing about it. Their readings, and those readings' times, stay as they are.
+    ///
+    /// - Returns: how many contacts are set aside.
+    public func setContactsAside(after instant: Instant) async throws -> Int {
+        try await write(.setting) { db in
+            let newest = try Int64.fetchOne(db, sql: "SELECT max(key) FROM contact") ?? 0
+            try Self.set(db, Self.asideSetting, lines: [String(newest), String(instant.microseconds)])
+            return try Int.fetchOne(
+                db, sql: "SELECT count(*) FROM contact WHERE started_at > ?", arguments: [instant.microseconds]) ?? 0
+        }
+    }
+
+    /// How many contacts are set aside, and when the last of them began; nil: none.
+    public func contactsSetAside() async throws -> (count: Int, newest: Instant)? {
+        try await read { db in
+            guard let aside = try Self.contactsSetAside(db),
+                let row = try Row.fetchOne(
+                    db, sql: "SELECT count(*), max(started_at) FROM contact WHERE key <= ? AND started_at > ?",
+                    arguments: [aside.key, aside.after]),
+                let newest: Int64 = row[1]
+            else { return nil }
+            return (row[0], Instant(microseconds: newest))
+        }
+    }
+
+    private static let asideSetting = "clock.contacts_aside"
+
+    /// Contacts up to this key that began after this instant, in microseconds, are set aside.
+    private static func contactsSetAside(_ db: Database) throws -> (key: Int64, after: Int64)? {
+        let numbers = try lines(db, asideSetting).compactMap { Int64($0) }
+        return numbers.count == 2 ? (numbers[0], numbers[1]) : nil
     }
 }

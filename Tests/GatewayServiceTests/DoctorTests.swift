@@ -154,6 +154,36 @@ import VitalSandbox
         #expect(problem.code == "checks_failed")
     }
 
+    @Test("`store trust-clock` sets the later contact aside, keeps it, and `doctor` names it")
+    func trustClock() async throws {
+        let bench = try await GatewayBench()
+        let store = bench.gateway.store
+        let later = Instant(seconds: Instant.systemClock.seconds + 10 * 365 * 86_400)
+        _ = try await store.beginContact(
+            with: DeviceDescription(address: DeviceAddress("C0:00:00:00:18:08")), at: later, clock: nil,
+            batteryPercent: nil)
+        if await ClockWitness().evidence() == nil {
+            let output = Collected()
+            let problem = try await bench.problem(.doctor, output: output)
+            #expect(Findings(output, problem).mend("clock")?.contains("healthrelay store trust-clock") == true)
+            #expect(try await bench.problem(.store(.prune(olderThan: 1))).code == "clock_not_trusted")
+        }
+        let lines = try await bench.lines(.store(.trustClock))
+        #expect(lines.first?.object["contacts_set_aside"] as? Int == 1)
+        #expect(try await store.newestContact() == nil)
+        let aside = try #require(try await store.contactsSetAside())
+        #expect(aside.count == 1 && aside.newest == later)
+        let output = Collected()
+        try? await bench.gateway.run(OperationRequest(.doctor, json: true), output: output)
+        let findings = Findings(output, nil)
+        #expect(findings.isGood("clock") && findings.found("clock").contains("1 contacts began under a wrong clock"))
+        _ = try await store.beginContact(
+            with: DeviceDescription(address: DeviceAddress("C0:00:00:00:18:08")), at: later, clock: nil,
+            batteryPercent: nil)
+        #expect(try await store.newestContact() == later, "a contact that begins afterwards counts")
+        try await bench.run(.store(.prune(olderThan: 1_000_000_000)))
+    }
+
     @Test("readings that wait for a source are found, with the command that connects it")
     func source() async throws {
         let meter = try await ReadTests.paired()

@@ -8,30 +8,50 @@ import Testing
 
 /// The gateway's own clock: what it is not trusted for.
 @Suite struct GatewayClockTests {
-    private final class Machine: Sendable {
+    final class Machine: Sendable {
         struct State {
             var now: Int64 = 1_795_000_000
             var uptime: Int64 = 1000
             var isSynchronized = false
             var newest: Int64?
+            var boot = "first"
+            var aside: [Int64] = []
         }
         let state = Mutex(State())
 
-        func clock(requiresSynchronization: Bool = false) -> GatewayClock {
+        func clock(requiresSynchronization: Bool = false, file: ClockFile? = nil) -> GatewayClock {
             var machine = GatewayClock.Machine()
             machine.now = { Instant(seconds: self.state.withLock(\.now)) }
             machine.uptime = { self.state.withLock(\.uptime) }
-            machine.isSynchronized = { self.state.withLock(\.isSynchronized) }
+            machine.boot = { self.state.withLock(\.boot) }
+            machine.evidence = { self.state.withLock(\.isSynchronized) ? .kernel : nil }
             machine.built = Instant(seconds: 1_794_000_000)
-            return GatewayClock(requiresSynchronization: requiresSynchronization, machine: machine) {
-                self.state.withLock(\.newest).map { Instant(seconds: $0) }
+            let memory = GatewayClock.Memory(
+                newestContact: { self.state.withLock(\.newest).map { Instant(seconds: $0) } }
+            ) { instant in
+                self.state.withLock { state in
+                    state.aside.append(instant.seconds)
+                    state.newest = nil
+                    return 1
+                }
             }
+            return GatewayClock(
+                requiresSynchronization: requiresSynchronization, machine: machine, file: file, memory: memory)
         }
 
         func pass(_ seconds: Int64, jumping jump: Int64 = 0) {
             state.withLock { state in
                 state.now += seconds + jump
                 state.uptime += seconds
+            }
+        }
+
+        /// The machine is off for as long, and begins anew with a clock that is wrong by `jump`.
+        func reboot(after seconds: Int64, jumping jump: Int64 = 0) {
+            state.withLock { state in
+                state.now += seconds + jump
+                state.uptime = 20
+                state.boot += "'"
             }
         }
     }
@@ -85,7 +105,7 @@ import Testing
 
     @Test("promise 10: while the clock is in doubt no meter is read, and nothing is asked of one")
     func notRead() async throws {
-        guard !KernelClock.isSynchronized else { return }
+        guard await ClockWitness().evidence() == nil else { return }
         let meter = try await ReadTests.paired()
         let bench = try await GatewayBench(.inProcess, [meter], settings: ["clock.require_sync": "true"])
         let problem = try await bench.problem(ReadTests.read)
@@ -96,7 +116,7 @@ import Testing
 
     @Test("promise 10: `watch` without a gateway reads no meter while the clock is in doubt")
     func notWatched() async throws {
-        guard !KernelClock.isSynchronized else { return }
+        guard await ClockWitness().evidence() == nil else { return }
         let meter = try await ReadTests.paired()
         let bench = try await GatewayBench(.inProcess, [meter], settings: ["clock.require_sync": "true"])
         let problem = try await bench.problem(.device(.watch(types: ["glucose"])))
@@ -140,7 +160,7 @@ import Testing
 }
 
 /// Counts the contacts that begin.
-private final class CountingMemory: DeviceMemory {
+final class CountingMemory: DeviceMemory {
     let begun = Mutex(0)
 
     func beginContact(
@@ -150,6 +170,7 @@ private final class CountingMemory: DeviceMemory {
         return Contact(id: 1, device: device, startedAt: start)
     }
 
+    func noteClock(_ clock: ClockReading, in contact: Contact) async throws -> Contact { contact }
     func lastRecord(of contact: Contact) async throws -> LastRecord? { nil }
     func beginSequenceEpoch(in contact: Contact) async throws -> Contact { contact }
     func endContact(_ contact: Contact, _ summary: ContactSummary) async throws {}

@@ -160,6 +160,7 @@ import Testing
         try await record("store_stats", 0, Tool.run(["store", "stats"] + state).output)
         try await record("store_verify", 0, Tool.run(["store", "verify"] + state).output)
         try await record("store_prune", 0, Tool.run(["store", "prune", "--older-than", "400d"] + state).output)
+        try await record("store_trust_clock", 0, Tool.run(["store", "trust-clock"] + state).output)
         try await record(
             "replay_count", 0,
             Tool.run(["replay", "--count", "--json"] + Tool.captures.map { Tool.fixture($0 + ".btsnoop") }).output)

@@ -23,27 +23,43 @@ import Testing
         #expect(mode as? Int == 0o600)
     }
 
-    @Test("it is renewed thirty days before it ends, at the start and while it is in use")
+    @Test("it is renewed thirty days before it ends, and never by starting")
     func renewed() throws {
         let directory = try directory()
         let keeper = try CertificateKeeper(directory: directory, names: ["box"], now: now)
         let first = keeper.certificate
-        #expect(try !keeper.renewIfDue(now: first.renewsAt - 1))
-        #expect(try keeper.renewIfDue(now: first.renewsAt))
-        let second = keeper.certificate
+        #expect(try keeper.update(now: first.renewsAt - 1) == nil)
+        let later = try CertificateKeeper(directory: directory, names: ["box"], now: first.notAfter + 1)
+        #expect(later.certificate.fingerprint == first.fingerprint)
+        #expect(try later.update(now: first.renewsAt) == .renewed)
+        let second = later.certificate
         #expect(second.fingerprint != first.fingerprint && second.notAfter > first.notAfter)
-        let later = try CertificateKeeper(directory: directory, names: ["box"], now: second.renewsAt + 1)
-        #expect(later.certificate.fingerprint != second.fingerprint)
+        let mode = try FileManager.default.attributesOfItem(atPath: directory + "/tls.pem.previous")[.posixPermissions]
+        #expect(mode as? Int == 0o600)
     }
 
-    @Test("a clock that stands in the past renews nothing")
-    func past() throws {
+    @Test("a start under a clock that is years off keeps the pinned certificate", arguments: [-10, 10])
+    func wrongStart(_ years: Double) throws {
         let directory = try directory()
         let first = try CertificateKeeper(directory: directory, names: ["box"], now: now).certificate
-        let again = try CertificateKeeper(
-            directory: directory, names: ["box"], now: Date(timeIntervalSince1970: 0)
-        ).certificate
+        let wrong = now + years * 365 * 86_400
+        let again = try CertificateKeeper(directory: directory, names: ["box"], now: wrong).certificate
         #expect(again.fingerprint == first.fingerprint)
+    }
+
+    @Test("a certificate that was renewed under a future clock gives way to the one before when the clock is right")
+    func restored() throws {
+        let directory = try directory()
+        let keeper = try CertificateKeeper(directory: directory, names: ["box"], now: now)
+        let first = keeper.certificate
+        #expect(try keeper.update(now: now + 10 * 365 * 86_400) == .renewed)
+        #expect(keeper.certificate.fingerprint != first.fingerprint)
+        let restarted = try CertificateKeeper(directory: directory, names: ["box"], now: now)
+        #expect(try restarted.update(now: now + 60) == .restored)
+        #expect(restarted.certificate.fingerprint == first.fingerprint)
+        #expect(try restarted.update(now: now + 120) == nil)
+        let next = try CertificateKeeper(directory: directory, names: ["box"], now: now)
+        #expect(next.certificate.fingerprint == first.fingerprint)
     }
 
     @Test("a damaged file is not replaced in silence", arguments: ["", "-----BEGIN CERTIFICATE-----", "\0\0"])

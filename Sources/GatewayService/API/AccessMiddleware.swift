@@ -42,7 +42,7 @@ struct CallerMiddleware: RouterMiddleware {
     }
 
     private func caller(of request: Request, _ context: APIContext) async throws -> Caller {
-        let now = Date()
+        let now = await door.time()
         if let field = request.headers[.authorization] {
             let parts = field.split(separator: " ", omittingEmptySubsequences: true)
             guard parts.count == 2, parts[0].lowercased() == "bearer" else { return .stranger }

@@ -23,13 +23,18 @@ final class AccessPoint: Sendable {
     let strangers = RequestRate()
     /// The names this server answers to besides its addresses.
     let names: Set<String>
+    /// The time by which tokens end to be good; see ``GatewayClock/judgingTime()``.
+    let time: @Sendable () async -> Date
     private let secret = SymmetricKey(size: .bits256)
     private let boundPort = Mutex<Int?>(nil)
 
     /// Opens it.
     ///
     /// - Parameter directory: the state directory.
-    init(_ settings: Settings, directory: String, logger: Logger) throws {
+    init(
+        _ settings: Settings, directory: String, logger: Logger, time: @escaping @Sendable () async -> Date = { Date() }
+    ) throws {
+        self.time = time
         listen = try ListenAddress(settings["http.listen"] ?? "")
         let host = Self.hostName
         names = Set(["localhost", host, host + ".local", listen.host.lowercased()] + settings.list("http.names"))

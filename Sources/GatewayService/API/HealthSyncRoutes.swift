@@ -51,8 +51,9 @@ struct HealthSyncRoutes {
             door.audit.note(AuditEntry(at: now, event: "pair_refused", route: "/api/v1/pair", status: 400))
             throw APIRefusal(error)
         }
+        let begin = await door.time()
         let (token, client) = try await door.clients.admit(
-            name, as: .client, now: now, expiresAt: door.tokenEnd(now: now))
+            name, as: .client, now: begin, expiresAt: door.tokenEnd(now: begin))
         door.audit.note(
             AuditEntry(at: now, event: "pair", client: client.number, route: "/api/v1/pair", status: 200))
         return Response.json(

@@ -52,14 +52,15 @@ struct SessionRoutes {
             door.audit.note(AuditEntry(at: now, event: "pair_refused", route: "/api/v1/session", status: 400))
             throw APIRefusal(error)
         }
-        let end = door.tokenEnd(now: now)
+        let begin = await door.time()
+        let end = door.tokenEnd(now: begin)
         let name = try body.text("name") ?? "browser"
-        let (token, client) = try await door.clients.admit(name, as: .page, now: now, expiresAt: end)
+        let (token, client) = try await door.clients.admit(name, as: .page, now: begin, expiresAt: end)
         door.audit.note(
             AuditEntry(at: now, event: "pair", client: client.number, route: "/api/v1/session", status: 201))
         var response = Response.json(
             .object(["csrf_token": .string(door.csrfToken(of: "page-\(client.number)"))]), status: .created)
-        response.headers[.setCookie] = Self.cookie(token.text, seconds: Int(end.timeIntervalSince(now)))
+        response.headers[.setCookie] = Self.cookie(token.text, seconds: Int(end.timeIntervalSince(begin)))
         return response
     }
 

@@ -16,8 +16,10 @@ struct TrustedMemory: DeviceMemory {
         return try await memory.beginContact(with: device, at: start, clock: reading, batteryPercent: batteryPercent)
     }
 
-    func noteClock(_ clock: ClockReading, in contact: Contact) async throws -> Contact {
-        try await memory.noteClock(clock, in: contact)
+    func noteClock(_ reading: ClockReading, in contact: Contact) async throws -> Contact {
+        // The clock may have jumped since the contact began.
+        if let doubt = await clock.doubt() { throw doubt.failure }
+        return try await memory.noteClock(reading, in: contact)
     }
 
     func lastRecord(of contact: Contact) async throws -> LastRecord? { try await memory.lastRecord(of: contact) }
@@ -31,12 +33,14 @@ struct TrustedMemory: DeviceMemory {
     }
 }
 
-extension ClockDoubt {
-    /// Why a device is not read.
-    var failure: ContactFailure {
-        ContactFailure(
-            code: "clock_not_trusted",
-            description: "this machine's clock \(self): no device is read or set by it; each keeps what it has",
-            hint: "set it, and keep it right: `timedatectl set-ntp true`")
+/// Where frames become durable, at the time they were received even where the gateway's clock jumps during the contact.
+struct TrustedJournal: FrameJournal {
+    let journal: any FrameJournal
+    let clock: GatewayClock
+
+    func append(_ frames: [Frame], of contact: Contact) async throws -> [FrameOutcome] {
+        var frames = frames
+        for place in frames.indices { frames[place].receivedAt = await clock.withoutJump(frames[place].receivedAt) }
+        return try await journal.append(frames, of: contact)
     }
 }

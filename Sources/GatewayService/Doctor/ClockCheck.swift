@@ -1,33 +1,28 @@
-import CTimex
 import Foundation
 import HealthReadings
 import ReadingStore
 
 extension Doctor {
-    /// Whether the gateway's clock can be right: not earlier than this program or the newest contact, and, as far as the
-    /// kernel says, synchronised.
+    /// Whether the gateway trusts its clock, and who says that the clock is synchronised.
     ///
     /// Many honest machines never report synchronisation, virtual ones above all: that alone is said and no fault.
     func clockCheck() async -> DoctorCheck {
-        let now = Instant.systemClock
-        var earliest: (Instant, String)?
-        if let built = Self.programTime { earliest = (built, "this program was built") }
-        if case .success(let store?) = store, let contact = try? await store.newestContact(),
-            contact > earliest?.0 ?? Instant(seconds: 0)
-        {
-            earliest = (contact, "the newest contact in the store began")
+        let now = Instant.systemClock.flooredToSecond
+        if let doubt = await clock.doubt() {
+            return .bad("clock", .configuration, "it shows \(now), and \(doubt)", mend: doubt.mend)
         }
-        if let (instant, what) = earliest, now < instant {
-            return .bad(
-                "clock", .configuration, "it shows \(now.flooredToSecond), and \(what) at \(instant.flooredToSecond)",
-                mend: "set it, and keep it right: `timedatectl set-ntp true`")
+        var aside = ""
+        if case .success(let store?) = store, let found = try? await store.contactsSetAside() {
+            aside =
+                "; \(found.count) contacts began under a wrong clock, up to \(found.newest.flooredToSecond): the times of "
+                + "their readings may be wrong"
         }
-        guard KernelClock.isSynchronized else {
+        guard let evidence = await clock.evidence() else {
             return .good(
-                "clock", "\(now.flooredToSecond); the kernel does not say that it is synchronised",
+                "clock", "\(now); the kernel does not say that it is synchronised" + aside,
                 mend: "where nothing else keeps it right: `timedatectl set-ntp true`")
         }
-        return .good("clock", "\(now.flooredToSecond), synchronised")
+        return .good("clock", "\(now), synchronised (\(evidence.words))" + aside)
     }
 
     /// When the program's file was made; nil where it cannot be seen.
@@ -35,21 +30,5 @@ extension Doctor {
         var status = stat()
         guard stat("/proc/self/exe", &status) == 0 else { return nil }
         return Instant(seconds: Int64(status.st_mtim.tv_sec))
-    }
-}
-
-/// What the kernel knows of its clock.
-enum KernelClock {
-    /// What systemd-timesyncd leaves where it has synchronised the clock since the machine began.
-    private static let witness = "/run/systemd/timesync/synchronized"
-
-    /// Whether a time service keeps the clock right, as it has told the kernel (adjtimex(2)); where a service may not
-    /// ask the kernel of its clock, as systemd-timesyncd says.
-    static var isSynchronized: Bool {
-        var state = timex()
-        state.modes = 0
-        let result = adjtimex(&state)
-        if result < 0 { return access(witness, F_OK) == 0 }
-        return result >= 0 && result != TIME_ERROR && state.status & STA_UNSYNC == 0
     }
 }

@@ -17,6 +17,7 @@ struct Doctor: Sendable {
     let store: Result<ReadingStore?, Problem>
     let connection: Result<VitalConnection?, Problem>
     let radio: (any Radio)?
+    let clock: GatewayClock
     let logger: Logger
 
     /// Looks at everything, in the order of the list.
@@ -65,16 +66,20 @@ extension Gateway {
             return opened
         }.mapError(Problem.init(telling:))
         defer { try? opened?.close() }
+        let memory = GatewayClock.Memory(newestContact: { [opened] in try? await opened?.newestContact() })
+        let clock = GatewayClock(
+            requiresSynchronization: settings.requiresSynchronizedClock, file: ClockFile(directory: state.path),
+            keepsRecord: false, memory: memory)
         let doctor = Doctor(
             settings: settings, stateDirectory: state.path, store: store, connection: connection,
-            radio: radio(settings, logger), logger: logger)
+            radio: radio(settings, logger), clock: clock, logger: logger)
         try await Doctor.report(await doctor.examine(), json: json, to: output)
     }
 
     func examine(json: Bool, output: any OperationOutput) async throws {
         let doctor = Doctor(
             settings: settings, stateDirectory: store.directory, store: .success(store),
-            connection: .success(connection), radio: radioSource.radio, logger: logger)
+            connection: .success(connection), radio: radioSource.radio, clock: clock, logger: logger)
         try await Doctor.report(await doctor.examine(), json: json, to: output)
     }
 }

@@ -92,6 +92,8 @@ public enum StoreOperation: Codable, Sendable, Hashable {
     case export(passphrase: String)
     /// Makes a new key and seals every row anew.
     case rotateKey
+    /// Takes a person's word that this machine's clock is right now.
+    case trustClock
     /// Erases one person, or everybody.
     case forget(ForgetOperation)
 }

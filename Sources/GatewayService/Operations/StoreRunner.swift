@@ -17,7 +17,19 @@ extension Gateway {
                 return try await output.data(JSONValue.object(["readings": .integer(Int64(count))]).text)
             }
             try await output.data("\(count) readings are under a new key; the one before is destroyed")
+        case .trustClock:
+            let count = try await clock.trust()
+            let now = Instant.systemClock.flooredToSecond
+            guard !json else {
+                return try await output.data(
+                    JSONValue.object(["now": .string(now.description), "contacts_set_aside": .integer(Int64(count))])
+                        .text)
+            }
+            try await output.data(
+                "the clock is trusted: it is \(now)" + (count > 0 ? "; \(count) later contacts are set aside" : ""))
         case .prune(let seconds):
+            // How old a reading is depends on the clock, and what is pruned does not come back.
+            if let problem = await clockProblem() { throw problem }
             let pruning = try await store.prune(olderThan: .seconds(seconds))
             guard !json else { return try await output.data(pruning.document.text) }
             for line in pruning.lines { try await output.data(line) }

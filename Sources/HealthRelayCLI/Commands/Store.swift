@@ -5,7 +5,9 @@ import GatewayService
 struct Store: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "store", abstract: "The store itself.",
-        subcommands: [Stats.self, Verify.self, Prune.self, RotateKey.self, Forget.self, Export.self, Import.self])
+        subcommands: [
+            Stats.self, Verify.self, Prune.self, RotateKey.self, TrustClock.self, Forget.self, Export.self, Import.self,
+        ])
 
     struct Stats: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "How much is kept, delivered and waiting.")
@@ -35,6 +37,18 @@ struct Store: AsyncParsableCommand {
                 """)
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.store(.rotateKey), global) }
+    }
+
+    struct TrustClock: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "trust-clock",
+            abstract: "Say that this machine's clock is right now, where `doctor` names it as untrusted.",
+            discussion: """
+                Contacts that are stored with a later time then no longer keep devices from being read. They, their \
+                readings and the times of those stay as they are.
+                """)
+        @OptionGroup var global: GlobalOptions
+        func run() async throws { try await OperationCommand.run(.store(.trustClock), global) }
     }
 
     struct Forget: AsyncParsableCommand {
