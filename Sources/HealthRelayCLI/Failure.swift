@@ -15,7 +15,7 @@ enum Failure {
         let status = Healthrelay.exitCode(for: error)
         let message = Healthrelay.fullMessage(for: error)
         if status == .success {
-            Terminal.data(message)
+            Terminal.data(Array((message + "\n").utf8))
             Glibc.exit(0)
         }
         guard status != .failure else {
@@ -23,7 +23,7 @@ enum Failure {
             Glibc.exit(Problem.ExitStatus.ourFault.rawValue)
         }
         guard arguments.contains("--json") else {
-            Terminal.error(message)
+            Terminal.errorText(message)
             Glibc.exit(Problem.ExitStatus.usage.rawValue)
         }
         report(
@@ -36,7 +36,7 @@ enum Failure {
             Terminal.error(problem.document.text)
         } else {
             let hint = problem.hint.map { "\n  → " + PrintableText.escaped($0) } ?? ""
-            Terminal.error("healthrelay: " + PrintableText.escaped(problem.message) + hint)
+            Terminal.errorText("healthrelay: " + PrintableText.escaped(problem.message) + hint)
         }
     }
 }

@@ -6,10 +6,12 @@ import HealthReadings
 /// Lines are escaped here, whoever wrote them: see ``PrintableText``. Only ``errorPart(_:)`` writes as it is told.
 enum Terminal {
     /// A reader that has gone (`| head`) ends the program quietly, as it does any filter.
-    static func data(_ line: String) { data(Array((line + "\n").utf8)) }
+    static func data(_ line: String) { data(Array((PrintableText.escaped(line) + "\n").utf8)) }
     /// Lines that come together, each with its end.
     static func data(_ lines: [UInt8]) { if !write(PrintableText.escaped(lines), to: 1) { Glibc.exit(0) } }
-    static func error(_ line: String) { errorPart(PrintableText.escaped(line, keepsLines: true) + "\n") }
+    static func error(_ line: String) { errorPart(PrintableText.escaped(line) + "\n") }
+    /// A text of several lines of our own.
+    static func errorText(_ text: String) { errorPart(PrintableText.escaped(text, keepsLines: true) + "\n") }
     /// A part of a line that may move the cursor: a question, or what overwrites itself. What comes from outside must be
     /// escaped before.
     static func errorPart(_ text: String) { _ = write(Array(text.utf8), to: 2) }

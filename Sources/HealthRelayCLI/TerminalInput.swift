@@ -27,7 +27,7 @@ enum TerminalInput {
     ///
     /// - Throws: `CancellationError` where the answer is no longer wanted.
     static func line(_ prompt: String) async throws -> String? {
-        Terminal.errorPart(PrintableText.escaped(prompt, keepsLines: true))
+        Terminal.errorPart(PrintableText.escaped(prompt))
         let lines = AsyncStream<String?> { continuation in
             let source = DispatchSource.makeReadSource(fileDescriptor: 0, queue: .global())
             source.setEventHandler {

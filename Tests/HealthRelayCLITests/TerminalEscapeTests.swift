@@ -39,7 +39,7 @@ import Testing
     func errors() async throws {
         let wild = "x\u{1B}]0;owned\u{7}\u{202E}"
         for arguments in [
-            ["decode", wild, "00"], ["replay", "/nonexistent/\(wild)"], ["query", "--types", wild], [wild],
+            ["decode", wild, "00"], ["replay", "/nonexistent/\(wild)"], ["query", "--types", wild], ["query", wild],
             ["run", "--config", "/nonexistent/\(wild)"],
         ] {
             let scratch = try Scratch()

@@ -96,7 +96,7 @@ struct CaptureNarrator: Sendable {
         if json {
             logger.warning("\(who) \(keys) \(advice)")
         } else {
-            Terminal.error([who, keys, advice].joined(separator: "\n"))
+            Terminal.errorText([who, keys, advice].joined(separator: "\n"))
         }
     }
 

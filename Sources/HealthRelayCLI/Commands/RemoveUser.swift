@@ -37,7 +37,7 @@ extension User {
             try await OperationCommand.run(OperationRequest(.user(.show), json: true), global, settings, shown)
             let name = try shown.name
             let word = name.isEmpty ? "yes" : name
-            Terminal.error(
+            Terminal.errorText(
                 "This \(local ? "" : "removes \(name.isEmpty ? "the user" : name) at the server and ")erases "
                     + "everything of \(name.isEmpty ? "the user" : name) here: readings, frames, contacts, sources. "
                     + "It cannot be undone.\nType \(word) to go on:")

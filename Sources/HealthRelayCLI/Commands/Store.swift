@@ -75,7 +75,7 @@ struct Store: AsyncParsableCommand {
                     hint: "say it with --yes")
             }
             let word = user ?? "everybody"
-            Terminal.error(
+            Terminal.errorText(
                 "This \(server ? "removes \(word) at the server and " : "")erases everything of \(word) here: "
                     + "readings, frames, contacts, sources. It cannot be undone.\nType \(word) to go on:")
             guard readLine() == word else {
