@@ -15,7 +15,8 @@ help:
 	@echo "make run      build, start the gateway with its sandbox server and replay the recorded meters"
 	@echo "make test     build and run every test"
 	@echo "make deb      build the Debian package;  make test-deb  install, use and remove it in a fresh Debian"
-	@echo "make soak     kill the gateway and fail its server for long (EPISODES=30, ten lives each)"
+	@echo "make soak     fail every file operation, cut the power at every moment (an hour), then kill the gateway and fail"
+	@echo "              its server for long (EPISODES=30, ten lives each)"
 	@echo "make fuzz     fuzz every parser of outside bytes and the live sockets, a minute each (SECONDS_EACH=60)"
 	@echo "make sanitize run the tests under AddressSanitizer with its search for leaks, and under ThreadSanitizer"
 	@echo "make bench    measure speed and memory beside their floors"
@@ -45,6 +46,7 @@ test-deb: deb
 
 soak: deps
 	@$(SWIFT) build -q --product healthrelay
+	@Tests/Faults/inject all
 	@Tests/Faults/run $(EPISODES)
 
 test-release: deps
