@@ -52,13 +52,18 @@ extension ReadingStore {
         let manifest = try manifest(of: before + keysInUse(), needed)
         try await write(sealer.header)
         try await write(sealer.add(Array(JSONEncoder().encode(manifest)) + [UInt8(ascii: "\n")]))
-        let file = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
+        let file = try Self.naming { try FileHandle(forReadingFrom: URL(fileURLWithPath: path)) }
         defer { try? file.close() }
-        while let octets = try file.read(upToCount: 1 << 20), !octets.isEmpty {
+        while let octets = try Self.naming({ try file.read(upToCount: 1 << 20) }), !octets.isEmpty {
             try Task.checkCancellation()
             try await write(sealer.add(octets))
         }
         try await write(sealer.end())
+    }
+
+    /// Gives the file operations of Foundation the store's errors.
+    private static func naming<Value>(_ body: () throws -> Value) throws -> Value {
+        do { return try body() } catch { throw StoreError.mapping(error) }
     }
 
     private func keysInUse() throws -> [SymmetricKey] {

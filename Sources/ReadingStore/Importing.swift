@@ -157,8 +157,13 @@ extension ReadingStore {
         _ path: String, passphrase: String, into directory: String, decoder: any FrameDecoding,
         encryption: StoreEncryption = .on(), logger: Logger = Logger(label: "healthrelay.store")
     ) async throws -> StoreStatistics {
-        try await StoreImport(directory: directory, encryption: encryption, decoder: decoder, logger: logger)
-            .run(path, passphrase: passphrase)
+        do {
+            return try await StoreImport(
+                directory: directory, encryption: encryption, decoder: decoder, logger: logger
+            ).run(path, passphrase: passphrase)
+        } catch {
+            throw StoreError.mapping(error)
+        }
     }
 }
 

@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import HealthReadings
 
@@ -96,9 +97,10 @@ public enum StoreError: Error, Sendable, Hashable {
         }
     }
 
-    /// The store's error for whatever the database threw; the store's own errors stay what they are.
+    /// The store's error for whatever the database or Foundation's file operations threw; the store's own errors stay
+    /// what they are.
     static func mapping(_ error: any Error) -> any Error {
-        guard let error = error as? DatabaseError else { return error }
+        guard let error = error as? DatabaseError else { return fileError(error) ?? error }
         let detail = error.message ?? error.resultCode.description
         return switch error.resultCode {
         case .SQLITE_FULL: StoreError.diskFull
@@ -108,6 +110,19 @@ public enum StoreError: Error, Sendable, Hashable {
         case .SQLITE_IOERR, .SQLITE_CANTOPEN, .SQLITE_PROTOCOL: StoreError.inputOutput(detail: detail)
         default: StoreError.internalFault(detail: detail)
         }
+    }
+}
+
+extension StoreError {
+    /// The store's error for a file operation of Foundation's that failed; `nil` for any other error.
+    private static func fileError(_ error: any Error) -> StoreError? {
+        let error = error as NSError
+        guard error.domain == NSCocoaErrorDomain else { return nil }
+        let path = error.userInfo[NSFilePathErrorKey] as? String ?? "a file of the store"
+        guard let underlying = error.userInfo[NSUnderlyingErrorKey] as? any Error else {
+            return .inputOutput(detail: error.localizedDescription)
+        }
+        return StoreFiles.failure(path, Int32(truncatingIfNeeded: (underlying as NSError).code))
     }
 }
 

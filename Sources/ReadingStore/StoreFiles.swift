@@ -98,13 +98,13 @@ enum StoreFiles {
         guard fsync(descriptor) == 0 else { throw failure(directory) }
     }
 
-    /// The error for what a system call on a path just said.
-    static func failure(_ path: String) -> StoreError {
-        switch errno {
+    /// The error for what a system call on a path just said, or for another number of an error.
+    static func failure(_ path: String, _ code: Int32 = errno) -> StoreError {
+        switch code {
         case EACCES, EPERM, EROFS: .notPermitted(path: path)
         case ENOSPC, EDQUOT: .diskFull
-        case EIO: .inputOutput(detail: String(cString: strerror(errno)))
-        default: .cannotCreate(path: path, reason: String(cString: strerror(errno)))
+        case EIO: .inputOutput(detail: String(cString: strerror(code)))
+        default: .cannotCreate(path: path, reason: String(cString: strerror(code)))
         }
     }
 }

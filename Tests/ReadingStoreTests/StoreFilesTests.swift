@@ -58,6 +58,19 @@ struct StoreFilesTests {
         #expect(mode == "wal")
     }
 
+    @Test("a full disk under an export or import is a named error, not a fault of the program")
+    func foundationErrors() throws {
+        let full = NSError(
+            domain: NSCocoaErrorDomain, code: 640,
+            userInfo: [NSUnderlyingErrorKey: NSError(domain: NSPOSIXErrorDomain, code: Int(ENOSPC))])
+        #expect(StoreError.mapping(full) as? StoreError == .diskFull)
+        let thrown = #expect(throws: (any Error).self) {
+            try FileManager.default.createDirectory(atPath: "/proc/none", withIntermediateDirectories: false)
+        }
+        #expect(StoreError.mapping(try #require(thrown)) is StoreError)
+        #expect(StoreError.mapping(CancellationError()) is CancellationError)
+    }
+
     @Test("a file that is none of ours is left as it is")
     func foreign() async throws {
         for content in [Data("my diary, 1987".utf8), Data("SQLite format 3".utf8)] {
