@@ -12,6 +12,22 @@ struct ContactState: Sendable {
         var deviceEpoch: Int
     }
 
+    /// What the server has as one series of samples: all of its key but the timestamp.
+    struct Series: Hashable {
+        /// Whose the reading is, which need not be whose the contact is.
+        var user: Int64
+        var kind: Int64
+        var provider: String
+        var type: Int64
+    }
+
+    /// The server's key of a sample: a later one with the same key replaces the earlier.
+    struct SampleKey: Hashable {
+        var series: Series
+        /// Seconds since 1970.
+        var timestamp: Int64
+    }
+
     let contact: Int64
     let device: Int64
     let user: Int64
@@ -28,8 +44,8 @@ struct ContactState: Sendable {
     var records: [UInt16: Int64] = [:]
     /// The numbers of pruned records that came again in this contact: their contexts are left too.
     var prunedSequences: Set<UInt16> = []
-    /// Where many readings share a second: the next second that may be free, by the one they share.
-    var nextFreeTimestamp: [Int64: Int64] = [:]
+    /// Where many readings of a series share a second: the next second that may be free, by the key they share.
+    var nextFreeTimestamp: [SampleKey: Int64] = [:]
 
     init(_ db: Database, _ sealing: Sealing, contact: Int64) throws {
         guard

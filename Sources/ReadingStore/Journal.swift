@@ -267,27 +267,42 @@ struct Journal {
     /// Queues a reading at its time, or at the first free second behind it: chosen once, kept for ever.
     mutating func enqueue(_ key: Int64, _ reading: Reading) throws {
         guard let wanted = reading.time.instant?.seconds, let owner = contact.owner(of: reading.record) else { return }
-        var timestamp = contact.nextFreeTimestamp[wanted] ?? wanted
+        let series = ContactState.Series(
+            user: owner, kind: reading.kind.code, provider: contact.description.provider,
+            type: reading.record.sampleTypeCode)
+        let place = ContactState.SampleKey(series: series, timestamp: wanted)
+        var timestamp = contact.nextFreeTimestamp[place] ?? wanted
         let insert = statements.insertOutbox
         insert.bind(1, key)
-        insert.bind(2, owner)
-        insert.bind(3, reading.kind.code)
-        insert.bind(4, contact.description.provider)
-        insert.bind(5, reading.record.sampleTypeCode)
+        insert.bind(2, series.user)
+        insert.bind(3, series.kind)
+        insert.bind(4, series.provider)
+        insert.bind(5, series.type)
         let first = timestamp
         while true {
             insert.bind(6, timestamp)
-            if try !isTaken(timestamp, by: reading), try insert.run() > 0 { break }
+            if try !isTaken(timestamp, in: series), try insert.run() > 0 { break }
             timestamp += 1
         }
-        if timestamp != first { contact.nextFreeTimestamp[wanted] = timestamp + 1 }
+        if timestamp != first { contact.nextFreeTimestamp[place] = timestamp + 1 }
     }
 
-    /// Whether the server has a pruned reading under this timestamp.
-    private func isTaken(_ timestamp: Int64, by reading: Reading) throws -> Bool {
+    /// Whether the server has a pruned reading of this series under this timestamp.
+    private func isTaken(_ timestamp: Int64, in series: ContactState.Series) throws -> Bool {
         try pruned?.holds(
-            user: contact.user, kind: reading.kind.code, provider: contact.description.provider,
-            type: reading.record.sampleTypeCode, timestamp: timestamp) ?? false
+            user: series.user, kind: series.kind, provider: series.provider, type: series.type, timestamp: timestamp)
+            ?? false
+    }
+
+    /// Gives a stored reading the exclusion that its record has now; nil where that is the one it had.
+    mutating func judge(_ key: Int64, _ record: Record) throws -> FrameOutcome? {
+        let reading = try load(key)
+        let judged = record.heeding(reading.record)
+        guard judged.value == reading.record.value, judged.exclusion != reading.record.exclusion else { return nil }
+        var revised = reading.record
+        revised.exclusion = judged.exclusion
+        try revise(key, from: reading, to: revised)
+        return .revised(try load(key))
     }
 
     /// Notes what a device says anew of a record. Its time stays: it is the server's key.
