@@ -39,7 +39,7 @@ extension BluetoothUUID {
     static let clocks: Set<BluetoothUUID> = [0x2A2B, 0x2A08, 0x2AA9]
     /// What comes when it is asked for at a record access control point: glucose measurements and contexts, and the
     /// measurements of continuous sensors.
-    static let askedFor: Set<BluetoothUUID> = [0x2A18, 0x2A34, 0x2AA7]
+    static let askedFor = Set(ServiceProfile.all.filter(\.isAskedFor).flatMap { $0.records + $0.beside })
 
     /// Declarations (28xx) and descriptors (29xx): attributes that are no characteristic's value.
     var isDeclarationOrDescriptor: Bool {

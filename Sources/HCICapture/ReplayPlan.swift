@@ -91,14 +91,9 @@ struct ReplayPlan: Sendable {
     /// The services that were discovered; where only a handle map names characteristics, those the specifications put
     /// them in.
     private static func services(_ table: AttributeTable, _ characteristics: [Characteristic]) -> [BluetoothUUID] {
-        let home: [BluetoothUUID: BluetoothUUID] = [
-            0x2A18: 0x1808, 0x2A34: 0x1808, 0x2A51: 0x1808, 0x2A35: 0x1810, 0x2A36: 0x1810, 0x2A49: 0x1810,
-            0x2A19: 0x180F, 0x2A2B: 0x1805, 0x2A24: 0x180A, 0x2A25: 0x180A, 0x2A29: 0x180A, 0x2A37: 0x180D,
-            0x2A1C: 0x1809, 0x2A5E: 0x1822, 0x2A5F: 0x1822, 0x2A9D: 0x181D, 0x2AA7: 0x181F, 0x2AA8: 0x181F,
-            0x2AAA: 0x181F,
-        ]
         var services: [BluetoothUUID] = []
-        for uuid in table.services.map(\.uuid) + characteristics.compactMap({ $0.service ?? home[$0.uuid] })
+        for uuid in table.services.map(\.uuid)
+            + characteristics.compactMap({ $0.service ?? ServiceProfile.homes[$0.uuid] })
         where !services.contains(uuid) {
             services.append(uuid)
         }

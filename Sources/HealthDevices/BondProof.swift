@@ -15,7 +15,7 @@ struct BondProof: Sendable {
     var serial: String?
 
     /// Values that devices let be read, the best first: features that the profiles protect, then what any device has.
-    private static let readable: [BluetoothUUID] = [
+    static let readable: [BluetoothUUID] = [
         0x2A49, 0x2A51, 0x2AA8, 0x2A25, 0x2A24, 0x2A29, 0x2A26, 0x2A23, 0x2A19, 0x2A2B, 0x2A08,
     ]
 

@@ -11,10 +11,9 @@ struct RecordStreams: Sendable {
     /// A continuous sensor's values.
     static let continuousGlucose = RecordStreams(records: [ContinuousGlucoseSession.measurement], others: [])
     /// What cuffs, thermometers, oximeters and scales send once they have measured, with what they show until then.
-    ///
-    /// A scale sends its weight last: a composition that belongs to it comes before, or at once.
     static let measurements = RecordStreams(
-        records: [0x2A1C, 0x2A5E, 0x2A9C, 0x2A9D, 0x2A35], others: [0x2A1E, 0x2A36])
+        records: ServiceProfile.all.filter { !$0.isAskedFor }.flatMap(\.records),
+        others: ServiceProfile.all.filter { !$0.isAskedFor }.flatMap(\.beside))
 
     /// Whether a device with these characteristics has records of this kind.
     func areThere(in characteristics: [Characteristic]) -> Bool {

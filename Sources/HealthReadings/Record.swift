@@ -24,6 +24,9 @@ public enum ReadingKind: String, Sendable, Hashable, CaseIterable {
     /// Whether this comes only while somebody looks, and is not stored.
     public var isLive: Bool { self == .heartRate || self == .hrv }
 
+    /// Their names with commas between, for help texts.
+    public static let list = allCases.map(\.rawValue).joined(separator: ", ")
+
     /// The kinds that are counted by name even where there are none.
     public static let counted: [ReadingKind] = [.glucose, .bloodPressure]
 }

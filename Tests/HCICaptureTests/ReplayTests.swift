@@ -401,6 +401,24 @@ struct ReplayTests {
         }
     }
 
+    @Test(
+        "a characteristic that only a handle map names is offered in its profile's service",
+        arguments: [
+            (0x2A18, 0x1808), (0x2A35, 0x1810), (0x2A37, 0x180D), (0x2A1C, 0x1809), (0x2A5E, 0x1822),
+            (0x2A5F, 0x1822), (0x2A9D, 0x181D), (0x2A9C, 0x181B), (0x2AA7, 0x181F),
+        ] as [(UInt16, UInt16)])
+    func serviceOfAHandleMap(characteristic: UInt16, service: UInt16) async throws {
+        var builder = Builder()
+        builder.connect()
+        builder.notify(Builder.glucose(2))
+        let map = HandleMap([14: BluetoothUUID(characteristic)])
+        try await replay(builder.btsnoop(), handles: map) { central in
+            var iterator = central.peripherals().makeAsyncIterator()
+            let peripheral = try #require(try await iterator.next())
+            #expect(peripheral.advertisement.services == [BluetoothUUID(service)])
+        }
+    }
+
     @Test("an address the capture does not show is the given one, else none with a warning")
     func address() async throws {
         var builder = Builder()

@@ -26,13 +26,7 @@ public struct OfferedServices: Sendable, Hashable {
         places = Set(characteristics.compactMap { one in one.service.map { Place(one.uuid, in: $0) } })
         services = Set(characteristics.compactMap(\.service))
         for characteristic in characteristics {
-            if let service = Self.standard[characteristic.uuid] { services.insert(service) }
+            if let service = ServiceProfile.measurementHomes[characteristic.uuid] { services.insert(service) }
         }
     }
-
-    /// The service of each characteristic that records, or what is live, come by.
-    private static let standard: [BluetoothUUID: BluetoothUUID] = [
-        0x2A18: 0x1808, 0x2A35: 0x1810, 0x2A37: 0x180D, 0x2A5E: 0x1822, 0x2A5F: 0x1822, 0x2A1C: 0x1809, 0x2A9D: 0x181D,
-        0x2A9C: 0x181B, 0x2AA7: 0x181F,
-    ]
 }

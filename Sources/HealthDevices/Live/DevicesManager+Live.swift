@@ -81,7 +81,9 @@ extension DevicesManager {
 
 extension DeviceModel {
     /// Whether it sends values while somebody looks.
-    public var sendsLive: Bool { services.contains(0x180D) || services.contains(0x1822) }
+    public var sendsLive: Bool {
+        ServiceProfile.all.contains { !$0.live.isEmpty && services.contains($0.service) }
+    }
 
     /// Whether it does nothing else.
     public var isLiveOnly: Bool { sendsLive && memory == .none }

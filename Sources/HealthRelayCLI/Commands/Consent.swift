@@ -1,5 +1,6 @@
 import ArgumentParser
 import GatewayService
+import HealthReadings
 
 struct Consent: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -12,7 +13,7 @@ struct Consent: AsyncParsableCommand {
 
     /// Whose consent, and to what.
     struct Subject: ParsableArguments {
-        @Argument(help: "glucose, blood_pressure; none: every kind.") var kinds: [String] = []
+        @Argument(help: "\(ReadingKind.list); none: every kind.") var kinds: [String] = []
         @Option(help: ArgumentHelp("Whose; the current user's where nothing is said.", valueName: "id"))
         var user: String?
     }

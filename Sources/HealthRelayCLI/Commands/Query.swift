@@ -1,12 +1,13 @@
 import ArgumentParser
 import GatewayService
+import HealthReadings
 
 struct Query: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "query", abstract: "Readings of the store, newest first.",
         discussion: "Instants are RFC 3339, or a date in the user's zone; both ends are included.")
 
-    @Option(help: ArgumentHelp("Kinds, with commas between: glucose, blood_pressure.", valueName: "kinds"))
+    @Option(help: ArgumentHelp("Kinds, with commas between: \(ReadingKind.list).", valueName: "kinds"))
     var types: String?
     @Option(help: ArgumentHelp("The earliest time.", valueName: "instant"))
     var from: String?
