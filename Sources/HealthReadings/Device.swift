@@ -45,15 +45,15 @@ public struct ClockComparison: Sendable, Hashable {
     /// When the clock was read.
     public var readAt: Instant
 
-    /// Makes a comparison.
+    /// Makes a comparison; a difference beyond what wall times can have stays at their limit.
     public init(differenceSeconds: Int64, readAt: Instant) {
-        self.differenceSeconds = differenceSeconds
+        self.differenceSeconds = min(max(differenceSeconds, -WallTime.limit), WallTime.limit)
         self.readAt = readAt
     }
 
     /// The difference that corrects a record's time: whole minutes, half away from zero; under two minutes is none.
     public var correctionSeconds: Int64 {
-        guard abs(differenceSeconds) >= 120 else { return 0 }
+        guard differenceSeconds.magnitude >= 120 else { return 0 }
         return (differenceSeconds + (differenceSeconds < 0 ? -30 : 30)) / 60 * 60
     }
 }

@@ -15,24 +15,65 @@ public struct ExactDecimal: Sendable, Hashable {
         self.exponent = exponent
     }
 
-    /// The same digits with the decimal point moved: exact, whatever the value.
+    /// The exponents that a store accepts: what devices send (-128 … 127), with room for a change of unit.
+    public static let storableExponents: ClosedRange<Int16> = -200...200
+
+    /// The same digits with the decimal point moved.
+    ///
+    /// Exact for everything a device can send; an exponent that does not fit 16 bits stays at their limit.
     public func scaled(byPowerOfTen power: Int16) -> ExactDecimal {
-        ExactDecimal(significand: significand, exponent: exponent + power)
+        let (sum, overflow) = exponent.addingReportingOverflow(power)
+        return ExactDecimal(significand: significand, exponent: overflow ? (power < 0 ? .min : .max) : sum)
     }
 
     /// Whether both denote the same number, whatever their precision.
-    public func isNumericallyEqual(to other: ExactDecimal) -> Bool {
-        let (lhs, rhs) = (normalized, other.normalized)
-        return lhs.significand == rhs.significand && lhs.exponent == rhs.exponent
+    public func isNumericallyEqual(to other: ExactDecimal) -> Bool { comparison(with: other) == 0 }
+
+    /// Whether this number is less than another, whatever their precision. Exact; takes nothing from the heap.
+    public func isNumericallyLess(than other: ExactDecimal) -> Bool { comparison(with: other) < 0 }
+
+    /// The sum with a multiple of a number of few digits, such as a bound and its step.
+    ///
+    /// Exact where both have at most nine digits and their exponents lie within nine of each other; else this number.
+    public func adding(_ other: ExactDecimal, times: Int64) -> ExactDecimal {
+        let finer = min(exponent, other.exponent)
+        func digits(_ number: ExactDecimal) -> Int64? {
+            let places = Int(number.exponent) - Int(finer)
+            guard places <= 9, number.significand.magnitude < 1_000_000_000 else { return nil }
+            return (0..<places).reduce(number.significand) { value, _ in value * 10 }
+        }
+        guard let own = digits(self), let others = digits(other) else { return self }
+        let (product, overflow) = others.multipliedReportingOverflow(by: times)
+        let (sum, sumOverflow) = own.addingReportingOverflow(product)
+        return overflow || sumOverflow ? self : ExactDecimal(significand: sum, exponent: finer)
     }
 
-    /// Without trailing zeros; zero has exponent 0.
-    private var normalized: ExactDecimal {
-        guard significand != 0 else { return ExactDecimal(significand: 0) }
-        var result = self
-        while result.significand % 10 == 0 {
-            result.significand /= 10
-            result.exponent += 1
+    /// -1, 0 or 1 where this number is less than, equal to or greater than another.
+    private func comparison(with other: ExactDecimal) -> Int {
+        let (sign, otherSign) = (significand.signum(), other.significand.signum())
+        guard sign == otherSign, sign != 0 else { return sign < otherSign ? -1 : sign > otherSign ? 1 : 0 }
+        let lead = Int(exponent) - Int(other.exponent)
+        // A magnitude that no longer fits 128 bits once it is shifted is the greater one.
+        let order: Int
+        if let shifted = Self.shifted((lead > 0 ? self : other).significand.magnitude, by: abs(lead)) {
+            let rest = UInt128((lead > 0 ? other : self).significand.magnitude)
+            let difference = shifted < rest ? -1 : shifted > rest ? 1 : 0
+            order = lead > 0 ? difference : -difference
+        } else {
+            order = lead > 0 ? 1 : -1
+        }
+        return sign > 0 ? order : -order
+    }
+
+    /// Digits times a power of ten; nil where the product does not fit.
+    private static func shifted(_ digits: UInt64, by places: Int) -> UInt128? {
+        // 10^39 is beyond 128 bits.
+        guard places < 39 else { return nil }
+        var result = UInt128(digits)
+        for _ in 0..<places {
+            let (product, overflow) = result.multipliedReportingOverflow(by: 10)
+            if overflow { return nil }
+            result = product
         }
         return result
     }
@@ -46,18 +87,19 @@ public struct ExactDecimal: Sendable, Hashable {
     /// which no number a device can send reaches.
     public func multiplied(by factor: ExactDecimal, places: Int16) -> ExactDecimal? {
         let (product, overflow) = Int128(significand).multipliedReportingOverflow(by: Int128(factor.significand))
-        return overflow ? nil : Self.rounded(product, exponent: exponent + factor.exponent, places: places)
+        return overflow ? nil : Self.rounded(product, exponent: Int(exponent) + Int(factor.exponent), places: places)
     }
 
     /// This value divided by `divisor`, rounded half to even at `places` decimal places (0 … 9).
     ///
     /// Returns nil for a divisor of zero, or where the quotient does not fit.
     public func divided(by divisor: ExactDecimal, places: Int16) -> ExactDecimal? {
-        guard divisor.significand != 0 else { return nil }
+        guard divisor.significand != 0, places > .min else { return nil }
+        guard significand != 0 else { return ExactDecimal(significand: 0, exponent: -places) }
         // value = a/b × 10^e; the wanted significand is a × 10^(e + places) / b.
-        let shift = exponent - divisor.exponent + places
+        let shift = Int(exponent) - Int(divisor.exponent) + Int(places)
         var (numerator, denominator) = (Int128(significand), Int128(divisor.significand))
-        for _ in 0..<abs(Int(shift)) {
+        for _ in 0..<abs(shift) {
             let (scaled, overflow) = (shift > 0 ? numerator : denominator).multipliedReportingOverflow(by: 10)
             // A numerator this large makes a quotient beyond 64 bits, a denominator this large one that rounds to 0.
             guard !overflow else { return shift > 0 ? nil : ExactDecimal(significand: 0, exponent: -places) }
@@ -67,8 +109,10 @@ public struct ExactDecimal: Sendable, Hashable {
         return ExactDecimal(significand: digits, exponent: -places)
     }
 
-    private static func rounded(_ digits: Int128, exponent: Int16, places: Int16) -> ExactDecimal? {
-        let excess = Int(-places) - Int(exponent)
+    private static func rounded(_ digits: Int128, exponent: Int, places: Int16) -> ExactDecimal? {
+        guard places > .min else { return nil }
+        guard digits != 0 else { return ExactDecimal(significand: 0, exponent: -places) }
+        let excess = -Int(places) - exponent
         var result = digits
         if excess > 38 {
             result = 0
@@ -100,7 +144,7 @@ extension ExactDecimal: CustomStringConvertible {
         if exponent >= 0 {
             return significand == 0 ? "0" : String(significand) + String(repeating: "0", count: Int(exponent))
         }
-        let places = Int(-exponent)
+        let places = -Int(exponent)
         let digits = String(significand.magnitude)
         let padded = String(repeating: "0", count: max(0, places + 1 - digits.count)) + digits
         let point = padded.index(padded.endIndex, offsetBy: -places)

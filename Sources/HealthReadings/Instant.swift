@@ -1,6 +1,7 @@
 /// A point in time in UTC: microseconds since 1970-01-01T00:00:00Z, leap seconds not counted (POSIX time).
 ///
-/// Captures carry microseconds, so readings and frames do too; a device's own clock has whole seconds.
+/// Captures carry microseconds, so readings and frames do too; a device's own clock has whole seconds. Arithmetic that
+/// would leave the range, 292,000 years to both sides, stays at its limit.
 public struct Instant: Sendable, Hashable, Comparable {
     /// Microseconds since the POSIX epoch; negative before it.
     public var microseconds: Int64
@@ -9,25 +10,34 @@ public struct Instant: Sendable, Hashable, Comparable {
     public init(microseconds: Int64) { self.microseconds = microseconds }
 
     /// Makes an instant from whole seconds since the POSIX epoch.
-    public init(seconds: Int64) { microseconds = seconds * 1_000_000 }
+    public init(seconds: Int64) {
+        microseconds = Self.saturated(seconds.multipliedReportingOverflow(by: 1_000_000), seconds)
+    }
 
     /// Whole seconds since the POSIX epoch, rounded down.
-    public var seconds: Int64 {
-        microseconds >= 0 ? microseconds / 1_000_000 : -((999_999 - microseconds) / 1_000_000)
-    }
+    public var seconds: Int64 { microseconds.flooredDivision(by: 1_000_000) }
 
     /// The same instant without its fraction of a second (rounded down).
     public var flooredToSecond: Instant { Instant(seconds: seconds) }
 
     /// This instant moved by a number of seconds.
     public func advanced(bySeconds seconds: Int64) -> Instant {
-        Instant(microseconds: microseconds + seconds * 1_000_000)
+        let duration = Instant(seconds: seconds).microseconds
+        return Instant(microseconds: Self.saturated(microseconds.addingReportingOverflow(duration), duration))
     }
 
     /// This instant moved by a duration, to the microsecond.
     public func advanced(by duration: Duration) -> Instant {
         let parts = duration.components
-        return Instant(microseconds: microseconds + parts.seconds * 1_000_000 + parts.attoseconds / 1_000_000_000_000)
+        let fraction = parts.attoseconds / 1_000_000_000_000
+        let moved = advanced(bySeconds: parts.seconds)
+        return Instant(microseconds: Self.saturated(moved.microseconds.addingReportingOverflow(fraction), fraction))
+    }
+
+    /// The result of an operation, or the limit in the direction of its operand.
+    private static func saturated(_ result: (partialValue: Int64, overflow: Bool), _ operand: Int64) -> Int64 {
+        guard result.overflow else { return result.partialValue }
+        return operand < 0 ? .min : .max
     }
 
     /// Orders by time.
@@ -37,7 +47,8 @@ public struct Instant: Sendable, Hashable, Comparable {
 extension Instant: CustomStringConvertible {
     /// RFC 3339 in UTC: `2026-11-20T12:30:00Z`, with a fraction only where there is one (`…00.25Z`).
     public var description: String {
-        let fraction = microseconds - seconds * 1_000_000
+        let remainder = microseconds % 1_000_000
+        let fraction = remainder < 0 ? remainder + 1_000_000 : remainder
         let clock = WallTime(secondsSinceEpoch: seconds).description
         guard fraction != 0 else { return clock + "Z" }
         let digits = String(fraction)

@@ -5,8 +5,14 @@ public struct WallTime: Sendable, Hashable, Comparable {
     /// Seconds between 1970-01-01T00:00:00 on the same wall and this time.
     public let secondsSinceEpoch: Int64
 
-    /// The wall time that many seconds after 1970-01-01T00:00:00.
-    public init(secondsSinceEpoch: Int64) { self.secondsSinceEpoch = secondsSinceEpoch }
+    /// The furthest from 1970 that a wall time gets, in seconds: 73 thousand million years. Sums and differences of a few of
+    /// them fit 64 bits.
+    static let limit = Int64.max / 4
+
+    /// The wall time that many seconds after 1970-01-01T00:00:00; at the limit where it is beyond what any calendar reaches.
+    public init(secondsSinceEpoch: Int64) {
+        self.secondsSinceEpoch = min(max(secondsSinceEpoch, -Self.limit), Self.limit)
+    }
 
     /// Makes a wall time of its parts; nil where no calendar has such a date or no clock such a time.
     ///
@@ -22,7 +28,8 @@ public struct WallTime: Sendable, Hashable, Comparable {
 
     /// This time moved by a number of minutes.
     public func advanced(byMinutes minutes: Int) -> WallTime {
-        WallTime(secondsSinceEpoch: secondsSinceEpoch + Int64(minutes) * 60)
+        let bounded = min(max(Int64(minutes), -Self.limit / 60), Self.limit / 60)
+        return WallTime(secondsSinceEpoch: secondsSinceEpoch + bounded * 60)
     }
 
     /// Orders by time on the same wall.

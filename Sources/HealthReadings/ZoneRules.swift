@@ -67,8 +67,12 @@ public final class ZoneRules: Sendable {
         }
     }
 
+    /// The first and last second of the years 1 to 9999: beyond them the rules of these seconds hold.
+    private static let calendar: ClosedRange<Int64> = -62_135_596_800...253_402_300_799
+
     private func offset(atSecond second: Int64) -> Int64 {
-        Int64(zone.secondsFromGMT(for: Date(timeIntervalSince1970: TimeInterval(second))))
+        let second = min(max(second, Self.calendar.lowerBound), Self.calendar.upperBound)
+        return Int64(zone.secondsFromGMT(for: Date(timeIntervalSince1970: TimeInterval(second))))
     }
 
     /// The offset where none changes near this second; the database is asked once for each span of days.

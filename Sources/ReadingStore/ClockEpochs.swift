@@ -49,7 +49,9 @@ struct ClockEpochs {
                 """, arguments: [device, end, Self.most])
         epochs = rows.map { row in
             func shown(_ difference: Int64, _ at: Instant, _ name: String?) -> Int64 {
-                difference + ((name.flatMap(ZoneRules.named) ?? zone)?.offsetSeconds(at: at) ?? 0)
+                // The comparison bounds what a damaged row may hold.
+                ClockComparison(differenceSeconds: difference, readAt: at).differenceSeconds
+                    + ((name.flatMap(ZoneRules.named) ?? zone)?.offsetSeconds(at: at) ?? 0)
             }
             let (startedAt, readAt) = (Instant(microseconds: row[4]), Instant(microseconds: row[5]))
             return Epoch(

@@ -124,7 +124,8 @@ extension MeasuredNumber {
     /// The digits and exponent columns; a special value has no digits and its number for an exponent.
     var columns: (digits: Int64?, exponent: Int64) {
         switch self {
-        case .value(let value): (value.significand, Int64(value.exponent))
+        // Whether a number is implausible is found anew each time a row is read: the digits are what is kept.
+        case .value(let value), .implausible(let value): (value.significand, Int64(value.exponent))
         case .notANumber: (nil, 1)
         case .notAtThisResolution: (nil, 2)
         case .positiveInfinity: (nil, 3)
@@ -135,7 +136,10 @@ extension MeasuredNumber {
 
     init(digits: Int64?, exponent: Int64) throws {
         if let digits {
-            self = .value(ExactDecimal(significand: digits, exponent: Int16(truncatingIfNeeded: exponent)))
+            guard let exponent = Int16(exactly: exponent), ExactDecimal.storableExponents.contains(exponent) else {
+                throw StoreError.corrupt(detail: "a number has the exponent \(exponent), which no device sends")
+            }
+            self = .value(ExactDecimal(significand: digits, exponent: exponent))
             return
         }
         switch exponent {

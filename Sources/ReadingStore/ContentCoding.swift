@@ -104,7 +104,6 @@ struct ContentReader {
             return Quantity(try MeasuredNumber(digits: nil, exponent: Int64(reason)), unit)
         }
         let (digits, exponent) = (try signed(), try signed())
-        guard Int16(exactly: exponent) != nil else { throw failure("exponent of 16 bits") }
         return Quantity(try MeasuredNumber(digits: digits, exponent: exponent), unit)
     }
 }
