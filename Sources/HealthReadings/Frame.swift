@@ -91,6 +91,10 @@ public protocol FrameDecoding: Sendable {
     /// one contact to the next; nil where it stays, or there is none.
     func passingNumber(of frame: Frame, model: String?) -> UInt16?
 
+    /// The rules, beyond the octets' own, by which records of this model are excluded; empty where there are none. Where
+    /// they change, or the model of a device is found only later, stored records are judged again.
+    func rules(model: String?) -> String
+
     /// What of a frame's octets stays when the device sends it in another contact: all, or all but a passing number.
     func lastingOctets(of frame: Frame, model: String?) -> [UInt8]
 }
@@ -107,6 +111,9 @@ extension FrameDecoding {
 
     /// It stays.
     public func passingNumber(of frame: Frame, model: String?) -> UInt16? { nil }
+
+    /// None.
+    public func rules(model: String?) -> String { "" }
 
     /// All.
     public func lastingOctets(of frame: Frame, model: String?) -> [UInt8] { frame.payload }

@@ -117,6 +117,7 @@ struct DeviceRegister {
     /// Makes two devices one: the older keeps its identity, and what was stored of the younger keeps its ids, under
     /// which a full re-read finds it again.
     private func join(_ younger: Int64, into older: Int64) throws {
+        for device in [younger, older] { try Judgement.forget(db, device: device) }
         for table in ["contact", "frame", "clock_epoch", "reading", "waiting_context", "sensor_record", "pruned"] {
             try db.execute(sql: "UPDATE \(table) SET device = ? WHERE device = ?", arguments: [older, younger])
         }

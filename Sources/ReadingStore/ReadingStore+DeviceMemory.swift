@@ -10,9 +10,11 @@ extension ReadingStore: DeviceMemory {
     ) async throws -> Contact {
         // A device is not asked for what could not be kept.
         try await requireKeys()
-        return try await write(.contact) { [sealing] db in
+        let (contact, judged) = try await write(.contact) { [self] db in
             let key = try DeviceRegister(db: db, sealing: sealing).note(
                 device, at: start, batteryPercent: batteryPercent)
+            // The model may be known only now.
+            let judged = try judgement(db).run(only: key)
             guard let current = try Self.user(db, forDevice: key),
                 let zoneName = try Self.zone(db, of: current, at: start), let zone = ZoneRules.named(zoneName)
             else { throw StoreError.unknown("a user with a time zone") }
@@ -34,11 +36,13 @@ extension ReadingStore: DeviceMemory {
             let epoch = try Int.fetchOne(db, sql: "SELECT sequence_epoch FROM device WHERE key = ?", arguments: [key])
             let contact = Contact(
                 id: number, device: state.description, startedAt: start, sequenceEpoch: epoch ?? 0, clock: clock)
-            return contact
+            return (contact, judged)
         } committed: { [self] _ in
             // Two devices may just have become one: what is remembered of contacts is made again when it is needed.
             contacts.withLock { $0 = [:] }
         }
+        if !judged.isEmpty { publish(judged) }
+        return contact
     }
 
     /// The newest stored record of the contact's sequence epoch; nil where none is.

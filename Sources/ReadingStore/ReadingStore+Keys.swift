@@ -44,6 +44,7 @@ extension ReadingStore {
             logger.warning(
                 "the minutes of stored trend readings are not corrected yet", metadata: ["error": "\(error)"])
         }
+        try await judgeAgain()
         resealInBackground()
         if former != nil { subscribers.withLock { $0.publish([]) } }
     }

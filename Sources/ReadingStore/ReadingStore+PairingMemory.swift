@@ -34,7 +34,7 @@ extension ReadingStore: PairingMemory {
 
     private func note(_ device: DeviceDescription, as state: PairingState, isAdmitted: Bool) async throws {
         let now = now().microseconds
-        _ = try await write(.device) { [sealing] db in
+        let (_, judged) = try await write(.device) { [self] db in
             let devicesBefore = try Int.fetchOne(db, sql: "SELECT count(*) FROM device") ?? 0
             let key = try DeviceRegister(db: db, sealing: sealing).noteBond(device)
             if isAdmitted {
@@ -48,10 +48,13 @@ extension ReadingStore: PairingMemory {
                         is_paired = ?1, is_proven = ?2
                     WHERE key = ?4 AND (is_paired <> ?1 OR is_proven <> ?2) AND NOT (is_barred AND ?1)
                     """, arguments: [state.isPaired, state.isProven, now, key])
-            return try Int.fetchOne(db, sql: "SELECT count(*) FROM device") ?? 0 < devicesBefore
-        } committed: { [self] joined in
+            // The model may be known only now; a store that is locked judges once it has its key.
+            let judged = sealing.refusal == nil ? try judgement(db).run(only: key) : []
+            return (try Int.fetchOne(db, sql: "SELECT count(*) FROM device") ?? 0 < devicesBefore, judged)
+        } committed: { [self] joined, _ in
             // Two devices have become one: what is remembered of contacts is made again when it is needed.
             if joined { contacts.withLock { $0 = [:] } }
         }
+        if !judged.isEmpty { publish(judged) }
     }
 }

@@ -8,7 +8,12 @@ extension Catalogue {
             names: [.prefix("meter+")], services: [0x1808], provider: "accuchek_ble", pairing: .passkey,
             howToPair: "start pairing on the meter: in its wireless settings, or by holding its button until the "
                 + "Bluetooth sign blinks",
-            howToWake: "switch the meter on with a press of its button", tested: [.lab]),
+            howToWake: "switch the meter on with a press of its button",
+            ranges: .glucose(
+                milligrams: (10, 600), centimillimoles: (60, 3330),
+                source: "Accu-Chek Guide strips' package insert; in the US 20 … 600 mg/dL (Accu-Chek Guide Me user's "
+                    + "manual, chapter 3, \"Symptoms of Low or High Blood Glucose\")"),
+            tested: [.lab]),
         // Told from its younger siblings by its clock: Date Time inside the glucose service, no Current Time service.
         DeviceModel(
             id: "accuchek_aviva_connect", brand: "Accu-Chek", name: "Aviva Connect, Performa Connect",
@@ -21,7 +26,12 @@ extension Catalogue {
             id: "contour_next", brand: "Contour", name: "Next One, Plus One, Plus", kinds: [.glucose],
             names: [.prefix("Contour")], services: [0x1808, contourService], provider: "contour_ble", pairing: .any,
             howToPair: "with the meter off, hold its OK button until the blue light blinks",
-            howToWake: "press the meter's OK button", tested: [.lab, .bytes]),
+            howToWake: "press the meter's OK button",
+            // The lower bound differs between the models, and not all of their manuals are public.
+            ranges: .glucose(
+                milligrams: (nil, 600), centimillimoles: (nil, 3330),
+                source: "Contour Next One user guide: HI above 600 mg/dL (33.3 mmol/L)"),
+            tested: [.lab, .bytes]),
         // Month 13, meal 6 and double notifications: Tidepool's driver for i-SENS meters, xDrip.
         DeviceModel(
             id: "caresens", brand: "CareSens", name: "N Premier, N Plus, Dual, S Fit", kinds: [.glucose],
@@ -29,6 +39,10 @@ extension Catalogue {
             pairing: .any,
             howToPair: "switch Bluetooth on in the meter's settings and start pairing there",
             howToWake: "hold the meter's button until the Bluetooth sign shows", quirks: isens,
+            // Lo is below 20 mg/dL with the N series; no public manual of the S Fit says it of that.
+            ranges: .glucose(
+                milligrams: (nil, 600), centimillimoles: (nil, 3330),
+                source: "i-SENS, Frequently Asked Questions, question 6 (\"Hi\")"),
             tested: [.lab, .emulated, .bytes]),
         DeviceModel(
             id: "relion_premier", brand: "ReliOn", name: "Premier, Platinum", kinds: [.glucose],
@@ -43,12 +57,21 @@ extension Catalogue {
             names: [.prefix("TNG VOICE"), .prefix("TAIDOC TD42")], services: [0x1808], provider: "manual",
             pairing: .any, howToPair: "with the meter off, hold its button until the Bluetooth sign blinks",
             howToWake: "switch the meter off after a measurement: it then transmits",
-            quirks: [.numbersByAge, .readsAll, .fullMemoryAddsHigh], tested: [.lab, .emulated, .bytes]),
+            quirks: [.numbersByAge, .readsAll, .fullMemoryAddsHigh],
+            ranges: .glucose(
+                milligrams: (10, 600), centimillimoles: (55, 3330),
+                source: "ForaCare Suisse, Blood Glucose and Multi-Functional Monitoring System FAQs, Rev. 4.2 (2019), "
+                    + "pages 5 to 7: 10 or 20 … 600 mg/dL by strip"),
+            tested: [.lab, .emulated, .bytes]),
         DeviceModel(
             id: "myglucose", brand: "MyGlucose", name: "MyGlucose", kinds: [.glucose],
             names: [.prefix("MyGlucose")], services: [0x1808], provider: "manual", pairing: .any,
             howToPair: "put the meter into its pairing mode", howToWake: "switch the meter on",
             quirks: [.numbersOutOfOrder, .readsAll, .emptyPartners, .mealSixIsKetone],
+            // It sends a ketone of 0.4 mmol/L as 13 mg/dL, with no context that says so.
+            ranges: .glucose(
+                milligrams: (20, 600), centimillimoles: (110, 3330),
+                source: "the maker's statement, as owners of the meter report it"),
             tested: [.lab, .emulated, .bytes]),
         // The service is not advertised. Protocol: xDrip, Tidepool.
         DeviceModel(
@@ -56,7 +79,12 @@ extension Catalogue {
             kinds: [.glucose], names: [.prefix("OneTouch")], services: [OneTouch.service], provider: "onetouch_ble",
             pairing: .any,
             howToPair: "with the meter off, hold its OK button until the Bluetooth sign and a number show",
-            howToWake: "press the meter's OK button", quirks: [.oneTouchProtocol], tested: [.lab, .emulated, .bytes]),
+            howToWake: "press the meter's OK button", quirks: [.oneTouchProtocol],
+            ranges: .glucose(
+                milligrams: (20, 600), centimillimoles: (110, 3330),
+                source: "LifeScan support, \"OneTouch Verio Reflect: Interpreting Unexpected Results\" and \"OneTouch "
+                    + "Ultra Plus Flex: Other Messages\""),
+            tested: [.lab, .emulated, .bytes]),
     ]
 
     private static let isens: [Quirk] = [.monthThirteen, .mealSixIsKetone, .sendsTwice]

@@ -11,7 +11,8 @@ public struct Catalogue: Sendable {
     public let models: [DeviceModel]
 
     private let index: CatalogueIndex
-    /// The models with quirks: what each frame asks for is found, or found missing, without touching an entry.
+    /// The models with quirks or measuring ranges: what each frame asks for is found, or found missing, without touching an
+    /// entry.
     private let odd: [String: DeviceModel]
 
     private static let standard = Catalogue(models: known)
@@ -23,7 +24,9 @@ public struct Catalogue: Sendable {
     public init(models: [DeviceModel]) {
         self.models = models
         index = CatalogueIndex(models)
-        odd = Dictionary(models.filter { !$0.quirks.isEmpty }.map { ($0.id, $0) }) { first, _ in first }
+        odd = Dictionary(models.filter { !$0.quirks.isEmpty || !$0.ranges.isEmpty }.map { ($0.id, $0) }) { first, _ in
+            first
+        }
     }
 
     /// The entries the gateway comes with: one file for each kind of device, in which its models are added.
@@ -32,7 +35,7 @@ public struct Catalogue: Sendable {
     /// The model with this id.
     public subscript(id: String) -> DeviceModel? { index.place(id: id).map { models[$0] } }
 
-    /// The model with this id, where it has quirks.
+    /// The model with this id, where it has quirks or measuring ranges.
     func odd(_ id: String?) -> DeviceModel? { id.flatMap { odd[$0] } }
 
     /// The model that advertises like this: by name first, by its service else; nil for what is no meter.

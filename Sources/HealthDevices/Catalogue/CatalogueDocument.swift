@@ -42,6 +42,24 @@ extension Catalogue {
             "| kind | plausible | from |", "|---|---|---|",
         ]
         lines += Plausibility.stated.map { "| `\($0.kind.rawValue)` | \($0.range) | \($0.source) |" }
+        lines += [
+            "",
+            "A value beside these that is outside its own range loses its number, and the reading stays: the value is null",
+            "everywhere, `omitted` says `implausible`, and it is delivered nowhere. The frame is kept as it came.", "",
+            "| value | plausible | from |", "|---|---|---|",
+        ]
+        lines += Plausibility.statedBeside.map { "| `\($0.value)` | \($0.range) | \($0.source) |" }
+        lines += [
+            "", "## What a model measures", "",
+            "A concentration that is outside what its meter measures by more than one step, compared in the unit of the record,",
+            "cannot be that meter's glucose: a ketone, for one. It is kept and shown, marked `implausible`, and not delivered.",
+            "A result that the meter itself calls too high or too low is no such number. Where a bound is not known, nothing is",
+            "excluded by it. Of several models in one entry the widest range counts.", "",
+            "| id | measures | step | from |", "|---|---|---|---|",
+        ]
+        lines += models.flatMap { model in
+            model.ranges.map { "| `\(model.id)` | \($0) | \($0.step) \($0.unit.symbol) | \($0.source) |" }
+        }
         return lines.joined(separator: "\n") + "\n"
     }
 }

@@ -80,6 +80,8 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
     public var quietTime: Duration
     /// In what it differs from the standard.
     public var quirks: [Quirk]
+    /// What it can measure, in each unit it sends; empty where that is not known.
+    public var ranges: [MeasuringRange]
     /// How it was tried out.
     public var tested: [Evidence]
 
@@ -90,7 +92,7 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
         pairing: Pairing, memory: Memory = .kept,
         howToPair: String = "put the device into its pairing mode", howToWake: String = "switch the device on",
         recordGap: Duration = .seconds(2), quietTime: Duration = .seconds(300), quirks: [Quirk] = [],
-        tested: [Evidence] = []
+        ranges: [MeasuringRange] = [], tested: [Evidence] = []
     ) {
         self.id = id
         self.brand = brand
@@ -108,6 +110,7 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
         self.recordGap = recordGap
         self.quietTime = quietTime
         self.quirks = quirks
+        self.ranges = ranges
         self.tested = tested
     }
 
@@ -125,6 +128,7 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
             "provider": .string(provider),
             "services": .array(services.map { .string($0.description) }), "pairing": .string(pairing.rawValue),
             "consumes_records": .bool(consumesRecords), "quirks": .array(quirks.map { .string($0.rawValue) }),
+            "measuring_ranges": .array(ranges.map(\.document)),
             "tested": .array(tested.map { .string($0.rawValue) }),
         ])
     }

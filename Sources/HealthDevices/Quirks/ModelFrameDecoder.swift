@@ -52,9 +52,23 @@ public struct ModelFrameDecoder: FrameDecoding {
     }
 
     /// Decodes one frame of a device of this model (a catalogue id; nil for an unknown one).
+    ///
+    /// A number that the model cannot have measured excludes its record, whatever it came by.
     public func decode(_ frame: Frame, model: String?) -> DecodedFrame {
+        let decoded = decode(frame, by: catalogue.odd(model), model)
+        guard case .record(var record) = decoded, let exclusion = catalogue.odd(model)?.exclusion(of: record) else {
+            return decoded
+        }
+        record.exclusion = exclusion
+        return .record(record)
+    }
+
+    /// What the model can measure.
+    public func rules(model: String?) -> String { catalogue.odd(model)?.rules ?? "" }
+
+    private func decode(_ frame: Frame, by entry: DeviceModel?, _ model: String?) -> DecodedFrame {
         if frame.format == .oneTouchRecord { return OneTouchRecord.decode(frame.payload) }
-        guard let entry = catalogue.odd(model), let characteristic = UInt16(exactly: frame.format.rawValue)
+        guard let entry, let characteristic = UInt16(exactly: frame.format.rawValue)
         else { return standard.decode(frame, model: model) }
         do throws(MalformedFrame) {
             switch characteristic {

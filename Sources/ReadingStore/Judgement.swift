@@ -1,0 +1,130 @@
+import Foundation
+import GRDB
+import HealthReadings
+
+/// Judges stored readings again where the rules of their device's model are others than those they were judged by: the
+/// program has learnt what the model measures, or which model it is.
+///
+/// What waits and is excluded now is not delivered; what was excluded by a rule that has gone waits again. What the server
+/// has already stays as it is.
+struct Judgement {
+    /// The setting with a line for each device whose readings were judged by rules: its number, and the rules.
+    private static let setting = "judged.devices"
+
+    let db: Database
+    let decoder: any FrameDecoding
+    let sealing: Sealing
+    let pruned: PrunedReadings?
+
+    /// Whether the readings of any device are to be judged again.
+    static func isNeeded(_ db: Database, _ decoder: any FrameDecoding) throws -> Bool {
+        let known = try knownRules(db)
+        return try devices(db, nil).contains { known[$0.key] ?? "" != decoder.rules(model: $0.model) }
+    }
+
+    /// Has the readings of a device judged again, whatever they were judged by.
+    static func forget(_ db: Database, device: Int64) throws {
+        var known = try knownRules(db)
+        guard known.removeValue(forKey: device) != nil else { return }
+        try note(db, known)
+    }
+
+    /// Judges the readings of a device, or of all, whose rules have changed.
+    ///
+    /// - Returns: the readings that are others now.
+    func run(only device: Int64? = nil) throws -> [FrameOutcome] {
+        var known = try Self.knownRules(db)
+        var outcomes: [FrameOutcome] = []
+        var isChanged = false
+        for (key, model) in try Self.devices(db, device) {
+            let rules = decoder.rules(model: model)
+            guard known[key] ?? "" != rules else { continue }
+            outcomes += try judge(key)
+            known[key] = rules
+            isChanged = true
+        }
+        if isChanged { try Self.note(db, known) }
+        return outcomes
+    }
+
+    private func judge(_ device: Int64) throws -> [FrameOutcome] {
+        let readings = try Int64.fetchAll(
+            db,
+            sql: """
+                SELECT r.key FROM reading AS r LEFT JOIN outbox AS o ON o.reading = r.key
+                WHERE r.device = ?1 AND (r.record_exclusion = ?2
+                    OR (r.record_exclusion IS NULL AND coalesce(o.state, 0) <> ?3)) ORDER BY r.key
+                """, arguments: [device, Exclusion.implausible.code, OutboxState.delivered.rawValue])
+        let memory = try JournalMemory(db, sealing)
+        let numbers = RowNumbers(memory)
+        var journals: [Int64: Journal] = [:]
+        var outcomes: [FrameOutcome] = []
+        for reading in readings {
+            guard
+                let row = try Row.fetchOne(
+                    db,
+                    sql: """
+                        SELECT f.key, f.format, f.payload, f.received_at, f.ordinal, f.contact, c.sequence_epoch
+                        FROM reading_frame AS b JOIN frame AS f ON f.key = b.frame JOIN contact AS c ON c.key = f.contact
+                        WHERE b.reading = ? AND b.role = ? ORDER BY f.key DESC LIMIT 1
+                        """, arguments: [reading, FrameRole.record.rawValue])
+            else { continue }
+            let contact: Int64 = row[5]
+            var journal =
+                try journals[contact]
+                ?? Journal(
+                    db, contact: ContactState(db, sealing, contact: contact), epoch: row[6], decoder: decoder,
+                    sealing: sealing, pruned: pruned, holds: memory.holds, numbers: numbers)
+            let frame = Frame(
+                format: FrameFormat(rawValue: UInt32(truncatingIfNeeded: row[1] as Int64)),
+                payload: try sealing.open([UInt8]((row[2] as Data?) ?? Data()), at: .frame(row[0])),
+                receivedAt: Instant(microseconds: row[3]), ordinal: row[4])
+            if case .record(let record) = decoder.decode(frame, model: journal.contact.description.model),
+                let outcome = try journal.judge(reading, record)
+            {
+                outcomes.append(outcome)
+            }
+            journals[contact] = journal
+        }
+        return outcomes
+    }
+
+    private static func devices(_ db: Database, _ device: Int64?) throws -> [(key: Int64, model: String?)] {
+        try Row.fetchAll(
+            db, sql: "SELECT key, model FROM device WHERE ?1 IS NULL OR key = ?1 ORDER BY key", arguments: [device]
+        ).map { ($0[0], $0[1]) }
+    }
+
+    private static func knownRules(_ db: Database) throws -> [Int64: String] {
+        Dictionary(
+            try ReadingStore.lines(db, setting).compactMap { line in
+                let parts = line.split(separator: " ", maxSplits: 1)
+                return parts.count == 2 ? Int64(parts[0]).map { ($0, String(parts[1])) } : nil
+            }
+        ) { _, last in last }
+    }
+
+    private static func note(_ db: Database, _ known: [Int64: String]) throws {
+        let lines = known.filter { !$0.value.isEmpty }.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }
+        try ReadingStore.set(db, setting, lines: lines)
+    }
+}
+
+extension ReadingStore {
+    /// Judges stored readings again where a newer program has other rules for their models.
+    func judgeAgain() async throws {
+        guard try await read({ [decoder] db in try Judgement.isNeeded(db, decoder) }) else { return }
+        let outcomes = try await write(.redecode) { [self] db in try judgement(db).run() }
+        guard !outcomes.isEmpty else { return }
+        logger.notice(
+            "stored readings were judged again by what their models measure", metadata: ["changed": "\(outcomes.count)"]
+        )
+        publish(outcomes)
+    }
+
+    /// What judges within a transaction.
+    func judgement(_ db: Database) throws -> Judgement {
+        Judgement(
+            db: db, decoder: decoder, sealing: sealing, pruned: try PrunedReadings(db, key: pruneKey.withLock(\.self)))
+    }
+}
