@@ -51,13 +51,13 @@ public struct MedFloat16: RawRepresentable, Sendable, Hashable {
         case .positiveInfinity: self = .positiveInfinity
         case .negativeInfinity: self = .negativeInfinity
         case .reserved: self = .reserved
-        case .value(let value):
+        case .value(let value), .implausible(let value):
             guard (-2048...2047).contains(value.significand), (-8...7).contains(value.exponent) else {
                 throw UnencodableNumber(number: value, format: "SFLOAT")
             }
             let mantissa = UInt16(truncatingIfNeeded: value.significand) & 0x0FFF
             self.init(rawValue: UInt16(bitPattern: value.exponent) << 12 | mantissa)
-            guard self.number == number else { throw UnencodableNumber(number: value, format: "SFLOAT") }
+            guard self.number == .value(value) else { throw UnencodableNumber(number: value, format: "SFLOAT") }
         }
     }
 }

@@ -50,13 +50,13 @@ public struct MedFloat32: RawRepresentable, Sendable, Hashable {
         case .positiveInfinity: self = .positiveInfinity
         case .negativeInfinity: self = .negativeInfinity
         case .reserved: self = .reserved
-        case .value(let value):
+        case .value(let value), .implausible(let value):
             guard (-8_388_608...8_388_607).contains(value.significand), (-128...127).contains(value.exponent) else {
                 throw UnencodableNumber(number: value, format: "FLOAT")
             }
             let mantissa = UInt32(truncatingIfNeeded: value.significand) & 0x00FF_FFFF
             self.init(rawValue: UInt32(truncatingIfNeeded: Int32(value.exponent)) << 24 | mantissa)
-            guard self.number == number else { throw UnencodableNumber(number: value, format: "FLOAT") }
+            guard self.number == .value(value) else { throw UnencodableNumber(number: value, format: "FLOAT") }
         }
     }
 }

@@ -37,7 +37,7 @@ public enum Plausibility {
         guard isPlausible(pressure: systolic), isPlausible(pressure: diastolic), systolic.unit == diastolic.unit,
             let high = systolic.number.number, let low = diastolic.number.number
         else { return false }
-        return !exceeds(low, high)
+        return !high.isNumericallyLess(than: low)
     }
 
     /// Heart rates in beats per minute.
@@ -69,28 +69,6 @@ public enum Plausibility {
 
     private static func isWithin(_ quantity: Quantity, _ highest: ExactDecimal) -> Bool {
         guard let number = quantity.number.number else { return false }
-        return number.significand > 0 && !exceeds(number, highest)
-    }
-
-    /// Whether a positive number is greater than another: exact, without a heap.
-    private static func exceeds(_ lhs: ExactDecimal, _ rhs: ExactDecimal) -> Bool {
-        let lead = Int(lhs.exponent) - Int(rhs.exponent)
-        // Once a shifted side no longer fits 64 bits, it is the greater one.
-        if lead >= 0 {
-            guard let left = shifted(lhs.significand, by: lead) else { return true }
-            return left > rhs.significand
-        }
-        guard let right = shifted(rhs.significand, by: -lead) else { return false }
-        return lhs.significand > right
-    }
-
-    private static func shifted(_ significand: Int64, by places: Int) -> Int64? {
-        var result = significand
-        for _ in 0..<places {
-            let (product, overflow) = result.multipliedReportingOverflow(by: 10)
-            if overflow { return nil }
-            result = product
-        }
-        return result
+        return number.significand > 0 && !highest.isNumericallyLess(than: number)
     }
 }

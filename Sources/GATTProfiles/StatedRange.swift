@@ -45,6 +45,13 @@ extension Plausibility {
             source: "scales for use at home show 5 to 75 (manuals of Tanita's)"),
     ]
 
+    /// The range of what stands beside a main value. Outside it the value loses its number, and the reading stays.
+    public static let statedBeside: [(value: String, range: String, source: String)] =
+        SecondaryQuantity.allCases.map { quantity in
+            let ranges = quantity.bounds.map { "\($0.lowest) … \($0.highest) \($0.unit.symbol)" }
+            return (quantity.rawValue, ranges.joined(separator: " or "), quantity.source)
+        }
+
     private static func text(_ range: ClosedRange<Double>) -> String {
         func number(_ value: Double) -> String { value == value.rounded() ? "\(Int(value))" : "\(value)" }
         return "\(number(range.lowerBound)) … \(number(range.upperBound))"

@@ -5,15 +5,15 @@ public struct BloodPressureValue: Sendable, Hashable {
     /// Diastolic pressure.
     public var diastolic: Quantity
     /// Mean arterial pressure; often not a number.
-    public var meanArterial: Quantity
+    public private(set) var meanArterial: Quantity
     /// Pulse rate in beats per minute; nil where the record carries none.
-    public var pulse: Quantity?
+    public private(set) var pulse: Quantity?
 
-    /// Makes a blood-pressure value.
+    /// Makes a blood-pressure value. A mean or a pulse that cannot be a person's loses its number.
     public init(systolic: Quantity, diastolic: Quantity, meanArterial: Quantity, pulse: Quantity? = nil) {
         self.systolic = systolic
         self.diastolic = diastolic
-        self.meanArterial = meanArterial
-        self.pulse = pulse
+        self.meanArterial = meanArterial.judged(as: .meanPressure)
+        self.pulse = pulse?.judged(as: .pulse)
     }
 }

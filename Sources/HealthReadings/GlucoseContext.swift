@@ -7,12 +7,12 @@ public struct GlucoseContext: Sendable, Hashable {
         /// What was taken: `breakfast` … `brunch` for carbohydrates, `rapid_acting_insulin` … for medication.
         public var id: String
         /// How much: grams for carbohydrates; milligrams or millilitres for medication.
-        public var amount: Quantity
+        public private(set) var amount: Quantity
 
-        /// Makes an intake.
+        /// Makes an intake. An amount that nobody takes loses its number.
         public init(id: String, amount: Quantity) {
             self.id = id
-            self.amount = amount
+            self.amount = amount.judged(as: amount.unit == .grams ? .carbohydrate : .medication)
         }
     }
 
@@ -20,8 +20,10 @@ public struct GlucoseContext: Sendable, Hashable {
     public struct Exercise: Sendable, Hashable {
         /// Seconds, 0 … 65534; nil where the meter says "overrun" (65535).
         public var seconds: UInt16?
-        /// Intensity in per cent.
+        /// Intensity in per cent, as sent; see ``plausibleIntensity``.
         public var intensityPercent: UInt8
+        /// The intensity; nil where it is more than 100 %.
+        public var plausibleIntensity: UInt8? { intensityPercent > 100 ? nil : intensityPercent }
 
         /// Makes an exercise.
         public init(seconds: UInt16?, intensityPercent: UInt8) {
@@ -42,8 +44,8 @@ public struct GlucoseContext: Sendable, Hashable {
     public var exercise: Exercise?
     /// Medication.
     public var medication: Intake?
-    /// Glycated haemoglobin in per cent.
-    public var hba1c: Quantity?
+    /// Glycated haemoglobin in per cent; without a number where it is implausible.
+    public var hba1c: Quantity? { didSet { hba1c = hba1c?.judged(as: .hba1c) } }
     /// Whether the meter says by it that its record is a ketone: the meaning some makers give a reserved meal.
     public var isOfKetone = false
 

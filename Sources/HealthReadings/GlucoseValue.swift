@@ -53,14 +53,14 @@ public enum GlucoseSampleLocation: UInt8, Sendable, Hashable, CaseIterable {
 /// What a continuous sensor says beside a concentration.
 public struct ContinuousGlucoseFacts: Sendable, Hashable {
     /// How fast the concentration changes, in mg/dL per minute; nil where none was sent.
-    public var trend: Quantity?
+    public private(set) var trend: Quantity?
     /// The quality of the value in per cent; nil where none was sent.
-    public var quality: Quantity?
+    public private(set) var quality: Quantity?
 
-    /// Makes facts.
+    /// Makes facts. What is implausible loses its number.
     public init(trend: Quantity? = nil, quality: Quantity? = nil) {
-        self.trend = trend
-        self.quality = quality
+        self.trend = trend?.judged(as: .trend)
+        self.quality = quality?.judged(as: .quality)
     }
 }
 

@@ -14,14 +14,30 @@ public enum MeasuredNumber: Sendable, Hashable {
     case negativeInfinity
     /// The mantissa that the standard reserves for future use.
     case reserved
+    /// Digits that cannot be a value of a person; see ``SecondaryQuantity``. They tell records apart, and are never
+    /// shown, delivered or computed with.
+    case implausible(ExactDecimal)
 
-    /// The number, or nil for a special value.
+    /// The number; nil for a special value, and for one that is implausible.
     public var number: ExactDecimal? {
         if case .value(let number) = self { number } else { nil }
     }
 
     /// The number with its decimal point moved; special values stay what they are.
     public func scaled(byPowerOfTen power: Int16) -> MeasuredNumber {
-        if case .value(let number) = self { .value(number.scaled(byPowerOfTen: power)) } else { self }
+        switch self {
+        case .value(let number): .value(number.scaled(byPowerOfTen: power))
+        case .implausible(let number): .implausible(number.scaled(byPowerOfTen: power))
+        case .notANumber, .notAtThisResolution, .positiveInfinity, .negativeInfinity, .reserved: self
+        }
+    }
+
+    /// Why there is no number; nil where there is one.
+    public var absence: Exclusion? {
+        switch self {
+        case .value: nil
+        case .implausible: .implausible
+        case .notANumber, .notAtThisResolution, .positiveInfinity, .negativeInfinity, .reserved: .notANumber
+        }
     }
 }

@@ -58,10 +58,42 @@ extension Record {
         members += [
             .init("user", .optional(userSlot)),
             .init("status", .array(status.names.map(JSONValue.string))),
+            .init("omitted", .object(omissions(context))),
             .init("excluded", .optional(excluded?.rawValue)),
             .init("held", .optional(held?.rawValue)),
         ]
         return .object(members)
+    }
+}
+
+extension Record {
+    /// The quantities that were sent and have no number, by name, each with its reason: `not_a_number` or `implausible`.
+    func omissions(_ context: GlucoseContext?) -> [JSONValue.Member] {
+        var members: [JSONValue.Member] = []
+        func add(_ name: String, _ quantity: Quantity?) {
+            guard let absence = quantity?.number.absence else { return }
+            members.append(.init(name, .string(absence.rawValue)))
+        }
+        switch value {
+        case .glucose(let glucose):
+            add("glucose", glucose.concentration)
+            add("trend", glucose.continuous?.trend)
+            add("quality", glucose.continuous?.quality)
+            add("carbohydrate", context?.carbohydrate?.amount)
+            if let exercise = context?.exercise, exercise.plausibleIntensity == nil {
+                members.append(.init("intensity_percent", .string(Exclusion.implausible.rawValue)))
+            }
+            add("medication", context?.medication?.amount)
+            add("hba1c", context?.hba1c)
+        case .bloodPressure(let pressure):
+            add("systolic", pressure.systolic)
+            add("diastolic", pressure.diastolic)
+            add("mean", pressure.meanArterial)
+            add("pulse", pressure.pulse)
+        case .vital(let vital):
+            for measured in vital.quantities { add(measured.part.name, measured.quantity) }
+        }
+        return members
     }
 }
 
@@ -122,7 +154,7 @@ extension GlucoseContext {
             "tester": .optional(tester),
             "health": .optional(health),
             "exercise": exercise.map {
-                .object(["seconds": .optional($0.seconds), "intensity_percent": .integer(Int64($0.intensityPercent))])
+                .object(["seconds": .optional($0.seconds), "intensity_percent": .optional($0.plausibleIntensity)])
             } ?? .null,
             "medication": medication?.document ?? .null,
             "hba1c": hba1c?.number.number.map(JSONValue.number) ?? .null,

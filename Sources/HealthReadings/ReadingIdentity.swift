@@ -164,7 +164,8 @@ private struct KeyOctets {
         guard let quantity else { return append(UInt64.max) }
         append(UInt64(quantity.unit.rawValue))
         switch quantity.number {
-        case .value(let value):
+        // What is implausible is told from other records by its digits as ever.
+        case .value(let value), .implausible(let value):
             append(UInt64(bitPattern: value.significand))
             append(UInt64(bitPattern: Int64(value.exponent)))
         case .notANumber: append(1 << 32)

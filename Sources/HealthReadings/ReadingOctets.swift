@@ -125,11 +125,30 @@ private struct DocumentWriter {
         } else {
             put(.array(record.status.names.map(JSONValue.string)))
         }
+        putOmissions(of: record, reading.context)
         literal(#","excluded":"#)
         put(text: reading.excluded?.rawValue)
         literal(#","held":"#)
         put(text: reading.held?.rawValue)
         append(UInt8(ascii: "}"))
+    }
+
+    private mutating func putOmissions(of record: Record, _ context: GlucoseContext?) {
+        let omissions = hasNumbers(record) && context == nil ? [] : record.omissions(context)
+        guard !omissions.isEmpty else { return literal(#","omitted":{}"#) }
+        literal(#","omitted":"#)
+        put(.object(omissions))
+    }
+
+    /// Whether all quantities of a usual record have numbers, found without a list of those that have none.
+    private func hasNumbers(_ record: Record) -> Bool {
+        switch record.value {
+        case .glucose(let glucose): glucose.concentration?.number.absence == nil && glucose.continuous == nil
+        case .bloodPressure(let pressure):
+            pressure.systolic.number.absence == nil && pressure.diastolic.number.absence == nil
+                && pressure.meanArterial.number.absence == nil && pressure.pulse?.number.absence == nil
+        case .vital: false
+        }
     }
 
     private mutating func literal(_ text: StaticString) {

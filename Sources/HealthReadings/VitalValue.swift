@@ -48,7 +48,7 @@ public struct VitalValue: Sendable, Hashable {
     /// The kind of reading; never glucose or blood pressure.
     public var kind: ReadingKind
     /// The quantities, the one the kind is named for first.
-    public var quantities: [Measured]
+    public private(set) var quantities: [Measured]
     /// Where it was measured, by the specification's name: `ear`; nil where unknown, or without a meaning for the kind.
     public var site: String?
     /// Of a heart rate: the intervals between beats in milliseconds, oldest first.
@@ -58,13 +58,16 @@ public struct VitalValue: Sendable, Hashable {
     /// Of a heart-rate variability: the seconds it covers.
     public var windowSeconds: Int?
 
-    /// Makes a value.
+    /// Makes a value. A quantity beside the main one that cannot be a person's loses its number.
     public init(
         kind: ReadingKind, _ quantities: [Measured], site: String? = nil, intervals: [ExactDecimal] = [],
         hasContact: Bool? = nil, windowSeconds: Int? = nil
     ) {
         self.kind = kind
         self.quantities = quantities
+        for place in quantities.indices.dropFirst() {
+            self.quantities[place].quantity = quantities[place].quantity.judged(as: quantities[place].part.secondary)
+        }
         self.site = site
         self.intervals = intervals
         self.hasContact = hasContact
@@ -108,6 +111,22 @@ public struct VitalValue: Sendable, Hashable {
                 .init("body_composition", self[.bodyFat]?.document ?? .null),
                 .init("composition", .object(others.map(document))),
             ]
+        }
+    }
+}
+
+extension VitalValue.Part {
+    /// What it is where it stands beside a main value; nil for what is a main value only.
+    var secondary: SecondaryQuantity? {
+        switch self {
+        case .heartRate, .saturation, .temperature, .bodyFat, .rmssd, .sdnn: nil
+        case .pulse: .pulse
+        case .bodyMassIndex: .bodyMassIndex
+        case .height: .height
+        case .basalMetabolism: .basalMetabolism
+        case .musclePercentage: .musclePercentage
+        case .weight, .muscleMass, .fatFreeMass, .softLeanMass, .bodyWaterMass: .mass
+        case .impedance: .impedance
         }
     }
 }

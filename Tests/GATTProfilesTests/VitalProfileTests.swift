@@ -194,6 +194,57 @@ struct VitalProfileTests {
         #expect(Plausibility.stated.allSatisfy { !$0.source.isEmpty })
     }
 
+    @Test("promise 6: of any frame, what stands beside the main value is within its stated range, or no number")
+    func secondary() {
+        func quantities(_ record: Record) -> [(SecondaryQuantity, Quantity?)] {
+            switch record.value {
+            case .glucose(let glucose):
+                return [(.trend, glucose.continuous?.trend), (.quality, glucose.continuous?.quality)]
+            case .bloodPressure(let pressure):
+                return [(.meanPressure, pressure.meanArterial), (.pulse, pressure.pulse)]
+            case .vital(let vital):
+                let parts: [(SecondaryQuantity, VitalValue.Part)] = [
+                    (.bodyMassIndex, .bodyMassIndex), (.height, .height), (.basalMetabolism, .basalMetabolism),
+                    (.musclePercentage, .musclePercentage), (.mass, .muscleMass), (.mass, .fatFreeMass),
+                    (.mass, .softLeanMass), (.mass, .bodyWaterMass), (.impedance, .impedance), (.pulse, .pulse),
+                ]
+                return parts.map { ($0, vital[$1]) }
+            }
+        }
+        func isWithin(_ quantity: SecondaryQuantity, _ measured: Quantity?) -> Bool {
+            guard let measured, let number = measured.number.number else { return true }
+            guard let bounds = quantity.bounds(in: measured.unit) else { return false }
+            return !number.isNumericallyLess(than: bounds.lowest) && !bounds.highest.isNumericallyLess(than: number)
+        }
+        forAll { generator in
+            let octets = generator.octets(30)
+            return ([0x2A35, 0x2A5E, 0x2A5F, 0x2A9D, 0x2A9C] as [UInt16]).allSatisfy { characteristic in
+                guard case .record(let record) = decode(characteristic, octets) else { return true }
+                return quantities(record).allSatisfy { isWithin($0.0, $0.1) }
+            }
+        }
+        forAll { generator in
+            guard case .glucoseContext(_, let context) = decode(0x2A34, generator.octets(20)) else { return true }
+            return isWithin(.carbohydrate, context.carbohydrate?.amount) && isWithin(.hba1c, context.hba1c)
+                && isWithin(.medication, context.medication?.amount)
+        }
+        for quantity in SecondaryQuantity.allCases {
+            #expect(!quantity.bounds.isEmpty && !quantity.source.isEmpty, "\(quantity)")
+        }
+        #expect(Plausibility.statedBeside.count == SecondaryQuantity.allCases.count)
+    }
+
+    @Test("each pattern of SFLOAT is scaled, compared and written without a trap")
+    func everyShortFloat() {
+        for pattern in UInt16.min ... .max {
+            guard let number = MedFloat16(rawValue: pattern).number.scaled(byPowerOfTen: 6).number else { continue }
+            #expect(number.description.utf8.count < 32 && number.isNumericallyEqual(to: number))
+            #expect(
+                number.isNumericallyLess(than: ExactDecimal(significand: 1))
+                    == (number.significand <= 0 || number.approximation < 1))
+        }
+    }
+
     @Test("a composition has each field with its unit, null where it was not sent")
     func composition() throws {
         let octets = hex("1804 E100 401F 5802 B80B")

@@ -83,6 +83,19 @@ struct IdentityTests {
         #expect(untimed.id(device: device, kind: .glucose).description == "bcbcdccc7f7b9504fd6ae6919f2321e4")
     }
 
+    @Test("that a number is implausible changes no id: a record is known by the digits it was stored under")
+    func implausible() throws {
+        let time = try #require(WallTime("2026-11-21T07:00:00"))
+        let plain = Quantity(ExactDecimal(significand: -256, exponent: 3), .percent)
+        let marked = Quantity(.implausible(ExactDecimal(significand: -256, exponent: 3)), .percent)
+        let ids = [plain, marked].map { quantity in
+            ReadingIdentity.timed(
+                userSlot: 1, baseTime: time, value: .glucose(GlucoseValue(concentration: quantity))
+            ).id(device: nil, kind: .glucose)
+        }
+        #expect(ids[0] == ids[1])
+    }
+
     @Test("what tells two records apart changes the id; the value of a numbered record does not")
     func distinct() throws {
         let base = try #require(WallTime("2026-11-20T12:30:00"))

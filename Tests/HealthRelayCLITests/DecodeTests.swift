@@ -12,7 +12,7 @@ import Testing
                 "time_offset_minutes":60,"device_time":"2026-11-20T13:30:00","time":null,"time_basis":"unknown",\
                 "time_uncertainty_minutes":null,"clock":null,"glucose":{"value":95,"unit":"mg/dL"},\
                 "sample_type":"capillary_whole_blood","sample_location":"finger","context":null,"user":null,"status":[],\
-                "excluded":null,"held":null}
+                "omitted":{},"excluded":null,"held":null}
 
                 """)
     }
@@ -32,6 +32,34 @@ import Testing
         #expect(document["status"]?.text == #"["irregular_pulse"]"#)
         #expect(document["base_time"]?.plain == "2026-11-21T07:00:00")
         #expect(document["time_offset_minutes"]?.text == "null")
+    }
+
+    @Test("an implausible pulse is null, the pressures stay, and the text has no number for it")
+    func implausiblePulse() async throws {
+        // A BM85's frame without its model: the pulse's octets are read in the standard's order.
+        let frame = "16 7f 00 4f 00 5f 00 ea 07 0b 15 07 1e 00 00 45 01 00 04"
+        let plain = try await Tool.run(["decode", "2a35", frame, "--json"])
+        #expect(plain.status == 0, "\(plain.errors)")
+        let document = try Document(plain.output)
+        #expect(document["pulse"]?.text == "null" && document["omitted"]?.text == #"{"pulse":"implausible"}"#)
+        #expect(document["blood_pressure"]?["systolic"]?.text == #"{"unit":"mmHg","value":127}"#)
+        #expect(document["excluded"]?.text == "null")
+        let line = try await Tool.run(["decode", "2a35", frame]).output
+        #expect(line.contains("127/79 mmHg") && !line.contains("000"), "\(line)")
+        let named = try await Tool.run(["decode", "2a35", frame, "--model", "beurer_bm85", "--json"])
+        #expect(try Document(named.output)["pulse"]?.text == #"{"unit":"bpm","value":69}"#)
+    }
+
+    @Test("a number outside what the model measures is shown and excluded; without the model it stands")
+    func outsideTheModelsRange() async throws {
+        // 13 mg/dL: what a MyGlucose makes of a ketone of 0.4 mmol/L.
+        let frame = "03 05 00 ea 07 0b 14 0c 1e 00 3c 00 0d b0 11"
+        let named = try Document(
+            try await Tool.run(["decode", "2a18", frame, "--model", "myglucose", "--json"]).output)
+        #expect(named["excluded"]?.plain == "implausible")
+        #expect(named["glucose"]?.text == #"{"unit":"mg/dL","value":13}"#)
+        let plain = try Document(try await Tool.run(["decode", "2a18", frame, "--json"]).output)
+        #expect(plain["excluded"]?.text == "null")
     }
 
     @Test("cuff pressure is never a reading of the patient")

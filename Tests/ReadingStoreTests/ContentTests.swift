@@ -72,6 +72,38 @@ struct ContentTests {
         return ReadingContent(of: record, context: context)
     }
 
+    @Test("a pulse that was stored before it was known to be implausible is no number when it is read")
+    func storedImplausiblePulse() throws {
+        let millimetres = Quantity(ExactDecimal(significand: 127), .millimetresOfMercury)
+        let digits = ExactDecimal(significand: -256, exponent: 3)
+        let value = BloodPressureValue(
+            systolic: millimetres, diastolic: millimetres, meanArterial: millimetres,
+            pulse: Quantity(digits, .beatsPerMinute))
+        // The octets are those that earlier versions wrote: the digits, and nothing that calls them implausible.
+        var writer = ContentWriter()
+        writer.put(Quantity(digits, .beatsPerMinute))
+        let octets = ReadingContent(of: Record(value: .bloodPressure(value))).octets
+        #expect(
+            octets.count > writer.octets.count && octets.dropLast(2).suffix(writer.octets.count) == writer.octets[...])
+        guard case .bloodPressure(let read) = try ReadingContent(octets).value else {
+            Issue.record("another kind")
+            return
+        }
+        #expect(read == value && read.pulse?.number.number == nil && read.pulse?.number.absence == .implausible)
+        #expect(read.systolic.number.number != nil)
+    }
+
+    @Test(
+        "an exponent that no device sends is a named error", arguments: [Int64(201), -201, 32_767, 32_768, .max, .min])
+    func hostileExponent(exponent: Int64) {
+        #expect(throws: StoreError.self) { try MeasuredNumber(digits: 1, exponent: exponent) }
+        var writer = ContentWriter()
+        for number: UInt64 in [1, 1, 0, 0, 1, 0] { writer.put(number) }
+        writer.put(signed: 1)
+        writer.put(signed: exponent)
+        #expect(throws: StoreError.self) { try ReadingContent(writer.octets + [0, 0, 0, 0]) }
+    }
+
     @Test("what was written is read, whatever it is")
     func roundTrip() throws {
         var random = SystemRandomNumberGenerator()

@@ -85,6 +85,31 @@ struct ConversionTests {
         }
     }
 
+    @Test("an implausible pulse and mean are left out, and the pressures are sent")
+    func implausibleParts() throws {
+        func millimetres(_ value: Int64) -> Quantity {
+            Quantity(ExactDecimal(significand: value), .millimetresOfMercury)
+        }
+        for garbage in [
+            ExactDecimal(significand: -256, exponent: 3), ExactDecimal(significand: 0), .init(significand: 301),
+        ] {
+            let sample = try pressure(
+                BloodPressureValue(
+                    systolic: millimetres(127), diastolic: millimetres(79),
+                    meanArterial: Quantity(garbage.scaled(byPowerOfTen: 1), .millimetresOfMercury),
+                    pulse: Quantity(garbage, .beatsPerMinute)))
+            #expect(sample.pulse == nil && sample.systolic.metadata["measured_mean"] == nil)
+            #expect(sample.systolic.value == ExactDecimal(significand: 127))
+        }
+        let saturation = try vital(
+            .spo2,
+            [
+                .init(.saturation, Quantity(ExactDecimal(significand: 97), .percent)),
+                .init(.pulse, Quantity(ExactDecimal(significand: 511), .beatsPerMinute)),
+            ])
+        #expect(saturation.metadata["measured_pulse"] == nil)
+    }
+
     private func vital(
         _ kind: ReadingKind, _ quantities: [VitalValue.Measured], site: String? = nil
     ) throws -> QuantitySample {

@@ -61,6 +61,11 @@ struct Decode: AsyncParsableCommand {
         if let index = members.firstIndex(where: { $0.key == "blood_pressure" }) {
             members[index] = .init("cuff_pressure", pressure.cuffPressure.document)
         }
+        if let index = members.firstIndex(where: { $0.key == "omitted" }) {
+            let absence = pressure.cuffPressure.number.absence
+            members[index] = .init(
+                "omitted", .object(absence.map { [.init("cuff_pressure", .string($0.rawValue))] } ?? []))
+        }
         Terminal.data(JSONValue.object(members).text)
     }
 

@@ -161,6 +161,23 @@ def pressure(record, meter):
     return value
 
 
+def omitted(record):
+    """What the meter sent and is no number, by the name it has in the reading."""
+    if isinstance(record, Glucose):
+        parts = {"glucose": record.value}
+        for name in ("carbohydrate", "medication"):
+            intake = getattr(record.context, name, None) if record.context else None
+            parts[name] = intake[1] if intake else None
+        parts["hba1c"] = record.context.hba1c if record.context else None
+    elif isinstance(record, Continuous):
+        parts = {"glucose": record.value, "trend": record.trend, "quality": record.quality}
+    elif record.intermediate:
+        parts = {"cuff_pressure": record.systolic}
+    else:
+        parts = {"systolic": record.systolic, "diastolic": record.diastolic, "mean": record.mean, "pulse": record.pulse}
+    return {name: "not_a_number" for name, text in parts.items() if text in wire.SPECIALS}
+
+
 def kind_of(record):
     return "glucose" if isinstance(record, (Glucose, Continuous)) else "blood_pressure"
 
@@ -191,7 +208,7 @@ def times(value, clock, received, zone):
 
 KEYS = ["kind", "device", "provider", "sequence", "base_time", "time_offset_minutes", "device_time", "time", "time_basis",
         "time_uncertainty_minutes", "clock", "glucose", "blood_pressure", "cuff_pressure", "pulse", "sample_type",
-        "sample_location", "context", "trend", "quality", "status", "user", "excluded", "held"]
+        "sample_location", "context", "trend", "quality", "status", "user", "omitted", "excluded", "held"]
 
 
 def document(scenario, records, sent, clocks):
@@ -235,7 +252,7 @@ def document(scenario, records, sent, clocks):
         before = [clock for place, clock in clocks_of.get(meter.name, ()) if place < places[id(each)]]
         times(value, before[-1] if before else None, received, scenario.zone)
         model, provider = model_of(meter)
-        value |= {"kind": kind, "provider": provider, "held": None,
+        value |= {"kind": kind, "provider": provider, "held": None, "omitted": omitted(record),
                   "device": {"address": meter.address, "model": model,
                              "serial": meter.serial if meter.name in serial_of else None}}
         value = {key: value[key] for key in KEYS if key in value}
