@@ -27,9 +27,10 @@ import Testing
     func decoded() {
         let records = numbers(ServiceProfile.all.flatMap { $0.records + $0.live })
         let contexts: Set<UInt16> = [0x2A34]
+        let empty: [UInt8] = []
         for characteristic in Set(StandardFrameDecoder.knownCharacteristics).union(records) {
             // An empty value is refused by whatever reads it.
-            guard case .malformed = decoder.decode(characteristic: characteristic, octets: [].span.bytes) else {
+            guard case .malformed = decoder.decode(characteristic: characteristic, octets: empty.span.bytes) else {
                 // A continuous sensor's values are read with their session, in a format of their own.
                 #expect(!records.contains(characteristic) || characteristic == 0x2AA7, "\(characteristic)")
                 continue
