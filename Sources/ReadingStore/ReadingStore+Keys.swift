@@ -44,7 +44,11 @@ extension ReadingStore {
             logger.warning(
                 "the minutes of stored trend readings are not corrected yet", metadata: ["error": "\(error)"])
         }
-        try await judgeAgain()
+        do {
+            try await judgeAgain()
+        } catch {
+            logger.warning("stored readings are not judged again yet", metadata: ["error": "\(error)"])
+        }
         resealInBackground()
         if former != nil { subscribers.withLock { $0.publish([]) } }
     }
