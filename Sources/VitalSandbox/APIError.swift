@@ -57,6 +57,7 @@ struct APIError: Error, Sendable {
     }
 
     static let unknownUser = APIError.refused(.notFound, "NOT_FOUND", "User not found.")
+    static let unknownResource = APIError(status: .notFound, detail: "Not Found")
 }
 
 extension Response {

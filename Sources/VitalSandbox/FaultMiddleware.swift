@@ -14,8 +14,9 @@ struct FaultMiddleware: RouterMiddleware {
     func handle(
         _ request: Request, context: SandboxContext, next: (Request, SandboxContext) async throws -> Response
     ) async throws -> Response {
-        guard request.uri.path.hasPrefix("/v2/") || request.uri.path == SessionRoutes.path,
-            await dice.strike()
+        let path = request.uri.path
+        guard path.hasPrefix("/v2/") || path == SessionRoutes.path,
+            plan.path.map({ path.split(separator: "/").contains(Substring($0)) }) ?? true, await dice.strike()
         else { return try await next(request, context) }
         if let slow = plan.slow { try await Task.sleep(for: .seconds(slow)) }
         if plan.drop == .before {

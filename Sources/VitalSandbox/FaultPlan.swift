@@ -6,6 +6,7 @@
 /// - `truncate` carries the request out, commits it, and closes the connection in the middle of the answer;
 /// - `slow=SECONDS` (1 without a value) waits before the request is carried out;
 /// - `rate=0.3` strikes that share of the requests (1 without it);
+/// - `path=NAME` strikes only requests whose path has that part: `path=temperature`, `path=body`;
 /// - `after=N` begins after N requests; `times=N` ends after N strikes.
 ///
 /// Options hold for all faults named. Which requests are struck follows from `seed=N` (0), so that a run can be repeated.
@@ -29,6 +30,8 @@ public struct FaultPlan: Sendable, Equatable {
     public var truncates = false
     /// Seconds waited first.
     public var slow: Double?
+    /// The part that a request's path must have to be struck; nil: any path.
+    public var path: String?
     /// The share of requests struck, 0 to 1.
     public var rate: Double = 1
     /// Requests let through before the first strike.
@@ -58,6 +61,11 @@ public struct FaultPlan: Sendable, Equatable {
             switch pieces.first {
             case "status": status = try Self.number(part, value, 400...599, "status=400 to 599")
             case "retry-after": retryAfter = try Self.number(part, value, 0...86_400, "retry-after=SECONDS")
+            case "path":
+                guard let value, !value.isEmpty, !value.contains("/") else {
+                    throw Failure(part: part, expected: "path=NAME, one part of a path")
+                }
+                path = value
             case "after": after = try Self.number(part, value, 0...Int.max, "after=COUNT")
             case "times": times = try Self.number(part, value, 0...Int.max, "times=COUNT")
             case "seed": seed = UInt64(try Self.number(part, value, 0...Int.max, "seed=NUMBER"))
@@ -73,7 +81,8 @@ public struct FaultPlan: Sendable, Equatable {
                 drop = when
             default:
                 throw Failure(
-                    part: part, expected: "status=, drop, truncate, slow, rate=, after=, times=, retry-after= or seed=")
+                    part: part,
+                    expected: "status=, drop, truncate, slow, rate=, path=, after=, times=, retry-after= or seed=")
             }
         }
         guard status != nil || drop != nil || slow != nil || truncates else {

@@ -7,8 +7,9 @@ import ServiceLifecycle
 
 /// A Vital-compatible server on loopback with real persistence, to develop, demonstrate and test against.
 ///
-/// It answers users, connected sources, links, sign-in tokens and sessions, summaries, and the time series glucose and
-/// blood_pressure as the Vital API does, validation errors included, keeps what it acknowledged (a 200 follows the durable commit), replaces a sample of the same
+/// It answers users, connected sources, links, sign-in tokens and sessions, summaries, and the time series glucose,
+/// blood_pressure, blood_oxygen, temperature, heartrate and heartrate_variability as the Vital API does, validation
+/// errors included, keeps what it acknowledged (a 200 follows the durable commit), replaces a sample of the same
 /// (user, resource, provider, type, time), and refuses a post whose provider is no connected source of the user.
 /// The inspection endpoints under `/sandbox` show what it holds: `users`, `samples` and `posts` with
 /// `after` and `limit`, and `POST /sandbox/users/{user_id}/sources/{slug}/status` sets a source paused, error or
@@ -102,7 +103,7 @@ public final class SandboxServer: Service {
         TimeseriesRoutes(
             store: store, bodies: bodies, maximumItems: configuration.maximumItems, pageSize: configuration.pageSize
         ).add(to: router)
-        SummaryRoutes(store: store, bodies: bodies).add(to: router)
+        SummaryRoutes(store: store, bodies: bodies, maximumItems: configuration.maximumItems).add(to: router)
         SessionRoutes(store: store, bodies: bodies, lifetime: configuration.accessTokenLifetime).add(to: router)
         let listening = listening
         LinkRoutes(

@@ -1,6 +1,17 @@
 import Foundation
 import GRDB
 
+/// Samples that were posted together.
+struct SamplePost: Sendable {
+    /// What the log of posts calls it.
+    var resource: String
+    var envelope: PostEnvelope
+    var samples: [(resource: SampleResource, item: TimeseriesBody.Item)]
+    var unknownFields: [String]
+    /// The summary it was, which is kept as it came.
+    var summary: JSONValue?
+}
+
 extension SandboxStore {
     /// How a post came in, for the log.
     struct Arrival: Sendable {
@@ -13,9 +24,7 @@ extension SandboxStore {
     /// Keeps a post: its samples and its line in the log in one transaction, or neither.
     ///
     /// The key of a sample is (user, resource, provider, type, time); a later value replaces the earlier one.
-    func accept(
-        _ body: TimeseriesBody, resource: TimeseriesResource, user: String, arrival: Arrival
-    ) async throws {
+    func accept(_ body: SamplePost, user: String, arrival: Arrival) async throws {
         try await writer.write { database in
             try requireUser(user, database)
             try requireSource(body.envelope.provider, user: user, database)
@@ -26,15 +35,18 @@ extension SandboxStore {
                         unchanged, unknown_fields) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, ?)
                     """,
                 arguments: [
-                    arrival.requestID, Timestamp.now.text, user, resource.rawValue, body.envelope.provider,
+                    arrival.requestID, Timestamp.now.text, user, body.resource, body.envelope.provider,
                     body.envelope.stage,
                     body.envelope.start?.text, body.envelope.end?.text, body.envelope.zone.identifier,
                     body.envelope.isFinalChunk, arrival.encoding,
-                    arrival.bodyOctets, arrival.inflatedOctets, body.items.count,
+                    arrival.bodyOctets, arrival.inflatedOctets, body.samples.count,
                     JSONValue.array(body.unknownFields.map(JSONValue.string)).text,
                 ])
             let post = database.lastInsertedRowID
-            let counts = try keep(body, resource: resource, user: user, post: post, database)
+            let counts = try keep(body, user: user, post: post, database)
+            if let summary = body.summary {
+                try keep(summary, kind: body.resource, user: user, body.envelope, database)
+            }
             try database.execute(
                 sql: "UPDATE post SET inserted = ?, updated = ?, unchanged = ? WHERE id = ?",
                 arguments: [counts.inserted, counts.updated, counts.unchanged, post])
@@ -42,7 +54,7 @@ extension SandboxStore {
     }
 
     private func keep(
-        _ body: TimeseriesBody, resource: TimeseriesResource, user: String, post: Int64, _ database: Database
+        _ body: SamplePost, user: String, post: Int64, _ database: Database
     ) throws -> (inserted: Int, updated: Int, unchanged: Int) {
         var counts = (inserted: 0, updated: 0, unchanged: 0)
         let find = try database.cachedStatement(
@@ -61,7 +73,7 @@ extension SandboxStore {
                 UPDATE sample SET unit = ?, value = ?, systolic = ?, diastolic = ?, pulse = ?, offset = ?, stage = ?,
                     time_zone = ?, item = ?, revisions = revisions + ?, last_post = ? WHERE id = ?
                 """)
-        for item in body.items {
+        for (resource, item) in body.samples {
             let key: StatementArguments = [
                 user, resource.rawValue, body.envelope.provider, item.type, item.at.microseconds,
             ]
@@ -91,7 +103,7 @@ extension SandboxStore {
     }
 
     /// A page in time order, grouped by provider and source, and where the next page begins.
-    func grouped(_ resource: TimeseriesResource, user: String, _ window: Window) async throws -> JSONValue {
+    func grouped(_ resource: SampleResource, user: String, _ window: Window) async throws -> JSONValue {
         try await writer.read { database in
             try requireUser(user, database)
             var rows = try Row.fetchAll(
@@ -116,7 +128,7 @@ extension SandboxStore {
         }
     }
 
-    private static func groups(_ rows: [Row], _ resource: TimeseriesResource) -> JSONValue {
+    private static func groups(_ rows: [Row], _ resource: SampleResource) -> JSONValue {
         var providers: [String: [String: [JSONValue]]] = [:]
         for row in rows {
             providers[row["provider"], default: [:]][row["type"], default: []].append(datum(row, resource))
@@ -134,7 +146,7 @@ extension SandboxStore {
             })
     }
 
-    private static func datum(_ row: Row, _ resource: TimeseriesResource) -> JSONValue {
+    private static func datum(_ row: Row, _ resource: SampleResource) -> JSONValue {
         var members = [JSONValue.Member(name: "timestamp", value: .string(Timestamp(microseconds: row["at"]).text))]
         let names = resource == .bloodPressure ? ["systolic", "diastolic"] : ["value"]
         for name in names {

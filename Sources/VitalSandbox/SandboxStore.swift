@@ -61,6 +61,14 @@ struct SandboxStore: Sendable {
         }
         migrator.registerMigration("2: links") { database in try database.execute(sql: links) }
         migrator.registerMigration("3: sessions, summaries") { database in try database.execute(sql: third) }
+        migrator.registerMigration("4: names that are for reading") { database in
+            // Earlier versions took them for names to write by.
+            try database.execute(
+                sql: """
+                    UPDATE sample SET resource = 'temperature' WHERE resource = 'body_temperature';
+                    UPDATE sample SET resource = 'body_mass' WHERE resource = 'weight';
+                    """)
+        }
         return migrator
     }
 

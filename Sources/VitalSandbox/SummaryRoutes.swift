@@ -1,16 +1,27 @@
 import GRDB
 import Hummingbird
 
-/// `/v2/summary`: posts of summaries, kept as they came.
+/// `/v2/summary`: posts of summaries, kept as they came; the samples of a body summary are samples like others.
 struct SummaryRoutes: Sendable {
     let store: SandboxStore
     let bodies: BodyReader
+    let maximumItems: Int
 
     func add(to router: Router<SandboxContext>) {
         router.post("/v2/summary/:kind/:user_id") { request, context in
-            let kind = try context.choice("kind", among: Vocabulary.summaries)
+            let kind = context.parameters.get("kind") ?? ""
+            guard Vocabulary.summaries.contains(kind) else { throw APIError.unknownResource }
             let user = try context.uuid("user_id")
-            let json = try await bodies.read(request, schema: "summary_" + kind).json
+            let read = try await bodies.read(request, schema: "summary_" + kind)
+            guard kind != "body" else {
+                let arrival = SandboxStore.Arrival(
+                    requestID: context.requestID, encoding: read.encoding, bodyOctets: read.octets,
+                    inflatedOctets: read.inflatedOctets)
+                let post = try BodySummaryBody(read.json, maximumItems: maximumItems).post
+                try await store.accept(post, user: user, arrival: arrival)
+                return Response(json: ["success": true])
+            }
+            let json = read.json
             var reader = FieldReader()
             guard let object = reader.object(json, at: [.name("body")], known: PostEnvelope.fields) else {
                 throw APIError.invalid(reader.problems)
@@ -39,19 +50,26 @@ extension SandboxStore {
         try await writer.write { database in
             try requireUser(user, database)
             try requireSource(envelope.provider, user: user, database)
-            try database.execute(
-                sql: """
-                    INSERT INTO summary (user_id, kind, provider, stage, start_date, end_date, time_zone,
-                        is_final_chunk, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-                    ON CONFLICT (user_id, kind, provider, start_date, end_date) DO UPDATE SET
-                        stage = excluded.stage, time_zone = excluded.time_zone,
-                        is_final_chunk = excluded.is_final_chunk, data = excluded.data
-                    """,
-                arguments: [
-                    user, kind, envelope.provider, envelope.stage, envelope.start?.text ?? "",
-                    envelope.end?.text ?? "", envelope.zone.identifier, envelope.isFinalChunk, data.text,
-                ])
+            try keep(data, kind: kind, user: user, envelope, database)
         }
+    }
+
+    /// Writes a summary; the same kind, provider and period again replaces the earlier one.
+    func keep(
+        _ data: JSONValue, kind: String, user: String, _ envelope: PostEnvelope, _ database: Database
+    ) throws {
+        try database.execute(
+            sql: """
+                INSERT INTO summary (user_id, kind, provider, stage, start_date, end_date, time_zone,
+                    is_final_chunk, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                ON CONFLICT (user_id, kind, provider, start_date, end_date) DO UPDATE SET
+                    stage = excluded.stage, time_zone = excluded.time_zone,
+                    is_final_chunk = excluded.is_final_chunk, data = excluded.data
+                """,
+            arguments: [
+                user, kind, envelope.provider, envelope.stage, envelope.start?.text ?? "",
+                envelope.end?.text ?? "", envelope.zone.identifier, envelope.isFinalChunk, data.text,
+            ])
     }
 
     /// The summaries kept, oldest first.

@@ -25,7 +25,7 @@ struct TimeseriesBody: Sendable {
     private typealias Step = FieldReader.Step
 
     /// Reads and checks a body whole; every finding is in the error.
-    init(_ body: JSONValue, resource: TimeseriesResource, maximumItems: Int) throws(APIError) {
+    init(_ body: JSONValue, resource: SampleResource, maximumItems: Int) throws(APIError) {
         var reader = FieldReader()
         guard let object = reader.object(body, at: [.name("body")], known: PostEnvelope.fields) else {
             throw .invalid(reader.problems)
@@ -40,7 +40,7 @@ struct TimeseriesBody: Sendable {
     }
 
     private static func items(
-        _ data: JSONValue?, resource: TimeseriesResource, zone: IANAZone?, maximum: Int, reader: inout FieldReader
+        _ data: JSONValue?, resource: SampleResource, zone: IANAZone?, maximum: Int, reader: inout FieldReader
     ) -> [Item] {
         let at: [Step] = [.name("body"), .name("data")]
         guard let data else { return [] }
@@ -55,11 +55,9 @@ struct TimeseriesBody: Sendable {
         }
         return elements.enumerated().compactMap { index, element in
             let place = at + [.index(index)]
-            switch resource {
-            case .glucose, .bloodOxygen, .bodyTemperature, .weight:
-                return single(element, unit: resource.unit, at: place, zone: zone, reader: &reader)
-            case .bloodPressure: return pressure(element, at: place, zone: zone, reader: &reader)
-            }
+            return resource == .bloodPressure
+                ? pressure(element, at: place, zone: zone, reader: &reader)
+                : single(element, unit: resource.unit, at: place, zone: zone, reader: &reader)
         }
     }
 
@@ -95,8 +93,9 @@ struct TimeseriesBody: Sendable {
         return Measured(value: number, start: start, type: type)
     }
 
-    private static func single(
-        _ element: JSONValue, unit: String, at: [Step], zone: IANAZone?, reader: inout FieldReader
+    /// Reads a sample that has one value.
+    static func single(
+        _ element: JSONValue, unit: String, at: [FieldReader.Step], zone: IANAZone?, reader: inout FieldReader
     ) -> Item? {
         guard let measured = quantity(element, unit: unit, at: at, reader: &reader) else { return nil }
         return Item(

@@ -10,30 +10,35 @@ struct TimeseriesRoutes: Sendable {
     func add(to router: Router<SandboxContext>) {
         router.post("/v2/timeseries/:user_id/:resource") { request, context in
             let user = try context.uuid("user_id")
-            let resource = try resource(context)
+            let resource = try resource(context, SampleResource.written)
             let read = try await bodies.read(request, schema: "timeseries_" + resource.rawValue)
             let body = try TimeseriesBody(read.json, resource: resource, maximumItems: maximumItems)
             let arrival = SandboxStore.Arrival(
                 requestID: context.requestID, encoding: read.encoding, bodyOctets: read.octets,
                 inflatedOctets: read.inflatedOctets)
-            try await store.accept(body, resource: resource, user: user, arrival: arrival)
+            try await store.accept(
+                SamplePost(
+                    resource: resource.rawValue, envelope: body.envelope, samples: body.items.map { (resource, $0) },
+                    unknownFields: body.unknownFields), user: user, arrival: arrival)
             return Response(json: ["success": true])
         }
         router.get("/v2/timeseries/:user_id/:resource/grouped") { request, context in
             let user = try context.uuid("user_id")
-            let resource = try resource(context)
+            let resource = try resource(context, SampleResource.read)
             let window = try window(request)
             return Response(json: try await store.grouped(resource, user: user, window))
         }
     }
 
-    private func resource(_ context: SandboxContext) throws -> TimeseriesResource {
-        let name = try context.choice("resource", among: Vocabulary.listedResources)
-        guard let resource = TimeseriesResource(rawValue: name) else {
-            throw APIError.refused(
-                .unprocessableContent, "RESOURCE_NOT_SUPPORTED", "This sandbox does not take \(name) yet.")
-        }
-        return resource
+    /// The series that a path names; a name that is only for reading is unknown where something is posted.
+    private func resource(
+        _ context: SandboxContext, _ find: (String) -> SampleResource?
+    ) throws -> SampleResource {
+        let name = context.parameters.get("resource") ?? ""
+        if let resource = find(name) { return resource }
+        guard Vocabulary.unsupportedResources.contains(name) else { throw APIError.unknownResource }
+        throw APIError.refused(
+            .unprocessableContent, "RESOURCE_NOT_SUPPORTED", "This sandbox does not take \(name) yet.")
     }
 
     private func window(_ request: Request) throws -> SandboxStore.Window {

@@ -27,11 +27,10 @@ enum Vocabulary {
     static let stages = ["daily", "historical"]
     static let statuses = ["connected", "error", "paused"]
 
-    /// Resources the API lists; those of ``TimeseriesResource`` are built.
-    static let listedResources = [
-        "glucose", "blood_pressure", "heartrate", "hrv", "blood_oxygen", "body_temperature", "weight", "body_weight",
-        "body_fat", "respiratory_rate", "steps", "distance", "calories_active", "calories_basal", "floors_climbed",
-        "water", "caffeine", "mindfulness_minutes", "vo2_max",
+    /// Time series a client may write that this sandbox does not take yet.
+    static let unsupportedResources = [
+        "basal_body_temperature", "respiratory_rate", "steps", "distance", "calories_active", "calories_basal",
+        "floors_climbed", "water", "caffeine", "mindfulness_minutes", "vo2_max",
     ]
 
     static func name(of slug: String) -> String {
@@ -39,22 +38,57 @@ enum Vocabulary {
     }
 }
 
-/// A time series the sandbox takes.
-enum TimeseriesResource: String, Sendable {
+/// A series of samples, by the name it is written by. The lists of the body summary are series too.
+enum SampleResource: String, Sendable, CaseIterable {
     case glucose
     case bloodPressure = "blood_pressure"
     case bloodOxygen = "blood_oxygen"
-    case bodyTemperature = "body_temperature"
-    case weight
+    case temperature
+    case heartrate
+    case heartrateVariability = "heartrate_variability"
+    case bodyMass = "body_mass"
+    case bodyFatPercentage = "body_fat_percentage"
+    case bodyMassIndex = "body_mass_index"
+    case waistCircumference = "waist_circumference"
+    case leanBodyMass = "lean_body_mass"
+
+    /// The lists of a body summary, in the order of its description.
+    static let ofBody: [SampleResource] = [
+        .bodyMass, .bodyFatPercentage, .bodyMassIndex, .waistCircumference, .leanBodyMass,
+    ]
+
+    /// The time series that is posted under a name; nil where there is none.
+    static func written(as name: String) -> SampleResource? {
+        SampleResource(rawValue: name).flatMap { ofBody.contains($0) ? nil : $0 }
+    }
+
+    /// The series that is read under a name; nil where there is none.
+    static func read(as name: String) -> SampleResource? { allCases.first { $0.readName == name } }
+
+    /// The name it is read by (the API's reference, `GET /v2/timeseries/{user_id}/…/grouped`).
+    var readName: String {
+        switch self {
+        case .glucose, .bloodPressure, .bloodOxygen, .heartrate, .bodyMassIndex, .waistCircumference, .leanBodyMass:
+            rawValue
+        case .temperature: "body_temperature"
+        case .heartrateVariability: "hrv"
+        case .bodyMass: "body_weight"
+        case .bodyFatPercentage: "body_fat"
+        }
+    }
 
     /// The unit of its values.
     var unit: String {
         switch self {
         case .glucose: "mmol/L"
         case .bloodPressure: "mmHg"
-        case .bloodOxygen: "%"
-        case .bodyTemperature: "°C"
-        case .weight: "kg"
+        case .bloodOxygen, .bodyFatPercentage: "%"
+        case .temperature: "°C"
+        case .heartrate: "bpm"
+        case .heartrateVariability: "rmssd"
+        case .bodyMass, .leanBodyMass: "kg"
+        case .bodyMassIndex: "index"
+        case .waistCircumference: "centimeter"
         }
     }
 }

@@ -74,9 +74,29 @@ struct FaultTests {
         #expect((250...350).contains(strikes))
     }
 
+    @Test("a fault can be ordered for one part of a path: the others work")
+    func path() async throws {
+        var configuration = SandboxConfiguration()
+        configuration.faults = try FaultPlan("status=404,path=temperature")
+        try await withSandbox(configuration) { probe in
+            let id = try await probe.user(sources: ["manual"])
+            func post(_ name: String, _ unit: String) async throws -> Int {
+                let item = Bodies.quantity("36", unit, "unknown", at: "2026-11-20T12:30:00Z")
+                return try await probe.send(
+                    "POST", "/v2/timeseries/\(id)/\(name)", Bodies.envelope([item], provider: "manual")
+                ).status
+            }
+            #expect(try await post("temperature", "°C") == 404)
+            #expect(try await post("blood_oxygen", "%") == 200)
+        }
+    }
+
     @Test(
         "a wrong specification names its part",
-        arguments: ["", "rate=0.5", "status=200", "status", "drop=never", "slow=x", "rate=2,drop", "panic", "drop,"])
+        arguments: [
+            "", "rate=0.5", "status=200", "status", "drop=never", "slow=x", "rate=2,drop", "panic", "drop,",
+            "drop,path=", "drop,path=a/b",
+        ])
     func wrong(specification: String) {
         #expect(throws: FaultPlan.Failure.self) { try FaultPlan(specification) }
     }

@@ -43,23 +43,41 @@ struct TimeseriesTests {
     }
 
     @Test(
-        "saturations, temperatures and weights are kept in their units and read back; another unit is refused",
+        "vital signs are kept in their units and read back by the names for reading; another unit is refused",
         arguments: [
-            ("blood_oxygen", "97.7", "%", "unknown"), ("body_temperature", "36.60", "°C", "unknown"),
-            ("weight", "70.500", "kg", "scale"),
+            ("blood_oxygen", "blood_oxygen", "97.7", "%"), ("temperature", "body_temperature", "36.60", "°C"),
+            ("heartrate", "heartrate", "72", "bpm"), ("heartrate_variability", "hrv", "41.2", "rmssd"),
         ])
-    func vitals(resource: String, value: String, unit: String, type: String) async throws {
+    func vitals(written: String, read: String, value: String, unit: String) async throws {
         try await withSandbox { probe in
             let id = try await probe.user(sources: ["manual"])
-            let path = "/v2/timeseries/\(id)/\(resource)"
-            let item = Bodies.quantity(value, unit, type, at: "2026-11-20T12:30:00Z")
-            let posted = try await probe.send("POST", path, Bodies.envelope([item], provider: "manual"))
+            let path = "/v2/timeseries/\(id)/"
+            let item = Bodies.quantity(value, unit, "unknown", at: "2026-11-20T12:30:00Z")
+            let posted = try await probe.send("POST", path + written, Bodies.envelope([item], provider: "manual"))
             #expect(posted.status == 200, "\(posted.text)")
-            let back = try await probe.send("GET", path + "/grouped?start_date=2026-11-20&end_date=2026-11-20")
-            #expect(back.text.contains(#""value":\#(value),"unit":"\#(unit)","type":"\#(type)""#), "\(back.text)")
-            let wrong = Bodies.quantity(value, "bpm", type, at: "2026-11-20T12:31:00Z")
-            #expect(try await probe.send("POST", path, Bodies.envelope([wrong], provider: "manual")).status == 422)
-            #expect(try await probe.samples().count == 1)
+            let back = try await probe.send("GET", path + read + "/grouped?start_date=2026-11-20&end_date=2026-11-20")
+            #expect(back.text.contains(#""value":\#(value),"unit":"\#(unit)","type":"unknown""#), "\(back.text)")
+            let wrong = Bodies.quantity(value, "mmHg", "unknown", at: "2026-11-20T12:31:00Z")
+            #expect(
+                try await probe.send("POST", path + written, Bodies.envelope([wrong], provider: "manual")).status == 422
+            )
+            #expect(try await probe.samples().map { $0["resource"] as? String } == [written])
+        }
+    }
+
+    @Test(
+        "names that are for reading only take no posts: 404",
+        arguments: [
+            "body_temperature", "weight", "body_weight", "body_fat", "body_mass_index", "lean_body_mass", "hrv",
+        ])
+    func readOnly(name: String) async throws {
+        try await withSandbox { probe in
+            let id = try await probe.user(sources: ["manual"])
+            let item = Bodies.quantity("70", "kg", "scale", at: "2026-11-20T12:30:00Z")
+            let posted = try await probe.send(
+                "POST", "/v2/timeseries/\(id)/\(name)", Bodies.envelope([item], provider: "manual"))
+            #expect(posted.status == 404 && posted.text == #"{"detail":"Not Found"}"#)
+            #expect(try await probe.samples().isEmpty)
         }
     }
 
@@ -293,15 +311,17 @@ struct TimeseriesTests {
         }
     }
 
-    @Test("a resource not built is 422, an unknown one too")
+    @Test("a resource not built is 422, an unknown one is 404")
     func resources() async throws {
         try await withSandbox { probe in
             let id = try await probe.user()
-            let listed = try await probe.send("POST", "/v2/timeseries/\(id)/heartrate", "{}")
+            let listed = try await probe.send("POST", "/v2/timeseries/\(id)/steps", "{}")
             #expect(listed.status == 422)
             #expect(listed.errorType == "RESOURCE_NOT_SUPPORTED")
-            let unknown = try await probe.send("POST", "/v2/timeseries/\(id)/mood", "{}")
-            #expect(unknown.findings == ["path.resource|enum"])
+            #expect(try await probe.send("POST", "/v2/timeseries/\(id)/mood", "{}").status == 404)
+            #expect(try await probe.send("POST", "/v2/summary/mood/\(id)", "{}").status == 404)
+            let back = "/v2/timeseries/\(id)/temperature/grouped?start_date=2026-11-20"
+            #expect(try await probe.send("GET", back).status == 404)
         }
     }
 }
