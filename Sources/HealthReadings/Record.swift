@@ -9,15 +9,16 @@ public enum ReadingKind: String, Sendable, Hashable, CaseIterable {
     case weight
     case bodyComposition = "body_composition"
 
-    /// Whether readings of this kind are delivered; see ``keptBecause`` for the others.
-    public var isDelivered: Bool { keptBecause == nil }
+    /// Whether readings of this kind are delivered; see ``keptBecause`` for what stays here.
+    public var isDelivered: Bool { !isLive }
 
-    /// Why readings of this kind stay here: half a line for people; nil for what is delivered.
+    /// What of readings of this kind stays here, and why: half a line for people; nil for what is delivered whole.
     public var keptBecause: String? {
         switch self {
         case .glucose, .bloodPressure, .spo2, .temperature, .weight: nil
         case .heartRate, .hrv: "shown while somebody looks, and not stored"
-        case .bodyComposition: "the server has no time series for it"
+        case .bodyComposition:
+            "only fat, lean mass, weight and body mass index are delivered: the server has no place for the rest"
         }
     }
 

@@ -16,8 +16,8 @@ extension Record {
         case .vital(let vital):
             switch vital.kind {
             case .spo2, .temperature: return .unknown
-            case .weight: return .scale
-            case .glucose, .bloodPressure, .heartRate, .hrv, .bodyComposition: return nil
+            case .weight, .bodyComposition: return .scale
+            case .glucose, .bloodPressure, .heartRate, .hrv: return nil
             }
         }
     }

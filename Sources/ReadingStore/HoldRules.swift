@@ -13,12 +13,14 @@ struct HoldRules: Sendable {
     private let isSyncEnabled: Bool
     private let sources: [Key: Hold?]
     private let devices: DeviceHolds
+    private let unknown: Set<UnknownResource>
 
     init(_ db: Database, _ sealing: Sealing) throws {
         isLocked = sealing.refusal != nil
         ignored = try ReadingStore.ignoredOrigins(db).providers
         isSyncEnabled = try ReadingStore.isSyncEnabled(db)
         devices = try DeviceHolds(db)
+        unknown = try ReadingStore.unknownToServer(db)
         let select = try PreparedStatement(db, "SELECT user, provider, status FROM source")
         defer { select.reset() }
         var sources: [Key: Hold?] = [:]
@@ -45,16 +47,18 @@ struct HoldRules: Sendable {
         if isLocked { return .locked }
         let apart = devices.hold(user: user, kind: kind, device: device, seconds: seconds)
         if apart != .noConsent, ignored.contains(provider) { return .ignored }
-        return apart ?? hold(user: user, provider: provider, state: state)
+        return apart ?? hold(user: user, provider: provider, kind: kind, state: state)
     }
 
-    /// Why the readings of a person and provider wait that nothing holds for their own sake.
-    func hold(user: Int64, provider: String, state: OutboxState?) -> Hold? {
+    /// Why the readings of a person, kind and provider wait that nothing holds for their own sake.
+    func hold(user: Int64, provider: String, kind: ReadingKind, state: OutboxState?) -> Hold? {
         guard state == .waiting || state == .refused else { return nil }
         if isLocked { return .locked }
         if ignored.contains(provider) { return .ignored }
         if !isSyncEnabled { return .syncDisabled }
         let source = sources[Key(user: user, provider: provider)] ?? .some(.noSource)
-        return source ?? (state == .refused ? .rejected : nil)
+        if let source { return source }
+        if state == .refused { return .rejected }
+        return unknown.contains(UnknownResource(user: user, kind: kind, provider: provider)) ? .sourceError : nil
     }
 }

@@ -281,7 +281,10 @@ struct Journal {
         let first = timestamp
         while true {
             insert.bind(6, timestamp)
-            if try !isTaken(timestamp, in: series), try insert.run() > 0 { break }
+            let isShared = try BodySummaryRules.isTaken(
+                timestamp, db, kind: reading.kind, user: owner, provider: contact.description.provider,
+                device: contact.device)
+            if !isShared, try !isTaken(timestamp, in: series), try insert.run() > 0 { break }
             timestamp += 1
         }
         if timestamp != first { contact.nextFreeTimestamp[place] = timestamp + 1 }

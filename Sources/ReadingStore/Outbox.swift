@@ -25,6 +25,10 @@ public struct OutboxItem: Sendable, Hashable {
     public var attempts: Int
     /// Whether it was measured before the device was first met: part of a backfill, nothing new.
     public var isBackfill = false
+    /// What becomes of the weight that came with a body composition.
+    public var ownWeight = OwnWeight.sent
+    /// The person's zone when it was measured; nil where the kind's samples name no zone of their own.
+    public var timeZone: String?
 }
 
 /// What waits for one user, kind and provider.
@@ -41,6 +45,8 @@ public struct OutboxGroup: Sendable, Hashable {
     public var oldest: Instant
     /// Why they wait beyond the next delivery; nil where nothing holds them.
     public var held: Hold?
+    /// Whether it is held because the server does not know the resource.
+    public var isUnknownToServer = false
 }
 
 extension OutboxGroup {
@@ -68,6 +74,7 @@ extension ReadingStore {
         return try await read { [sealing] db in
             let holds = try HoldRules(db, sealing)
             let apart = try Self.heldApart(db, seconds)
+            let unknown = try Self.unknownToServer(db)
             return try Row.fetchAll(
                 db,
                 sql: """
@@ -76,11 +83,16 @@ extension ReadingStore {
                     GROUP BY user, resource, provider ORDER BY user, resource, provider
                     """, arguments: [seconds.first, seconds.last]
             ).flatMap { row -> [OutboxGroup] in
-                let (user, provider): (Int64, String) = (row[0], row[2])
+                let (user, provider, kind): (Int64, String, ReadingKind) = (
+                    row[0], row[2], try ReadingKind(code: row[1])
+                )
                 var rest = OutboxGroup(
-                    user: UserKey(rawValue: user), resource: try ReadingKind(code: row[1]), provider: provider,
+                    user: UserKey(rawValue: user), resource: kind, provider: provider,
                     count: row[3], oldest: Instant(seconds: row[4]),
-                    held: holds.hold(user: user, provider: provider, state: .waiting))
+                    held: holds.hold(user: user, provider: provider, kind: kind, state: .waiting))
+                rest.isUnknownToServer =
+                    rest.held == .sourceError
+                    && unknown.contains(UnknownResource(user: user, kind: kind, provider: provider))
                 if rest.held == .locked { return [rest] }
                 // A provider that is ignored holds all of it; what its devices hold is then no reason beside it.
                 let parts = apart.filter {
@@ -171,6 +183,9 @@ extension ReadingStore {
                         originalTime: reading.time.instant.flatMap { $0 == timestamp ? nil : $0 },
                         attempts: Int(select.int(ReadingRow.count + 2)),
                         isBackfill: firstContacts[ReadingRow.device(select)].map { timestamp.seconds < $0 } ?? false))
+            }
+            if BodySummaryRules.kinds.contains(resource) {
+                try BodySummaryRules.complete(&items, db, user: user, resource: resource, provider: provider)
             }
             return items
         }

@@ -18,6 +18,7 @@ enum Schema {
         migrator.registerMigration("6 contents that can be sealed", migrate: ContentMigration.run)
         migrator.registerMigration("7 consent") { db in try db.execute(sql: ReadingStore.consentSchema) }
         migrator.registerMigration("8 labels that can be sealed", migrate: DeviceLabel.migrate)
+        migrator.registerMigration("9 the body summary", migrate: BodySummaryRules.migrate)
         return migrator
     }()
 

@@ -46,7 +46,7 @@ extension OutboxWorker {
                     note(held, group.target, group.count, in: &report)
                     continue
                 }
-                if !isAsked, circuit.isWaiting(group.target, at: clock.uptime()) { continue }
+                if !isAsked, isResting(group.target) || circuit.isWaiting(group.target, at: clock.uptime()) { continue }
                 guard try await deliver(group, in: range, of: user, into: &report) else { break }
             }
         } catch is CancellationError {
@@ -78,6 +78,7 @@ extension OutboxWorker {
         }
         do {
             try await deliver(target, in: range, of: user, into: &tally)
+            if tally.delivered > 0 { try await noteKnownResource(target) }
             circuit.succeeded(target)
             hub.emit(.successSyncing(target, delivered: tally.delivered))
             return true
@@ -91,6 +92,15 @@ extension OutboxWorker {
             if tally.delivered > 0 { circuit.succeeded(target) }
             return note(error, target, in: &report)
         }
+    }
+
+    /// Whether a target waits until the server may have learned its resource.
+    private func isResting(_ target: SyncTarget) -> Bool { resting[target].map { $0 > clock.uptime() } ?? false }
+
+    private func noteKnownResource(_ target: SyncTarget) async throws {
+        resting[target] = nil
+        try await store.setUnknownToServer(
+            false, user: target.user, resource: target.resource, provider: target.provider)
     }
 
     private func note(_ held: HeldBack, _ target: SyncTarget, _ count: Int, in report: inout SyncReport) {

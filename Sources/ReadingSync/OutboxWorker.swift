@@ -17,6 +17,7 @@ import VitalClient
 /// | 408, 429, 5xx, nothing, something that is no JSON | tried again after a growing wait, `Retry-After` heeded |
 /// | 413 | halves from now on |
 /// | 400, 422 | halves until the refused reading stands alone; it is set aside with the server's words |
+/// | 404, 405, 422 about the path | the kind is held for that provider and tried again after the longest wait |
 /// | any other 4xx, or that the source is missing | the source is checked once more, then its readings are held |
 ///
 /// A group that fails waits alone; the others go on. Where the server as a whole fails, or three groups in a row do,
@@ -59,6 +60,8 @@ public actor OutboxWorker: Service {
     var batchLimits: [ReadingKind: Int] = [:]
     /// What failed, and when it is tried again.
     var circuit = Circuit()
+    /// Targets whose resource the server does not know, and when each is tried again.
+    var resting: [SyncTarget: Duration] = [:]
     private var state = SyncStatus()
     /// Waits for what is being done alone now.
     private var present: (@Sendable () async -> Void)?
@@ -83,6 +86,12 @@ public actor OutboxWorker: Service {
 
     /// Says that something new waits: a pass begins at once, or after the wait of a failure.
     public nonisolated func wake() { signal.signal(.soft) }
+
+    /// Begins a pass at once that tries again what the server did not know.
+    public func retryNow() {
+        resting = [:]
+        signal.signal(.firm)
+    }
 
     /// How delivery stands.
     public var status: SyncStatus { state }

@@ -78,9 +78,11 @@ extension OutboxWorker {
             let decision = try await sources.decide(target.provider, for: user, fresh: true)
             if let hold = decision.hold { throw HeldBack(hold: hold, reason: decision.reason ?? error.serverSaid) }
             // The source is connected; then it is the samples that are refused.
-            guard error.isSourceRefusal else { throw error }
+            guard error.isSourceRefusal || error.isAboutResource else { throw error }
             do {
                 try await send(chunk, target, of: user)
+            } catch let error as VitalError where error.isAboutResource {
+                throw try await noteUnknownResource(target, error)
             } catch let error as VitalError where error.isSourceRefusal {
                 let held = try await sources.noteRefusal(
                     of: target.provider, for: user, reason: error.serverSaid ?? error.summary)
@@ -89,31 +91,50 @@ extension OutboxWorker {
         }
     }
 
+    /// Notes that the server does not know the resource of a target: the provider's other kinds go on.
+    ///
+    /// The target is tried again after the longest wait, since a server may learn it.
+    private func noteUnknownResource(_ target: SyncTarget, _ error: VitalError) async throws -> HeldBack {
+        try await store.setUnknownToServer(
+            true, user: target.user, resource: target.resource, provider: target.provider)
+        resting[target] = clock.uptime() + options.backoff.longest
+        return HeldBack(hold: .sourceError, reason: error.serverSaid ?? error.summary)
+    }
+
     private func send(_ chunk: Chunk, _ target: SyncTarget, of user: StoreUser) async throws {
         let readings = chunk.items.map(\.item.reading.id)
         let userID = try await sources.serverUserID(of: user)
         CrashPoint.reach("post.before")
-        try await api.post(
-            TimeSeriesPost(
-                provider: target.provider, timeZone: user.timeZone, stage: chunk.stage, period: chunk.period,
-                isFinalChunk: chunk.isLast, data: Self.data(chunk.items, target.resource)),
-            for: userID)
+        if let data = Self.data(chunk.items, target.resource) {
+            try await api.post(
+                TimeSeriesPost(
+                    provider: target.provider, timeZone: user.timeZone, stage: chunk.stage, period: chunk.period,
+                    isFinalChunk: chunk.isLast, data: data), for: userID)
+        } else {
+            try await api.post(
+                SummaryPost(
+                    BodySummary(chunk.items, timeZone: user.timeZone), provider: target.provider,
+                    timeZone: user.timeZone, stage: chunk.stage, period: chunk.period, isFinalChunk: chunk.isLast),
+                for: userID)
+        }
         CrashPoint.reach("post.after")
         hub.emit(.readings(readings, .posted))
         try await store.acknowledge(chunk.items.map(\.item.id), at: clock.now())
         hub.emit(.readings(readings, .acknowledged))
     }
 
-    private static func data(_ batch: ArraySlice<Prepared>, _ resource: ReadingKind) -> TimeSeriesData {
+    /// The samples of a time series; nil for kinds that belong into the body summary.
+    private static func data(_ batch: ArraySlice<Prepared>, _ resource: ReadingKind) -> TimeSeriesData? {
         let quantities = batch.compactMap { if case .quantity(let sample) = $0.sample { sample } else { nil } }
         return switch resource {
         case .glucose: .glucose(quantities)
         case .spo2: .bloodOxygen(quantities)
-        case .temperature: .bodyTemperature(quantities)
-        case .weight: .weight(quantities)
-        // Nothing else is queued for delivery.
-        case .bloodPressure, .heartRate, .hrv, .bodyComposition:
+        case .temperature: .temperature(quantities)
+        case .heartRate: .heartRate(quantities)
+        case .hrv: .heartRateVariability(quantities)
+        case .bloodPressure:
             .bloodPressure(batch.compactMap { if case .bloodPressure(let sample) = $0.sample { sample } else { nil } })
+        case .weight, .bodyComposition: nil
         }
     }
 }
@@ -128,8 +149,12 @@ extension VitalError {
     }
 
     /// Whether it may be the source: also a refusal that names no place in what was sent.
-    var mayBeSourceRefusal: Bool { isSourceRefusal || (kind == .validationFailed && !namesPlace) }
+    var mayBeSourceRefusal: Bool {
+        isSourceRefusal || isAboutResource || (kind == .validationFailed && !namesPlace)
+    }
 
     /// Whether fewer samples, or others, may be taken.
-    var isAboutSamples: Bool { kind == .payloadTooLarge || (kind == .validationFailed && !isAboutEnvelope) }
+    var isAboutSamples: Bool {
+        kind == .payloadTooLarge || (kind == .validationFailed && !isAboutEnvelope && !isAboutResource)
+    }
 }

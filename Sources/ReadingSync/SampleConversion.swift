@@ -47,10 +47,13 @@ public struct ModelName: Sendable, Hashable {
 
 /// A reading in the server's shape.
 public enum Sample: Sendable, Hashable {
-    /// A glucose concentration in mmol/L, an oxygen saturation in per cent, a temperature in °C or a weight in kg.
+    /// A glucose concentration in mmol/L, an oxygen saturation in per cent, a temperature in °C, a heart rate in beats
+    /// per minute or its variability in milliseconds.
     case quantity(QuantitySample)
     /// A blood pressure in mmHg with its pulse in beats per minute.
     case bloodPressure(BloodPressureSample)
+    /// A weight or a body composition: what of it the body summary has a list for.
+    case body(BodySample)
 }
 
 /// Makes samples of readings: the one place where a measured value changes its unit.
@@ -64,6 +67,7 @@ public enum Sample: Sendable, Hashable {
 /// | `measured_value`, `measured_unit` | every quantity | the device's own digits and unit |
 /// | `measured_mean` | systolic | mean arterial pressure, in `measured_unit`, where the cuff sent one |
 /// | `measured_pulse` | oxygen saturation | the pulse in beats per minute, where the oximeter sent one |
+/// | `derived_from` | lean mass and body mass index that were computed | what they were computed from |
 /// | `site` | temperature | where it was measured, where the thermometer says so |
 /// | `calibration` | a sensor's glucose | how its value was found: `factory_estimate` |
 /// | `brand`, `model` | every quantity where the provider is `manual` | which device it was |
@@ -76,7 +80,9 @@ public struct SampleConversion: Sendable {
 
     /// The sample of an item of the outbox.
     public func sample(of item: OutboxItem, provider: String) throws(ConversionError) -> Sample {
-        try sample(of: item.reading, provider: provider, at: item.timestamp, originalTime: item.originalTime)
+        try sample(
+            of: item.reading, provider: provider, at: item.timestamp, originalTime: item.originalTime,
+            ownWeight: item.ownWeight)
     }
 
     /// The sample of a reading.
@@ -85,8 +91,10 @@ public struct SampleConversion: Sendable {
     ///   - provider: the slug it is delivered under.
     ///   - timestamp: the server's key, whole seconds.
     ///   - originalTime: the reading's own time where `timestamp` is another second.
+    ///   - ownWeight: what becomes of the weight that came with a body composition.
     public func sample(
-        of reading: Reading, provider: String, at timestamp: Instant, originalTime: Instant? = nil
+        of reading: Reading, provider: String, at timestamp: Instant, originalTime: Instant? = nil,
+        ownWeight: OwnWeight = .sent
     ) throws(ConversionError) -> Sample {
         guard reading.excluded == nil else { throw ConversionError(reason: "the reading is excluded") }
         var common: [String: String] = [:]
@@ -101,7 +109,12 @@ public struct SampleConversion: Sendable {
         switch reading.record.value {
         case .glucose(let glucose): return .quantity(try sender.concentration(glucose))
         case .bloodPressure(let pressure): return .bloodPressure(try sender.pressures(pressure))
-        case .vital(let vital): return .quantity(try sender.vital(vital))
+        case .vital(let vital):
+            switch vital.kind {
+            case .weight: return .body(try sender.weight(vital))
+            case .bodyComposition: return .body(try sender.composition(vital, ownWeight: ownWeight))
+            default: return .quantity(try sender.vital(vital))
+            }
         }
     }
 
@@ -114,7 +127,7 @@ public struct SampleConversion: Sendable {
     }
 
     /// What all quantities of one sample share.
-    private struct Sender {
+    struct Sender {
         var id: String
         var time: Instant
         var common: [String: String]
@@ -151,15 +164,14 @@ public struct SampleConversion: Sendable {
                 var sample = try quantity(measured, number, celsius, .degreesCelsius)
                 sample.metadata["site"] = value.site
                 return sample
-            case (.weight, .kilograms):
+            case (.heartRate, .beatsPerMinute):
                 return try quantity(
-                    measured, number, number.rounded(toPlaces: ConversionFactor.weightPlaces), .kilograms)
-            case (.weight, .pounds):
+                    measured, number, number.rounded(toPlaces: ConversionFactor.vitalPlaces), .beatsPerMinute)
+            case (.hrv, .milliseconds):
+                guard value[.rmssd] == measured else { throw ConversionError(reason: "it has no RMSSD") }
                 return try quantity(
-                    measured, number,
-                    number.multiplied(
-                        by: ConversionFactor.kilogramsInOnePound, places: ConversionFactor.weightPlaces),
-                    .kilograms)
+                    measured, number, number.rounded(toPlaces: ConversionFactor.vitalPlaces),
+                    .rootMeanSquareOfSuccessiveDifferences)
             default: throw ConversionError(reason: "\(value.kind.rawValue) in \(measured.unit.symbol) is not delivered")
             }
         }
@@ -196,7 +208,7 @@ public struct SampleConversion: Sendable {
             return try quantity(measured, number, converted, .beatsPerMinute)
         }
 
-        private func quantity(
+        func quantity(
             _ measured: Quantity, _ number: ExactDecimal, _ converted: ExactDecimal?, _ unit: SampleUnit
         ) throws(ConversionError) -> QuantitySample {
             guard let converted else { throw ConversionError(reason: "its value does not fit the server's unit") }
@@ -207,7 +219,7 @@ public struct SampleConversion: Sendable {
                 id: id, value: converted, unit: unit, at: time, source: source, metadata: metadata)
         }
 
-        private static func number(_ quantity: Quantity, _ what: String) throws(ConversionError) -> ExactDecimal {
+        static func number(_ quantity: Quantity, _ what: String) throws(ConversionError) -> ExactDecimal {
             guard let number = quantity.number.number else { throw ConversionError(reason: "its \(what) is no number") }
             return number
         }

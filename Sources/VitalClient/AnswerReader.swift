@@ -26,6 +26,9 @@ struct AnswerReader: Sendable {
             serverSaid: refusal?.words.flatMap(oneLine), serverErrorType: refusal?.errorType.flatMap(oneLine),
             retryAfter: answer.retryAfter.flatMap(Self.delay))
         error.isAboutEnvelope = refusal?.isAboutEnvelope ?? false
+        let isOfAPI = refusal != nil || answer.body.isEmpty
+        error.isAboutResource =
+            isOfAPI && (answer.status == 404 || answer.status == 405) || refusal?.isAboutResource ?? false
         error.namesPlace = refusal?.namesPlace ?? false
         if error.serverErrorType?.hasPrefix("SOURCE_") == true { error.kind = .sourceNotConnected }
         guard refusal == nil, error.serverSaid == nil, !answer.body.isEmpty else { return error }
@@ -113,6 +116,7 @@ struct Refusal: Decodable, Sendable {
     var errorType: String?
     var userID: String?
     var isAboutEnvelope = false
+    var isAboutResource = false
     var namesPlace = false
 
     private enum Key: String, CodingKey { case detail }
@@ -157,7 +161,10 @@ struct Refusal: Decodable, Sendable {
         } else if let items = try? container.decode([Item].self, forKey: .detail) {
             let places = items.compactMap { $0.loc?.map(\.description) }
             namesPlace = !places.isEmpty
-            isAboutEnvelope = !places.isEmpty && places.allSatisfy { $0.count > 1 && !$0.contains("data") }
+            isAboutEnvelope =
+                !places.isEmpty
+                && places.allSatisfy { $0.count > 1 && (!$0.contains("data") || $0.contains("time_zones")) }
+            isAboutResource = !places.isEmpty && places.allSatisfy { $0.first == "path" && $0.last != "user_id" }
             words = items.prefix(5).map { item in
                 let place = item.loc.map { $0.map(\.description).joined(separator: ".") } ?? ""
                 return (place.isEmpty ? "" : place + ": ") + (item.msg ?? "no message")

@@ -64,6 +64,7 @@ public final class DirectoryRequestRecorder: RequestRecorder {
         case "link" where steps.dropFirst().first == "provider": return "create_source"
         case "link" where steps.dropFirst().first == "token": return "create_link_token"
         case "timeseries": return "timeseries_" + (steps.last ?? "")
+        case "summary" where steps.count > 1: return "summary_" + steps[1]
         default: return steps.joined(separator: "_")
         }
     }

@@ -38,6 +38,16 @@ public struct SummaryPost: Sendable, Hashable {
         self.data = data
     }
 
+    /// Makes a post of the body summary.
+    public init(
+        _ body: BodySummary, provider: String, timeZone: String, stage: PostStage = .daily,
+        period: ClosedRange<Instant>? = nil, isFinalChunk: Bool = true
+    ) {
+        self.init(
+            .body, provider: provider, timeZone: timeZone, stage: stage, period: period, isFinalChunk: isFinalChunk,
+            data: body.json)
+    }
+
     var json: JSONValue {
         PostEnvelope(
             provider: provider, timeZone: timeZone, stage: stage, period: period, isFinalChunk: isFinalChunk

@@ -70,6 +70,11 @@ public enum SampleUnit: String, Sendable, Hashable {
     case percent = "%"
     case degreesCelsius = "°C"
     case kilograms = "kg"
+    /// A body mass index, in kg/m².
+    case index
+    case centimetres = "centimeter"
+    /// A heart-rate variability in milliseconds, found as the root mean square of successive differences.
+    case rootMeanSquareOfSuccessiveDifferences = "rmssd"
 }
 
 /// One value of a time series.
@@ -157,24 +162,31 @@ public enum TimeSeriesData: Sendable, Hashable {
     /// Oxygen saturations in per cent.
     case bloodOxygen([QuantitySample])
     /// Body temperatures in °C.
-    case bodyTemperature([QuantitySample])
-    /// Weights in kg.
-    case weight([QuantitySample])
+    case temperature([QuantitySample])
+    /// Heart rates in beats per minute.
+    case heartRate([QuantitySample])
+    /// Heart-rate variabilities in milliseconds, by RMSSD.
+    case heartRateVariability([QuantitySample])
 
-    /// The resource's name in the path.
+    /// The name of the resource in the path of a post.
+    ///
+    /// The server reads some series by other names: `body_temperature`, `hrv`. Source: vital-ios
+    /// (`ResourceData.swift`) and vital-java (`IngestibleTimeseriesResource.java`).
     public var resource: String {
         switch self {
         case .glucose: "glucose"
         case .bloodPressure: "blood_pressure"
         case .bloodOxygen: "blood_oxygen"
-        case .bodyTemperature: "body_temperature"
-        case .weight: "weight"
+        case .temperature: "temperature"
+        case .heartRate: "heartrate"
+        case .heartRateVariability: "heartrate_variability"
         }
     }
 
     var json: JSONValue {
         switch self {
-        case .glucose(let samples), .bloodOxygen(let samples), .bodyTemperature(let samples), .weight(let samples):
+        case .glucose(let samples), .bloodOxygen(let samples), .temperature(let samples), .heartRate(let samples),
+            .heartRateVariability(let samples):
             .array(samples.map(\.json))
         case .bloodPressure(let samples): .array(samples.map(\.json))
         }

@@ -62,6 +62,10 @@ public struct VitalError: Error, Sendable, Hashable {
     public var isAboutEnvelope = false
     /// Whether the refusal names places in what was sent.
     public var namesPlace = false
+    /// Whether the server may not know the resource that the path names: 404, 405, or a 422 about the path.
+    ///
+    /// A 404 can also mean that the server does not know the user.
+    public var isAboutResource = false
 
     /// Makes an error.
     public init(
@@ -136,7 +140,7 @@ public struct VitalError: Error, Sendable, Hashable {
         case .redirected: "the server redirects elsewhere, which is not followed"
         case .timeout: "no answer in time"
         case .noConnection: "the server cannot be reached"
-        case .untrustedServer: "the server's certificate is not trusted"
+        case .untrustedServer: "the server's certificate is not trusted, or it has no TLS 1.2"
         case .notJSON: "the answer is no JSON"
         case .unexpectedAnswer: "the answer is not what this request is answered with"
         case .answerTooLarge: "the answer is too large"

@@ -189,7 +189,9 @@ import Testing
         }
         try await store.endContact(contact, ContactSummary(isComplete: true, received: 4))
         let waiting = try await store.groupsWaiting()
-        #expect(waiting.map(\.resource) == [.spo2, .temperature, .weight] && waiting.allSatisfy { $0.count == 1 })
+        #expect(
+            waiting.map(\.resource) == [.spo2, .temperature, .weight, .bodyComposition]
+                && waiting.allSatisfy { $0.count == 1 })
         try store.close()
         store = try await open()
         let readings = try await store.query(ReadingQuery()).readings

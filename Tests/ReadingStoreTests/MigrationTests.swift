@@ -174,3 +174,41 @@ struct MigrationTests {
         #expect(try await harness.store.groupsWaiting().map(\.count) == [1])
     }
 }
+
+@Suite("Stores that sent weights and temperatures by names for reading")
+struct FormerNameTests {
+    /// Gives readings of a meter other kinds, as far as the outbox goes, and forgets the migration.
+    private static func make(_ store: ReadingStore) async throws {
+        try await store.write(.setting) { db in
+            let keys = try Int64.fetchAll(db, sql: "SELECT reading FROM outbox ORDER BY timestamp")
+            for (key, (resource, state)) in zip(keys, [(6, 2), (7, 1), (7, 0), (7, 3), (1, 2), (1, 1)]) {
+                try db.execute(
+                    sql: """
+                        UPDATE outbox SET resource = ?, type = ?, state = ?, attempts = 3, words = NULL,
+                            delivered_at = CASE WHEN ? = 1 THEN 5 END WHERE reading = ?
+                        """, arguments: [resource, resource == 1 ? 1 : 6, state, state, key])
+            }
+            try db.execute(sql: "DELETE FROM grdb_migrations WHERE identifier LIKE '9 %'")
+        }
+    }
+
+    @Test("refused and delivered ones are offered once more; what waits, was withdrawn or is of another kind stays")
+    func offeredAgain() async throws {
+        let first = try await Harness()
+        try await first.contact((0..<6).map { Build.glucose(UInt16($0), "2026-11-20T10:0\($0):00", 90) })
+        try await Self.make(first.store)
+        try first.store.close()
+        for isAgain in [false, true] {
+            let store = try await Harness.open(first.directory)
+            let rows = try await store.read { db in
+                try Row.fetchAll(db, sql: "SELECT resource, state, revision, attempts FROM outbox ORDER BY timestamp")
+                    .map { row in [row[0], row[1], row[2], row[3]] as [Int] }
+            }
+            #expect(
+                rows == [
+                    [6, 0, 1, 0], [7, 0, 1, 0], [7, 0, 0, 3], [7, 3, 0, 3], [1, 2, 0, 3], [1, 1, 0, 3],
+                ], "\(isAgain)")
+            try store.close()
+        }
+    }
+}

@@ -202,7 +202,8 @@ struct ClientSandboxTests {
             func post(_ kind: SummaryKind) async throws {
                 try await api.post(
                     SummaryPost(
-                        kind, provider: "manual", timeZone: "UTC", data: .object(["weight": .integer(70)])), for: user)
+                        kind, provider: "manual", timeZone: "UTC",
+                        data: kind == .body ? BodySummary().json : .object(["height": .integer(170)])), for: user)
             }
             let error = await failure { try await post(.body) }
             #expect(error?.kind == .sourceNotConnected && error?.name == "notConnected")

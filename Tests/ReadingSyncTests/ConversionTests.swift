@@ -120,6 +120,17 @@ struct ConversionTests {
         return sample
     }
 
+    private func body(
+        _ kind: ReadingKind, _ quantities: [VitalValue.Measured], ownWeight: OwnWeight = .sent
+    ) throws -> BodySample {
+        let reading = Self.reading(.vital(VitalValue(kind: kind, quantities)))
+        guard
+            case .body(let sample) = try SampleConversion().sample(
+                of: reading, provider: "omron_ble", at: Self.time, ownWeight: ownWeight)
+        else { throw ConversionError(reason: "no body") }
+        return sample
+    }
+
     @Test("a saturation keeps its digits and has its pulse beside it; a temperature is in °C, a weight in kg")
     func vitals() throws {
         let saturation = try vital(
@@ -140,12 +151,60 @@ struct ConversionTests {
             celsius.value.description == "36.6" && celsius.unit == .degreesCelsius && celsius.metadata["site"] == "ear")
         let fahrenheit = try temperature(986, .degreesFahrenheit)
         #expect(fahrenheit.value.description == "37.00" && fahrenheit.metadata["measured_value"] == "98.6")
-        func weight(_ digits: Int64, _ exponent: Int16, _ unit: MeasurementUnit) throws -> QuantitySample {
-            try vital(.weight, [.init(.weight, Quantity(ExactDecimal(significand: digits, exponent: exponent), unit))])
+        func weight(_ digits: Int64, _ exponent: Int16, _ unit: MeasurementUnit) throws -> QuantitySample? {
+            try body(.weight, [.init(.weight, Quantity(ExactDecimal(significand: digits, exponent: exponent), unit))])
+                .mass
         }
-        let kilograms = try weight(70_500, -3, .kilograms)
+        let kilograms = try #require(try weight(70_500, -3, .kilograms))
         #expect(kilograms.value.description == "70.500" && kilograms.unit == .kilograms && kilograms.source == .scale)
-        #expect(try weight(15_543, -2, .pounds).value.description == "70.502")
+        #expect(try weight(15_543, -2, .pounds)?.value.description == "70.502")
+        let rate = try vital(.heartRate, [.init(.heartRate, Quantity(ExactDecimal(significand: 72), .beatsPerMinute))])
+        #expect(rate.value.description == "72" && rate.unit == .beatsPerMinute)
+        let variability = Quantity(ExactDecimal(significand: 4123, exponent: -2), .milliseconds)
+        let rmssd = try vital(.hrv, [.init(.rmssd, variability)])
+        #expect(rmssd.value.description == "41.23" && rmssd.unit == .rootMeanSquareOfSuccessiveDifferences)
+        #expect(throws: ConversionError.self) { try vital(.hrv, [.init(.sdnn, variability)]) }
+    }
+
+    @Test("a weight brings the index its scale found; a composition its fat, lean mass and weight, each once")
+    func bodies() throws {
+        func quantity(_ digits: Int64, _ exponent: Int16, _ unit: MeasurementUnit) -> Quantity {
+            Quantity(ExactDecimal(significand: digits, exponent: exponent), unit)
+        }
+        let mass = VitalValue.Measured(.weight, quantity(70_500, -3, .kilograms))
+        let fat = VitalValue.Measured(.bodyFat, quantity(225, -1, .percent))
+        let height = VitalValue.Measured(.height, quantity(1750, -3, .metres))
+        let weighed = try body(
+            .weight, [mass, .init(.bodyMassIndex, quantity(230, -1, .kilogramsPerSquareMetre)), height])
+        #expect(weighed.massIndex?.value.description == "23.0" && weighed.massIndex?.unit == .index)
+        #expect(weighed.fatPercentage == nil && weighed.leanMass == nil)
+
+        let alone = try body(.bodyComposition, [fat])
+        #expect(alone.fatPercentage?.value.description == "22.5" && alone.fatPercentage?.source == .scale)
+        #expect(alone.mass == nil && alone.leanMass == nil && alone.massIndex == nil)
+
+        // 70.500 kg × 77.5 % = 54.6375 kg; 70.5 / 1.75² = 23.02.
+        let whole = try body(.bodyComposition, [fat, mass, height])
+        #expect(whole.mass?.value.description == "70.500")
+        #expect(whole.leanMass?.value.description == "54.638")
+        #expect(whole.leanMass?.metadata == ["derived_from": "weight,body_fat"])
+        #expect(whole.massIndex?.value.description == "23.0")
+        #expect(whole.massIndex?.metadata == ["derived_from": "weight,height"])
+        let inches = VitalValue.Measured(.height, quantity(689, -1, .inches))
+        #expect(try body(.bodyComposition, [fat, mass, inches]).massIndex?.value.description == "23.0")
+
+        let measured = try body(
+            .bodyComposition, [fat, .init(.fatFreeMass, quantity(54_400, -3, .kilograms)), mass],
+            ownWeight: .sentByItself)
+        #expect(measured.leanMass?.value.description == "54.400" && measured.mass == nil && measured.massIndex == nil)
+        #expect(measured.leanMass?.metadata["measured_unit"] == "kg")
+        let withheld = try body(.bodyComposition, [fat, mass, height], ownWeight: .withheld)
+        #expect(withheld.fatPercentage != nil)
+        #expect(withheld.mass == nil && withheld.leanMass == nil && withheld.massIndex == nil)
+        let failed = try body(.bodyComposition, [fat, .init(.weight, quantity(327_675, -3, .kilograms)), height])
+        #expect(failed.mass == nil && failed.leanMass == nil && failed.massIndex == nil)
+        let soft = try body(.bodyComposition, [fat, .init(.softLeanMass, quantity(50_000, -3, .kilograms))])
+        #expect(soft.leanMass == nil)
     }
 
     @Test("degrees Fahrenheit and pounds agree with Foundation's decimals for every step a device can show")
@@ -157,9 +216,9 @@ struct ConversionTests {
                 Decimal(string: sample.value.description)
                     == Self.model(
                         ExactDecimal(significand: tenths - 320, exponent: -1), times: "1.8", dividing: true, places: 2))
-            let weight = try vital(.weight, [.init(.weight, Quantity(measured, .pounds))])
+            let weight = try body(.weight, [.init(.weight, Quantity(measured, .pounds))]).mass
             #expect(
-                Decimal(string: weight.value.description)
+                weight.flatMap { Decimal(string: $0.value.description) }
                     == Self.model(measured, times: "0.45359237", dividing: false, places: 3))
         }
     }
@@ -169,8 +228,8 @@ struct ConversionTests {
         for (kind, part, quantity) in [
             (.spo2, .saturation, Quantity(.notANumber, .percent)),
             (.temperature, .temperature, Quantity(ExactDecimal(significand: 310), .percent)),
-            (.bodyComposition, .bodyFat, Quantity(ExactDecimal(significand: 22), .percent)),
-            (.heartRate, .heartRate, Quantity(ExactDecimal(significand: 72), .beatsPerMinute)),
+            (.bodyComposition, .weight, Quantity(ExactDecimal(significand: 22), .kilograms)),
+            (.heartRate, .heartRate, Quantity(ExactDecimal(significand: 72), .percent)),
         ] as [(ReadingKind, VitalValue.Part, Quantity)] {
             #expect(throws: ConversionError.self) { try vital(kind, [.init(part, quantity)]) }
         }

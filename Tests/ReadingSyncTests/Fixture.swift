@@ -13,7 +13,10 @@ struct TestDecoder: FrameDecoding {
     static func frame(_ kind: ReadingKind, number: Int, seconds: Int64, value: Int64, ordinal: Int, slot: UInt8? = nil)
         -> Frame
     {
-        var payload: [UInt8] = [kind == .glucose ? 1 : 2]
+        let codes: [ReadingKind: UInt8] = [
+            .glucose: 1, .bloodPressure: 2, .temperature: 6, .weight: 7, .bodyComposition: 8,
+        ]
+        var payload: [UInt8] = [codes[kind] ?? 0]
         for word in [Int64(number), seconds, value] {
             for shift in stride(from: 56, through: 0, by: -8) {
                 payload.append(UInt8(truncatingIfNeeded: word >> Int64(shift)))
@@ -31,20 +34,38 @@ struct TestDecoder: FrameDecoding {
         }
         let number = ExactDecimal(significand: words[2])
         let value: RecordValue =
-            frame.payload[0] == 1
-            ? .glucose(
-                GlucoseValue(
-                    concentration: Quantity(number, .milligramsPerDecilitre), sampleType: .capillaryWholeBlood,
-                    sampleLocation: .finger))
-            : .bloodPressure(
-                BloodPressureValue(
-                    systolic: Quantity(number, .millimetresOfMercury),
-                    diastolic: Quantity(ExactDecimal(significand: 80), .millimetresOfMercury),
-                    meanArterial: Quantity(.notANumber, .millimetresOfMercury)))
+            switch frame.payload[0] {
+            case 1:
+                .glucose(
+                    GlucoseValue(
+                        concentration: Quantity(number, .milligramsPerDecilitre), sampleType: .capillaryWholeBlood,
+                        sampleLocation: .finger))
+            case 6:
+                .vital(VitalValue(kind: .temperature, [.init(.temperature, Self.tenths(words[2], .degreesCelsius))]))
+            case 7: .vital(VitalValue(kind: .weight, [.init(.weight, Self.tenths(words[2], .kilograms))]))
+            case 8: .vital(Self.composition(words[2]))
+            default:
+                .bloodPressure(
+                    BloodPressureValue(
+                        systolic: Quantity(number, .millimetresOfMercury),
+                        diastolic: Quantity(ExactDecimal(significand: 80), .millimetresOfMercury),
+                        meanArterial: Quantity(.notANumber, .millimetresOfMercury)))
+            }
         return .record(
             Record(
                 value: value, sequence: UInt16(words[0]), baseTime: WallTime(secondsSinceEpoch: words[1]),
                 userSlot: frame.payload.count > 25 ? frame.payload[25] : nil))
+    }
+
+    private static func tenths(_ value: Int64, _ unit: MeasurementUnit) -> Quantity {
+        Quantity(ExactDecimal(significand: value, exponent: -1), unit)
+    }
+
+    /// Tenths of per cent of fat, and a thousand times tenths of kilograms, where a weight came with it.
+    private static func composition(_ value: Int64) -> VitalValue {
+        var parts = [VitalValue.Measured(.bodyFat, tenths(value % 1000, .percent))]
+        if value >= 1000 { parts.append(.init(.weight, tenths(value / 1000, .kilograms))) }
+        return VitalValue(kind: .bodyComposition, parts)
     }
 }
 
@@ -284,12 +305,13 @@ final class VitalScript: Sendable {
             case ("DELETE", "user", _):
                 state.sources[path.last ?? ""] = nil
                 return .json(200, #"{"success":true}"#)
-            case ("POST", "timeseries", _):
+            case ("POST", "timeseries", _), ("POST", "summary", "body"):
+                let user = path.count > 3 && path[1] == "summary" ? path[3] : path.count > 2 ? path[2] : ""
                 let ids = text.matches(of: /[\[,]\{"(?:systolic":\{")?id":"([0-9a-f]{32})"/).map { String($0.1) }
                 state.posts.append(ids.count)
                 if let answer = pop(&state.next) { return answer }
                 let provider = text.firstMatch(of: /"provider":"([a-z_]+)"/).map { String($0.1) } ?? ""
-                let isKnown = path.count > 2 && (path[2] == state.userID || state.users.values.contains(path[2]))
+                let isKnown = user == state.userID || state.users.values.contains(user)
                 guard isKnown, state.ignoresSources || state.sources[provider] == "connected" else {
                     let detail =
                         #"{"error_type":"SOURCE_NOT_CONNECTED","error_message":"\#(provider) is not connected"}"#
@@ -297,7 +319,7 @@ final class VitalScript: Sendable {
                 }
                 if let answer = state.judge?(text) { return answer }
                 state.taken += ids
-                state.bodies.append((path.count > 2 ? path[2] : "") + " " + text)
+                state.bodies.append(user + " " + text)
                 return .ok
             default: return .json(404, #"{"detail":"Not Found"}"#)
             }

@@ -38,6 +38,84 @@ struct BodyTests {
                 """)
     }
 
+    /// Source of the name and the unit: vital-ios `ResourceData.swift` ("temperature"), and vital-android `Summary.kt`
+    /// (`LocalQuantitySample`, "°C"). `body_temperature` is in the API's reference as a GET only.
+    @Test("a temperature is posted as temperature, octet for octet")
+    func temperatureGolden() {
+        let sample = QuantitySample(
+            id: "t1", value: .init(significand: 366, exponent: -1), unit: .degreesCelsius, at: noon, source: .unknown)
+        let post = TimeSeriesPost(provider: "manual", timeZone: "Europe/Berlin", data: .temperature([sample]))
+        #expect(post.data.resource == "temperature")
+        #expect(
+            post.json.text == """
+                {"stage":"daily","provider":"manual","time_zone":"Europe/Berlin","is_final_chunk":true,"data":[\
+                {"id":"t1","value":36.6,"unit":"°C","start_date":"2023-11-14T22:13:20Z",\
+                "end_date":"2023-11-14T22:13:20Z","type":"unknown"}]}
+                """)
+    }
+
+    /// Source of the names: vital-java `IngestibleTimeseriesResource.java` ("heartrate", "heartrate_variability"); of the
+    /// units: vital-android `Summary.kt` (`SampleType`: "bpm", "rmssd").
+    @Test("a heart rate and its variability are posted by the names that are written, octet for octet")
+    func heartRateGolden() {
+        func post(_ data: TimeSeriesData) -> TimeSeriesPost {
+            TimeSeriesPost(provider: "manual", timeZone: "UTC", data: data)
+        }
+        let dates = #""start_date":"2023-11-14T22:13:20Z","end_date":"2023-11-14T22:13:20Z","type":"chest_strap""#
+        let envelope = #"{"stage":"daily","provider":"manual","time_zone":"UTC","is_final_chunk":true,"data":["#
+        let rate = post(
+            .heartRate([.init(value: .init(significand: 72), unit: .beatsPerMinute, at: noon, source: .chestStrap)]))
+        #expect(rate.data.resource == "heartrate")
+        #expect(rate.json.text == envelope + #"{"value":72,"unit":"bpm",\#(dates)}]}"#)
+        let variability = post(
+            .heartRateVariability([
+                .init(
+                    value: .init(significand: 412, exponent: -1), unit: .rootMeanSquareOfSuccessiveDifferences,
+                    at: noon,
+                    source: .chestStrap)
+            ]))
+        #expect(variability.data.resource == "heartrate_variability")
+        #expect(variability.json.text == envelope + #"{"value":41.2,"unit":"rmssd",\#(dates)}]}"#)
+    }
+
+    /// Source of the shape: vital-ios `BodyPatch.swift` (five lists without optionals; `time_zones` encoded as pairs of a
+    /// day and a zone), `VitalClient+Summary.swift` (`/v2/summary/body/{user_id}`) and `HealthKitReads+Body.swift` (the
+    /// days are those of the samples); vital-android `VitalPrivateService.kt` posts to the same path.
+    @Test("a body summary is, octet for octet, what the SDKs send: every list, and the zones as pairs")
+    func bodyGolden() async throws {
+        func sample(_ value: Int64, _ exponent: Int16, _ unit: SampleUnit) -> QuantitySample {
+            QuantitySample(
+                id: "w1", value: .init(significand: value, exponent: exponent), unit: unit, at: noon, source: .scale)
+        }
+        let post = SummaryPost(
+            BodySummary(
+                bodyMass: [sample(70_500, -3, .kilograms)], bodyFatPercentage: [sample(225, -1, .percent)],
+                bodyMassIndex: [sample(230, -1, .index)], leanBodyMass: [sample(54_638, -3, .kilograms)],
+                timeZones: [.init(day: "2023-11-14", timeZone: "Europe/Berlin")]),
+            provider: "manual", timeZone: "Europe/Berlin")
+        let dates = #""start_date":"2023-11-14T22:13:20Z","end_date":"2023-11-14T22:13:20Z","type":"scale""#
+        let body = """
+            {"stage":"daily","provider":"manual","time_zone":"Europe/Berlin","is_final_chunk":true,"data":{\
+            "body_mass":[{"id":"w1","value":70.500,"unit":"kg",\(dates)}],\
+            "body_fat_percentage":[{"id":"w1","value":22.5,"unit":"%",\(dates)}],\
+            "body_mass_index":[{"id":"w1","value":23.0,"unit":"index",\(dates)}],\
+            "waist_circumference":[],\
+            "lean_body_mass":[{"id":"w1","value":54.638,"unit":"kg",\(dates)}],\
+            "time_zones":[["2023-11-14","Europe/Berlin"]]}}
+            """
+        #expect(post.json.text == body)
+        try await ScriptedServer.with({ _ in .ok }) { server in
+            try await client(of: server).post(post, for: "u-1")
+            let request = try #require(server.requests.first)
+            #expect(request.method == "POST" && request.path == "/v2/summary/body/u-1")
+            #expect(request.headers["content-encoding"] == "gzip" && request.text == body)
+        }
+        #expect(
+            BodySummary().json.text
+                == #"{"body_mass":[],"body_fat_percentage":[],"body_mass_index":[],"waist_circumference":[],"#
+                + #""lean_body_mass":[],"time_zones":[]}"#)
+    }
+
     @Test("time series are gzipped, and gzip(1) gets the same octets back that the recorder saw")
     func gzipped() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "bodies-\(UUID().uuidString)").path

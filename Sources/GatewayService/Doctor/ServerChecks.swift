@@ -40,6 +40,12 @@ extension Doctor {
             let user = try await store.currentUser()
             let sources = try await store.sources(user: user.key).filter { $0.status != .absent }
             let held = try await store.groupsWaiting().filter { $0.held.map(needsAPerson) ?? false }
+            if let group = held.first(where: \.isUnknownToServer) {
+                return .bad(
+                    "source", .configuration,
+                    "\(group.count) \(group.resource.rawValue) for \(group.provider) wait: \(Gateway.unknownToServer)",
+                    mend: "is `server.base_url` the server's? once it is: `healthrelay sync retry`")
+            }
             if let group = held.first {
                 let others = held.count > 1 ? ", and others" : ""
                 return .bad(

@@ -17,7 +17,7 @@ extension Gateway {
             if let failure = report.failure { throw Problem(failure) }
         case .retry(let ids):
             let count = try await store.retryRefused(ids.isEmpty ? nil : try ids.map(Self.readingID))
-            worker?.wake()
+            await worker?.retryNow()
             guard !json else {
                 return try await output.data(JSONValue.object(["waiting_again": .integer(Int64(count))]).text)
             }
@@ -97,13 +97,20 @@ extension Gateway {
         ])
     }
 
+    /// Why a group waits whose kind the server does not know.
+    static let unknownToServer = "the server knows no such kind of data; tried again every 15 minutes"
+
     /// What the server refused; while the store is locked so are its words, and the groups that wait say so.
     private func refused() async throws -> [RefusedReading] {
         store.lockedBecause == nil ? try await store.refused() : []
     }
 
     private func status(json: Bool, _ output: any OperationOutput) async throws {
-        guard !json else { return try await output.data(syncDocument().text) }
+        guard !json else {
+            if let refusal { try await output.warn(refusal) }
+            return try await output.data(syncDocument().text)
+        }
+        if let refusal { try await output.data("delivery is paused: \(refusal.message)") }
         let waiting = try await store.groupsWaiting()
         let refused = try await refused()
         let statistics = try await store.statistics()
@@ -111,7 +118,7 @@ extension Gateway {
         let delivery = await worker?.status
         let next = delivery?.nextAttempt
         for group in waiting {
-            let reason = group.held.map { ", held: \($0.words)" } ?? ""
+            let reason = group.held.map { ", held: \(group.isUnknownToServer ? Self.unknownToServer : $0.words)" } ?? ""
             try await output.data(
                 "\(group.count) \(group.resource.rawValue) for \(group.provider) wait since \(group.oldest)\(reason)")
         }
@@ -125,7 +132,7 @@ extension Gateway {
         }
         for kind in ReadingKind.allCases {
             guard let reason = kind.keptBecause, let count = statistics.readings[kind], count > 0 else { continue }
-            try await output.data("\(count) \(kind.rawValue) stay here: \(reason)")
+            try await output.data("\(count) \(kind.rawValue): \(reason)")
         }
         try await output.data("delivered: \(delivered)" + (last.map { ", last at \($0.flooredToSecond)" } ?? ""))
     }
