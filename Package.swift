@@ -34,6 +34,7 @@ let database: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
 let httpClient: Target.Dependency = .product(name: "AsyncHTTPClient", package: "async-http-client")
 let httpServer: Target.Dependency = .product(name: "Hummingbird", package: "hummingbird")
+let tls: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
 let nio: [Target.Dependency] = ["NIOCore", "NIOPosix", "NIOHTTP1"].map { .product(name: $0, package: "swift-nio") }
 let lifecycle: Target.Dependency = .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 
@@ -100,7 +101,7 @@ let package = Package(
         module("LibreReader", ["FreeStyleLibre", "ISO15693Reader"]),
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthReadings", logging]),
         module("ReadingStore", ["HealthReadings", crypto, passphrases, database, sqlite, logging]),
-        module("VitalClient", ["HealthReadings", "CZlib", httpClient, logging]),
+        module("VitalClient", ["HealthReadings", "CZlib", httpClient, tls, logging] + nio),
         module("ReadingSync", ["ReadingStore", "VitalClient", "HealthReadings", lifecycle, logging]),
         module(
             "LocalAccess",
@@ -151,7 +152,8 @@ let package = Package(
 
         .target(name: "LogLines", dependencies: [logging], path: "Tests/LogLines", swiftSettings: settings),
         .target(
-            name: "ScriptedServer", dependencies: nio + ["CZlib"], path: "Tests/ScriptedServer", swiftSettings: settings
+            name: "ScriptedServer", dependencies: nio + ["CZlib", tls], path: "Tests/ScriptedServer",
+            swiftSettings: settings
         ),
         tests("HealthReadings"),
         tests("GATTClient"),
@@ -168,7 +170,7 @@ let package = Package(
             ]),
         tests("ReadingStore", ["HealthReadings"]),
         tests("LocalAccess", [logging]),
-        tests("VitalClient", ["HealthReadings", "ScriptedServer", "LogLines", logging]),
+        tests("VitalClient", ["HealthReadings", "LocalAccess", "ScriptedServer", "LogLines", tls, logging]),
         tests(
             "ReadingSync",
             [

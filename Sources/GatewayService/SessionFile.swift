@@ -20,7 +20,12 @@ struct SessionFile: VitalSessionStorage {
         unlink(fresh)
         let file = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw Self.problem(fresh) }
-        defer { close(file) }
+        var isInPlace = false
+        // On a full disk half a file would take the room that the next attempt needs.
+        defer {
+            close(file)
+            if !isInPlace { unlink(fresh) }
+        }
         var written = 0
         while written < octets.count {
             let count = octets[written...].withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
@@ -28,6 +33,7 @@ struct SessionFile: VitalSessionStorage {
             written += count
         }
         guard fsync(file) == 0, rename(fresh, path) == 0 else { throw Self.problem(path) }
+        isInPlace = true
         let folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard folder >= 0 else { return }
         fsync(folder)

@@ -3,6 +3,7 @@ import HealthReadings
 import Logging
 import NIOCore
 import NIOHTTP1
+import NIOSSL
 
 /// The server's API: users, connected sources and time series.
 ///
@@ -42,10 +43,11 @@ public struct VitalAPI: Sendable {
     /// Makes a client; nothing is sent yet.
     ///
     /// - Parameters:
+    ///   - authorities: a PEM file of the certificates to trust in place of the system's; nil: the system's.
     ///   - recorder: sees every request body; by default the one that the environment asks for in debug builds.
     ///   - logger: gets one line a call at debug level: route, status, milliseconds.
     public init(
-        server: VitalServer, credentials: VitalCredentials, limits: Limits = Limits(),
+        server: VitalServer, credentials: VitalCredentials, limits: Limits = Limits(), authorities: String? = nil,
         recorder: (any RequestRecorder)? = DirectoryRequestRecorder.fromEnvironment(),
         logger: Logger = Logger(label: "healthrelay.vital")
     ) {
@@ -54,15 +56,20 @@ public struct VitalAPI: Sendable {
         self.limits = limits
         self.recorder = recorder
         self.logger = logger
-        connections = Connections(limits)
+        connections = Connections(limits, authorities: authorities)
     }
 
     /// The pool of connections, closed when the last copy of the client goes.
     final class Connections: Sendable {
         let client: HTTPClient
 
-        init(_ limits: Limits) {
+        init(_ limits: Limits, authorities: String?) {
             var configuration = HTTPClient.Configuration()
+            var tls = TLSConfiguration.makeClientConfiguration()
+            // RFC 8996: TLS 1.0 and 1.1 are not to be used any more.
+            tls.minimumTLSVersion = .tlsv12
+            if let authorities { tls.trustRoots = .file(authorities) }
+            configuration.tlsConfiguration = tls
             configuration.redirectConfiguration = .disallow
             configuration.timeout.connect = .nanoseconds(limits.connecting.nanoseconds)
             // Waiting and trying again is the caller's; here a refused connection is one at once.

@@ -1,4 +1,5 @@
 import Foundation
+import NIOCore
 
 /// The region a team's data lives in: part of the host's name.
 public enum VitalRegion: String, Sendable, Hashable, CaseIterable {
@@ -84,9 +85,17 @@ public struct VitalServer: Sendable, Hashable {
         self.isExposed = isExposed
     }
 
+    /// Whether a host is this machine: its name, or an address of loopback. A name that begins or ends like one is not.
     private static func isLoopback(_ host: String) -> Bool {
-        host == "localhost" || host.hasSuffix(".localhost") || host.hasPrefix("127.") || host == "::1"
-            || host == "[::1]"
+        var text = host.lowercased()
+        if text == "localhost" { return true }
+        if text.hasPrefix("["), text.hasSuffix("]") { text = String(text.dropFirst().dropLast()) }
+        guard let address = try? SocketAddress(ipAddress: text, port: 0) else { return false }
+        switch address {
+        case .v4(let address): return UInt32(bigEndian: address.address.sin_addr.s_addr) >> 24 == 127
+        case .v6: return address == (try? SocketAddress(ipAddress: "::1", port: 0))
+        case .unixDomainSocket: return false
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 import AsyncHTTPClient
 import Foundation
 import HealthReadings
+import Logging
 import Synchronization
 
 /// A sign-in token: what a backend hands to one person's client in place of the team's key.
@@ -89,10 +90,13 @@ public protocol VitalSessionStorage: Sendable {
 public actor VitalSession {
     private let storage: any VitalSessionStorage
     private let signIn: VitalSignInToken
+    private let savingEvery: Duration
     private let now: @Sendable () -> Instant
     private var record: VitalSessionRecord?
     private var isLoaded = false
     private var renewal: Task<Secret, any Error>?
+    /// Tries to write what could not be written.
+    private var saving: Task<Void, Never>?
     private nonisolated let present = Mutex(Secret(""))
 
     /// Seconds before its end at which an access token is renewed.
@@ -100,14 +104,15 @@ public actor VitalSession {
     private static let route = "POST /v1/token"
 
     /// Makes a session; nothing is sent yet.
+    ///
+    /// - Parameter savingEvery: how often tokens that could not be written are tried again.
     public init(
-        signInToken: VitalSignInToken, storage: any VitalSessionStorage,
-        now: @escaping @Sendable () -> Instant = {
-            .systemClock
-        }
+        signInToken: VitalSignInToken, storage: any VitalSessionStorage, savingEvery: Duration = .seconds(10),
+        now: @escaping @Sendable () -> Instant = { .systemClock }
     ) {
         signIn = signInToken
         self.storage = storage
+        self.savingEvery = savingEvery
         self.now = now
     }
 
@@ -173,11 +178,42 @@ public actor VitalSession {
         let renewed = VitalSessionRecord(
             userID: signIn.userID, signInToken: signIn.secret.value, accessToken: tokens.access_token,
             refreshToken: refresh, expiresAt: now().seconds + min(max(tokens.expires_in ?? 3600, 0), 31_536_000))
-        // Kept before it is used: a refresh token may be good for one use only.
-        try storage.save(renewed)
+        // Kept here first: a refresh token may be good for one use only, and the disk may be full.
         keep(renewed)
+        save(logger: api.logger)
         return Secret(renewed.accessToken)
     }
+
+    /// Writes the record, now or as soon as it can be written.
+    private func save(logger: Logger) {
+        guard let record else { return }
+        do {
+            try storage.save(record)
+            saving?.cancel()
+            saving = nil
+        } catch {
+            guard saving == nil else { return }
+            logger.warning(
+                "the renewed session cannot be written: until it is, a restart means that somebody has to sign in again"
+            )
+            saving = Task { [weak self, savingEvery] in
+                while true {
+                    do { try await Task.sleep(for: savingEvery) } catch { return }
+                    guard let self, await !self.trySaving(logger: logger) else { return }
+                }
+            }
+        }
+    }
+
+    /// Returns whether the record is written now.
+    private func trySaving(logger: Logger) -> Bool {
+        guard let record, (try? storage.save(record)) != nil else { return record == nil }
+        saving = nil
+        logger.notice("the renewed session is written")
+        return true
+    }
+
+    deinit { saving?.cancel() }
 
     /// What a refusal to renew means: the session is over, or the sign-in token is no good.
     private func refusal(_ error: VitalError) -> VitalError {

@@ -1,6 +1,7 @@
 import NIOCore
 import NIOHTTP1
 import NIOPosix
+import NIOSSL
 import Synchronization
 
 /// A request as it came in.
@@ -49,21 +50,25 @@ public final class ScriptedServer: Sendable {
         let server = Mutex<ScriptedServer?>(nil)
     }
 
-    private init(channel: any Channel, script: @escaping Script) {
+    private init(channel: any Channel, isSecure: Bool, script: @escaping Script) {
+        self.isSecure = isSecure
         self.channel = channel
         self.script = script
         port = channel.localAddress?.port ?? 0
     }
 
     /// The base of URLs: `http://127.0.0.1:4711`.
-    public var baseURL: String { "http://127.0.0.1:\(port)" }
+    public var baseURL: String { "\(isSecure ? "https" : "http")://127.0.0.1:\(port)" }
+    private let isSecure: Bool
 
     /// Every request so far, in order of arrival.
     public var requests: [ReceivedRequest] { received.withLock { $0 } }
 
     /// Starts a server, calls `body` and stops the server, whatever `body` does.
+    ///
+    /// - Parameter tls: what it speaks TLS with; nil: it speaks none.
     public static func with<Result: Sendable>(
-        _ script: @escaping Script, body: @Sendable (ScriptedServer) async throws -> Result
+        _ script: @escaping Script, tls: NIOSSLContext? = nil, body: @Sendable (ScriptedServer) async throws -> Result
     ) async throws -> Result {
         let box = Box()
         let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -71,12 +76,15 @@ public final class ScriptedServer: Sendable {
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
+                    if let tls {
+                        try channel.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: tls))
+                    }
                     try channel.pipeline.syncOperations.configureHTTPServerPipeline()
                     try channel.pipeline.syncOperations.addHandler(Handler(box: box))
                 }
             }
             .bind(host: "127.0.0.1", port: 0).get()
-        let server = ScriptedServer(channel: channel, script: script)
+        let server = ScriptedServer(channel: channel, isSecure: tls != nil, script: script)
         box.server.withLock { $0 = server }
         do {
             let result = try await body(server)

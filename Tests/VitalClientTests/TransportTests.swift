@@ -1,0 +1,103 @@
+import Foundation
+import HealthReadings
+import LogLines
+import NIOSSL
+import ScriptedServer
+import Testing
+
+@testable import LocalAccess
+@testable import VitalClient
+
+@Suite("The way to the server")
+struct TransportTests {
+    /// A server's side of TLS of these versions, and the file with its certificate.
+    private func tls(
+        _ versions: ClosedRange<Int>, in folder: String
+    ) throws -> (context: NIOSSLContext, certificate: String) {
+        let made = try GatewayCertificate(names: ["server"], now: Date())
+        let certificate = try NIOSSLCertificate(bytes: made.octets, format: .der)
+        var configuration = TLSConfiguration.makeServerConfiguration(
+            certificateChain: [.certificate(certificate)],
+            privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(made.pem.utf8), format: .pem)))
+        let all: [TLSVersion] = [.tlsv1, .tlsv11, .tlsv12, .tlsv13]
+        configuration.minimumTLSVersion = all[versions.lowerBound]
+        configuration.maximumTLSVersion = all[versions.upperBound]
+        let path = folder + "/authority.pem"
+        try made.pem.components(separatedBy: "-----BEGIN PRIVATE KEY-----")[0].write(
+            toFile: path, atomically: true, encoding: .utf8)
+        return (try NIOSSLContext(configuration: configuration), path)
+    }
+
+    private func withFolder(_ body: (String) async throws -> Void) async throws {
+        let folder = NSTemporaryDirectory() + "transport-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        try await body(folder)
+    }
+
+    private func ask(_ server: ScriptedServer, _ authorities: String?) async throws -> VitalError? {
+        let api = VitalAPI(
+            server: try VitalServer(baseURL: server.baseURL), credentials: .apiKey(Secret(testKey)),
+            authorities: authorities, recorder: nil, logger: LogLines().logger())
+        return await failure { _ = try await api.connectedSources(of: "u-1") }
+    }
+
+    @Test("the key is not sent over TLS 1.0 or 1.1", arguments: [0...0, 0...1, 1...1])
+    func outdated(versions: ClosedRange<Int>) async throws {
+        try await withFolder { folder in
+            let tls = try tls(versions, in: folder)
+            try await ScriptedServer.with({ _ in .json(200, #"{"providers":[]}"#) }, tls: tls.context) { server in
+                let error = try await ask(server, tls.certificate)
+                #expect(error?.kind == .untrustedServer)
+                #expect(server.requests.isEmpty)
+            }
+        }
+    }
+
+    @Test(
+        "TLS 1.2 and 1.3 do; a certificate that nobody vouches for is refused before the key is sent",
+        arguments: [2, 3])
+    func current(version: Int) async throws {
+        try await withFolder { folder in
+            let tls = try tls(version...version, in: folder)
+            try await ScriptedServer.with({ _ in .json(200, #"{"providers":[]}"#) }, tls: tls.context) { server in
+                let refused = try await ask(server, nil)
+                #expect(refused?.kind == .untrustedServer)
+                #expect(server.requests.isEmpty)
+                let accepted = try await ask(server, tls.certificate)
+                #expect(accepted == nil)
+                #expect(server.requests.count == 1)
+            }
+        }
+    }
+
+    @Test("no redirect takes the key anywhere else", arguments: [301, 302, 303, 307, 308])
+    func redirects(status: Int) async throws {
+        try await ScriptedServer.with({ _ in .json(200, #"{"providers":[]}"#) }) { other in
+            let target = other.baseURL
+            try await ScriptedServer.with({ _ in .json(status, "{}", headers: ["Location": target + "/v2/user"]) }) {
+                server in
+                let error = await failure { _ = try await client(of: server).connectedSources(of: "u-1") }
+                #expect(error?.kind == .redirected)
+                let post = await failure { try await client(of: server).post(glucosePost(), for: "u-1") }
+                #expect(post?.kind == .redirected && other.requests.isEmpty)
+            }
+        }
+    }
+
+    @Test(
+        "a host that only looks like this machine is another one",
+        arguments: [
+            "127.evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "evil.localhost", "0.0.0.0",
+            "10.0.0.9", "[fe80::1]", "[::2]",
+        ])
+    func exposed(host: String) throws {
+        #expect(try VitalServer(baseURL: "http://\(host):8000").isExposed)
+        #expect(try !VitalServer(baseURL: "https://\(host):8000").isExposed)
+    }
+
+    @Test("loopback needs no TLS", arguments: ["127.0.0.1", "127.1.2.3", "localhost", "LOCALHOST", "[::1]"])
+    func loopback(host: String) throws {
+        #expect(try !VitalServer(baseURL: "http://\(host):8000").isExposed)
+    }
+}
