@@ -20,6 +20,8 @@ public final class Gateway: Sendable {
     public let worker: OutboxWorker?
     let api: VitalAPI?
     let connection: VitalConnection?
+    /// Why nothing is delivered although there is a key; nil where there is no such reason.
+    let refusal: Problem?
     let radioSource: RadioSource
     /// Whether this is `run`, which reads meters when they show up.
     let isService: Bool
@@ -53,7 +55,7 @@ public final class Gateway: Sendable {
         radio: @escaping RadioSource.Factory = RadioSource.system, isService: Bool = false,
         patience: Duration = .zero, logger: Logger = Logger(label: "healthrelay")
     ) async throws -> Gateway {
-        let connection = try server ?? VitalConnection(settings, state: state.path)
+        let (connection, refusal) = try Self.connection(settings, state: state.path, server)
         let end = ContinuousClock.now + patience
         while true {
             do {
@@ -62,12 +64,24 @@ public final class Gateway: Sendable {
                     clientUserID: settings["user.client_user_id"], timeZone: settings["user.time_zone"],
                     encryption: settings.storeEncryption, logger: logger)
                 let gateway = Gateway(
-                    settings, store, connection, RadioSource(settings, logger, radio), isService: isService, logger)
+                    settings, store, connection, refusal, RadioSource(settings, logger, radio), isService: isService,
+                    logger)
                 try await gateway.heedDeliveryRules()
                 return gateway
             } catch StoreError.locked where ContinuousClock.now < end {
                 try await Task.sleep(for: .milliseconds(50))
             }
+        }
+    }
+
+    /// Where to deliver, or why delivery is paused whatever else works.
+    private static func connection(
+        _ settings: Settings, state: String, _ server: VitalConnection?
+    ) throws -> (VitalConnection?, Problem?) {
+        do {
+            return (try server ?? VitalConnection(settings, state: state), nil)
+        } catch let problem as Problem where problem.code == VitalConnection.insecureCode {
+            return (nil, problem)
         }
     }
 
@@ -84,9 +98,10 @@ public final class Gateway: Sendable {
     }
 
     private init(
-        _ settings: Settings, _ store: ReadingStore, _ connection: VitalConnection?, _ radioSource: RadioSource,
-        isService: Bool, _ logger: Logger
+        _ settings: Settings, _ store: ReadingStore, _ connection: VitalConnection?, _ refusal: Problem?,
+        _ radioSource: RadioSource, isService: Bool, _ logger: Logger
     ) {
+        self.refusal = refusal
         current = Mutex(settings)
         self.store = store
         self.connection = connection
@@ -189,13 +204,13 @@ public final class Gateway: Sendable {
 
     /// Delivery, or the problem that there is none.
     func requireWorker() throws -> OutboxWorker {
-        guard let worker else { throw Self.noServer }
+        guard let worker else { throw refusal ?? Self.noServer }
         return worker
     }
 
     /// The server, or the problem that there is none.
     func requireAPI() throws -> VitalAPI {
-        guard let api else { throw Self.noServer }
+        guard let api else { throw refusal ?? Self.noServer }
         return api
     }
 

@@ -70,7 +70,9 @@ public struct GatewayRunner: Service {
             settings, directory: state.path, logger: logger,
             time: { Date(timeIntervalSince1970: TimeInterval(await gateway.clock.judgingTime().seconds)) })
         gateway.door = door
-        if gateway.worker == nil { announce(.notDelivering("no key for a server is set; readings are kept")) }
+        if gateway.worker == nil {
+            announce(.notDelivering(gateway.refusal?.message ?? "no key for a server is set; readings are kept"))
+        }
 
         let narrator = Narrator(showsValues: showsValues) { announce(.way($0)) }
         let (hub, counters, manager) = (APIEventHub(), RequestCounters(), ServiceManager())

@@ -18,7 +18,8 @@ public struct VitalConnection: Sendable {
     /// neither key nor sign-in token.
     ///
     /// - Parameter state: the directory in which a session's tokens are kept.
-    /// - Throws: ``Problem`` where the file cannot be read or the server's URL cannot be used.
+    /// - Throws: ``Problem`` where the file cannot be read or the server's URL cannot be used: `server_insecure` for plain
+    ///   HTTP to another machine, unless `server.insecure` permits it.
     public init?(
         _ settings: Settings, state: String, environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws {
@@ -46,11 +47,24 @@ public struct VitalConnection: Sendable {
         }
         if let url = settings["server.base_url"] {
             server = try VitalServer(baseURL: url)
+            let isPermitted = ["true", "on", "yes"].contains(settings["server.insecure"]?.lowercased())
+            guard isPermitted || !server.isExposed else { throw Self.insecure(server.host) }
         } else {
             server = VitalServer(
                 environment: settings["server.environment"].flatMap(VitalEnvironment.init(rawValue:)) ?? .sandbox,
                 region: settings["server.region"].flatMap(VitalRegion.init(rawValue:)) ?? .us)
         }
+    }
+
+    /// The problem's code for a server that is reached over plain HTTP and not on this machine.
+    static let insecureCode = "server_insecure"
+
+    private static func insecure(_ host: String) -> Problem {
+        Problem(
+            insecureCode, .configuration,
+            "server.base_url reaches \(host) over plain http, so the key and the readings could be read on the way; "
+                + "nothing is sent, readings are kept",
+            hint: "use an https URL; `server.insecure: true` permits plain http all the same")
     }
 
     private static func secret(in path: String, _ what: String) throws(Problem) -> Secret {

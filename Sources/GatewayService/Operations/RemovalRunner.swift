@@ -134,7 +134,9 @@ extension Gateway {
         } catch {
             var problem = Problem(describing: error) ?? .unexpected(error)
             problem.message += "; nothing was erased here"
-            problem.hint = problem.code == "no_server_key" ? instead : "try again later; " + instead
+            problem.hint =
+                ["no_server_key", VitalConnection.insecureCode].contains(problem.code)
+                ? instead : "try again later; " + instead
             throw problem
         }
     }

@@ -58,6 +58,7 @@ struct SettingDefinition: Sendable {
         .init("server.base_url", .text),
         .init("server.api_key_file", .text),
         .init("server.sign_in_token_file", .text),
+        .init("server.insecure", .flag, "false"),
         .init("user.client_user_id", .text),
         .init("user.time_zone", .text),
         .init("sources.policy", .choice(["create", "require"]), "create"),
