@@ -42,9 +42,31 @@ public struct AccessClient: Sendable, Hashable {
 
 /// Something that was done, or tried, over the network: what and when, never a value.
 public struct AuditEntry: Sendable, Hashable {
-    /// When.
+    /// How entries of an event are kept.
+    enum Retention: Int, Sendable, CaseIterable {
+        /// Somebody was let in or put out: a row each.
+        case grant
+        /// A code was refused: a row each, up to a number a minute.
+        case refusal
+        /// A request: counted by the hour.
+        case traffic
+    }
+
+    /// What is counted together.
+    struct Bucket: Sendable, Hashable {
+        var hour: Int
+        var event: String
+        var client: Int64?
+        var route: String?
+        var status: Int?
+    }
+
+    /// When; of several, the first.
     public var at: Date
-    /// What: `pair`, `pair_refused`, `request`, `unauthorized`, `rate_limited`, `forbidden`, `revoked`, `meter_paired`.
+    /// When the last of them was.
+    public var lastAt: Date
+    /// What: `pair`, `pair_refused`, `sign_in`, `sign_in_refused`, `sign_out`, `revoked`, `meter_pairing`, `request`,
+    /// `unauthorized`, `forbidden`, `refused`, `rate_limited`, `more_refused`.
     public var event: String
     /// Which client; nil: none that is known.
     public var client: Int64?
@@ -56,14 +78,34 @@ public struct AuditEntry: Sendable, Hashable {
     public var count: Int
 
     /// Makes an entry.
+    ///
+    /// - Parameter lastAt: when the last of several was; nil: there is one.
     public init(
-        at: Date, event: String, client: Int64? = nil, route: String? = nil, status: Int? = nil, count: Int = 1
+        at: Date, lastAt: Date? = nil, event: String, client: Int64? = nil, route: String? = nil, status: Int? = nil,
+        count: Int = 1
     ) {
         self.at = at
+        self.lastAt = lastAt ?? at
         self.event = event
         self.client = client
         self.route = route
         self.status = status
         self.count = count
+    }
+
+    /// How it is kept. An event that is not named here is counted, so that no new one can fill the disk.
+    var retention: Retention {
+        switch event {
+        case "pair", "sign_in", "sign_out", "revoked", "meter_pairing": .grant
+        case "pair_refused", "sign_in_refused": .refusal
+        default: .traffic
+        }
+    }
+
+    /// What it is counted with.
+    var bucket: Bucket {
+        Bucket(
+            hour: Int((at.timeIntervalSince1970 / 3600).rounded(.down)), event: event, client: client, route: route,
+            status: status)
     }
 }

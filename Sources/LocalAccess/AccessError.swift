@@ -4,12 +4,15 @@ public enum AccessError: Error, Sendable, Hashable, CustomStringConvertible {
     case cannotKeepCertificate(path: String, reason: String)
     /// The file of clients and of the audit log cannot be used.
     case cannotKeepClients(path: String, reason: String)
+    /// There is no room for the file of clients to grow.
+    case diskFull(path: String)
 
     /// The published code.
     public var code: String {
         switch self {
         case .cannotKeepCertificate: "certificate_unusable"
         case .cannotKeepClients: "access_unusable"
+        case .diskFull: "disk_full"
         }
     }
 
@@ -18,6 +21,7 @@ public enum AccessError: Error, Sendable, Hashable, CustomStringConvertible {
         switch self {
         case .cannotKeepCertificate(let path, let reason): "the gateway's certificate in \(path): \(reason)"
         case .cannotKeepClients(let path, let reason): "the list of clients in \(path): \(reason)"
+        case .diskFull(let path): "the list of clients in \(path) cannot be written: the disk is full"
         }
     }
 
@@ -28,6 +32,7 @@ public enum AccessError: Error, Sendable, Hashable, CustomStringConvertible {
             "where it is lost, remove the file: another is made, and every client has to be paired again"
         case .cannotKeepClients:
             "where it is lost, remove the file: every client has to be paired again; readings are not in it"
+        case .diskFull: "free space on this disk"
         }
     }
 }

@@ -45,6 +45,8 @@ struct AccessQueue: Sendable {
     }
 
     private static func named(_ error: DatabaseError, _ path: String) -> AccessError {
-        .cannotKeepClients(path: path, reason: error.message ?? "\(error.resultCode)")
+        error.resultCode == .SQLITE_FULL
+            ? .diskFull(path: path)
+            : .cannotKeepClients(path: path, reason: error.message ?? "\(error.resultCode)")
     }
 }

@@ -1,20 +1,27 @@
 import Foundation
 import GRDB
 import Glibc
+import Synchronization
 
 /// Who may use the gateway over the network, and what they did: a file of its own beside the store of readings.
 ///
-/// Of a token only its SHA-256 is kept. The audit log is kept for 90 days.
+/// Of a token only its SHA-256 is kept. The audit log is kept for 90 days, and a number of rows of each sort at most.
+///
+/// Letting in and putting out are durable when they return (`synchronous = FULL`). When a client was last here is best
+/// effort: it is kept in memory and written with the audit log, so that a full disk keeps nobody from reading.
 public struct AccessStore: Sendable {
     /// The file's name in the state directory.
     public static let fileName = "access.sqlite"
     /// How long the audit log is kept, in seconds.
     public static let auditLifetime: TimeInterval = 90 * 86_400
+    /// How many rows of each sort the audit log holds at most; the oldest go first.
+    static let auditRows = 10_000
     /// How long a token is good at most, in seconds.
     public static let tokenLifetime: TimeInterval = 30 * 86_400
 
     private let queue: AccessQueue
     let departed = Departures()
+    private let visits = Visits()
 
     /// Opens the list of a state directory, making it where it is missing (mode 0600).
     public init(directory: String) throws {
@@ -52,6 +59,29 @@ public struct AccessStore: Sendable {
                     CREATE INDEX audit_at ON audit (at);
                     """)
         }
+        migrator.registerMigration("2 requests are counted by the hour") { db in
+            try db.execute(
+                sql: """
+                    ALTER TABLE audit RENAME TO former_audit;
+                    CREATE TABLE audit (
+                        key INTEGER PRIMARY KEY, retention INTEGER NOT NULL, hour INTEGER, first_at REAL NOT NULL,
+                        last_at REAL NOT NULL, event TEXT NOT NULL, client INTEGER, route TEXT, status INTEGER,
+                        count INTEGER NOT NULL
+                    ) STRICT;
+                    CREATE INDEX audit_retention ON audit (retention);
+                    CREATE UNIQUE INDEX audit_hour ON audit
+                        (hour, event, ifnull(client, 0), ifnull(route, ''), ifnull(status, 0)) WHERE hour IS NOT NULL;
+                    INSERT INTO audit (retention, first_at, last_at, event, client, route, status, count)
+                        SELECT event = 'pair_refused', at, at, event, client, route, status, count FROM former_audit
+                        WHERE event IN ('pair', 'pair_refused', 'revoked', 'meter_pairing') ORDER BY key;
+                    INSERT INTO audit (retention, hour, first_at, last_at, event, client, route, status, count)
+                        SELECT 2, CAST(at / 3600 AS INTEGER) AS hour, min(at), max(at), event, client, route, status,
+                            sum(count) FROM former_audit
+                        WHERE event NOT IN ('pair', 'pair_refused', 'revoked', 'meter_pairing')
+                        GROUP BY hour, event, client, route, status ORDER BY min(key);
+                    DROP TABLE former_audit;
+                    """)
+        }
         return migrator
     }()
 
@@ -76,34 +106,35 @@ public struct AccessStore: Sendable {
         return (token, client)
     }
 
-    /// The client whose token this is, where it is good; notes to the minute that it was here.
+    /// The client whose token this is, where it is good; notes that it was here.
     public func client(with token: AccessToken, now: Date) async throws -> AccessClient? {
         let digest = Data(token.digest)
         let found = try await queue.read { db in
             try Row.fetchOne(db, sql: "SELECT \(Self.columns) FROM client WHERE digest = ?", arguments: [digest])
                 .flatMap(Self.client)
         }
-        guard let client = found, client.isWelcome(at: now) else { return nil }
-        if client.lastSeen.map({ now.timeIntervalSince($0) >= 60 }) ?? true {
-            try await queue.write { db in
-                try db.execute(
-                    sql: "UPDATE client SET last_seen = ? WHERE number = ?",
-                    arguments: [now.timeIntervalSince1970, client.number])
-            }
-        }
+        guard var client = found, client.isWelcome(at: now), !visits.isRevoked(client.number) else { return nil }
+        visits.note(client.number, now)
+        client.lastSeen = now
         return client
     }
 
     /// All clients that were ever let in and not forgotten, the newest first.
     public func clients() async throws -> [AccessClient] {
-        try await queue.read { db in
+        let visits = visits.pending
+        return try await queue.read { db in
             try Row.fetchAll(db, sql: "SELECT \(Self.columns) FROM client ORDER BY number DESC").compactMap(Self.client)
+        }.map { client in
+            var client = client
+            client.lastSeen = visits[client.number] ?? client.lastSeen
+            return client
         }
     }
 
     /// Whether a client's token is good.
     public func isWelcome(_ number: Int64, now: Date) async throws -> Bool {
-        try await queue.read { db in
+        guard !visits.isRevoked(number) else { return false }
+        return try await queue.read { db in
             try Row.fetchOne(db, sql: "SELECT \(Self.columns) FROM client WHERE number = ?", arguments: [number])
                 .flatMap(Self.client)
         }?.isWelcome(at: now) ?? false
@@ -112,8 +143,10 @@ public struct AccessStore: Sendable {
     /// Puts a client out; its token is not good any more.
     ///
     /// - Returns: whether there was one to put out.
+    /// - Throws: ``AccessError`` where that cannot be written; the client is out until this process ends all the same.
     public func revoke(_ number: Int64, now: Date) async throws -> Bool {
         defer { departed.ring() }
+        visits.revoke([number])
         return try await queue.write { db in
             try db.execute(
                 sql: "UPDATE client SET revoked_at = ? WHERE number = ? AND revoked_at IS NULL",
@@ -125,8 +158,10 @@ public struct AccessStore: Sendable {
     /// Puts everybody out.
     ///
     /// - Returns: how many there were.
+    /// - Throws: ``AccessError`` where that cannot be written; all are out until this process ends all the same.
     public func revokeAll(now: Date) async throws -> Int {
         defer { departed.ring() }
+        visits.revoke(try await clients().filter { $0.isWelcome(at: now) }.map(\.number))
         return try await queue.write { db in
             try db.execute(
                 sql: "UPDATE client SET revoked_at = ? WHERE revoked_at IS NULL AND expires_at > ?",
@@ -135,39 +170,76 @@ public struct AccessStore: Sendable {
         }
     }
 
-    /// Writes entries of the audit log.
+    /// Whether it is to be written when somebody was last here.
+    var hasVisits: Bool { !visits.pending.isEmpty }
+
+    /// Writes entries of the audit log, and when clients were last here.
     func record(_ entries: [AuditEntry]) async throws {
+        let seen = visits.pending
         try await queue.write { db in
             for entry in entries {
+                let isCounted = entry.retention == .traffic
                 try db.execute(
-                    sql: "INSERT INTO audit (at, event, client, route, status, count) VALUES (?, ?, ?, ?, ?, ?)",
+                    sql: """
+                        INSERT INTO audit (retention, hour, first_at, last_at, event, client, route, status, count)
+                        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                        """
+                            + (isCounted
+                                ? """
+
+                                ON CONFLICT (hour, event, ifnull(client, 0), ifnull(route, ''), ifnull(status, 0))
+                                    WHERE hour IS NOT NULL
+                                DO UPDATE SET count = count + excluded.count, last_at = max(last_at, excluded.last_at)
+                                """ : ""),
                     arguments: [
-                        entry.at.timeIntervalSince1970, entry.event, entry.client, entry.route, entry.status,
+                        entry.retention.rawValue, isCounted ? entry.bucket.hour : nil, entry.at.timeIntervalSince1970,
+                        entry.lastAt.timeIntervalSince1970, entry.event, entry.client, entry.route, entry.status,
                         entry.count,
                     ])
             }
+            for retention in Set(entries.map(\.retention)) {
+                try db.execute(
+                    sql: """
+                        DELETE FROM audit WHERE retention = ? AND key <= (
+                            SELECT key FROM audit WHERE retention = ? ORDER BY key DESC LIMIT 1 OFFSET ?)
+                        """, arguments: [retention.rawValue, retention.rawValue, Self.auditRows])
+            }
+            for (number, time) in seen {
+                try db.execute(
+                    sql: "UPDATE client SET last_seen = ? WHERE number = ?",
+                    arguments: [time.timeIntervalSince1970, number])
+            }
         }
+        visits.written(seen)
     }
 
     /// The newest entries of the audit log, the newest first.
     func audit(limit: Int) async throws -> [AuditEntry] {
         try await queue.read { db in
             try Row.fetchAll(
-                db, sql: "SELECT at, event, client, route, status, count FROM audit ORDER BY key DESC LIMIT ?",
-                arguments: [limit]
+                db,
+                sql: """
+                    SELECT first_at, last_at, event, client, route, status, count FROM audit
+                    ORDER BY last_at DESC, key DESC LIMIT ?
+                    """, arguments: [limit]
             ).map { row in
                 AuditEntry(
-                    at: Date(timeIntervalSince1970: row[0]), event: row[1], client: row[2], route: row[3],
-                    status: row[4], count: row[5])
+                    at: Date(timeIntervalSince1970: row[0]), lastAt: Date(timeIntervalSince1970: row[1]), event: row[2],
+                    client: row[3], route: row[4], status: row[5], count: row[6])
             }
         }
+    }
+
+    /// What the connection that writes does before a change counts: 2 is FULL, which a power cut does not undo.
+    func synchronousLevel() async throws -> Int? {
+        try await queue.write { db in try Int.fetchOne(db, sql: "PRAGMA synchronous") }
     }
 
     /// Forgets what is older than 90 days: the audit log's entries, and clients whose token ended then.
     public func prune(now: Date) async throws {
         let limit = now.timeIntervalSince1970 - Self.auditLifetime
         try await queue.write { db in
-            try db.execute(sql: "DELETE FROM audit WHERE at < ?", arguments: [limit])
+            try db.execute(sql: "DELETE FROM audit WHERE last_at < ?", arguments: [limit])
             try db.execute(
                 sql: "DELETE FROM client WHERE expires_at < ? OR revoked_at < ?", arguments: [limit, limit])
         }
@@ -179,6 +251,7 @@ public struct AccessStore: Sendable {
     /// - Parameter routes: those that serve readings.
     public func forget(routes: [String], everybody: Bool) async throws {
         defer { if everybody { departed.ring() } }
+        if everybody { visits.forget() }
         try await queue.writeWithoutTransaction { db in
             try db.execute(sql: "PRAGMA secure_delete = ON")
             if everybody {
@@ -206,4 +279,30 @@ public struct AccessStore: Sendable {
             number: row[0], name: row[1], kind: kind, createdAt: createdAt, expiresAt: expiresAt, lastSeen: date(5),
             revokedAt: date(6))
     }
+}
+
+/// What is known of clients and not on disk yet.
+private final class Visits: Sendable {
+    private struct State {
+        var seen: [Int64: Date] = [:]
+        var revoked: Set<Int64> = []
+    }
+
+    private let state = Mutex(State())
+
+    /// When clients were last here, where that is still to be written.
+    var pending: [Int64: Date] { state.withLock(\.seen) }
+
+    func note(_ client: Int64, _ now: Date) { state.withLock { $0.seen[client] = now } }
+
+    /// These are on disk; who has come again meanwhile stays.
+    func written(_ times: [Int64: Date]) {
+        state.withLock { state in state.seen = state.seen.filter { times[$0.key] != $0.value } }
+    }
+
+    /// These are out, whether or not the disk takes it.
+    func revoke(_ clients: [Int64]) { state.withLock { $0.revoked.formUnion(clients) } }
+    func isRevoked(_ client: Int64) -> Bool { state.withLock { $0.revoked.contains(client) } }
+
+    func forget() { state.withLock { $0.seen = [:] } }
 }

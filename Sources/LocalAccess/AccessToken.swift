@@ -14,6 +14,14 @@ public struct AccessToken: Sendable, Hashable {
     /// One that a client sent.
     public init(text: String) { self.text = text }
 
+    /// One that a browser sent in its two parts.
+    public init(cookie: String, key: String) { self.init(text: cookie + key) }
+
+    /// The part that a browser keeps in a cookie, which no script reads and every port of the host is sent.
+    public var cookie: String { String(text.prefix(text.count / 2)) }
+    /// The part that the page keeps for its own origin, the port included, and sends in a header field.
+    public var key: String { String(text.dropFirst(text.count / 2)) }
+
     /// What is kept of it.
     var digest: [UInt8] { Array(SHA256.hash(data: Array(text.utf8))) }
 }

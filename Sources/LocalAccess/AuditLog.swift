@@ -4,19 +4,29 @@ import Synchronization
 
 /// Writes the audit log in the background: a request never waits for the disk on its account.
 ///
-/// Whoever floods the door fills no disk: of what strangers do, so many entries a minute are written one by one, the
-/// rest as one entry with their number.
+/// The log cannot be used to fill the disk. Requests are counted, one row for each client, route and status in an
+/// hour; they are written once a minute. Pairings, sign-ins and revocations have a row each and are written within a
+/// second; refused codes have a row each up to a number a minute, and are counted beyond it. Each sort of row has its
+/// own limit in ``AccessStore``, so that a flood of one pushes out none of another.
+///
+/// The log is best effort: entries that a full disk refuses are kept in memory, up to a number, and tried again.
 public final class AuditLog: Sendable {
-    /// How many entries about strangers are written one by one in a minute.
-    static let strangersEachMinute = 60
-    /// How long entries are gathered.
-    private static let pause: Duration = .seconds(1)
+    /// How many refused codes get a row of their own in a minute.
+    static let refusalsEachMinute = 60
+    /// How long counted requests are gathered before they are written.
+    static let pause: Duration = .seconds(60)
+    /// How long other entries are gathered.
+    static let shortPause: Duration = .seconds(1)
+    /// How many rows wait in memory for a disk that refuses them.
+    static let mostWaiting = 4096
 
     private struct State {
-        var waiting: [AuditEntry] = []
-        var writer: Task<Void, Never>?
+        var counted: [AuditEntry.Bucket: AuditEntry] = [:]
+        var single: [AuditEntry] = []
+        /// When the next write is due.
+        var due: ContinuousClock.Instant?
         var minute = 0
-        var strangers = 0
+        var refusals = 0
         var uncounted = 0
     }
 
@@ -30,7 +40,7 @@ public final class AuditLog: Sendable {
         self.logger = logger
     }
 
-    /// Notes something; it is written within a second or so.
+    /// Notes something; it is written within a second, or within a minute where it is only counted.
     public func note(_ entry: AuditEntry) {
         state.withLock { state in
             let minute = Int(entry.at.timeIntervalSince1970 / 60)
@@ -38,19 +48,18 @@ public final class AuditLog: Sendable {
                 Self.closeMinute(&state, at: entry.at)
                 state.minute = minute
             }
-            if entry.client == nil {
-                state.strangers += 1
-                guard state.strangers <= Self.strangersEachMinute else {
+            switch entry.retention {
+            case .traffic: Self.count(entry, &state)
+            case .grant: state.single.append(entry)
+            case .refusal:
+                state.refusals += 1
+                guard state.refusals <= Self.refusalsEachMinute else {
                     state.uncounted += 1
                     return
                 }
+                state.single.append(entry)
             }
-            state.waiting.append(entry)
-            guard state.writer == nil else { return }
-            state.writer = Task {
-                try? await Task.sleep(for: Self.pause)
-                await write()
-            }
+            schedule(&state, after: entry.retention == .traffic ? Self.pause : Self.shortPause)
         }
     }
 
@@ -66,26 +75,65 @@ public final class AuditLog: Sendable {
         await write()
     }
 
-    private func write() async {
-        let entries = state.withLock { state in
-            defer {
-                state.waiting = []
-                state.writer = nil
-            }
-            return state.waiting
-        }
-        guard !entries.isEmpty else { return }
-        do {
-            try await store.record(entries)
-        } catch {
-            logger.warning("the audit log could not be written", metadata: ["entries": "\(entries.count)"])
+    /// Drops what is still to be written and names one of these routes, or everything.
+    public func forget(routes: [String], everybody: Bool) {
+        state.withLock { state in
+            func isForgotten(_ entry: AuditEntry) -> Bool { everybody || entry.route.map(routes.contains) ?? false }
+            state.counted = state.counted.filter { !isForgotten($0.value) }
+            state.single.removeAll(where: isForgotten)
         }
     }
 
-    private static func closeMinute(_ state: inout State, at now: Date) {
-        if state.uncounted > 0 {
-            state.waiting.append(AuditEntry(at: now, event: "more_of_strangers", count: state.uncounted))
+    /// Has the entries written after a pause, or earlier where that is due already.
+    private func schedule(_ state: inout State, after pause: Duration) {
+        let due = ContinuousClock.now + pause
+        if let earlier = state.due, earlier <= due { return }
+        state.due = due
+        Task {
+            try? await Task.sleep(until: due, clock: .continuous)
+            await write()
         }
-        (state.strangers, state.uncounted) = (0, 0)
+    }
+
+    private func write() async {
+        let entries = state.withLock { state in
+            defer {
+                state.counted = [:]
+                state.single = []
+                state.due = nil
+            }
+            return state.single + state.counted.values.sorted { $0.at < $1.at }
+        }
+        guard !entries.isEmpty || store.hasVisits else { return }
+        do {
+            try await store.record(entries)
+        } catch {
+            logger.warning(
+                "the audit log cannot be written and waits in memory", metadata: ["entries": "\(entries.count)"])
+            state.withLock { Self.putBack(entries, &$0) }
+        }
+    }
+
+    private static func count(_ entry: AuditEntry, _ state: inout State) {
+        guard var known = state.counted[entry.bucket] else {
+            // A client makes as many buckets as there are routes and statuses. The limit is for a disk that stays full.
+            if state.counted.count < mostWaiting { state.counted[entry.bucket] = entry }
+            return
+        }
+        known.at = min(known.at, entry.at)
+        known.lastAt = max(known.lastAt, entry.lastAt)
+        known.count += entry.count
+        state.counted[entry.bucket] = known
+    }
+
+    /// Takes back what could not be written, in front of what has come meanwhile.
+    private static func putBack(_ entries: [AuditEntry], _ state: inout State) {
+        for entry in entries where entry.retention == .traffic { count(entry, &state) }
+        state.single = (entries.filter { $0.retention != .traffic } + state.single).suffix(mostWaiting)
+    }
+
+    private static func closeMinute(_ state: inout State, at now: Date) {
+        if state.uncounted > 0 { count(AuditEntry(at: now, event: "more_refused", count: state.uncounted), &state) }
+        (state.refusals, state.uncounted) = (0, 0)
     }
 }

@@ -87,11 +87,120 @@ import Testing
     func flood() async throws {
         let log = AuditLog(store, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         for _ in 0..<10_000 { log.note(AuditEntry(at: now, event: "unauthorized")) }
+        for _ in 0..<1000 { log.note(AuditEntry(at: now, event: "pair_refused")) }
         log.note(AuditEntry(at: now, event: "request", client: 7))
         log.note(AuditEntry(at: now + 60, event: "unauthorized"))
         let entries = try await log.newest(1000)
         #expect(entries.count == 63 && entries.contains { $0.client == 7 })
-        #expect(entries.first { $0.event == "more_of_strangers" }?.count == 9940)
+        #expect(entries.first { $0.event == "unauthorized" }?.count == 10_001)
+        #expect(entries.first { $0.event == "more_refused" }?.count == 940)
+    }
+
+    @Test("each sort of row has its own limit: a flood of refused codes pushes out no pairing, and no row is for ever")
+    func rows() async throws {
+        try await store.record([AuditEntry(at: now, event: "pair", client: 1)])
+        for part in 0..<11 {
+            try await store.record(
+                (0..<1000).map { AuditEntry(at: now + Double(part * 1000 + $0), event: "pair_refused") })
+            try await store.record(
+                (0..<1000).map { AuditEntry(at: now + Double(part), event: "request", route: "/\(part)/\($0)") })
+        }
+        let entries = try await store.audit(limit: 100_000)
+        let sorts = Dictionary(grouping: entries, by: \.event).mapValues(\.count)
+        #expect(sorts == ["pair": 1, "pair_refused": AccessStore.auditRows, "request": AccessStore.auditRows])
+        // The oldest went.
+        #expect(entries.filter { $0.event == "pair_refused" }.map(\.at).min() == now + 1000)
+    }
+
+    @Test("what one hour holds of a client, a route and a status is one row, over restarts too")
+    func hours() async throws {
+        let hour = Date(timeIntervalSince1970: 1_800_000_000)
+        for minutes in [0, 20, 59, 60, 61] {
+            try await store.record([
+                AuditEntry(at: hour + Double(minutes) * 60, event: "request", client: 3, route: "/a", status: 200)
+            ])
+        }
+        try store.close()
+        let again = try AccessStore(directory: directory)
+        try await again.record([AuditEntry(at: hour + 3599, event: "request", client: 3, route: "/a", status: 200)])
+        let entries = try await again.audit(limit: 10)
+        #expect(entries.map(\.count) == [2, 4])
+        #expect(entries.last?.at == hour && entries.last?.lastAt == hour + 3599)
+    }
+
+    @Test("an audit log of before is counted by the hour, and what was let in or put out stays as it was")
+    func migration() async throws {
+        let former = directory + "/former"
+        try FileManager.default.createDirectory(atPath: former, withIntermediateDirectories: true)
+        let script = """
+            import sqlite3, sys
+            db = sqlite3.connect(sys.argv[1])
+            db.executescript(\"\"\"
+            CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY);
+            INSERT INTO grdb_migrations VALUES ('1 clients and audit');
+            CREATE TABLE client (
+                number INTEGER PRIMARY KEY AUTOINCREMENT, digest BLOB NOT NULL UNIQUE, name TEXT NOT NULL,
+                kind TEXT NOT NULL, created_at REAL NOT NULL, expires_at REAL NOT NULL, last_seen REAL,
+                revoked_at REAL
+            ) STRICT;
+            CREATE TABLE audit (
+                key INTEGER PRIMARY KEY, at REAL NOT NULL, event TEXT NOT NULL, client INTEGER, route TEXT,
+                status INTEGER, count INTEGER NOT NULL
+            ) STRICT;
+            CREATE INDEX audit_at ON audit (at);
+            INSERT INTO client VALUES (1, x'00', 'Mac', 'client', 1.0, 2.0, NULL, NULL);
+            \"\"\")
+            rows = [(1.8e9 + i, 'request', 1, '/a', 200, 1) for i in range(50)]
+            rows += [(1.8e9 + i, 'pair_refused', None, '/p', 400, 1) for i in range(3)]
+            rows += [(1.8e9 + 9, 'pair', 1, '/p', 200, 1), (1.8e9 + 7200, 'request', 1, '/a', 200, 1)]
+            db.executemany('INSERT INTO audit (at, event, client, route, status, count) VALUES (?, ?, ?, ?, ?, ?)', rows)
+            db.commit()
+            """
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["python3", "-c", script, former + "/" + AccessStore.fileName]
+        try process.run()
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 0)
+        let store = try AccessStore(directory: former)
+        let entries = try await store.audit(limit: 100)
+        let shown = entries.map { "\($0.event) \($0.count)" }.sorted()
+        #expect(shown == ["pair 1", "pair_refused 1", "pair_refused 1", "pair_refused 1", "request 1", "request 50"])
+        #expect(try await store.clients().map(\.name) == ["Mac"])
+        try await store.record([AuditEntry(at: now + 7201, event: "request", client: 1, route: "/a", status: 200)])
+        #expect(try await store.audit(limit: 1).first?.count == 2)
+    }
+
+    @Test("when a client was last here is no write of its own, and is on disk with the log")
+    func visits() async throws {
+        let (token, client) = try await store.admit("Mac", as: .client, now: now, expiresAt: now + 10_000)
+        for second in 0..<100 { _ = try await store.client(with: token, now: now + Double(second)) }
+        #expect(try await store.clients().first?.lastSeen == now + 99)
+        let log = AuditLog(store, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        await log.flush()
+        try store.close()
+        let again = try AccessStore(directory: directory)
+        #expect(try await again.clients().first { $0.number == client.number }?.lastSeen == now + 99)
+    }
+
+    @Test("a power cut does not undo a revocation: the connection that writes waits for the disk at each commit")
+    func durableStore() async throws {
+        #expect(try await store.synchronousLevel() == 2)
+    }
+
+    @Test("a paired client cannot fill the disk through the audit log: its requests of an hour are one row")
+    func requestsAreCounted() async throws {
+        let log = AuditLog(store, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let hour = Date(timeIntervalSince1970: 1_800_000_000)
+        for second in 0..<3600 {
+            let status = second.isMultiple(of: 2) ? 200 : 403
+            let event = status == 200 ? "request" : "forbidden"
+            log.note(
+                AuditEntry(
+                    at: hour + Double(second), event: event, client: 7, route: "/api/v1/readings", status: status))
+        }
+        let entries = try await log.newest(10_000)
+        #expect(entries.count == 2 && entries.allSatisfy { $0.count == 1800 })
     }
 
     @Test("a revocation is durable when its call returns: each commit is synchronised")

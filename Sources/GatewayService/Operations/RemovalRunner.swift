@@ -94,6 +94,7 @@ extension Gateway {
     private func forgetAccess(everybody: Bool) async throws {
         guard access(store.directory + "/" + AccessStore.fileName, F_OK) == 0 else { return }
         await door?.audit.flush()
+        door?.audit.forget(routes: ReadingRoutes.audited, everybody: everybody)
         try await withClients { try await $0.forget(routes: ReadingRoutes.audited, everybody: everybody) }
     }
 

@@ -16,6 +16,8 @@ import Testing
 @testable import GatewayService
 
 /// The local API over a real socket, with or without TLS, on a gateway with an emulated radio.
+///
+/// Where a test says nothing else, callers on loopback are trusted (`http.local`).
 final class APIBench: Sendable {
     /// An answer.
     struct Answer: Sendable {
@@ -47,14 +49,15 @@ final class APIBench: Sendable {
 
     init(
         tls: Bool, meters: [EmulatedMeter] = [], captures: [String] = ["two-meters"],
-        settings: [String: String] = [:], limits: ServerLimits = ServerLimits()
+        settings: [String: String] = [:], limits: ServerLimits = ServerLimits(), in place: URL? = nil
     ) async throws {
-        directory = try GatewayBench.scratch()
+        directory = try place ?? GatewayBench.scratch()
         let state = StateDirectory(flag: directory.appendingPathComponent("state").path, environment: [:])
         let (radio, log) = (EmulatedRadio(meters, adapter: .emulated), log)
         let logger = log.logger()
         var flags = GatewayBench.zone.merging([
             "http.listen": "127.0.0.1:0", "http.tls": tls ? "on" : "off", "sync.backfill_days": "36500",
+            "http.local": "trusted",
         ]) { $1 }
         flags.merge(settings) { $1 }
         let settings = try Settings(environment: [:], flags: flags)
