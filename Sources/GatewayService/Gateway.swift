@@ -190,6 +190,7 @@ public final class Gateway: Sendable {
             try await SensorRunner(gateway: self, json: request.json, output: output).run(operation)
         case .consent(let operation): try await run(operation, json: request.json, output: output)
         case .client(let operation): try await run(operation, json: request.json, output: output)
+        case .page: try await page(json: request.json, output)
         case .doctor: try await examine(json: request.json, output: output)
         }
     }

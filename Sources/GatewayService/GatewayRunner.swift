@@ -15,6 +15,8 @@ public struct GatewayRunner: Service {
     public enum Announcement: Sendable {
         /// The page's address.
         case page(String)
+        /// The page's address, with a link that opens it: for a terminal, never for a log.
+        case link(PageLink)
         /// Nothing is delivered, and why.
         case notDelivering(String)
         /// How the radio stands, each time that changes.
@@ -33,6 +35,7 @@ public struct GatewayRunner: Service {
     private let captures: [String]
     private let radio: RadioSource.Factory
     private let showsValues: Bool
+    private let showsLink: Bool
     private let logger: Logger
     private let reloads: AsyncStream<Settings>
     private let announce: @Sendable (Announcement) -> Void
@@ -42,11 +45,13 @@ public struct GatewayRunner: Service {
     ///   - captures: capture files to take as devices.
     ///   - radio: makes the radio.
     ///   - reloads: settings that are read again while it runs.
+    ///   - showsLink: whether a link to the page with a one-time code is announced in place of its address: never where
+    ///     it reaches a log.
     ///   - showsValues: whether announcements may hold readings and names of devices: never where they reach a log.
     public init(
         settings: Settings, state: StateDirectory, captures: [String] = [],
-        radio: @escaping RadioSource.Factory = RadioSource.system, showsValues: Bool, logger: Logger,
-        reloads: AsyncStream<Settings> = AsyncStream { $0.finish() },
+        radio: @escaping RadioSource.Factory = RadioSource.system, showsValues: Bool, showsLink: Bool = false,
+        logger: Logger, reloads: AsyncStream<Settings> = AsyncStream { $0.finish() },
         connection: @escaping @Sendable () async throws -> VitalConnection? = { nil },
         announce: @escaping @Sendable (Announcement) -> Void
     ) {
@@ -56,6 +61,7 @@ public struct GatewayRunner: Service {
         self.captures = captures
         self.radio = radio
         self.showsValues = showsValues
+        self.showsLink = showsLink
         self.logger = logger
         self.reloads = reloads
         self.announce = announce
@@ -80,7 +86,8 @@ public struct GatewayRunner: Service {
             gateway: gateway, door: door, hub: hub, counters: counters,
             isLocked: { gateway.store.lockedBecause != nil }, logger: .quiet(logger))
         let page = server.service { address in
-            announce(.page(address))
+            announce(
+                showsLink && !door.trustsThisMachine ? .link(door.pageLink(now: Date())) : .page(address))
             manager?.notify("READY=1", "STATUS=The page is at \(address)")
         }
         let control = ControlServer.application(

@@ -35,6 +35,9 @@ enum Terminal {
     /// Whether standard output is a terminal.
     static var isInteractive: Bool { isatty(1) == 1 }
 
+    /// Whether standard error is a terminal.
+    static var showsErrors: Bool { isatty(2) == 1 }
+
     /// Writes all of it.
     /// - Returns: false where the reader has gone.
     private static func write(_ octets: [UInt8], to descriptor: Int32) -> Bool {

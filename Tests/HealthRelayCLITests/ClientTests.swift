@@ -94,15 +94,116 @@ import Testing
         #expect(await run.finish().status == 0)
     }
 
-    @Test("on loopback without TLS there is nobody to invite, and it says what to set")
+    @Test("on loopback without TLS too, reading needs a session or a token: a link, and a program's invitation")
     func plain() async throws {
         let scratch = try Scratch()
         let run = try start(scratch, Self.environment.merging(["HEALTHRELAY_HTTP_TLS": "auto"]) { $1 })
         #expect(await run.wait { $0.errorText.contains("Page at http://") })
-        let result = try await Tool.run(["client", "invite", "--json", "--state-dir", scratch.state])
-        #expect(result.status == 78 && result.errors.contains("http.listen"))
+        let base = try #require(run.errorText.firstMatch(of: /Page at (http:\S+)\//).map { String($0.1) })
+        func tool(_ arguments: String...) async throws -> String {
+            let result = try await Tool.run(arguments + ["--json", "--state-dir", scratch.state])
+            #expect(result.status == 0, "\(result.errors)")
+            return result.output
+        }
+        func curl(_ arguments: String...) async throws -> String {
+            try await Tool.other(
+                "curl", ["-s", "-m", "20", "-w", " %{http_code}", "-H", "Content-Type: application/json"] + arguments
+            ).output
+        }
+        #expect(try await curl(base + "/api/v1/readings").hasSuffix(" 401"))
+        #expect(try await curl(base + "/metrics").hasSuffix(" 200"))
+        // A log gets no link, and nothing that a link could be made of.
+        #expect(!run.errorText.contains("#"))
+
+        let made = try await tool("page")
+        try await check("page", made)
+        let link = try #require(try Document(made)["url"]?.plain)
+        #expect(link.hasPrefix(base + "/#"))
+        let jar = scratch.url.appendingPathComponent("jar").path
+        let begun = try await curl("-c", jar, "-d", #"{"link":"\#(link.suffix(32))"}"#, base + "/api/v1/session")
+        #expect(begun.hasSuffix(" 201"))
+        let key = try Document(String(begun.dropLast(4)))["key"]?.plain ?? ""
+        let session = ["-b", jar, "-H", "X-Session-Key: \(key)", base + "/api/v1/readings"]
+        #expect(try await curl(session[0], session[1], session[2], session[3], session[4]).hasSuffix(" 200"))
+        let number = try Document(try await tool("client", "list")).elements("clients").first?["number"]?.plain ?? ""
+        _ = try await tool("client", "revoke", number)
+        #expect(try await curl(session[0], session[1], session[2], session[3], session[4]).hasSuffix(" 401"))
+
+        let invitation = try await tool("client", "invite")
+        try await check("client_invite", invitation)
+        let code = try Document(invitation)["code"]?.plain ?? ""
+        let paired = try await curl("-d", #"{"code":"\#(code)","clientName":"curl"}"#, base + "/api/v1/pair")
+        let token = try Document(String(paired.dropLast(4)))["token"]?.plain ?? ""
+        #expect(
+            try await curl("-H", "Authorization: Bearer \(token)", base + "/api/v1/readings").hasSuffix(" 200"))
+        let text = try await Tool.run(["client", "invite", "--state-dir", scratch.state])
+        #expect(text.output.contains("Page:         http://127.0.0.1:") && !text.output.contains("▀"))
         run.kill(SIGTERM)
         #expect(await run.finish().status == 0)
+    }
+
+    @Test("at a terminal the gateway prints a link; where there is a display, `page` hands it to the browser in a file")
+    func link() async throws {
+        let scratch = try Scratch()
+        // A terminal of its own, as `make run` has; whatever reads it sees what a person sees.
+        let script = """
+            import os, pty, signal, sys, re, time
+            child, terminal = pty.fork()
+            if child == 0:
+                os.execv(sys.argv[1], sys.argv[1:])
+            text = b""
+            while b"For another: " not in text:
+                text += os.read(terminal, 4096)
+            time.sleep(0.2)
+            print(re.search(rb"Page at (\\S+)", text)[1].decode(), flush=True)
+            sys.stdin.readline()
+            os.kill(child, signal.SIGTERM)
+            try:
+                while os.read(terminal, 4096):
+                    pass
+            except OSError:
+                pass
+            sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+            """
+        let environment = Self.environment.merging(["HEALTHRELAY_HTTP_TLS": "auto"]) { $1 }
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["python3", "-c", script, Tool.executable.path, "run", "--state-dir", scratch.state]
+        process.environment = Tool.environment.merging(environment) { $1 }
+        let (input, output) = (Pipe(), Pipe())
+        process.standardInput = input
+        process.standardOutput = output
+        try process.run()
+        let link = try #require(String(data: output.fileHandleForReading.availableData, encoding: .utf8))
+            .trimmingCharacters(in: .whitespacesAndNewlines)
+        #expect(link.wholeMatch(of: /http:\/\/127\.0\.0\.1:\d+\/#[0-9a-f]{32}/) != nil, "\(link)")
+
+        let (folder, seen) = (scratch.url.appendingPathComponent("runtime"), scratch.url.appendingPathComponent("seen"))
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let browser = scratch.url.appendingPathComponent("browser")
+        try "#!/bin/sh\nprintf '%s' \"$1\" > \(seen.path)\n".write(to: browser, atomically: true, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: browser.path)
+        let display = ["DISPLAY": ":0", "XDG_RUNTIME_DIR": folder.path, "BROWSER": browser.path]
+        let opened = try await Tool.run(["page", "--state-dir", scratch.state], environment: display)
+        #expect(opened.status == 0 && opened.errors.contains("Opening it."))
+        var argument = ""
+        for _ in 0..<500 where argument.isEmpty {
+            argument = (try? String(contentsOf: seen, encoding: .utf8)) ?? ""
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        // Every user sees a program's arguments: the code is in a file that this one alone reads.
+        let file = folder.appendingPathComponent("healthrelay-page.html").path
+        #expect(argument == "file://" + file && !argument.contains("#"))
+        let written = try String(contentsOfFile: file, encoding: .utf8)
+        #expect(written.contains(opened.lines.first ?? "none"))
+        #expect(try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int == 0o600)
+        let plain = try await Tool.run(["page", "--state-dir", scratch.state], environment: ["BROWSER": browser.path])
+        #expect(plain.status == 0 && !plain.errors.contains("Opening"))
+
+        try input.fileHandleForWriting.write(contentsOf: Data("\n".utf8))
+        while process.isRunning { try await Task.sleep(for: .milliseconds(20)) }
+        #expect(process.terminationStatus == 0)
+        #expect(try await Tool.run(["page", "--state-dir", scratch.state]).status == 69)
     }
 
     @Test("while the store's key is away, readings are 423, and what watches the gateway is told; the rest answers")
@@ -114,7 +215,9 @@ import Testing
         try FileManager.default.moveItem(atPath: key, toPath: away)
         let run = try Tool.Running(
             ["run", "--state-dir", scratch.state],
-            environment: Self.environment.merging(["HEALTHRELAY_HTTP_TLS": "auto"]) { $1 }, in: scratch.url)
+            environment: Self.environment.merging([
+                "HEALTHRELAY_HTTP_TLS": "auto", "HEALTHRELAY_HTTP_LOCAL": "trusted",
+            ]) { $1 }, in: scratch.url)
         #expect(await run.wait { $0.errorText.contains("Page at http://") })
         let base = try #require(run.errorText.firstMatch(of: /Page at (http:\S+)\//).map { String($0.1) })
         func curl(_ path: String) async throws -> String {

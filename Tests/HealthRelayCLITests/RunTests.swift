@@ -91,7 +91,7 @@ import Testing
     @Test("the page answers on loopback and to its own names only")
     func page() async throws {
         let scratch = try Scratch()
-        let run = try Self.start(scratch)
+        let run = try Self.start(scratch, ["HEALTHRELAY_HTTP_LOCAL": "trusted"])
         #expect(await run.wait { $0.errorText.contains("Page at ") })
         let address = try #require(
             run.errorText.firstMatch(of: /Page at (http:\/\/127.0.0.1:\d+)/).map { String($0.1) })

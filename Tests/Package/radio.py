@@ -222,7 +222,7 @@ class Story:
         expect("<title>HealthRelay" in await self.page("GET", "/"))
         await self.page("GET", "/api/v1/readings", status=401)
         session = await self.page.json("POST", "/api/v1/session", {"code": invitation["code"]}, 201)
-        self.page.fields["X-CSRF-Token"] = session["csrf_token"]
+        self.page.fields |= {"X-CSRF-Token": session["csrf_token"], "X-Session-Key": session["key"]}
         expect((await self.page.json("GET", "/api/v1/readings"))["readings"] == [])
 
     async def begin_pairing(self):

@@ -6,7 +6,7 @@ import NIOCore
 enum Caller: Sendable, Hashable {
     /// Nobody who may see anything.
     case stranger
-    /// A browser or program of this machine, over loopback without TLS.
+    /// A browser or program on this machine, where `http.local` trusts every one.
     case local
     /// A program with a token.
     case client(AccessClient)
@@ -36,11 +36,18 @@ struct APIContext: RequestContext {
     var coreContext: CoreRequestContextStorage
     /// The other side of the connection.
     let peer: PeerAddress
+    /// The client: the other side, or what a trusted proxy says it is.
+    var client: PeerAddress
+    /// Whether the client is on this machine: over loopback without TLS, and not through a proxy that says so.
+    var isLocal = false
+    /// Whether the client speaks TLS, with the gateway or with a trusted proxy.
+    var isSecured = false
     /// Who sends the request, once that has been looked at.
     var caller = Caller.stranger
 
     init(source: ApplicationRequestContextSource) {
         coreContext = .init(source: source)
         peer = PeerAddress(source.channel.remoteAddress?.ipAddress)
+        client = peer
     }
 }

@@ -7,9 +7,6 @@ import LocalAccess
 struct CallerMiddleware: RouterMiddleware {
     typealias Context = APIContext
 
-    /// The session's cookie: the prefix has browsers refuse it from anywhere but this host over TLS (RFC 6265bis).
-    static let cookie = "__Host-healthrelay"
-
     let door: AccessPoint
     let counters: RequestCounters
 
@@ -49,22 +46,13 @@ struct CallerMiddleware: RouterMiddleware {
             let client = try await door.clients.client(with: AccessToken(text: String(parts[1])), now: now)
             return client.map(Caller.client) ?? .stranger
         }
-        if door.certificates == nil { return .local }
-        guard let token = Self.sessionToken(in: request) else { return .stranger }
-        guard let client = try await door.clients.client(with: AccessToken(text: token), now: now), client.kind == .page
-        else { return .stranger }
-        return .page(client)
-    }
-
-    /// The session's token among the cookies.
-    static func sessionToken(in request: Request) -> String? {
-        for field in request.headers[values: .cookie] {
-            for cookie in field.split(separator: ";") {
-                let parts = cookie.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
-                if parts.count == 2, parts[0] == Self.cookie { return parts[1] }
-            }
+        let anybody: Caller = context.isLocal && door.trustsThisMachine ? .local : .stranger
+        let cookie = SessionCookie(isSecured: context.isSecured, port: door.port)
+        guard let token = cookie.token(in: request) else { return anybody }
+        guard let client = try await door.clients.client(with: token, now: now), client.kind == .page else {
+            return anybody
         }
-        return nil
+        return .page(client)
     }
 
     /// How many seconds to wait; nil: the request may pass.
@@ -75,7 +63,8 @@ struct CallerMiddleware: RouterMiddleware {
             case .client(let client): door.programs.admit("\(client.number)")
             case .page(let client): door.browsers.admit("\(client.number)")
             // What a page is made of is public, and a browser fetches it before it has a session.
-            case .stranger: door.strangers.admit(context.peer.network)
+            // On this machine nobody could tell one from another: one user's requests would be another's limit.
+            case .stranger: context.isLocal ? nil : door.strangers.admit(context.client.network)
             }
         return wait.map { max(1, Int($0.components.seconds) + 1) }
     }
@@ -107,11 +96,16 @@ struct GuardMiddleware: RouterMiddleware {
     let door: AccessPoint
     /// Whether only programs with a token may pass, as at the routes of the Health Sync app.
     var programsOnly = false
+    /// Whether everybody on this machine may pass, as at the metrics, which show nothing of anybody.
+    var admitsThisMachine = false
 
     func handle(
         _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
     ) async throws -> Response {
         if case .client = context.caller { return try await next(request, context) }
+        if admitsThisMachine, context.isLocal, request.headers[.fetchSite] != "cross-site" {
+            return try await next(request, context)
+        }
         guard !programsOnly, let session = context.caller.browserSession else { throw Self.unauthorized }
         if request.method != .get, request.method != .head {
             guard Self.isOfThisSite(request) else {
@@ -130,15 +124,16 @@ struct GuardMiddleware: RouterMiddleware {
 
     static let unauthorized: APIRefusal = {
         var refusal = APIRefusal(
-            .unauthorized, "unauthorized", "a valid token is needed",
-            hint: "pair with a code from `healthrelay client invite`")
+            .unauthorized, "unauthorized", "a session or a valid token is needed",
+            hint:
+                "open the page with `healthrelay page`, or pair a program with a code from `healthrelay client invite`")
         refusal.headers[.wwwAuthenticate] = "Bearer realm=\"healthrelay\""
         return refusal
     }()
 
     /// Whether the browser says that the page that asks is ours; one that says nothing is too old to, and its token
     /// proves it.
-    private static func isOfThisSite(_ request: Request) -> Bool {
+    static func isOfThisSite(_ request: Request) -> Bool {
         if let site = request.headers[.fetchSite], site != "same-origin", site != "none" { return false }
         guard let origin = request.headers[.origin] else { return true }
         return origin == "http://\(request.head.authority ?? "")"
@@ -149,6 +144,13 @@ struct GuardMiddleware: RouterMiddleware {
 extension HTTPField.Name {
     /// The token of a change (our own).
     static let csrfToken = Self.named("X-CSRF-Token")
+    /// The part of a session's token that the page keeps for its origin (our own).
+    static let sessionKey = Self.named("X-Session-Key")
+    /// What proxies tell of the client.
+    static let xForwardedFor = Self.named("X-Forwarded-For")
+    static let xForwardedProto = Self.named("X-Forwarded-Proto")
+    static let xRealIP = Self.named("X-Real-IP")
+    static let forwarded = Self.named("Forwarded")
     /// Where a request comes from (Fetch Metadata).
     static let fetchSite = Self.named("Sec-Fetch-Site")
     /// What a page tells others of where it was (Referrer Policy).

@@ -15,6 +15,12 @@ final class AccessPoint: Sendable {
     let clients: AccessStore
     let audit: AuditLog
     let desk = PairingDesk()
+    /// The codes of links to the page.
+    let links = PageLinkDesk()
+    /// Whether every caller on loopback may read (`http.local: trusted`).
+    let trustsThisMachine: Bool
+    /// The reverse proxies whose word is taken for their clients' addresses.
+    let trustedProxies: [AddressRange]
     /// Requests of programs: 60 in 60 seconds each.
     let programs = RequestRate()
     /// Requests of browsers, which fetch more at once.
@@ -36,8 +42,19 @@ final class AccessPoint: Sendable {
     ) throws {
         self.time = time
         listen = try ListenAddress(settings["http.listen"] ?? "")
+        trustsThisMachine = settings["http.local"] == "trusted"
+        trustedProxies = try settings.list("http.trusted_proxies").map { text in
+            guard let range = AddressRange(text.trimmingCharacters(in: .whitespaces)) else {
+                throw Problem(
+                    "config_invalid", .configuration,
+                    "http.trusted_proxies: expected an address or a prefix such as 10.0.0.0/8, found '\(text)'")
+            }
+            return range
+        }
         let host = Self.hostName
-        names = Set(["localhost", host, host + ".local", listen.host.lowercased()] + settings.list("http.names"))
+        names = Set(
+            ["localhost", host, host + ".local", listen.host.lowercased()]
+                + settings.list("http.names").map { $0.lowercased() })
         let usesTLS: Bool
         switch settings["http.tls"] {
         case "on": usesTLS = true
@@ -66,6 +83,24 @@ final class AccessPoint: Sendable {
     var port: Int {
         get { boundPort.withLock { $0 } ?? listen.port }
         set { boundPort.withLock { $0 = newValue } }
+    }
+
+    /// Whether it listens.
+    var isListening: Bool { boundPort.withLock { $0 != nil } }
+
+    /// The page's address.
+    var pageAddress: String {
+        var shown = listen
+        if ["0.0.0.0", "::"].contains(shown.host) { shown.host = advertisedHost }
+        shown.port = port
+        return "\(scheme)://\(shown)/"
+    }
+
+    /// Makes a link to the page that lets one browser in.
+    func pageLink(now: Date) -> PageLink {
+        let ticket = links.issue(now: now)
+        // What is behind the # stays in the browser: it is in no request, no log and no referrer.
+        return PageLink(url: pageAddress + "#" + ticket.code, expiresAt: ticket.expiresAt.instant)
     }
 
     /// `http` or `https`.
@@ -114,6 +149,14 @@ final class AccessPoint: Sendable {
         let first = name.prefix { $0 != "." }.lowercased()
         return first.isEmpty ? "healthrelay" : first
     }
+}
+
+/// A link to the page with a one-time code.
+public struct PageLink: Sendable, Hashable {
+    /// The link: a secret until it is used.
+    public var url: String
+    /// When it ends to be good.
+    public var expiresAt: Instant
 }
 
 extension Problem {

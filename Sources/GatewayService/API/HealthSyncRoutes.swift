@@ -22,7 +22,7 @@ struct HealthSyncRoutes {
 
     /// `POST /api/v1/pair`: open to everybody who has the code.
     func addPairing(to group: RouterGroup<APIContext>) {
-        group.post("/api/v1/pair") { request, context in try await pair(request, from: context.peer) }
+        group.post("/api/v1/pair") { request, context in try await pair(request, from: context.client) }
     }
 
     /// The rest: open to who has been paired.

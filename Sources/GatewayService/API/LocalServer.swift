@@ -10,8 +10,8 @@ import ServiceLifecycle
 
 /// The gateway's page and its local API, on one address.
 ///
-/// On loopback it speaks without TLS, and what runs on this machine may use it as it is. Anywhere else it speaks TLS
-/// 1.3 with its own certificate, and lets in who has been paired.
+/// On loopback it speaks without TLS, anywhere else TLS 1.3 with its own certificate. Everywhere it lets in browsers
+/// with a session and programs that have been paired; with `http.local: trusted`, also whoever comes over loopback.
 struct LocalServer {
     let gateway: Gateway
     let door: AccessPoint
@@ -32,10 +32,7 @@ struct LocalServer {
             guarding: ServerGuard(certificates: door.certificates, limits: limits)
         ) { channel in
             door.port = channel.localAddress?.port ?? door.listen.port
-            var shown = door.listen
-            shown.host = ["0.0.0.0", "::"].contains(shown.host) ? door.advertisedHost : shown.host
-            shown.port = door.port
-            await started("\(door.scheme)://\(shown)/")
+            await started(door.pageAddress)
         }
     }
 
@@ -46,6 +43,7 @@ struct LocalServer {
         let router = Router(context: APIContext.self)
         router.add(middleware: PageHeaders())
         router.add(middleware: RefusalMiddleware())
+        router.add(middleware: ProxyMiddleware(door: door))
         router.add(middleware: HostCheck(names: door.names))
         router.add(middleware: CallerMiddleware(door: door, counters: counters))
 
@@ -71,7 +69,7 @@ struct LocalServer {
             consented: consented
         ).add(to: known)
         PairingRoutes(gateway: gateway, door: door).add(to: known)
-        health.addMetrics(to: known)
+        health.addMetrics(to: router.group().add(middleware: GuardMiddleware(door: door, admitsThisMachine: true)))
         session.addEnd(to: known)
         return router
     }

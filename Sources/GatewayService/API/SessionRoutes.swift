@@ -4,11 +4,13 @@ import HealthReadings
 import Hummingbird
 import LocalAccess
 
-/// A browser's session: begun with a pairing code, kept in a cookie that no script and no other site can read.
+/// A browser's session: begun with the code of a link or of a pairing.
 struct SessionRoutes {
+    private static let route = "/api/v1/session"
+
     let door: AccessPoint
 
-    /// Open to everybody: says how the caller stands, and lets in who has the code.
+    /// Open to everybody: says how the caller stands, and lets in a browser that has a code.
     func add(to group: RouterGroup<APIContext>) {
         group.get("/api/v1/session") { _, context in
             let session = context.caller.browserSession
@@ -16,55 +18,67 @@ struct SessionRoutes {
                 .object([
                     "signed_in": .bool(session != nil || context.caller.client != nil),
                     "csrf_token": .optional(session.map(door.csrfToken)),
-                    "secured": .bool(door.certificates != nil),
+                    "secured": .bool(context.isSecured), "trusted": .bool(context.caller == .local),
                     "fingerprint": .optional(door.certificates?.certificate.fingerprint),
                 ]))
         }
-        group.post("/api/v1/session") { request, context in try await begin(request, from: context.peer) }
+        group.post("/api/v1/session") { request, context in try await begin(request, context) }
     }
 
-    /// For who is in.
+    /// Requires a session.
     func addEnd(to group: RouterGroup<APIContext>) {
         group.delete("/api/v1/session") { _, context in
             guard case .page(let client) = context.caller else {
                 throw APIRefusal(.conflict, "no_session", "there is no session to end")
             }
             _ = try await door.clients.revoke(client.number, now: Date())
-            return Response(status: .noContent, headers: [.setCookie: Self.cookie("", seconds: 0)])
+            door.audit.note(
+                AuditEntry(at: Date(), event: "sign_out", client: client.number, route: Self.route, status: 204))
+            return Response(status: .noContent, headers: [.setCookie: cookie(context).field("", seconds: 0)])
         }
     }
 
-    private func begin(_ request: Request, from peer: PeerAddress) async throws -> Response {
-        guard let certificates = door.certificates else {
-            throw APIRefusal(.conflict, "no_session_needed", "on loopback without TLS no session is needed")
-        }
+    private func begin(_ request: Request, _ context: APIContext) async throws -> Response {
         // A page elsewhere could otherwise sign this browser in as somebody else.
-        if let site = request.headers[.fetchSite], site != "same-origin", site != "none" {
+        guard GuardMiddleware.isOfThisSite(request) else {
             throw APIRefusal(.forbidden, "cross_site", "another site's page has asked")
         }
-        _ = certificates
         let body = try await request.object()
-        let code = try body.requiredText("code")
+        let (code, link) = (try body.text("code"), try body.text("link"))
+        guard (code == nil) != (link == nil) else {
+            throw APIRefusal.malformed("expected either the code of a pairing or that of a link")
+        }
         let now = Date()
-        do {
-            try door.desk.redeem(code, from: peer.guest, now: now)
-        } catch {
-            door.audit.note(AuditEntry(at: now, event: "pair_refused", route: "/api/v1/session", status: 400))
-            throw APIRefusal(error)
+        if let code {
+            do {
+                try door.desk.redeem(code, from: context.client.guest, now: now)
+            } catch {
+                door.audit.note(AuditEntry(at: now, event: "pair_refused", route: Self.route, status: 400))
+                throw APIRefusal(error)
+            }
+        } else if let link, !door.links.redeem(link) {
+            door.audit.note(AuditEntry(at: now, event: "sign_in_refused", route: Self.route, status: 400))
+            throw APIRefusal(
+                .badRequest, "page_link_expired",
+                "This link was used already, or is older than five minutes: make another with `healthrelay page`.")
         }
         let begin = await door.time()
         let end = door.tokenEnd(now: begin)
         let name = try body.text("name") ?? "browser"
         let (token, client) = try await door.clients.admit(name, as: .page, now: begin, expiresAt: end)
         door.audit.note(
-            AuditEntry(at: now, event: "pair", client: client.number, route: "/api/v1/session", status: 201))
+            AuditEntry(
+                at: now, event: code == nil ? "sign_in" : "pair", client: client.number, route: Self.route, status: 201)
+        )
         var response = Response.json(
-            .object(["csrf_token": .string(door.csrfToken(of: "page-\(client.number)"))]), status: .created)
-        response.headers[.setCookie] = Self.cookie(token.text, seconds: Int(end.timeIntervalSince(begin)))
+            .object([
+                "csrf_token": .string(door.csrfToken(of: "page-\(client.number)")), "key": .string(token.key),
+            ]), status: .created)
+        response.headers[.setCookie] = cookie(context).field(token.cookie, seconds: Int(end.timeIntervalSince(begin)))
         return response
     }
 
-    private static func cookie(_ value: String, seconds: Int) -> String {
-        "\(CallerMiddleware.cookie)=\(value); Max-Age=\(seconds); Path=/; Secure; HttpOnly; SameSite=Strict"
+    private func cookie(_ context: APIContext) -> SessionCookie {
+        SessionCookie(isSecured: context.isSecured, port: door.port)
     }
 }

@@ -48,24 +48,27 @@ extension Gateway {
                 "not_running", .unavailable, "no gateway runs that a client could be paired with",
                 hint: "start it: `healthrelay run`, or `systemctl start healthrelay`")
         }
-        guard let certificate = door.certificates?.certificate else {
-            throw Problem(
-                "no_tls", .configuration,
-                "the gateway listens on \(door.listen) without TLS, where no client needs a code",
-                hint: "to let others in, set `http.listen: \"0.0.0.0:\(door.listen.port)\"` and start it again")
-        }
+        let certificate = door.certificates?.certificate
         let invitation = door.desk.invite(now: Date())
         // Clients put an address between `https://` and the port as it is.
         let host = door.advertisedHost.contains(":") ? "[\(door.advertisedHost)]" : door.advertisedHost
         let payload = JSONValue.object([
             "version": "1", "host": .string(host), "port": .integer(Int64(door.port)),
             "code": .string(invitation.code), "expiresAt": .string(invitation.expiresAt.instant.description),
-            "certificateFingerprint": .string(certificate.fingerprint),
+            "certificateFingerprint": .optional(certificate?.fingerprint),
         ])
         guard !json else { return try await output.data(payload.text) }
-        if let code = QRCode(payload.text) { for line in code.lines { try await output.data(line) } }
+        // Another device cannot reach loopback, so that there is nothing for its camera to read.
+        if certificate != nil, let code = QRCode(payload.text) {
+            for line in code.lines { try await output.data(line) }
+        }
         try await output.data("Pairing code: \(invitation.code)  (good once, until \(invitation.expiresAt.instant))")
-        try await output.data("Page:         https://\(host):\(door.port)/")
+        try await output.data("Page:         \(door.scheme)://\(host):\(door.port)/")
+        guard let certificate else {
+            return try await output.note(
+                "Only programs on this machine reach \(door.listen.host). To let others in, set "
+                    + "`http.listen: \"0.0.0.0:\(door.listen.port)\"` and restart the gateway.")
+        }
         try await output.data("Fingerprint:  \(certificate.fingerprint)")
     }
 
@@ -113,7 +116,8 @@ extension Gateway {
                     "entries": .array(
                         entries.map { entry in
                             .object([
-                                "at": .string(entry.at.instant.description), "event": .string(entry.event),
+                                "at": .string(entry.at.instant.description),
+                                "last_at": .string(entry.lastAt.instant.description), "event": .string(entry.event),
                                 "client": .optional(entry.client), "route": .optional(entry.route),
                                 "status": .optional(entry.status), "count": .integer(Int64(entry.count)),
                             ])
@@ -123,7 +127,8 @@ extension Gateway {
         for entry in entries {
             let parts = [
                 entry.at.instant.description, entry.event, entry.client.map { "client \($0)" }, entry.route,
-                entry.status.map(String.init), entry.count > 1 ? "× \(entry.count)" : nil,
+                entry.status.map(String.init),
+                entry.count > 1 ? "× \(entry.count), the last at \(entry.lastAt.instant)" : nil,
             ]
             try await output.data(parts.compactMap(\.self).joined(separator: "  "))
         }

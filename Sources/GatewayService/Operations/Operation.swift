@@ -19,6 +19,8 @@ public enum Operation: Codable, Sendable, Hashable {
     case consent(ConsentOperation)
     /// Who may use the gateway over the network.
     case client(ClientOperation)
+    /// A link to the page with a one-time code.
+    case page
     /// What stands in the way of anything.
     case doctor
 }

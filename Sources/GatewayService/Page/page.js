@@ -4,6 +4,23 @@ const shown = 25, pageSize = 10000;
 const words = name => name.replaceAll("_", " ");
 let csrf = null, older = null, days = 1, rowsShown = shown;
 
+// The session's token has two halves: a cookie, which no script reads and every port of this host is sent, and this
+// key, which the browser keeps for this origin. Neither opens anything without the other.
+const keyName = "healthrelay-session-key";
+let key = null;
+try { key = localStorage.getItem(keyName); } catch { /* storage is off: the session ends with the page */ }
+function keepKey(text) {
+  key = text;
+  try { text ? localStorage.setItem(keyName, text) : localStorage.removeItem(keyName); } catch { /* as above */ }
+}
+// The one-time code of a link stands behind the #, and leaves the address as soon as the page has it.
+let link = null;
+function takeLink() {
+  link = /^#([0-9a-f]{32})$/.exec(location.hash)?.[1] ?? null;
+  if (link) history.replaceState(null, "", location.pathname);
+}
+takeLink();
+
 // Numbers are shown with the digits the device sent, which JSON.parse would drop.
 const parse = text => JSON.parse(text.replace(/"value":(-?[0-9.]+)/g, '"value":$1,"text":"$1"'));
 const quantity = q => q ? `${q.text} ${q.unit}` : "–";
@@ -34,6 +51,7 @@ class Refused extends Error {
 }
 async function call(path, options = {}) {
   const headers = {...options.headers};
+  if (key) headers["X-Session-Key"] = key;
   if (options.method && options.method !== "GET") { headers["Content-Type"] = "application/json"; if (csrf) headers["X-CSRF-Token"] = csrf; }
   const answer = await fetch(path, {...options, headers, credentials: "same-origin"});
   if (answer.ok) return answer;
@@ -137,7 +155,7 @@ function refreshDevices(devices) {
   $("no-devices").hidden = devices.length > 0;
 }
 
-async function history(kind, from) {
+async function measured(kind, from) {
   const all = [];
   let cursor = null;
   do {
@@ -166,7 +184,7 @@ async function refreshCharts(kinds) {
   const to = new Date(), from = new Date(to - days * 86400000);
   for (const kind of kinds) {
     const {title, second, joined, always, ...shown} = kindsShown[kind];
-    const readings = await history(kind, from), last = readings[readings.length - 1];
+    const readings = await measured(kind, from), last = readings[readings.length - 1];
     const unit = (last && main(last)?.unit) ?? shown.unit;
     const points = readings.map(r => ({
       time: new Date(r.time), value: inUnit(main(r), unit), text: `${readingTime(r)}: ${value(r)}`,
@@ -184,6 +202,7 @@ async function refreshCharts(kinds) {
 }
 for (const choice of document.querySelectorAll("#range input")) choice.addEventListener("change", () => { days = Number(choice.value); refreshSoon(); });
 
+const eventsShown = ["reading", "erased", "sync", "connection", "resync"];
 let kinds = [], pending = false, again = false, source = null;
 async function refreshAll() {
   try {
@@ -204,37 +223,67 @@ function failed(error) {
   say("The gateway does not answer; trying again …");
 }
 function say(text) { if ($("state").textContent !== text) $("state").textContent = text; }
-function listen() {
-  source?.close();
-  source = new EventSource("/api/v1/events");
-  source.addEventListener("open", () => { say("Live: readings appear as they come."); refreshSoon(); });
-  for (const name of ["reading", "erased", "sync", "connection", "resync"]) source.addEventListener(name, refreshSoon);
-  source.addEventListener("error", () => {
+// Events by fetch: an EventSource cannot send the session's key.
+async function listen() {
+  source?.abort();
+  const mine = source = new AbortController();
+  const end = new Promise(resolve => mine.signal.addEventListener("abort", resolve));
+  for (let last = null; source === mine && !mine.signal.aborted;) {
+    try {
+      const answer = await call("/api/v1/events", {signal: mine.signal, headers: last ? {"Last-Event-ID": last} : {}});
+      say("Live: readings appear as they come.");
+      refreshSoon();
+      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (let rest = "", name = "";;) {
+        const {value: part, done} = await reader.read();
+        if (done) break;
+        const lines = (rest + part).split("\n");
+        rest = lines.pop();
+        for (const line of lines) {
+          if (line.startsWith("id: ")) last = line.slice(4);
+          else if (line.startsWith("event: ")) name = line.slice(7);
+          else if (line === "" && name) { if (eventsShown.includes(name)) refreshSoon(); name = ""; }
+        }
+      }
+    } catch (error) {
+      if (mine.signal.aborted) return;
+      if (error instanceof Refused && error.status === 401) return begin();
+    }
+    if (mine.signal.aborted) return;
     say("The gateway does not answer; trying again …");
-    if (source.readyState === EventSource.CLOSED) setTimeout(begin, 3000);
-  });
+    await Promise.race([end, new Promise(resolve => setTimeout(resolve, 3000))]);
+  }
 }
 async function begin() {
   let session;
   try { session = await read("/api/v1/session"); } catch { say("The gateway does not answer; trying again …"); return setTimeout(begin, 3000); }
   csrf = session.csrf_token;
+  if (link && !session.signed_in) { const code = link; link = null; return signIn({link: code}); }
+  link = null;
   $("sign-in").hidden = session.signed_in;
   $("content").hidden = !session.signed_in;
-  $("sign-out").hidden = !(session.signed_in && session.secured);
-  if (!session.signed_in) { source?.close(); say("Not signed in."); $("code").focus(); document.documentElement.dataset.ready = "true"; return; }
+  $("sign-out").hidden = !session.signed_in || session.trusted;
+  if (!session.signed_in) { source?.abort(); say("Not signed in."); $("code").focus(); document.documentElement.dataset.ready = "true"; return; }
   try { const {consent} = await read("/api/v1/gateway"); kinds = Object.keys(kindsShown).filter(kind => consent.includes(kind)); } catch (error) { return failed(error); }
   listen();
 }
-$("sign-in-form").addEventListener("submit", async event => {
-  event.preventDefault();
+async function signIn(proof) {
   $("sign-in-error").textContent = "";
   try {
-    await call("/api/v1/session", {method: "POST", body: JSON.stringify({code: $("code").value.trim(), name: navigator.userAgent.slice(0, 60)})});
+    const answer = await call("/api/v1/session", {method: "POST", body: JSON.stringify({...proof, name: navigator.userAgent.slice(0, 60)})});
+    keepKey((await answer.json()).key);
     $("code").value = "";
-    begin();
-  } catch (error) { $("sign-in-error").textContent = error.message; $("code").select(); }
-});
-$("sign-out").addEventListener("click", async () => { try { await call("/api/v1/session", {method: "DELETE"}); } finally { begin(); } });
+  } catch (error) {
+    await begin();
+    $("sign-in-error").textContent = error.message;
+    return $("code").select();
+  }
+  return begin();
+}
+$("sign-in-form").addEventListener("submit", event => { event.preventDefault(); signIn({code: $("code").value.trim()}); });
+// A link that is opened where the page is open already changes nothing but what is behind the #.
+addEventListener("hashchange", () => { takeLink(); if (link) begin(); });
+$("sign-out").addEventListener("click", async () => { try { await call("/api/v1/session", {method: "DELETE"}); } finally { keepKey(null); begin(); } });
 // Ages grow without an event.
 setInterval(() => { if (!$("content").hidden && !document.hidden) refreshGlance().catch(failed); }, 60000);
 document.addEventListener("visibilitychange", () => { if (!document.hidden && !$("content").hidden) refreshSoon(); });

@@ -71,6 +71,8 @@ struct SettingDefinition: Sendable {
         .init("libre.deliver", .choice(["estimate", "none"]), "estimate"),
         .init("http.listen", .text, "127.0.0.1:8480"),
         .init("http.tls", .choice(["auto", "on", "off"]), "auto"),
+        .init("http.local", .choice(["session", "trusted"]), "session"),
+        .init("http.trusted_proxies", .list),
         .init("http.names", .list),
         .init("consent.default", .choice(["granted", "denied"]), "granted"),
         .init("clock.set", .list),

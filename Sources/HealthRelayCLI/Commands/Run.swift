@@ -47,9 +47,10 @@ struct Run: AsyncParsableCommand {
             GatewayRunner(
                 settings: settings, state: state, captures: captures,
                 // A capture is replayed in front of a person; elsewhere what is printed may end up in a log.
-                showsValues: !captures.isEmpty || Terminal.isInteractive, logger: logger, reloads: reading.settings,
+                showsValues: !captures.isEmpty || Terminal.isInteractive, showsLink: Terminal.showsErrors,
+                logger: logger, reloads: reading.settings,
                 connection: connection
-            ) { Self.tell($0, json: json) })
+            ) { [stateDir = global.stateDir] in Self.tell($0, json: json, stateDir: stateDir) })
         let group = ServiceGroup(
             configuration: .init(
                 services: services.map { .init(service: $0) }, gracefulShutdownSignals: [.sigterm, .sigint],
@@ -74,9 +75,14 @@ struct Run: AsyncParsableCommand {
         }
     }
 
-    private static func tell(_ announcement: GatewayRunner.Announcement, json: Bool) {
+    private static func tell(_ announcement: GatewayRunner.Announcement, json: Bool, stateDir: String?) {
         switch announcement {
         case .page(let address): Terminal.error("Page at \(address)  (stop with Ctrl-C)")
+        case .link(let link):
+            Terminal.error("Page at \(link.url)  (stop with Ctrl-C)")
+            let words = [CommandLine.arguments[0], "page"] + (stateDir.map { ["--state-dir", $0] } ?? [])
+            Terminal.error(
+                "The link works once, until \(link.expiresAt). For another: \(words.joined(separator: " "))")
         case .notDelivering(let why): Terminal.error("Not delivering: \(why)")
         case .bluetooth(let state): Terminal.error(state.line)
         case .reader(let state): Terminal.error(state.line)

@@ -5,7 +5,7 @@ import Testing
 @testable import GatewayService
 
 @Suite("Who may use the local API", .timeLimit(.minutes(5))) struct AccessTests {
-    private static let closed = [
+    static let closed = [
         "/api/v1/readings", "/api/v1/devices", "/api/v1/sources", "/api/v1/sync", "/api/v1/events", "/metrics",
         "/api/v1/status", "/api/v1/health/types", "/api/v1/gateway", "/api/v1/consent",
     ]
@@ -44,7 +44,7 @@ import Testing
             #expect(try await bench.send("/api/v1/status", headers: [("Authorization", field)]).status == 401)
         }
         // A program's token is no browser's session.
-        let cookie = [("Cookie", "\(CallerMiddleware.cookie)=\(good)")]
+        let cookie = [("Cookie", "__Host-healthrelay=\(good)")]
         #expect(try await bench.send("/api/v1/readings", headers: cookie).status == 401)
         try await bench.stop()
     }
@@ -95,9 +95,13 @@ import Testing
         }
         #expect(try await bench.send("/health", headers: [("Host", "localhost")]).status == 200)
         try await bench.stop()
+        let named = try await APIBench(tls: tls, captures: [], settings: ["http.names": "Health.Example"])
+        #expect(try await named.send("/health", headers: [("Host", "health.example")]).status == 200)
+        try await named.stop()
     }
 
-    @Test("on loopback reading needs no token; a change needs the page's own, and no other site's page gets one")
+    @Test(
+        "where callers on loopback are trusted, a change needs the page's own token, and no other site's page gets one")
     func crossSite() async throws {
         let bench = try await APIBench(tls: false)
         #expect(try await bench.send("/api/v1/readings").status == 200)
@@ -132,7 +136,12 @@ import Testing
         let cookie = try #require(answer.headers["set-cookie"].first)
         for part in ["Secure", "HttpOnly", "SameSite=Strict", "Path=/", "__Host-"] { #expect(cookie.contains(part)) }
         let csrf = try #require(answer.object["csrf_token"] as? String)
-        let own = [("Cookie", String(cookie.prefix { $0 != ";" }))]
+        let key = try #require(answer.object["key"] as? String)
+        let half = [("Cookie", String(cookie.prefix { $0 != ";" }))]
+        // A host's cookies go to all its ports: alone it opens nothing.
+        #expect(try await bench.send("/api/v1/readings", headers: half).status == 401)
+        #expect(try await bench.send("/api/v1/readings", headers: [("X-Session-Key", key)]).status == 401)
+        let own = half + [("X-Session-Key", key)]
         #expect(try await bench.send("/api/v1/readings", headers: own).status == 200)
         #expect(try await bench.send("/api/v1/status", headers: own).status == 401)
         #expect(try await bench.send("/api/v1/session", .DELETE, headers: own).status == 403)

@@ -60,6 +60,17 @@ struct PageTests {
         try await bench.stop()
     }
 
+    @Test(
+        "a link opens the page once, also in a tab that shows it; it stays open over a reload, and ends with its session"
+    )
+    func link() async throws {
+        let bench = try await APIBench(tls: false, captures: Self.everything, settings: ["http.local": "session"])
+        let (first, second) = (bench.door.pageLink(now: Date()).url, bench.door.pageLink(now: Date()).url)
+        try await browse("link", first, second)
+        #expect(try await bench.door.clients.clients().count == 2)
+        try await bench.stop()
+    }
+
     @Test("beyond loopback a person signs in with a pairing code, and out again")
     func signIn() async throws {
         let bench = try await APIBench(tls: true, captures: Self.everything)

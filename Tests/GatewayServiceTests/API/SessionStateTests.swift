@@ -84,7 +84,7 @@ private struct Course {
     }
 
     private static func cookie(_ token: String) -> (String, String) {
-        ("Cookie", "\(CallerMiddleware.cookie)=\(token)")
+        ("Cookie", "__Host-healthrelay=\(token)")
     }
 
     private mutating func signIn() async throws {

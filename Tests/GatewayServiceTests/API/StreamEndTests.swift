@@ -28,7 +28,7 @@ import Testing
         let life: TimeInterval = ending == .expired ? 3 : 3600
         let (token, client) = try await door.clients.admit(
             "test", as: isPage ? .page : .client, now: Date(), expiresAt: Date() + life)
-        let cookie = [("Cookie", "\(CallerMiddleware.cookie)=\(token.text)")]
+        let cookie = [("Cookie", "__Host-healthrelay=\(token.text)")]
         let changed = Stamp()
         let text = try await stream(bench, token: isPage ? nil : token.text, headers: isPage ? cookie : []) {
             changed.set()

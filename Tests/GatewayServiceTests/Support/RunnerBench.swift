@@ -30,7 +30,7 @@ final class RunnerBench: Sendable {
         let announcements = Announcements()
         let (radio, log) = (radio, log)
         let logger = log.logger()
-        var flags = GatewayBench.zone.merging(["http.listen": "127.0.0.1:0"]) { $1 }
+        var flags = GatewayBench.zone.merging(["http.listen": "127.0.0.1:0", "http.local": "trusted"]) { $1 }
         flags.merge(settings) { $1 }
         let runner = GatewayRunner(
             settings: try Settings(environment: [:], flags: flags), state: state,
@@ -57,6 +57,7 @@ final class RunnerBench: Sendable {
     private func take(_ announcement: GatewayRunner.Announcement) {
         switch announcement {
         case .page(let address): page.withLock { $0 = address }
+        case .link(let link): page.withLock { $0 = link.url }
         case .bluetooth(let state): said.withLock { $0.append(state.line) }
         case .reader(let state): said.withLock { $0.append(state.line) }
         case .way(let line): said.withLock { $0.append(line) }

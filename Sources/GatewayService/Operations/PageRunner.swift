@@ -1,0 +1,34 @@
+import Foundation
+import HealthReadings
+
+extension Gateway {
+    /// How long a gateway that has just been started may take until its page listens.
+    private static let pagePatience: Duration = .seconds(5)
+
+    /// `page`: a link to the page that lets one browser in.
+    func page(json: Bool, _ output: any OperationOutput) async throws {
+        guard let door else {
+            throw Problem(
+                "not_running", .unavailable, "no gateway runs that could show its page",
+                hint: "start it: `healthrelay run`, or `systemctl start healthrelay`")
+        }
+        let end = ContinuousClock.now + Self.pagePatience
+        while !door.isListening {
+            guard ContinuousClock.now < end else {
+                throw Problem("not_listening", .tryAgain, "the gateway does not listen on \(door.listen) yet")
+            }
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        let link = door.pageLink(now: Date())
+        guard !json else { return try await output.data(link.document.text) }
+        try await output.data(link.url)
+        try await output.note("Good once, until \(link.expiresAt).")
+    }
+}
+
+extension PageLink {
+    /// `{url, expires_at}`.
+    public var document: JSONValue {
+        .object(["url": .string(url), "expires_at": .string(expiresAt.description)])
+    }
+}
