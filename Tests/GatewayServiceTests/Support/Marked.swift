@@ -1,0 +1,188 @@
+import AsyncHTTPClient
+import Foundation
+import HealthReadings
+import LocalAccess
+import NIOCore
+import NIOHTTP1
+import ReadingStore
+import Synchronization
+import Testing
+
+@testable import GatewayService
+
+/// A gateway with readings, a person and a device that nothing else is called.
+final class Marked: Sendable {
+    static let person = "marker_person_5813"
+    static let device = "Marker-Meter-7Q"
+    /// mg/dL, and mmHg systolic and diastolic.
+    static let values = ["198.7", "187.3", "103.9"]
+    static let names = [person, device]
+
+    /// What a client proves itself with.
+    typealias Credential = [(String, String)]
+
+    let api: APIBench
+    private let count = Mutex(0)
+    private let client = HTTPClient(eventLoopGroupProvider: .singleton)
+
+    init() async throws {
+        api = try await APIBench(tls: false, captures: [], settings: ["http.local": "session"])
+        _ = try await api.gateway.store.setCurrentUser(Self.person, timeZone: "Europe/Berlin")
+        try await measure()
+    }
+
+    /// A glucose meter and a cuff that are one device measure once more.
+    func measure() async throws {
+        let store = api.gateway.store
+        let number = count.withLock { count in
+            count += 1
+            return UInt8(count)
+        }
+        let device = DeviceDescription(
+            address: DeviceAddress(bits: 0xC000_0000_5813, kind: .random), model: nil, serial: nil, name: Self.device)
+        let now = Instant.systemClock
+        let contact = try await store.beginContact(with: device, at: now, clock: nil, batteryPercent: nil)
+        let values: [(UInt16, [UInt8])] = [
+            // Sequence, base time, and 1987e-6 kg/L of a finger's capillary whole blood.
+            (0x2A18, [0x02, number, 0x00, 0xEA, 0x07, 0x0B, 0x14, 0x0C, 0x1E, number, 0xC3, 0xA7, 0x11]),
+            (0x2A35, [0x02, 0x51, 0xF7, 0x0F, 0xF4, 0x00, 0x00, 0xEA, 0x07, 0x0B, 0x14, 0x0C, 0x1F, number]),
+        ]
+        for (ordinal, value) in values.enumerated() {
+            _ = try await store.append(
+                [
+                    Frame(
+                        format: FrameFormat(characteristic: value.0), payload: value.1, receivedAt: now,
+                        ordinal: ordinal)
+                ], of: contact)
+        }
+        try await store.endContact(contact, ContactSummary(isComplete: true, received: values.count))
+    }
+
+    func program(_ life: TimeInterval = 3600) async throws -> Credential {
+        [("Authorization", "Bearer " + (try await api.token(expiresIn: life)))]
+    }
+
+    func browser(_ life: TimeInterval = 3600) async throws -> Credential {
+        let (token, client) = try await api.door.clients.admit(
+            "browser", as: .page, now: Date(), expiresAt: Date() + life)
+        let cookie = SessionCookie(isSecured: false, port: api.port)
+        return [
+            ("Cookie", "\(cookie.name)=\(token.cookie)"), ("X-Session-Key", token.key),
+            ("X-CSRF-Token", api.door.csrfToken(of: "page-\(client.number)")),
+        ]
+    }
+
+    /// All that a route answers, its header fields included; of a stream what comes within a second.
+    func answer(_ route: String, _ credential: Credential, last: String? = nil) async throws -> String {
+        let parts = route.split(separator: " ").map(String.init)
+        if parts[1] == "/api/v1/events" {
+            let listener = try await listen(credential, last: last)
+            try await Task.sleep(for: .seconds(1))
+            listener.end()
+            return listener.text
+        }
+        let id = try await api.gateway.store.query(.init(limit: 1)).readings.first?.id.description ?? firstID
+        let path = parts[1].replacing("{id}", with: id)
+        let bodies = [
+            "/api/v1/health/data":
+                #"{"startDate":"2020-01-01T00:00:00Z","endDate":"2099-01-01T00:00:00Z","types":["bloodGlucose","#
+                + #""bloodPressureSystolic","bloodPressureDiastolic"]}"#,
+            "/api/v1/scan": #"{"seconds":1}"#,
+        ]
+        let body = parts[0] == "POST" ? bodies[path] ?? "{}" : nil
+        let answer = try await api.send(path, HTTPMethod(rawValue: parts[0]), headers: credential, body: body)
+        return answer.headers.map { "\($0.name): \($0.value)" }.joined(separator: "\n") + "\n" + answer.text
+    }
+
+    /// The id of the first reading, for when the store has none any more.
+    private var firstID: String { String(repeating: "5", count: 32) }
+
+    /// A stream of events that stays open; what it answers instead, where it is refused.
+    func listen(_ credential: Credential, last: String?) async throws -> Listener {
+        var request = HTTPClientRequest(url: api.address + "/api/v1/events")
+        for (name, value) in credential { request.headers.add(name: name, value: value) }
+        if let last { request.headers.add(name: "Last-Event-ID", value: last) }
+        return Listener(try await client.execute(request, timeout: .seconds(300)))
+    }
+
+    /// What an operation prints, or the problem it ends with.
+    func printed(_ operation: GatewayService.Operation) async throws -> String {
+        let output = Collected()
+        do {
+            try await api.gateway.run(OperationRequest(operation, json: true), output: output)
+        } catch {
+            let problem = try #require(Problem(describing: error), "\(operation): \(error)")
+            return output.text + problem.document.text
+        }
+        return output.text
+    }
+
+    /// What the store's export holds: it is imported into another store and asked there.
+    func exported() async throws -> String {
+        let file = api.directory.appendingPathComponent("export")
+        let output = FileOutput(file)
+        try await api.gateway.run(
+            OperationRequest(.store(.export(passphrase: "a long passphrase of the test")), json: true), output: output)
+        let state = StateDirectory(flag: api.directory.appendingPathComponent("other").path, environment: [:])
+        let settings = try Settings(environment: [:], flags: GatewayBench.zone)
+        _ = try await Gateway.importing(
+            file.path, passphrase: "a long passphrase of the test", settings, state: state)
+        let other = try await Gateway.open(settings, state: state)
+        let collected = Collected()
+        for operation: GatewayService.Operation in [.query(.init()), .device(.list), .user(.show)] {
+            try? await other.run(OperationRequest(operation, json: true), output: collected)
+        }
+        try await other.close()
+        return collected.text
+    }
+
+    func stop() async throws {
+        try await client.shutdown()
+        try await api.stop()
+    }
+}
+
+/// What a stream of events has brought.
+final class Listener: Sendable {
+    private final class Said: Sendable {
+        let text = Mutex("")
+    }
+
+    private let said: Said
+    private let task: Task<Void, Never>
+
+    init(_ response: HTTPClientResponse) {
+        let said = Said()
+        self.said = said
+        task = Task {
+            do {
+                for try await part in response.body { said.text.withLock { $0 += String(buffer: part) } }
+            } catch {
+                // The other side closed it, or the test is over.
+            }
+        }
+    }
+
+    var text: String { said.text.withLock(\.self) }
+    /// Forgets what has come so far.
+    func forget() { said.text.withLock { $0 = "" } }
+    func end() { task.cancel() }
+}
+
+/// Keeps the octets of an export.
+private final class FileOutput: OperationOutput {
+    private let file: Mutex<FileHandle>
+
+    init(_ url: URL) {
+        _ = FileManager.default.createFile(atPath: url.path, contents: nil)
+        file = Mutex(FileHandle(forWritingAtPath: url.path) ?? .nullDevice)
+    }
+
+    func data(_ line: String) {}
+    func note(_ line: String) {}
+    func octets(_ octets: [UInt8]) throws { try file.withLock { try $0.write(contentsOf: Data(octets)) } }
+}
+
+extension String {
+    func contains(anyOf markers: [String]) -> Bool { markers.contains { contains($0) } }
+}
