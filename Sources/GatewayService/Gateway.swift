@@ -62,7 +62,7 @@ public final class Gateway: Sendable {
                 let store = try await ReadingStore.open(
                     directory: state.path, decoder: decoder,
                     clientUserID: settings["user.client_user_id"], timeZone: settings["user.time_zone"],
-                    encryption: settings.storeEncryption, logger: logger)
+                    encryption: settings.storeEncryption, finishesErasure: !isService, logger: logger)
                 let gateway = Gateway(
                     settings, store, connection, refusal, RadioSource(settings, logger, radio), isService: isService,
                     logger)

@@ -82,6 +82,7 @@ public struct GatewayRunner: Service {
 
         let narrator = Narrator(showsValues: showsValues) { announce(.way($0)) }
         let (hub, counters, manager) = (APIEventHub(), RequestCounters(), ServiceManager())
+        let isUp = AsyncStream<Void>.makeStream()
         let server = LocalServer(
             gateway: gateway, door: door, hub: hub, counters: counters,
             isLocked: { gateway.store.lockedBecause != nil }, logger: .quiet(logger))
@@ -89,6 +90,7 @@ public struct GatewayRunner: Service {
             announce(
                 showsLink && !door.trustsThisMachine ? .link(door.pageLink(now: Date())) : .page(address))
             manager?.notify("READY=1", "STATUS=The page is at \(address)")
+            isUp.continuation.finish()
         }
         let control = ControlServer.application(
             path: state.socket, mode: state.socketMode, gateway: gateway, logger: .quiet(logger))
@@ -98,6 +100,7 @@ public struct GatewayRunner: Service {
             EventFeed(hub: hub, store: gateway.store, worker: gateway.worker),
             DoorService(door: door, clock: gateway.clock, logger: logger),
             ReloadService(gateway: gateway, reloads: reloads, manager: manager, logger: logger), StartupMemory(),
+            FilesRewriting(store: gateway.store, isUp: isUp.stream, logger: logger),
         ]
         if let manager, let interval = manager.watchdog {
             services.append(WatchdogService(manager: manager, interval: interval, store: gateway.store))

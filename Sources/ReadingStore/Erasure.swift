@@ -70,7 +70,9 @@ extension ReadingStore {
     }
 
     /// Writes the files anew where an erasure was cut short before it could.
-    func finishErasure() async throws {
+    ///
+    /// The rows are gone, whatever the files still hold; nothing else is written to the store meanwhile.
+    public func finishErasure() async throws {
         let isUnfinished = try await read { db in
             try Bool.fetchOne(
                 db, sql: "SELECT EXISTS (SELECT 1 FROM setting WHERE name = ?)", arguments: [Self.unfinished])
@@ -86,7 +88,9 @@ extension ReadingStore {
                 SELECT max(coalesce((SELECT max(key) FROM \(table)), 0),
                     coalesce((SELECT CAST(value AS INTEGER) FROM setting WHERE name = 'key.\(table)'), 0))
                 """)
-        return (used ?? 0) + 1
+        guard let used else { return 1 }
+        guard used < .max else { throw StoreError.corrupt(detail: "the table \(table) has the number \(used)") }
+        return used + 1
     }
 
     /// Remembers the highest numbers given, before the rows that bear them go.
@@ -174,10 +178,12 @@ extension ReadingStore {
     func rewriteFiles() async throws {
         let result = await withCheckedContinuation {
             (continuation: CheckedContinuation<Result<Void, any Error>, Never>) in
-            pool.asyncWriteWithoutTransaction { db in
+            pool.asyncWriteWithoutTransaction { [self] db in
                 continuation.resume(
                     returning: Result {
-                        try db.execute(sql: "VACUUM")
+                        rewriting.store(true, ordering: .relaxed)
+                        defer { rewriting.store(false, ordering: .relaxed) }
+                        try StoreFiles.vacuum(db, in: directory)
                         try Self.emptyLog(db)
                         try db.execute(sql: "DELETE FROM setting WHERE name = ?", arguments: [Self.unfinished])
                     })

@@ -94,9 +94,10 @@ extension ReadingStore {
                         let copy = try DatabaseQueue(path: path)
                         try pool.backup(to: copy)
                         let needed = try copy.writeWithoutTransaction { db in
-                            try db.execute(sql: "PRAGMA journal_mode = DELETE; VACUUM")
+                            try db.execute(sql: "PRAGMA journal_mode = DELETE")
+                            try StoreFiles.vacuum(db, in: self.directory)
                             return try KeysOfCopy(
-                                checks: Self.knownGenerations(db).filter { $0.number > 0 }.map(\.check),
+                                checks: Set(KeyList(db).entries.filter { $0.number > 0 }.map(\.check)).sorted(),
                                 hasPruneKey: !Self.lines(db, Self.pruneKeySetting).isEmpty)
                         }
                         try copy.close()

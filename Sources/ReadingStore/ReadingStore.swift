@@ -1,6 +1,7 @@
 import Crypto
 import Foundation
 import GRDB
+import GRDBSQLite
 import HealthReadings
 import Logging
 import Synchronization
@@ -41,6 +42,9 @@ public final class ReadingStore: Sendable {
     /// What has rows go over to the newest key, while it does.
     let resealing = Mutex<Task<Void, Never>?>(nil)
 
+    /// Whether the files are just being written anew.
+    let rewriting = Atomic(false)
+
     private let lock: StoreLock
     let pool: DatabasePool
 
@@ -55,17 +59,19 @@ public final class ReadingStore: Sendable {
     ///     zone of last time, or for a new store the system's, taken once and written down.
     ///   - encryption: whether content is sealed, and where the key is. Where it has to be and the key is missing the
     ///     store opens, and all that needs its content throws ``lockedBecause``, until the key is there.
+    ///   - finishesErasure: whether an erasure that was cut short is ended before this returns; where not, the caller
+    ///     calls ``finishErasure()`` later. The rows are gone either way: what is left are octets in the files.
     ///   - now: the gateway's clock.
     /// - Throws: ``StoreError``: ``StoreError/locked(pid:)`` where another owner has it; nothing is overwritten.
     public static func open(
         directory: String, decoder: any FrameDecoding, clientUserID: String? = nil, timeZone: String? = nil,
-        encryption: StoreEncryption = .on(), logger: Logger = Logger(label: "healthrelay.store"),
-        now: @escaping @Sendable () -> Instant = { .systemClock }
+        encryption: StoreEncryption = .on(), finishesErasure: Bool = true,
+        logger: Logger = Logger(label: "healthrelay.store"), now: @escaping @Sendable () -> Instant = { .systemClock }
     ) async throws -> ReadingStore {
         let store = try ReadingStore(
             directory: directory, decoder: decoder, encryption: encryption, logger: logger, now: now)
         do {
-            try await store.finishErasure()
+            if finishesErasure { try await store.finishErasure() }
         } catch {
             // What could not be written anew now is no reason to keep nothing: the next opening tries again.
             store.logger.warning(
@@ -111,21 +117,39 @@ public final class ReadingStore: Sendable {
         configuration.busyMode = .timeout(5)
         configuration.maximumReaderCount = readers
         configuration.persistentReadOnlyConnections = true
+        harden(&configuration)
         return try DatabasePool(path: path, configuration: configuration)
     }
+
+    /// Has a connection trust nothing that the file brings along, and allocate for no value beyond what a store has.
+    static func harden(_ configuration: inout Configuration) {
+        configuration.prepareDatabase { db in
+            try db.execute(sql: "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON")
+            sqlite3_limit(db.sqliteConnection, SQLITE_LIMIT_LENGTH, longestValue)
+        }
+    }
+
+    /// Octets; a sensor's whole memory has 344.
+    private static let longestValue: Int32 = 16 << 20
 
     private static func prepare(_ pool: DatabasePool, path: String) throws {
         try pool.writeWithoutTransaction { db in
             // GRDB sets NORMAL in WAL mode, under which a power cut can take the last commits.
-            try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY")
+            try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA cache_size = -16384")
             let applicationID = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
             let isEmpty = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") == 0
             guard isEmpty || applicationID == Schema.applicationID else { throw StoreError.foreign(path: path) }
+            try SchemaCheck.refuseCode(db)
             if isEmpty { try db.execute(sql: "PRAGMA application_id = \(Schema.applicationID)") }
             guard try !Schema.migrator.hasBeenSuperseded(db) else { throw StoreError.newerSchema }
         }
         CrashPoint.reach("migrate.before-commit")
-        try Schema.migrator.migrate(pool)
+        do { try Schema.migrator.migrate(pool) } catch let error as DatabaseError
+            where [.SQLITE_ERROR, .SQLITE_CONSTRAINT].contains(error.resultCode)
+        {
+            throw StoreError.corrupt(detail: "it is not what its version makes: \(error.message ?? "")")
+        }
+        try pool.read(SchemaCheck.check)
         CrashPoint.reach("migrate.after-commit")
     }
 
@@ -135,6 +159,8 @@ public final class ReadingStore: Sendable {
         defer { lock.release() }
         for subscriber in subscribers.withLock({ $0.removeAll() }) { subscriber.finish() }
         do {
+            // Writing the files anew may take minutes; the next opening begins it again.
+            if rewriting.load(ordering: .relaxed) { pool.interrupt() }
             // The pool closes its reading connections last, and those cannot fold the log into the file.
             try pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
             try pool.close()

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import HealthReadings
 import Synchronization
 
@@ -88,6 +89,20 @@ enum StoreFiles {
     static func removeLeftovers(in directory: String) throws {
         try StoreExport.clear(directory)
         try StoreImport.clear(directory)
+        for name in try FileManager.default.contentsOfDirectory(atPath: directory)
+        where name.hasPrefix(temporaryPrefix) {
+            guard unlink(directory + "/" + name) == 0 || errno == ENOENT else { throw failure(directory + "/" + name) }
+        }
+    }
+
+    /// What SQLite's temporary files are called. It removes their names as soon as they are open.
+    private static let temporaryPrefix = "etilqs_"
+
+    /// Writes a database anew, its intermediate copy in a file of the directory (mode 0600) and not in memory, which it
+    /// would fill: `/tmp` may be memory too.
+    static func vacuum(_ db: Database, in directory: String) throws {
+        let place = directory.replacingOccurrences(of: "'", with: "''")
+        try db.execute(sql: "PRAGMA temp_store_directory = '\(place)'; PRAGMA temp_store = FILE; VACUUM")
     }
 
     /// Makes names in a directory durable.
