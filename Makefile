@@ -4,12 +4,13 @@ SHELL := /bin/bash
 SWIFT ?= swift
 STATE ?= $(shell mktemp -d -t healthrelay.XXXXXX)
 EPISODES ?= 30
+FILES ?= 1000
 LISTEN ?= 127.0.0.1:8480
 
 BUILD_PACKAGES := libdbus-1-dev libbluetooth-dev libnfc-dev libpcsclite-dev libqrencode-dev libsqlite3-dev zlib1g-dev
 TEST_PACKAGES := chromium dbus tshark python3-venv curl iproute2 pcscd vsmartcard-vpcd udev
 
-.PHONY: help run build test deb test-deb soak test-release fuzz sanitize bench format lint fixtures deps test-deps clean
+.PHONY: help run build test deb test-deb soak test-release fuzz hostile sanitize bench format lint fixtures deps test-deps clean
 
 help:
 	@echo "make run      build, start the gateway with its sandbox server and replay the recorded meters"
@@ -18,6 +19,7 @@ help:
 	@echo "make soak     fail every file operation, cut the power at every moment (an hour), then kill the gateway and fail"
 	@echo "              its server for long (EPISODES=30, ten lives each)"
 	@echo "make fuzz     fuzz every parser of outside bytes and the live sockets, a minute each (SECONDS_EACH=60)"
+	@echo "make hostile  open damaged and hostile files with every command (FILES=1000), and a large unfinished erasure"
 	@echo "make sanitize run the tests under AddressSanitizer with its search for leaks, and under ThreadSanitizer"
 	@echo "make bench    measure speed and memory beside their floors"
 	@echo "make format   format the Swift code;  make lint  check it"
@@ -55,6 +57,11 @@ test-release: deps
 fuzz: deps
 	@Tests/Fuzz/run $(SECONDS_EACH)
 	@Tests/Fuzz/live $(SECONDS_EACH)
+
+hostile: deps
+	@$(SWIFT) build -q --product healthrelay
+	@Tests/Faults/hostile --count $(FILES)
+	@Tests/Faults/unfinished-erasure
 
 sanitize: deps test-deps
 	@Tests/Sanitize/run

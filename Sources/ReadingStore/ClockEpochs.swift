@@ -47,19 +47,27 @@ struct ClockEpochs {
                         ORDER BY c.started_at DESC LIMIT 1)
                 FROM clock_epoch AS e WHERE device = ? AND started_at <= ? ORDER BY started_at DESC LIMIT ?
                 """, arguments: [device, end, Self.most])
-        epochs = rows.map { row in
+        epochs = try rows.map { row in
             func shown(_ difference: Int64, _ at: Instant, _ name: String?) -> Int64 {
                 // The comparison bounds what a damaged row may hold.
                 ClockComparison(differenceSeconds: difference, readAt: at).differenceSeconds
                     + ((name.flatMap(ZoneRules.named) ?? zone)?.offsetSeconds(at: at) ?? 0)
             }
-            let (startedAt, readAt) = (Instant(microseconds: row[4]), Instant(microseconds: row[5]))
+            let (first, last): (Int64, Int64) = (try row.value(2), try row.value(3))
+            guard Self.differences.contains(first), Self.differences.contains(last) else {
+                throw StoreError.corrupt(detail: "a clock differs by \(first) and \(last) seconds")
+            }
+            let startedAt = Instant(microseconds: try row.value(4))
+            let readAt = Instant(microseconds: try row.value(5))
             return Epoch(
-                key: row[0], correctionMinutes: row[1],
-                newest: ClockComparison(differenceSeconds: row[3], readAt: readAt), startedAt: startedAt,
-                first: shown(row[2], startedAt, row[6]), last: shown(row[3], readAt, row[7]))
+                key: try row.value(0), correctionMinutes: try row.value(1),
+                newest: ClockComparison(differenceSeconds: last, readAt: readAt), startedAt: startedAt,
+                first: shown(first, startedAt, try row.value(6)), last: shown(last, readAt, try row.value(7)))
         }
     }
+
+    /// Seconds that a clock may differ by: some ten thousand years.
+    private static let differences: ClosedRange<Int64> = -400_000_000_000...400_000_000_000
 
     /// How many epochs are looked back: years of drift.
     private static let most = 200

@@ -107,9 +107,10 @@ extension ReadingStore {
                 """, arguments: [user.rawValue]
         ).map { row in
             ConnectedSource(
-                provider: row[0], status: .init(rawValue: row[1]) ?? .error, wasCreatedOnce: row[2],
-                connectedAt: (row[3] as Int64?).map(Instant.init(microseconds:)),
-                checkedAt: (row[4] as Int64?).map(Instant.init(microseconds:)))
+                provider: try row.value(0), status: try .init(rawValue: row.value(1)) ?? .error,
+                wasCreatedOnce: try row.value(2),
+                connectedAt: (try row.value(3) as Int64?).map(Instant.init(microseconds:)),
+                checkedAt: (try row.value(4) as Int64?).map(Instant.init(microseconds:)))
         }
     }
 }

@@ -63,7 +63,8 @@ extension ReadingStore {
                 arguments: [user.rawValue]
             ).map { row in
                 Consent(
-                    kind: try ReadingKind(code: row[0]), isGranted: row[1], at: Instant(microseconds: row[2]))
+                    kind: try ReadingKind(code: try row.value(0)), isGranted: try row.value(1),
+                    at: Instant(microseconds: try row.value(2)))
             }
         }
     }

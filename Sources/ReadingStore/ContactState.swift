@@ -56,14 +56,14 @@ struct ContactState: Sendable {
                     FROM contact AS c JOIN device AS d ON d.key = c.device WHERE c.key = ?
                     """, arguments: [contact])
         else { throw StoreError.unknown("contact \(contact)") }
-        let zoneName: String = row[3]
+        let zoneName: String = try row.value(3)
         guard let zone = ZoneRules.named(zoneName) else { throw StoreError.unknownTimeZone(zoneName) }
         self.contact = contact
-        device = row[0]
-        user = row[1]
-        slots = try SlotOwners(db, device: row[0])
-        startedAt = Instant(microseconds: row[2])
-        identity = DeviceAddress(bits: row[4], kind: row[5])
+        device = try row.value(0)
+        user = try row.value(1)
+        slots = try SlotOwners(db, device: try row.value(0))
+        startedAt = Instant(microseconds: try row.value(2))
+        identity = DeviceAddress(bits: try row.value(4), kind: try row.value(5))
         description = try DeviceCache(db, sealing).description(device)
         aliases = try Row.fetchAll(
             db,
@@ -72,7 +72,10 @@ struct ContactState: Sendable {
                 WHERE device = ? AND own_epoch IS NOT NULL
                 """, arguments: [device]
         ).compactMap { row in
-            DeviceAddress(bits: row[0], kind: row[1]).map { Alias(address: $0, ownEpoch: row[2], deviceEpoch: row[3]) }
+            let (own, device): (Int, Int) = (try row.value(2), try row.value(3))
+            return try DeviceAddress(bits: row.value(0), kind: row.value(1)).map {
+                Alias(address: $0, ownEpoch: own, deviceEpoch: device)
+            }
         }
         let epochs = try ClockEpochs(db, device: device, contactAt: startedAt, zone: zone)
         times = TimeResolution(

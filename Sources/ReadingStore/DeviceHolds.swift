@@ -19,7 +19,11 @@ struct DeviceHolds: Sendable {
             cutoffs = [:]
             return
         }
-        cutoffs = try Self.firstContacts(db).mapValues { $0 - Int64(days) * 86_400 }
+        let seconds = Int64(days).multipliedReportingOverflow(by: 86_400)
+        cutoffs = try Self.firstContacts(db).mapValues { first in
+            let cutoff = first.subtractingReportingOverflow(seconds.partialValue)
+            return seconds.overflow || cutoff.overflow ? .min : cutoff.partialValue
+        }
     }
 
     /// When each device was first met, in seconds.

@@ -39,7 +39,9 @@ struct StoreImport {
         guard FileManager.default.fileExists(atPath: path) else { return }
         try StoreFiles.prepareDatabase(path)
         do {
-            let queue = try DatabaseQueue(path: path)
+            var configuration = Configuration()
+            ReadingStore.harden(&configuration)
+            let queue = try DatabaseQueue(path: path, configuration: configuration)
             defer { try? queue.close() }
             let isEmpty = try queue.read { db in
                 guard try db.tableExists("reading") else {
@@ -65,8 +67,13 @@ struct StoreImport {
         func take(_ octets: [UInt8]) throws {
             guard manifest == nil else { return try target.write(contentsOf: octets) }
             line += octets
+            guard line.count < 4 << 20 else {
+                throw StoreError.corrupt(detail: "the export's list of its keys has no end")
+            }
             guard let end = line.firstIndex(of: UInt8(ascii: "\n")) else { return }
-            manifest = try JSONDecoder().decode(ExportManifest.self, from: Data(line[..<end]))
+            do { manifest = try JSONDecoder().decode(ExportManifest.self, from: Data(line[..<end])) } catch {
+                throw StoreError.corrupt(detail: "the export's list of its keys cannot be read")
+            }
             try target.write(contentsOf: line[(end + 1)...])
             line = []
         }

@@ -18,6 +18,9 @@ struct JournalMemory: Sendable {
         holds = try HoldRules(db, sealing)
         nextFrame = try PreparedStatement(db, "SELECT max(key) + 1 FROM frame").firstInt() ?? 1
         nextReading = try PreparedStatement(db, "SELECT max(key) + 1 FROM reading").firstInt() ?? 1
+        guard max(nextFrame, nextReading) < Int64.max / 2 else {
+            throw StoreError.corrupt(detail: "a row has the number \(max(nextFrame, nextReading) - 1)")
+        }
     }
 }
 

@@ -24,13 +24,15 @@ extension ReadingStore {
                     """)
             return Dictionary(
                 try rows.map { row in
-                    let endedAt = (row[2] as Int64?).map(Instant.init(microseconds:))
+                    let endedAt = (try row.value(2) as Int64?).map(Instant.init(microseconds:))
                     let summary = ContactSummary(
-                        isComplete: row[3] ?? false, error: row[4], announced: row[5], received: row[6] ?? 0)
+                        isComplete: try (row.value(3) as Bool?) ?? false, error: try row.value(4),
+                        announced: try row.value(5),
+                        received: try (row.value(6) as Int?) ?? 0)
                     return (
-                        try cache.description(row[0]),
+                        try cache.description(try row.value(0)),
                         PastContact(
-                            startedAt: Instant(microseconds: row[1]), endedAt: endedAt,
+                            startedAt: Instant(microseconds: try row.value(1)), endedAt: endedAt,
                             summary: endedAt == nil ? nil : summary)
                     )
                 }

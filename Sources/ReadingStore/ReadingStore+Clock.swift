@@ -11,9 +11,9 @@ extension ReadingStore {
             guard
                 let row = try Row.fetchOne(
                     db, sql: "SELECT device, zone FROM contact WHERE key = ?", arguments: [contact.id]),
-                let zone = ZoneRules.named(row[1])
+                let zone = ZoneRules.named(try row.value(1))
             else { throw StoreError.unknown("contact \(contact.id)") }
-            try ClockEpochs.note(db, device: row[0], clock, zone: zone)
+            try ClockEpochs.note(db, device: try row.value(0), clock, zone: zone)
             try db.execute(
                 sql: "UPDATE contact SET clock_device_time = ?, clock_read_at = ? WHERE key = ?",
                 arguments: [clock.deviceTime.secondsSinceEpoch, clock.readAt.microseconds, contact.id])

@@ -94,8 +94,8 @@ extension ReadingStore: DeviceMemory {
                 WHERE device = ? AND key < ? ORDER BY key DESC LIMIT 1
                 """, arguments: [device, contact])
         return LastRecord(
-            sequence: UInt16(truncatingIfNeeded: row[0] as Int64),
-            baseTime: (row[1] as Int64?).map(WallTime.init(secondsSinceEpoch:)), count: count ?? 0,
+            sequence: UInt16(truncatingIfNeeded: try row.value(0) as Int64),
+            baseTime: (try row.value(1) as Int64?).map(WallTime.init(secondsSinceEpoch:)), count: count ?? 0,
             followsCompleteTransfer: lastWasComplete ?? false)
     }
 

@@ -10,11 +10,13 @@ extension ReadingStore: PairingMemory {
             return try Row.fetchAll(
                 db, sql: "SELECT key, is_paired, is_proven, paired_at, proven_at, is_barred FROM device ORDER BY key"
             ).map { row in
-                let state: PairingState = row[1] ? (row[2] ? .proven : .paired) : .unpaired
+                let (isPaired, isProven): (Bool, Bool) = (try row.value(1), try row.value(2))
+                let state: PairingState = isPaired ? (isProven ? .proven : .paired) : .unpaired
                 return DevicePairing(
-                    device: try cache.description(row[0]), addresses: try Self.addresses(db, device: row[0]),
-                    state: state, pairedAt: (row[3] as Int64?).map(Instant.init(microseconds:)),
-                    provenAt: (row[4] as Int64?).map(Instant.init(microseconds:)), isBarred: row[5])
+                    device: try cache.description(try row.value(0)),
+                    addresses: try Self.addresses(db, device: try row.value(0)),
+                    state: state, pairedAt: (try row.value(3) as Int64?).map(Instant.init(microseconds:)),
+                    provenAt: (try row.value(4) as Int64?).map(Instant.init(microseconds:)), isBarred: try row.value(5))
             }
         }
     }

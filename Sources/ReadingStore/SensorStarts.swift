@@ -25,8 +25,8 @@ struct SensorStarts {
             arguments: [device]
         ).map { row in
             Span(
-                fromMinute: row[0], time: SensorTime(start: Instant(seconds: row[1])),
-                scannedAt: Instant(microseconds: row[2]))
+                fromMinute: try row.value(0), time: SensorTime(start: Instant(seconds: try row.value(1))),
+                scannedAt: Instant(microseconds: try row.value(2)))
         }
     }
 

@@ -100,11 +100,16 @@ public enum StoreError: Error, Sendable, Hashable {
     /// The store's error for whatever the database or Foundation's file operations threw; the store's own errors stay
     /// what they are.
     static func mapping(_ error: any Error) -> any Error {
+        if error is RowDecodingError {
+            return StoreError.corrupt(detail: "a row holds another type than its column is of")
+        }
         guard let error = error as? DatabaseError else { return fileError(error) ?? error }
         let detail = error.message ?? error.resultCode.description
+        // A row read from the file is of another type than its column, and was to be written again.
+        if error.extendedResultCode == .SQLITE_CONSTRAINT_DATATYPE { return StoreError.corrupt(detail: detail) }
         return switch error.resultCode {
         case .SQLITE_FULL: StoreError.diskFull
-        case .SQLITE_CORRUPT: StoreError.corrupt(detail: detail)
+        case .SQLITE_CORRUPT, .SQLITE_TOOBIG, .SQLITE_MISMATCH: StoreError.corrupt(detail: detail)
         case .SQLITE_NOTADB: StoreError.foreign(path: StoreFiles.databaseName)
         case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH: StoreError.notPermitted(path: StoreFiles.databaseName)
         case .SQLITE_IOERR, .SQLITE_CANTOPEN, .SQLITE_PROTOCOL: StoreError.inputOutput(detail: detail)

@@ -40,7 +40,7 @@ extension ReadingStore {
             func count(_ sql: String) throws -> Int { try Int.fetchOne(db, sql: "SELECT count(*) FROM " + sql) ?? 0 }
             var readings: [ReadingKind: Int] = [:]
             for row in try Row.fetchAll(db, sql: "SELECT kind, count(*) FROM reading GROUP BY kind") {
-                readings[try ReadingKind(code: row[0])] = row[1]
+                readings[try ReadingKind(code: try row.value(0))] = try row.value(1)
             }
             return StoreStatistics(
                 readings: readings,

@@ -44,7 +44,7 @@ extension ReadingStore {
     public func users() async throws -> [StoreUser] {
         try await read { db in
             try Row.fetchAll(db, sql: "SELECT key FROM user ORDER BY key").compactMap { row in
-                try Self.user(db, where: "key = ?", [row[0] as Int64])
+                try Self.user(db, where: "key = ?", [try row.value(0) as Int64])
             }
         }
     }
@@ -81,7 +81,8 @@ extension ReadingStore {
                 """, arguments: arguments
         ).map { row in
             StoreUser(
-                key: UserKey(rawValue: row[0]), clientUserID: row[1], serverUserID: row[2], timeZone: row[3] ?? "UTC")
+                key: UserKey(rawValue: try row.value(0)), clientUserID: try row.value(1),
+                serverUserID: try row.value(2), timeZone: try (row.value(3) as String?) ?? "UTC")
         }
     }
 

@@ -46,16 +46,18 @@ extension ReadingStore {
                     WHERE d.last_seen IS NOT NULL OR d.paired_at IS NOT NULL ORDER BY d.key
                     """
             ).map { row in
-                let key: Int64 = row[0]
+                let key: Int64 = try row.value(0)
                 let epochs = try ClockEpochs(db, device: key, zone: nil)
                 return StoredDevice(
                     description: try cache.description(key), addresses: try Self.addresses(db, device: key),
-                    isPaired: row[1], isProven: row[2], isBarred: row[8],
-                    lastSeen: (row[3] as Int64?).map(Instant.init(microseconds:)),
-                    batteryPercent: (row[4] as Int64?).map { UInt8(truncatingIfNeeded: $0) }, clock: epochs.newest,
+                    isPaired: try row.value(1), isProven: try row.value(2), isBarred: try row.value(8),
+                    lastSeen: (try row.value(3) as Int64?).map(Instant.init(microseconds:)),
+                    batteryPercent: (try row.value(4) as Int64?).map { UInt8(truncatingIfNeeded: $0) },
+                    clock: epochs.newest,
                     driftPartsPerMillion: epochs.driftPartsPerMillion,
-                    lastRecord: try Self.lastRecord(db, device: key, epoch: row[5]), sequenceEpoch: row[5],
-                    readings: row[6], user: row[7])
+                    lastRecord: try Self.lastRecord(db, device: key, epoch: try row.value(5)),
+                    sequenceEpoch: try row.value(5),
+                    readings: try row.value(6), user: try row.value(7))
             }
         }
     }
@@ -65,6 +67,6 @@ extension ReadingStore {
             db,
             sql: "SELECT address, address_kind FROM device_address WHERE device = ? ORDER BY last_seen DESC, address",
             arguments: [device]
-        ).compactMap { DeviceAddress(bits: $0[0], kind: $0[1]) }
+        ).compactMap { row in try DeviceAddress(bits: row.value(0), kind: row.value(1)) }
     }
 }
