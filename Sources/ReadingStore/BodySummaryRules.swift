@@ -97,8 +97,11 @@ enum BodySummaryRules {
                 ORDER BY r.time, r.key
                 """)
         for row in rows {
-            let (key, user, provider, device): (Int64, Int64, String, Int64) = (row[0], row[1], row[2], row[4])
-            var timestamp: Int64 = row[3]
+            let (key, user, provider): (Int64, Int64, String) = (
+                try row.value(0), try row.value(1), try row.value(2)
+            )
+            let device: Int64 = try row.value(4)
+            var timestamp: Int64 = try row.value(3)
             while true {
                 let isTaken = try isTaken(
                     timestamp, db, kind: .bodyComposition, user: user, provider: provider, device: device)
@@ -110,7 +113,7 @@ enum BodySummaryRules {
                             """, arguments: [key, user, provider, timestamp])
                     if db.changesCount > 0 { break }
                 }
-                timestamp += 1
+                timestamp &+= 1
             }
         }
     }

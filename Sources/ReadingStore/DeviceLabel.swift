@@ -33,12 +33,12 @@ struct DeviceLabel: Equatable {
         let rows = try Row.fetchAll(
             db, sql: "SELECT key, serial, name FROM device WHERE serial IS NOT NULL OR name IS NOT NULL")
         for row in rows {
-            let label = DeviceLabel(serial: row[1], name: row[2])
+            let label = DeviceLabel(serial: try row.value(1), name: try row.value(2))
             try db.execute(
                 sql: "UPDATE device SET label = ? WHERE key = ?",
-                arguments: [Data([0] + label.octets), row[0] as Int64])
+                arguments: [Data([0] + label.octets), try row.value(0) as Int64])
         }
         try db.execute(sql: "ALTER TABLE device DROP COLUMN serial; ALTER TABLE device DROP COLUMN name")
-        try ReadingStore.noteRowsInTheClear(db)
+        try KeyList.noteRowsInTheClear(db)
     }
 }

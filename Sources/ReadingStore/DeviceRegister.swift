@@ -95,8 +95,9 @@ struct DeviceRegister {
         return try Row.fetchAll(
             db, sql: "SELECT key, label FROM device WHERE \(condition) ORDER BY key", arguments: arguments
         ).map { row in
-            let label = (row[1] as Data?).flatMap { try? sealing.label($0, of: row[0]) }
-            return (row[0], label ?? DeviceLabel())
+            let key: Int64 = try row.value(0)
+            let label = (try row.value(1) as Data?).flatMap { try? sealing.label($0, of: key) }
+            return (key, label ?? DeviceLabel())
         }
     }
 
@@ -118,7 +119,8 @@ struct DeviceRegister {
     /// which a full re-read finds it again.
     private func join(_ younger: Int64, into older: Int64) throws {
         for device in [younger, older] { try Judgement.forget(db, device: device) }
-        for table in ["contact", "frame", "clock_epoch", "reading", "waiting_context", "sensor_record", "pruned"] {
+        try ReadingStore.moveRows(db, from: younger, to: older, sealing)
+        for table in ["contact", "clock_epoch", "waiting_context", "sensor_record", "pruned"] {
             try db.execute(sql: "UPDATE \(table) SET device = ? WHERE device = ?", arguments: [older, younger])
         }
         try db.execute(

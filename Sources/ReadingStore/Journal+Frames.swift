@@ -63,7 +63,7 @@ extension Journal {
         let select = try PreparedStatement(
             db,
             """
-            SELECT f.key, f.payload FROM waiting_context AS w JOIN frame AS f ON f.key = w.frame
+            SELECT \(FrameRow.columns) FROM waiting_context AS w JOIN frame AS f ON f.key = w.frame
             WHERE w.device = ? AND w.sequence_epoch = ? AND w.sequence = ? AND f.key IS NOT ?
             """)
         select.bind(1, contact.device)
@@ -153,15 +153,7 @@ extension Journal {
     }
 
     private func set(_ context: GlucoseContext?, of key: Int64) throws {
-        statements.loadReading.bind(1, key)
-        guard try statements.loadReading.next() else { throw StoreError.corrupt(detail: "reading \(key) is missing") }
-        var (id, content) = try rows.content(statements.loadReading)
-        statements.loadReading.reset()
-        content.context = context
-        let update = try PreparedStatement(db, "UPDATE reading SET content = ? WHERE key = ?")
-        update.bind(1, octets: try sealing.seal(content, of: id, row: key))
-        update.bind(2, key)
-        try update.run()
+        try ReadingRow.change(db, key, rows) { $0.content.context = context }
         if let context, decoder.contextsDecide(model: contact.description.model) { try heed(context, of: key) }
     }
 
@@ -178,19 +170,24 @@ extension Journal {
             try update.run()
             return storedFrame
         }
-        let key = numbers.takeFrame()
+        let stored = StoredFrame(
+            key: numbers.takeFrame(),
+            columns: FrameColumns(
+                device: contact.device, contact: contact.contact, format: Int64(frame.format.rawValue),
+                ordinal: Int64(frame.ordinal), receivedAt: frame.receivedAt.microseconds),
+            payload: frame.payload)
         var parameters = Parameters(of: statements.insertFrame)
-        parameters.put(key)
-        parameters.put(contact.device)
-        parameters.put(contact.contact)
-        parameters.put(Int64(frame.format.rawValue))
-        parameters.put(Int64(frame.ordinal))
-        parameters.put(frame.receivedAt.microseconds)
+        parameters.put(stored.key)
+        parameters.put(stored.columns.device)
+        parameters.put(stored.columns.contact)
+        parameters.put(stored.columns.format)
+        parameters.put(stored.columns.ordinal)
+        parameters.put(stored.columns.receivedAt)
         parameters.put(state.rawValue)
         parameters.put(octets: mark)
-        parameters.put(octets: try sealing.seal(frame.payload, at: .frame(key)))
+        parameters.put(octets: try sealing.blob(of: stored))
         try statements.insertFrame.run()
-        return key
+        return stored.key
     }
 
     func attach(_ frame: Int64, to reading: Int64, _ role: FrameRole) throws {
@@ -239,12 +236,12 @@ extension Journal {
         _ = try keep(frame, state)
     }
 
-    /// The first frame, of a statement that gives rows and payloads, with such octets.
+    /// The first frame, of a statement that gives ``FrameRow/columns``, with such octets.
     private func firstFrame(of select: PreparedStatement, where isWanted: ([UInt8]) -> Bool) throws -> Int64? {
         defer { select.reset() }
         while try select.next() {
-            let key = select.int(0)
-            if isWanted(try sealing.open(select.octets(1), at: .frame(key))) { return key }
+            let frame = try rows.frame(select)
+            if isWanted(frame.payload) { return frame.key }
         }
         return nil
     }
@@ -255,15 +252,11 @@ extension Journal {
     }
 
     private func storedFrame(_ key: Int64) throws -> Frame {
-        let select = try PreparedStatement(
-            db, "SELECT format, payload, received_at, ordinal FROM frame WHERE key = ?")
+        let select = try PreparedStatement(db, "SELECT \(FrameRow.columns) FROM frame AS f WHERE f.key = ?")
         select.bind(1, key)
         guard try select.next() else { throw StoreError.corrupt(detail: "frame \(key) is missing") }
         defer { select.reset() }
-        return Frame(
-            format: FrameFormat(rawValue: UInt32(truncatingIfNeeded: select.int(0))),
-            payload: try sealing.open(select.octets(1), at: .frame(key)),
-            receivedAt: Instant(microseconds: select.int(2)), ordinal: Int(select.int(3)))
+        return try rows.frame(select).frame
     }
 
     private func run(_ sql: String, _ key: Int64) throws {

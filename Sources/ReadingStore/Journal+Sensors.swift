@@ -88,20 +88,14 @@ extension Journal {
     /// Has the history record take the place of its minute's trend record: at the server too, under the same timestamp.
     private func supersede(minute: UInt16, by history: Int64) throws -> [FrameOutcome] {
         if let timestamp = try pruned?.takeTimestamp(ofTrend: minute, device: contact.device, user: contact.user) {
-            try db.execute(
-                sql: "UPDATE outbox SET timestamp = ? WHERE reading = ?", arguments: [timestamp, history])
+            try OutboxTag.renew(db, reading: history, sealing) { $0.timestamp = timestamp }
         }
         return try deliverable(minute: minute, source: .trend).map { trend in
             let timestamp = try Int64.fetchOne(
                 db, sql: "SELECT timestamp FROM outbox WHERE reading = ?", arguments: [trend])
-            try db.execute(
-                sql: "UPDATE reading SET time_exclusion = ? WHERE key = ?",
-                arguments: [Exclusion.superseded.code, trend])
+            try ReadingRow.change(db, trend, rows) { $0.columns.timeExclusion = Exclusion.superseded.code }
             try db.execute(sql: "DELETE FROM outbox WHERE reading = ?", arguments: [trend])
-            if let timestamp {
-                try db.execute(
-                    sql: "UPDATE outbox SET timestamp = ? WHERE reading = ?", arguments: [timestamp, history])
-            }
+            if let timestamp { try OutboxTag.renew(db, reading: history, sealing) { $0.timestamp = timestamp } }
             return .revised(try load(trend))
         }
     }

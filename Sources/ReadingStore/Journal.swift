@@ -184,27 +184,21 @@ struct Journal {
             timeExclusion = .superseded
         }
         let key = numbers.takeReading()
-        var parameters = Parameters(of: statements.insertReading)
-        parameters.put(key)
-        parameters.put(try sealing.stored(id))
-        parameters.put(record.value.kind.code)
-        parameters.put(contact.device)
-        parameters.put(owner ?? contact.user)
-        parameters.put(Int64(epoch))
-        parameters.put(Int64(clash))
-        parameters.put(record.sequence.map(Int64.init))
-        parameters.put(record.baseTime?.secondsSinceEpoch)
-        parameters.put(record.timeOffsetMinutes.map(Int64.init))
-        parameters.put(record.timeOffsetIsUnknown ? 1 : 0)
-        parameters.put(record.exclusion?.code)
-        parameters.put(timeExclusion?.code)
-        parameters.put(time.instant?.seconds)
-        parameters.put(time.basis.code)
-        parameters.put(time.uncertaintyMinutes.map(Int64.init))
-        parameters.put(time.clock?.differenceSeconds)
-        parameters.put(time.clock?.readAt.microseconds)
-        parameters.put(frame.receivedAt.microseconds)
-        parameters.put(octets: try sealing.seal(ReadingContent(of: record), of: id, row: key))
+        let stored = StoredReading(
+            key: key, id: id,
+            columns: ReadingColumns(
+                id: try sealing.stored(id), kind: record.value.kind.code, device: contact.device,
+                user: owner ?? contact.user, sequenceEpoch: Int64(epoch), clash: Int64(clash),
+                sequence: record.sequence.map(Int64.init), baseTime: record.baseTime?.secondsSinceEpoch,
+                timeOffsetMinutes: record.timeOffsetMinutes.map(Int64.init),
+                timeOffsetIsUnknown: record.timeOffsetIsUnknown ? 1 : 0, recordExclusion: record.exclusion?.code,
+                timeExclusion: timeExclusion?.code, time: time.instant?.seconds, timeBasis: time.basis.code,
+                timeUncertaintyMinutes: time.uncertaintyMinutes.map(Int64.init),
+                clockDifference: time.clock?.differenceSeconds, clockReadAt: time.clock?.readAt.microseconds,
+                receivedAt: frame.receivedAt.microseconds),
+            content: ReadingContent(of: record))
+        ReadingRow.bind(
+            statements.insertReading, stored.columns, content: try sealing.blob(of: stored), key: key)
         try statements.insertReading.run()
         try attach(row, to: key, .record)
         if let facts = record.sensor { try insert(facts, of: key) }
@@ -284,10 +278,14 @@ struct Journal {
             let isShared = try BodySummaryRules.isTaken(
                 timestamp, db, kind: reading.kind, user: owner, provider: contact.description.provider,
                 device: contact.device)
+            let tag = OutboxTag(
+                reading: key, user: series.user, resource: series.kind, provider: series.provider, type: series.type,
+                timestamp: timestamp)
+            insert.bind(7, octets: try tag.made(sealing))
             if !isShared, try !isTaken(timestamp, in: series), try insert.run() > 0 { break }
-            timestamp += 1
+            timestamp &+= 1
         }
-        if timestamp != first { contact.nextFreeTimestamp[place] = timestamp + 1 }
+        if timestamp != first { contact.nextFreeTimestamp[place] = timestamp &+ 1 }
     }
 
     /// Whether the server has a pruned reading of this series under this timestamp.
@@ -310,19 +308,12 @@ struct Journal {
 
     /// Notes what a device says anew of a record. Its time stays: it is the server's key.
     private mutating func revise(_ key: Int64, from reading: Reading, to record: Record) throws {
-        let update = try PreparedStatement(
-            db,
-            """
-            UPDATE reading SET time_offset_minutes = ?, time_offset_unknown = ?, record_exclusion = ?, content = ?
-            WHERE key = ?
-            """)
-        update.bind(1, record.timeOffsetMinutes.map(Int64.init))
-        update.bind(2, record.timeOffsetIsUnknown ? 1 : 0 as Int64)
-        update.bind(3, record.exclusion?.code)
-        update.bind(
-            4, octets: try sealing.seal(ReadingContent(of: record, context: reading.context), of: reading.id, row: key))
-        update.bind(5, key)
-        try update.run()
+        try ReadingRow.change(db, key, rows) { stored in
+            stored.columns.timeOffsetMinutes = record.timeOffsetMinutes.map(Int64.init)
+            stored.columns.timeOffsetIsUnknown = record.timeOffsetIsUnknown ? 1 : 0
+            stored.columns.recordExclusion = record.exclusion?.code
+            stored.content = ReadingContent(of: record, context: reading.context)
+        }
         let revised = try load(key)
         guard revised.excluded != reading.excluded || revised.record.status != reading.record.status else { return }
         let state: OutboxState = revised.excluded == nil ? .waiting : .withdrawn
@@ -349,10 +340,7 @@ struct Journal {
         let reading = try load(key)
         let exclusion = reading.record.exclusion(with: context)
         if exclusion != reading.record.exclusion {
-            let update = try PreparedStatement(db, "UPDATE reading SET record_exclusion = ? WHERE key = ?")
-            update.bind(1, exclusion?.code)
-            update.bind(2, key)
-            try update.run()
+            try ReadingRow.change(db, key, rows) { $0.columns.recordExclusion = exclusion?.code }
             let withdraw = try PreparedStatement(
                 db, "UPDATE outbox SET state = ?, revision = revision + 1 WHERE reading = ?")
             withdraw.bind(1, OutboxState.withdrawn.rawValue)

@@ -24,7 +24,7 @@ struct JournalStatements {
         """
     static let attachSQL = "INSERT OR IGNORE INTO reading_frame (reading, frame, role) VALUES (?, ?, ?)"
     static let insertOutboxSQL = """
-        INSERT INTO outbox (reading, user, resource, provider, type, timestamp) VALUES (?, ?, ?, ?, ?, ?)
+        INSERT INTO outbox (reading, user, resource, provider, type, timestamp, tag) VALUES (?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (user, resource, provider, type, timestamp) DO NOTHING
         """
     static let findWaitingSQL = """
@@ -37,7 +37,7 @@ struct JournalStatements {
         findSameFrame = try PreparedStatement(
             db,
             """
-            SELECT f.key, f.payload FROM reading_frame AS b JOIN frame AS f ON f.key = b.frame
+            SELECT \(FrameRow.columns) FROM reading_frame AS b JOIN frame AS f ON f.key = b.frame
             WHERE b.reading = ? AND b.role = ? AND f.format = ?
             """)
         countRepeat = try PreparedStatement(db, "UPDATE frame SET repeats = repeats + 1 WHERE key = ?")

@@ -57,28 +57,29 @@ struct Judgement {
                 """, arguments: [device, Exclusion.implausible.code, OutboxState.delivered.rawValue])
         let memory = try JournalMemory(db, sealing)
         let numbers = RowNumbers(memory)
+        let rows = RowReader(db, sealing)
+        let frames = try PreparedStatement(
+            db,
+            """
+            SELECT \(FrameRow.columns), c.sequence_epoch
+            FROM reading_frame AS b JOIN frame AS f ON f.key = b.frame JOIN contact AS c ON c.key = f.contact
+            WHERE b.reading = ? AND b.role = ? ORDER BY f.key DESC LIMIT 1
+            """)
+        defer { frames.reset() }
         var journals: [Int64: Journal] = [:]
         var outcomes: [FrameOutcome] = []
         for reading in readings {
-            guard
-                let row = try Row.fetchOne(
-                    db,
-                    sql: """
-                        SELECT f.key, f.format, f.payload, f.received_at, f.ordinal, f.contact, c.sequence_epoch
-                        FROM reading_frame AS b JOIN frame AS f ON f.key = b.frame JOIN contact AS c ON c.key = f.contact
-                        WHERE b.reading = ? AND b.role = ? ORDER BY f.key DESC LIMIT 1
-                        """, arguments: [reading, FrameRole.record.rawValue])
-            else { continue }
-            let contact: Int64 = row[5]
+            frames.reset()
+            frames.bind(1, reading)
+            frames.bind(2, FrameRole.record.rawValue)
+            guard try frames.next() else { continue }
+            let (stored, epoch) = (try rows.frame(frames), Int(frames.int(FrameRow.count)))
+            let (contact, frame) = (stored.columns.contact, stored.frame)
             var journal =
                 try journals[contact]
                 ?? Journal(
-                    db, contact: ContactState(db, sealing, contact: contact), epoch: row[6], decoder: decoder,
+                    db, contact: ContactState(db, sealing, contact: contact), epoch: epoch, decoder: decoder,
                     sealing: sealing, pruned: pruned, holds: memory.holds, numbers: numbers)
-            let frame = Frame(
-                format: FrameFormat(rawValue: UInt32(truncatingIfNeeded: row[1] as Int64)),
-                payload: try sealing.open([UInt8]((row[2] as Data?) ?? Data()), at: .frame(row[0])),
-                receivedAt: Instant(microseconds: row[3]), ordinal: row[4])
             if case .record(let record) = decoder.decode(frame, model: journal.contact.description.model),
                 let outcome = try journal.judge(reading, record)
             {
@@ -92,7 +93,7 @@ struct Judgement {
     private static func devices(_ db: Database, _ device: Int64?) throws -> [(key: Int64, model: String?)] {
         try Row.fetchAll(
             db, sql: "SELECT key, model FROM device WHERE ?1 IS NULL OR key = ?1 ORDER BY key", arguments: [device]
-        ).map { ($0[0], $0[1]) }
+        ).map { (try $0.value(0), try $0.value(1)) }
     }
 
     private static func knownRules(_ db: Database) throws -> [Int64: String] {

@@ -83,12 +83,11 @@ extension ReadingStore {
                     GROUP BY user, resource, provider ORDER BY user, resource, provider
                     """, arguments: [seconds.first, seconds.last]
             ).flatMap { row -> [OutboxGroup] in
-                let (user, provider, kind): (Int64, String, ReadingKind) = (
-                    row[0], row[2], try ReadingKind(code: row[1])
-                )
+                let (user, provider): (Int64, String) = (try row.value(0), try row.value(2))
+                let kind = try ReadingKind(code: try row.value(1))
                 var rest = OutboxGroup(
-                    user: UserKey(rawValue: user), resource: kind, provider: provider,
-                    count: row[3], oldest: Instant(seconds: row[4]),
+                    user: UserKey(rawValue: user), resource: kind, provider: provider, count: try row.value(3),
+                    oldest: Instant(seconds: try row.value(4)),
                     held: holds.hold(user: user, provider: provider, kind: kind, state: .waiting))
                 rest.isUnknownToServer =
                     rest.held == .sourceError
@@ -120,8 +119,9 @@ extension ReadingStore {
                     """, arguments: [seconds.first, seconds.last]
             ).map { row in
                 OutboxGroup(
-                    user: UserKey(rawValue: row[0]), resource: try ReadingKind(code: row[1]), provider: row[2],
-                    count: row[3], oldest: Instant(seconds: row[4]), held: hold)
+                    user: UserKey(rawValue: try row.value(0)), resource: try ReadingKind(code: try row.value(1)),
+                    provider: try row.value(2),
+                    count: try row.value(3), oldest: Instant(seconds: try row.value(4)), held: hold)
             }
         }
     }
@@ -157,7 +157,7 @@ extension ReadingStore {
             let select = try PreparedStatement(
                 db,
                 """
-                SELECT \(ReadingRow.columns), o.revision, o.timestamp, o.attempts
+                SELECT \(ReadingRow.columns), o.revision, o.attempts, \(OutboxTag.columns)
                 FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
                 WHERE o.state = 0 AND o.user = ?1 AND o.resource = ?2 AND o.provider = ?3
                     AND o.timestamp BETWEEN ?5 AND ?6 \(try DeviceHolds(db).deliverable)
@@ -174,14 +174,19 @@ extension ReadingStore {
             var items: [OutboxItem] = []
             while try select.next() {
                 let reading = try rows.reading(select)
-                let timestamp = Instant(seconds: select.int(ReadingRow.count + 1))
+                let place = OutboxTag(select, from: ReadingRow.count + 2)
+                try place.check(select.octets(ReadingRow.count + 1 + OutboxTag.count), sealing)
+                guard reading.excluded == nil else {
+                    throw StoreError.corrupt(detail: "reading \(place.reading) is excluded and waits for the server")
+                }
+                let timestamp = Instant(seconds: place.timestamp)
                 items.append(
                     OutboxItem(
                         id: OutboxID(
                             reading: ReadingRow.key(select), revision: select.int(ReadingRow.count)),
                         reading: reading, timestamp: timestamp,
                         originalTime: reading.time.instant.flatMap { $0 == timestamp ? nil : $0 },
-                        attempts: Int(select.int(ReadingRow.count + 2)),
+                        attempts: Int(select.int(ReadingRow.count + 1)),
                         isBackfill: firstContacts[ReadingRow.device(select)].map { timestamp.seconds < $0 } ?? false))
             }
             if BodySummaryRules.kinds.contains(resource) {

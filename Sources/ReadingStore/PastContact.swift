@@ -72,9 +72,9 @@ extension ReadingStore {
                 let row = try Row.fetchOne(
                     db, sql: "SELECT count(*), max(started_at) FROM contact WHERE key <= ? AND started_at > ?",
                     arguments: [aside.key, aside.after]),
-                let newest: Int64 = row[1]
+                let newest = try row.value(1) as Int64?
             else { return nil }
-            return (row[0], Instant(microseconds: newest))
+            return (try row.value(0), Instant(microseconds: newest))
         }
     }
 

@@ -8,18 +8,21 @@ enum ReadingRow {
     static let columns = """
         r.key, r.id, r.kind, r.device, r.sequence, r.base_time, r.time_offset_minutes, r.time_offset_unknown, \
         r.record_exclusion, r.time_exclusion, r.time, r.time_basis, r.time_uncertainty_minutes, r.clock_difference, \
-        r.clock_read_at, r.received_at, r.content
+        r.clock_read_at, r.received_at, r.content, r.user, r.sequence_epoch, r.clash
         """
     /// How many there are: what a statement adds begins at this column.
-    static let count: Int32 = 17
+    static let count: Int32 = 20
+    /// The column of the content.
+    static let content: Int32 = 16
 
-    static let insert = """
-        INSERT INTO reading (
-            key, id, kind, device, user, sequence_epoch, clash, sequence, base_time, time_offset_minutes,
-            time_offset_unknown, record_exclusion, time_exclusion, time, time_basis, time_uncertainty_minutes,
-            clock_difference, clock_read_at, received_at, content
-        ) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+    private static let bound = """
+        id, kind, device, user, sequence_epoch, clash, sequence, base_time, time_offset_minutes, time_offset_unknown, \
+        record_exclusion, time_exclusion, time, time_basis, time_uncertainty_minutes, clock_difference, clock_read_at, \
+        received_at, content
         """
+
+    static let insert = "INSERT INTO reading (\(bound), key) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+    private static let update = "UPDATE reading SET (\(bound)) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE key = ?"
 
     static func key(_ row: PreparedStatement) -> Int64 { row.int(0) }
 
@@ -27,6 +30,72 @@ enum ReadingRow {
     static func storedID(_ row: PreparedStatement) throws -> ReadingID { try row.readingID(1) }
 
     static func device(_ row: PreparedStatement) -> Int64 { row.int(3) }
+
+    /// Binds all of a row's values, its number last.
+    static func bind(_ statement: PreparedStatement, _ columns: ReadingColumns, content: [UInt8], key: Int64) {
+        var parameters = Parameters(of: statement)
+        parameters.put(columns.id)
+        parameters.put(columns.kind)
+        parameters.put(columns.device)
+        parameters.put(columns.user)
+        parameters.put(columns.sequenceEpoch)
+        parameters.put(columns.clash)
+        parameters.put(columns.sequence)
+        parameters.put(columns.baseTime)
+        parameters.put(columns.timeOffsetMinutes)
+        parameters.put(columns.timeOffsetIsUnknown)
+        parameters.put(columns.recordExclusion)
+        parameters.put(columns.timeExclusion)
+        parameters.put(columns.time)
+        parameters.put(columns.timeBasis)
+        parameters.put(columns.timeUncertaintyMinutes)
+        parameters.put(columns.clockDifference)
+        parameters.put(columns.clockReadAt)
+        parameters.put(columns.receivedAt)
+        parameters.put(octets: content)
+        parameters.put(key)
+    }
+
+    /// Writes a row anew, sealed under the newest key.
+    static func write(_ db: Database, _ reading: StoredReading, _ sealing: Sealing) throws {
+        let update = try PreparedStatement(db, update)
+        bind(update, reading.columns, content: try sealing.blob(of: reading), key: reading.key)
+        try update.run()
+    }
+
+    /// Changes a row: its columns and its content are sealed together again, and what waits of it is bound to the same
+    /// key.
+    static func change(
+        _ db: Database, _ key: Int64, _ rows: RowReader, _ body: (inout StoredReading) throws -> Void
+    ) throws {
+        let select = try PreparedStatement(db, "SELECT \(columns) FROM reading AS r WHERE r.key = ?")
+        select.bind(1, key)
+        guard try select.next() else { throw StoreError.corrupt(detail: "reading \(key) is missing") }
+        let former = try rows.stored(select)
+        let generation = try Sealing.generation(of: select.octets(content))
+        select.reset()
+        var reading = former
+        try body(&reading)
+        reading.columns.id = try rows.sealing.stored(reading.id)
+        if reading.columns == former.columns {
+            // Its place in every index stays.
+            let update = try PreparedStatement(db, "UPDATE reading SET content = ? WHERE key = ?")
+            update.bind(1, octets: try rows.sealing.blob(of: reading))
+            update.bind(2, key)
+            try update.run()
+        } else {
+            try write(db, reading, rows.sealing)
+        }
+        if generation != rows.sealing.current { try OutboxTag.renew(db, reading: key, rows.sealing) }
+    }
+}
+
+/// A reading's row, taken apart.
+struct StoredReading {
+    let key: Int64
+    let id: ReadingID
+    var columns: ReadingColumns
+    var content: ReadingContent
 }
 
 /// Makes readings of their rows; belongs to one connection's turn.
@@ -42,50 +111,117 @@ struct RowReader {
     }
 
     func reading(_ row: PreparedStatement) throws -> Reading {
-        let (id, content) = try content(row)
+        let columns = try columns(row)
+        let (id, content) = try content(row, columns)
         let time = ResolvedTime(
-            instant: row.optionalInt(10).map(Instant.init(seconds:)), basis: try TimeBasis(code: row.int(11)),
-            uncertaintyMinutes: row.optionalInt(12).map(Int.init),
-            clock: row.optionalInt(13).map { difference in
-                ClockComparison(differenceSeconds: difference, readAt: Instant(microseconds: row.int(14)))
+            instant: columns.time.map(Instant.init(seconds:)), basis: try TimeBasis(code: columns.timeBasis),
+            uncertaintyMinutes: columns.timeUncertaintyMinutes.map(Int.init),
+            clock: columns.clockDifference.map { difference in
+                ClockComparison(
+                    differenceSeconds: difference, readAt: Instant(microseconds: columns.clockReadAt ?? 0))
             })
-        let record = try record(row, content)
+        let record = try record(row, columns, content)
         return Reading(
-            id: id, record: record, context: content.context, device: try devices.description(ReadingRow.device(row)),
-            time: time, excluded: try record.exclusion ?? row.optionalInt(9).map(Exclusion.init(code:)),
-            receivedAt: Instant(microseconds: row.int(15)))
+            id: id, record: record, context: content.context, device: try devices.description(columns.device),
+            time: time, excluded: try record.exclusion ?? columns.timeExclusion.map(Exclusion.init(code:)),
+            receivedAt: Instant(microseconds: columns.receivedAt))
     }
 
     func record(_ row: PreparedStatement) throws -> (ReadingID, Record) {
-        let (id, content) = try content(row)
-        return (id, try record(row, content))
+        let columns = try columns(row)
+        let (id, content) = try content(row, columns)
+        return (id, try record(row, columns, content))
     }
 
     func content(_ row: PreparedStatement) throws -> (ReadingID, ReadingContent) {
-        let (octets, wasSealed) = try row.withOctets(16) { try opener.open($0, at: .reading(ReadingRow.key(row))) }
+        try content(row, columns(row))
+    }
+
+    func stored(_ row: PreparedStatement) throws -> StoredReading {
+        let columns = try columns(row)
+        let (id, content) = try content(row, columns)
+        return StoredReading(key: ReadingRow.key(row), id: id, columns: columns, content: content)
+    }
+
+    private func columns(_ row: PreparedStatement) throws -> ReadingColumns {
+        ReadingColumns(
+            id: try ReadingRow.storedID(row), kind: row.int(2), device: row.int(3), user: row.int(17),
+            sequenceEpoch: row.int(18), clash: row.int(19), sequence: row.optionalInt(4), baseTime: row.optionalInt(5),
+            timeOffsetMinutes: row.optionalInt(6), timeOffsetIsUnknown: row.int(7), recordExclusion: row.optionalInt(8),
+            timeExclusion: row.optionalInt(9), time: row.optionalInt(10), timeBasis: row.int(11),
+            timeUncertaintyMinutes: row.optionalInt(12), clockDifference: row.optionalInt(13),
+            clockReadAt: row.optionalInt(14), receivedAt: row.int(15))
+    }
+
+    private func content(
+        _ row: PreparedStatement, _ columns: ReadingColumns
+    ) throws -> (ReadingID, ReadingContent) {
+        let (octets, wasSealed) = try row.withOctets(ReadingRow.content) {
+            try opener.open($0, at: .reading(ReadingRow.key(row)), with: columns)
+        }
         // In the clear the id stands in its column, else with what is sealed.
-        guard wasSealed else { return (try ReadingRow.storedID(row), try ReadingContent(octets)) }
+        guard wasSealed else { return (columns.id, try ReadingContent(octets)) }
         guard octets.count > 16 else { throw StoreError.corrupt(detail: "reading \(ReadingRow.key(row)) has no id") }
         return (ReadingID(octets: octets[..<16]), try ReadingContent(octets, from: 16))
     }
 
-    private func record(_ row: PreparedStatement, _ content: ReadingContent) throws -> Record {
-        guard try ReadingKind(code: row.int(2)) == content.value.kind else {
+    private func record(
+        _ row: PreparedStatement, _ columns: ReadingColumns, _ content: ReadingContent
+    ) throws -> Record {
+        guard try ReadingKind(code: columns.kind) == content.value.kind else {
             throw StoreError.corrupt(detail: "reading \(ReadingRow.key(row)) holds the values of another kind")
         }
         return Record(
-            value: content.value, sequence: row.optionalInt(4).map { UInt16(truncatingIfNeeded: $0) },
-            baseTime: row.optionalInt(5).map(WallTime.init(secondsSinceEpoch:)),
-            timeOffsetMinutes: row.optionalInt(6).map { Int16(truncatingIfNeeded: $0) },
-            timeOffsetIsUnknown: row.int(7) != 0, status: content.status, userSlot: content.userSlot,
-            exclusion: try row.optionalInt(8).map(Exclusion.init(code:)), sensor: content.sensor)
+            value: content.value, sequence: columns.sequence.map { UInt16(truncatingIfNeeded: $0) },
+            baseTime: columns.baseTime.map(WallTime.init(secondsSinceEpoch:)),
+            timeOffsetMinutes: columns.timeOffsetMinutes.map { Int16(truncatingIfNeeded: $0) },
+            timeOffsetIsUnknown: columns.timeOffsetIsUnknown != 0, status: content.status, userSlot: content.userSlot,
+            exclusion: try columns.recordExclusion.map(Exclusion.init(code:)), sensor: content.sensor)
+    }
+
+    /// The frame of a row whose columns from `first` on are ``FrameRow/columns``.
+    func frame(_ row: PreparedStatement, from first: Int32 = 0) throws -> StoredFrame {
+        let key = row.int(first)
+        let columns = FrameColumns(
+            device: row.int(first + 2), contact: row.int(first + 3), format: row.int(first + 4),
+            ordinal: row.int(first + 5), receivedAt: row.int(first + 6))
+        let (payload, _) = try row.withOctets(first + 1) { try opener.open($0, at: .frame(key), with: columns) }
+        return StoredFrame(key: key, columns: columns, payload: payload)
+    }
+}
+
+/// A frame as its row.
+enum FrameRow {
+    /// The columns of `frame AS f` that make a frame.
+    static let columns = "f.key, f.payload, f.device, f.contact, f.format, f.ordinal, f.received_at"
+    /// How many there are.
+    static let count: Int32 = 7
+}
+
+/// A frame's row, taken apart.
+struct StoredFrame {
+    let key: Int64
+    var columns: FrameColumns
+    let payload: [UInt8]
+
+    var frame: Frame {
+        Frame(
+            format: FrameFormat(rawValue: UInt32(truncatingIfNeeded: columns.format)), payload: payload,
+            receivedAt: Instant(microseconds: columns.receivedAt), ordinal: Int(columns.ordinal))
     }
 }
 
 extension Sealing {
     /// The blob of a reading's row.
-    func seal(_ content: ReadingContent, of id: ReadingID, row: Int64) throws -> [UInt8] {
-        try seal(current == 0 ? content.octets : id.octets + content.octets, at: .reading(row))
+    func blob(of reading: StoredReading) throws -> [UInt8] {
+        try seal(
+            current == 0 ? reading.content.octets : reading.id.octets + reading.content.octets,
+            at: .reading(reading.key), with: reading.columns)
+    }
+
+    /// The blob of a frame's row.
+    func blob(of frame: StoredFrame) throws -> [UInt8] {
+        try seal(frame.payload, at: .frame(frame.key), with: frame.columns)
     }
 }
 

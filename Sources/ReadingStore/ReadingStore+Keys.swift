@@ -4,9 +4,6 @@ import GRDB
 
 /// The keys: which are known, which rows are under them, and how they change.
 extension ReadingStore {
-    /// The setting that names the generations rows may be of: a number and its key's check a line; `0` for rows in the
-    /// clear.
-    private static let generations = "seal.generations"
     /// The checks of keys that no row is under any more and that are to go from the file.
     private static let retired = "seal.retired"
 
@@ -63,26 +60,33 @@ extension ReadingStore {
     }
 
     private static func state(_ db: Database, _ file: KeyFile, isOn: Bool) throws -> Sealing.State {
-        var known = try knownGenerations(db)
+        var list = try KeyList(db)
         var state = Sealing.State()
         var keys: [SymmetricKey]?
         do { keys = try file.read() } catch let error as StoreError {
             // Of no matter to a store in the clear.
-            guard isOn || known.contains(where: { $0.number > 0 }) else { return state }
+            guard isOn || list.entries.contains(where: { $0.number > 0 }) else {
+                state.earlier = .all
+                return state
+            }
             state.refusal = error
             return state
         }
-        for (number, check) in known where number > 0 {
-            guard let key = keys?.first(where: { KeyFile.check($0) == check }) else {
+        for entry in list.entries where entry.number > 0 {
+            guard let key = keys?.first(where: { KeyFile.check($0) == entry.check }) else {
                 state.refusal =
                     keys == nil ? .keyMissing(path: file.source.path) : .keyWrong(path: file.source.path)
                 return state
             }
-            state.keys[number] = GenerationKeys(generation: number, key: key)
+            state.keys[entry.number] = GenerationKeys(
+                generation: entry.number, key: key, bindsColumns: entry.bindsColumns)
         }
+        if isOn || list.entries.contains(where: { $0.number > 0 }) { try list.authenticate(db, state.keys) }
         if isOn {
             let newest: SymmetricKey
-            let retired = try lines(db, retired)
+            // A key that rows are under is in use, whatever else says that it is to go.
+            let listed = list.entries.map(\.check)
+            let retired = try lines(db, retired).filter { !listed.contains($0) }
             if let key = keys?.last(where: { !retired.contains(KeyFile.check($0)) }) {
                 newest = key
             } else {
@@ -94,40 +98,29 @@ extension ReadingStore {
                 try file.replace(with: (keys ?? []) + [newest])
             }
             let check = KeyFile.check(newest)
-            let number = known.first { $0.check == check }?.number ?? (known.map(\.number).max() ?? 0) + 1
-            if !known.contains(where: { $0.number == number }) { known.append((number, check)) }
+            let known = list.entries.first { $0.check == check && $0.bindsColumns }
+            let number = known?.number ?? (list.entries.map(\.number).max() ?? 0) + 1
+            if known == nil { list.entries.append(.init(number: number, check: check, bindsColumns: true)) }
             state.keys[number] = GenerationKeys(generation: number, key: newest)
             state.current = number
-        } else if !known.contains(where: { $0.number == 0 }) {
-            known.append((0, ""))
+            if !list.entries.contains(where: { !$0.bindsColumns }) {
+                list.earlier = nil
+            } else if list.earlier == nil || list.earlier == .all {
+                list.earlier = try EarlierRows(db)
+            }
+            state.earlier = list.earlier
+        } else {
+            if !list.entries.contains(where: { $0.number == 0 }) {
+                list.entries.append(.init(number: 0, check: "", bindsColumns: false))
+            }
+            list.earlier = list.entries.contains(where: \.bindsColumns) ? .all : nil
+            state.earlier = .all
         }
-        state.inUse = known.map(\.number).sorted {
+        state.inUse = list.entries.map(\.number).sorted {
             ($0 == state.current ? 1 : 0, $0) > ($1 == state.current ? 1 : 0, $1)
         }
-        let noted = known.map { $0.number == 0 ? "0" : "\($0.number) \($0.check)" }
-        if try lines(db, generations) != noted { try set(db, generations, lines: noted) }
+        try list.write(db, state.keys)
         return state
-    }
-
-    static func knownGenerations(_ db: Database) throws -> [(number: UInt64, check: String)] {
-        let lines = try lines(db, generations)
-        guard !lines.isEmpty else {
-            let isEmpty = try Bool.fetchOne(db, sql: "SELECT NOT EXISTS (SELECT 1 FROM frame)") ?? true
-            return isEmpty ? [] : [(0, "")]
-        }
-        return try lines.map { line in
-            let parts = line.split(separator: " ")
-            guard let number = parts.first.flatMap({ UInt64($0) }), parts.count == (number == 0 ? 1 : 2) else {
-                throw StoreError.corrupt(detail: "the list of keys has the line \(line)")
-            }
-            return (number, parts.dropFirst().first.map(String.init) ?? "")
-        }
-    }
-
-    /// Notes that some rows are in the clear again: a migration has made them anew.
-    static func noteRowsInTheClear(_ db: Database) throws {
-        let known = try lines(db, generations)
-        if !known.isEmpty, !known.contains("0") { try set(db, generations, lines: known + ["0"]) }
     }
 
     // MARK: Change of keys
@@ -166,10 +159,10 @@ extension ReadingStore {
             let isUsed = try Bool.fetchOne(
                 db, sql: "SELECT EXISTS (SELECT 1 FROM frame) OR EXISTS (SELECT 1 FROM reading)")
             guard isUsed == false, try Self.lines(db, Self.pruneKeySetting).isEmpty else { return false }
-            let checks = try Self.knownGenerations(db).filter { $0.number > 0 }.map(\.check)
+            let checks = Set(try KeyList(db).entries.filter { $0.number > 0 }.map(\.check))
             try db.execute(sql: "UPDATE device SET label = NULL")
-            try Self.set(db, Self.retired, lines: Self.lines(db, Self.retired) + checks)
-            try Self.set(db, Self.generations, lines: [])
+            try Self.set(db, Self.retired, lines: Self.lines(db, Self.retired) + checks.sorted())
+            try KeyList.clear(db)
             return true
         }
         guard isUnused, keyFile.source.isWritable else { return false }
@@ -178,19 +171,25 @@ extension ReadingStore {
     }
 
     /// Notes that every row is under the current key.
-    static func retireOtherGenerations(_ db: Database, current: UInt64) throws {
-        let known = try knownGenerations(db)
-        try set(
-            db, retired,
-            lines: lines(db, retired) + known.filter { $0.number != current && $0.number > 0 }.map(\.check))
-        try set(
-            db, generations,
-            lines: known.filter { $0.number == current }.map { $0.number == 0 ? "0" : "\($0.number) \($0.check)" })
+    static func retireOtherGenerations(_ db: Database, _ sealing: Sealing) throws {
+        let current = sealing.current
+        var list = try KeyList(db)
+        let former = list.entries
+        list.entries = former.filter { $0.number == current }
+        list.earlier = nil
+        // One key may be of two generations: the rows of the one went over to the other.
+        let kept = list.entries.map(\.check)
+        let gone = former.filter { $0.number > 0 && !kept.contains($0.check) }.map(\.check)
+        try set(db, retired, lines: lines(db, retired).filter { !kept.contains($0) } + gone)
+        try list.write(db, current > 0 ? [current: sealing.keys(of: current)] : [:])
     }
 
     /// Takes keys out of the file that no row is under any more.
     func removeRetired() async throws {
-        let checks = try await read { db in try Self.lines(db, Self.retired) }
+        let checks = try await read { db in
+            let listed = try KeyList(db).entries.map(\.check)
+            return try Self.lines(db, Self.retired).filter { !listed.contains($0) }
+        }
         guard !checks.isEmpty else { return }
         let file = keyFile
         if file.source.isWritable, let keys = try file.read() {

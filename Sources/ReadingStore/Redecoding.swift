@@ -44,34 +44,34 @@ extension ReadingStore {
     private static func redecode(
         _ db: Database, after: Int64, decoder: any FrameDecoding, sealing: Sealing, pruned: PrunedReadings?
     ) throws -> (last: Int64?, frames: Int, outcomes: [FrameOutcome]) {
-        let rows = try Row.fetchAll(
+        let select = try PreparedStatement(
             db,
-            sql: """
-                SELECT f.key, f.format, f.payload, f.received_at, f.ordinal, f.contact, c.sequence_epoch
-                FROM frame AS f JOIN contact AS c ON c.key = f.contact
-                WHERE f.state IN (0, 3, 4) AND f.key > ? ORDER BY f.key LIMIT 1000
-                """, arguments: [after])
+            """
+            SELECT \(FrameRow.columns), c.sequence_epoch FROM frame AS f JOIN contact AS c ON c.key = f.contact
+            WHERE f.state IN (0, 3, 4) AND f.key > ? ORDER BY f.key LIMIT 1000
+            """)
+        select.bind(1, after)
+        defer { select.reset() }
+        let reader = RowReader(db, sealing)
+        var rows: [(frame: StoredFrame, epoch: Int)] = []
+        while try select.next() { rows.append((try reader.frame(select), Int(select.int(FrameRow.count)))) }
         let memory = try JournalMemory(db, sealing)
         let numbers = RowNumbers(memory)
         var contacts: [Int64: Journal] = [:]
         var outcomes: [FrameOutcome] = []
         for row in rows {
-            let number: Int64 = row[5]
+            let number = row.frame.columns.contact
             var journal =
                 try contacts[number]
                 ?? Journal(
-                    db, contact: ContactState(db, sealing, contact: number), epoch: row[6], decoder: decoder,
+                    db, contact: ContactState(db, sealing, contact: number), epoch: row.epoch, decoder: decoder,
                     sealing: sealing, pruned: pruned, holds: memory.holds, numbers: numbers)
-            let frame = Frame(
-                format: FrameFormat(rawValue: UInt32(truncatingIfNeeded: row[1] as Int64)),
-                payload: try sealing.open([UInt8]((row[2] as Data?) ?? Data()), at: .frame(row[0])),
-                receivedAt: Instant(microseconds: row[3]),
-                ordinal: row[4])
-            journal.storedFrame = row[0]
+            let frame = row.frame.frame
+            journal.storedFrame = row.frame.key
             try journal.add(
                 frame, decoder.decode(frame, model: journal.contact.description.model), into: &outcomes)
             contacts[number] = journal
         }
-        return (rows.last.map { $0[0] }, rows.count, outcomes)
+        return (rows.last?.frame.key, rows.count, outcomes)
     }
 }

@@ -62,7 +62,7 @@ extension ReadingStore {
             // Rows that came meanwhile are under the newest key, unless that changed on the way.
             guard sealing.current == current else { return false }
             try Self.resealDevices(db, sealing)
-            try Self.retireOtherGenerations(db, current: current)
+            try Self.retireOtherGenerations(db, sealing)
             if let pruneKey { try keep(pruneKey, db) }
             try Self.markUnfinished(db)
             return true
@@ -83,7 +83,7 @@ extension ReadingStore {
     /// Of devices there are few.
     private static func resealDevices(_ db: Database, _ sealing: Sealing) throws {
         for row in try Row.fetchAll(db, sql: "SELECT key, label FROM device WHERE label IS NOT NULL") {
-            let (key, blob): (Int64, Data) = (row[0], row[1])
+            let (key, blob): (Int64, Data) = (try row.value(0), try row.value(1))
             guard try Sealing.generation(of: Array(blob)) != sealing.current else { continue }
             let octets = try sealing.open(Array(blob), at: .device(key))
             try db.execute(
@@ -95,19 +95,28 @@ extension ReadingStore {
     private static func resealFrames(_ db: Database, _ after: Int64, _ sealing: Sealing) throws -> Int64? {
         try db.execute(sql: "PRAGMA secure_delete = ON")
         let select = try PreparedStatement(
-            db, "SELECT key, payload, mark IS NOT NULL FROM frame WHERE key > ? ORDER BY key LIMIT \(size)")
+            db,
+            """
+            SELECT \(FrameRow.columns), f.mark IS NOT NULL FROM frame AS f WHERE f.key > ? ORDER BY f.key LIMIT \(size)
+            """)
         select.bind(1, after)
-        var rows: [(key: Int64, blob: [UInt8], isApart: Bool)] = []
-        while try select.next() { rows.append((select.int(0), select.octets(1), select.int(2) != 0)) }
+        defer { select.reset() }
+        let reader = RowReader(db, sealing)
+        var rows: [(frame: StoredFrame, isApart: Bool)] = []
+        var last: Int64?
+        while try select.next() {
+            last = select.int(0)
+            guard try Sealing.generation(of: select.octets(1)) != sealing.current else { continue }
+            rows.append((try reader.frame(select), select.int(FrameRow.count) != 0))
+        }
         let update = try PreparedStatement(db, "UPDATE frame SET payload = ?, mark = ? WHERE key = ?")
-        for row in rows where try Sealing.generation(of: row.blob) != sealing.current {
-            let payload = try sealing.open(row.blob, at: .frame(row.key))
-            update.bind(1, octets: try sealing.seal(payload, at: .frame(row.key)))
-            update.bind(2, octets: row.isApart ? try sealing.stored(payload) : nil)
-            update.bind(3, row.key)
+        for (frame, isApart) in rows {
+            update.bind(1, octets: try sealing.blob(of: frame))
+            update.bind(2, octets: isApart ? try sealing.stored(frame.payload) : nil)
+            update.bind(3, frame.key)
             try update.run()
         }
-        return rows.last?.key
+        return last
     }
 
     private static func resealReadings(
@@ -116,32 +125,68 @@ extension ReadingStore {
         let select = try PreparedStatement(
             db,
             """
-            SELECT \(ReadingRow.columns), o.words FROM reading AS r LEFT JOIN outbox AS o ON o.reading = r.key
+            SELECT \(ReadingRow.columns), o.words, o.tag, o.reading IS NOT NULL
+            FROM reading AS r LEFT JOIN outbox AS o ON o.reading = r.key
             WHERE r.key > ? ORDER BY r.key LIMIT \(size)
             """)
         select.bind(1, after)
+        defer { select.reset() }
         let reader = RowReader(db, sealing)
-        var rows: [(key: Int64, id: ReadingID, content: ReadingContent, words: String)] = []
+        var readings: [StoredReading] = []
+        var words: [(key: Int64, text: String)] = []
+        var tags: [Int64] = []
         var last: Int64?
         while try select.next() {
             let key = ReadingRow.key(select)
             last = key
-            guard try Sealing.generation(of: select.octets(ReadingRow.count - 1)) != sealing.current else { continue }
-            let (id, content) = try reader.content(select)
-            rows.append((key, id, content, try sealing.words(select.octets(ReadingRow.count), on: key)))
+            // A reading that was changed meanwhile is under the newest key already; what was said of it may not be.
+            if try Sealing.generation(of: select.octets(ReadingRow.content)) != sealing.current {
+                readings.append(try reader.stored(select))
+            }
+            let blob = select.octets(ReadingRow.count)
+            if !blob.isEmpty, try Sealing.generation(of: blob) != sealing.current {
+                words.append((key, try sealing.words(blob, on: key)))
+            }
+            let tag = select.octets(ReadingRow.count + 1)
+            if select.int(ReadingRow.count + 2) != 0,
+                try (tag.isEmpty ? 0 : Sealing.generation(of: tag)) != sealing.current
+            {
+                tags.append(key)
+            }
         }
-        let update = try PreparedStatement(db, "UPDATE reading SET id = ?, content = ? WHERE key = ?")
+        for var reading in readings {
+            reading.columns.id = try sealing.stored(reading.id)
+            try ReadingRow.write(db, reading, sealing)
+        }
         let updateWords = try PreparedStatement(db, "UPDATE outbox SET words = ? WHERE reading = ?")
-        for row in rows {
-            update.bind(1, try sealing.stored(row.id))
-            update.bind(2, octets: try sealing.seal(row.content, of: row.id, row: row.key))
-            update.bind(3, row.key)
-            try update.run()
-            guard !row.words.isEmpty else { continue }
-            updateWords.bind(1, octets: try sealing.seal(Array(row.words.utf8), at: .words(row.key)))
-            updateWords.bind(2, row.key)
+        for (key, text) in words {
+            updateWords.bind(1, octets: try sealing.seal(Array(text.utf8), at: .words(key)))
+            updateWords.bind(2, key)
             try updateWords.run()
         }
-        return last.map { ($0, rows.count) }
+        for key in tags { try OutboxTag.renew(db, reading: key, sealing) }
+        return last.map { ($0, readings.count) }
+    }
+
+    /// Has the frames and readings of a device be another's: their seals are bound to the device they are of.
+    static func moveRows(_ db: Database, from younger: Int64, to older: Int64, _ sealing: Sealing) throws {
+        let rows = RowReader(db, sealing)
+        let frames = try Int64.fetchAll(db, sql: "SELECT key FROM frame WHERE device = ?", arguments: [younger])
+        let select = try PreparedStatement(db, "SELECT \(FrameRow.columns) FROM frame AS f WHERE f.key = ?")
+        let update = try PreparedStatement(db, "UPDATE frame SET device = ?, payload = ? WHERE key = ?")
+        for key in frames {
+            select.bind(1, key)
+            guard try select.next() else { continue }
+            var frame = try rows.frame(select)
+            select.reset()
+            frame.columns.device = older
+            update.bind(1, older)
+            update.bind(2, octets: try sealing.blob(of: frame))
+            update.bind(3, key)
+            try update.run()
+        }
+        for key in try Int64.fetchAll(db, sql: "SELECT key FROM reading WHERE device = ?", arguments: [younger]) {
+            try ReadingRow.change(db, key, rows) { $0.columns.device = older }
+        }
     }
 }

@@ -19,6 +19,10 @@ enum Schema {
         migrator.registerMigration("7 consent") { db in try db.execute(sql: ReadingStore.consentSchema) }
         migrator.registerMigration("8 labels that can be sealed", migrate: DeviceLabel.migrate)
         migrator.registerMigration("9 the body summary", migrate: BodySummaryRules.migrate)
+        migrator.registerMigration("10 tags of the outbox") { db in
+            // What decides where a reading is delivered, under the key; see `OutboxTag`.
+            try db.execute(sql: "ALTER TABLE outbox ADD COLUMN tag BLOB")
+        }
         return migrator
     }()
 

@@ -16,8 +16,10 @@ enum SealedPlace {
     /// The key by which pruned readings are recognised.
     case pruneKey
 
-    /// What the seal is bound to: a letter for the kind, the row's number big-endian.
-    func withOctets<Value>(_ body: (UnsafeRawBufferPointer) throws -> Value) rethrows -> Value {
+    /// What the seal is bound to: a letter for the kind, the row's number big-endian, columns of the row.
+    func withOctets<Columns: BoundColumns, Value>(
+        and columns: Columns, _ body: (UnsafeRawBufferPointer) throws -> Value
+    ) rethrows -> Value {
         let (letter, row): (UInt8, Int64) =
             switch self {
             case .frame(let row): (UInt8(ascii: "f"), row)
@@ -26,10 +28,31 @@ enum SealedPlace {
             case .device(let row): (UInt8(ascii: "d"), row)
             case .pruneKey: (UInt8(ascii: "p"), 0)
             }
-        return try withUnsafeTemporaryAllocation(byteCount: 9, alignment: 1) { octets in
+        return try withUnsafeTemporaryAllocation(byteCount: 9 + Columns.count, alignment: 1) { octets in
             octets[0] = letter
             octets.storeBytes(of: row.bigEndian, toByteOffset: 1, as: Int64.self)
+            columns.write(to: UnsafeMutableRawBufferPointer(rebasing: octets[9...]))
             return try body(UnsafeRawBufferPointer(octets))
+        }
+    }
+}
+
+/// The last rows that were there when a store began to be sealed, or to be sealed as it is today: rows up to these may
+/// still be as they were until they have gone over. Part of what ``KeyList`` authenticates.
+struct EarlierRows: Sendable, Hashable {
+    var frame: Int64
+    var reading: Int64
+    var device: Int64
+
+    /// Whichever rows there are: content is, or becomes, in the clear.
+    static let all = EarlierRows(frame: .max, reading: .max, device: .max)
+
+    func holds(_ place: SealedPlace) -> Bool {
+        switch place {
+        case .frame(let row): row <= frame
+        case .reading(let row), .words(let row): row <= reading
+        case .device(let row): row <= device
+        case .pruneKey: true
         }
     }
 }
@@ -38,30 +61,43 @@ enum SealedPlace {
 struct GenerationKeys: Sendable {
     /// Which of the store's keys it is, from 1.
     let generation: UInt64
+    /// Whether its seals are bound to the columns of their rows; those of earlier versions are to the row's number alone.
+    let bindsColumns: Bool
     /// AES-256-GCM.
     let seal: SymmetricKey
     /// HMAC-SHA256, for what rows are found by: of few possible values, a plain hash would tell which it is.
     let index: SymmetricKey
+    /// HMAC-SHA256, for rows that have nothing to seal.
+    let tag: SymmetricKey
+    /// HMAC-SHA256, for the list of generations.
+    let list: SymmetricKey
 
-    init(generation: UInt64, key: SymmetricKey) {
+    init(generation: UInt64, key: SymmetricKey, bindsColumns: Bool = true) {
         self.generation = generation
-        seal = Self.derived(of: key, for: "healthrelay seal")
+        self.bindsColumns = bindsColumns
+        seal = Self.derived(of: key, for: bindsColumns ? "healthrelay seal 2" : "healthrelay seal")
         index = Self.derived(of: key, for: "healthrelay index")
+        tag = Self.derived(of: key, for: "healthrelay tag")
+        list = Self.derived(of: key, for: "healthrelay key list")
     }
 
     private static func derived(of key: SymmetricKey, for purpose: String) -> SymmetricKey {
         HKDF<SHA256>.deriveKey(inputKeyMaterial: key, info: Data(purpose.utf8), outputByteCount: 32)
     }
 
-    func digest(_ octets: [UInt8]) -> [UInt8] {
-        HMAC<SHA256>.authenticationCode(for: octets, using: index).withUnsafeBytes { Array($0.prefix(16)) }
+    func digest(_ octets: [UInt8]) -> [UInt8] { Self.code(of: octets, index) }
+
+    /// 16 octets of HMAC-SHA256.
+    static func code(of octets: [UInt8], _ key: SymmetricKey) -> [UInt8] {
+        HMAC<SHA256>.authenticationCode(for: octets, using: key).withUnsafeBytes { Array($0.prefix(16)) }
     }
 }
 
 /// What seals the content of rows and opens it again: AES-256-GCM (NIST SP 800-38D), a fresh random nonce for each seal.
 ///
 /// A sealed blob is: the number of its key (LEB128; 0: it is in the clear), the nonce (12 octets), the sealed octets,
-/// the tag (16). Several keys are known only while rows go over from one to the next.
+/// the tag (16). Several keys are known only while rows go over from one to the next, and only then is a row taken that is
+/// in the clear.
 final class Sealing: Sendable {
     struct State: Sendable {
         /// By which generation new rows are sealed; 0: not at all.
@@ -69,6 +105,8 @@ final class Sealing: Sendable {
         /// The generations rows may be of, newest first, 0 being those in the clear.
         var inUse: [UInt64] = [0]
         var keys: [UInt64: GenerationKeys] = [:]
+        /// Which rows may still be in the clear, or sealed as earlier versions did; nil: none.
+        var earlier: EarlierRows?
         /// Why nothing may be read or written; nil where the keys are there.
         var refusal: StoreError?
     }
@@ -86,15 +124,22 @@ final class Sealing: Sendable {
 
     func set(_ state: State) { self.state.withLock { $0 = state } }
 
+    /// Whether a row may be in the clear, or sealed as earlier versions did.
+    func mayBeEarlier(_ place: SealedPlace) -> Bool { state.withLock { $0.earlier?.holds(place) ?? false } }
+
     /// Notes that no row is under another key than the current one any more.
     ///
     /// The others stay known until ``forgetRetired()``: a reader that began before that commit still sees rows under
     /// them.
     func retireOthers() { state.withLock { state in state.inUse = [state.current] } }
 
-    /// Forgets the keys that no row is under, once no reader sees an older commit.
+    /// Forgets the keys that no row is under, once no reader sees an older commit; from then on no row may be in the clear
+    /// where content is sealed.
     func forgetRetired() {
-        state.withLock { state in state.keys = state.keys.filter { state.inUse.contains($0.key) } }
+        state.withLock { state in
+            state.keys = state.keys.filter { state.inUse.contains($0.key) }
+            if state.inUse == [state.current] { state.earlier = state.current == 0 ? .all : nil }
+        }
     }
 
     /// - Throws: the ``StoreError`` that says which key is missing.
@@ -102,13 +147,15 @@ final class Sealing: Sendable {
 
     // MARK: Contents
 
-    func seal(_ octets: [UInt8], at place: SealedPlace) throws -> [UInt8] {
+    func seal(
+        _ octets: [UInt8], at place: SealedPlace, with columns: some BoundColumns = NoColumns()
+    ) throws -> [UInt8] {
         let keys = try state.withLock { state in
             if let refusal = state.refusal { throw refusal }
             return state.keys[state.current]
         }
         guard let keys else { return [0] + octets }
-        let sealed = try place.withOctets {
+        let sealed = try place.withOctets(and: columns) {
             try AES.GCM.seal(octets, using: keys.seal, nonce: AES.GCM.Nonce(), authenticating: $0)
         }
         var writer = ContentWriter()
@@ -121,8 +168,10 @@ final class Sealing: Sendable {
         return blob
     }
 
-    func open(_ blob: [UInt8], at place: SealedPlace) throws -> [UInt8] {
-        try blob.withUnsafeBytes { try RowOpener(self).open($0, at: place).octets }
+    func open(
+        _ blob: [UInt8], at place: SealedPlace, with columns: some BoundColumns = NoColumns()
+    ) throws -> [UInt8] {
+        return try blob.withUnsafeBytes { try RowOpener(self).open($0, at: place, with: columns).octets }
     }
 
     /// The keys of a generation.
@@ -168,7 +217,10 @@ final class Sealing: Sendable {
     func stored(_ id: ReadingID) throws -> ReadingID { Self.stored(id, try currentKeys()) }
 
     /// What a reading's id may stand as, the likeliest first.
-    func candidates(for id: ReadingID) throws -> [ReadingID] { try inUseKeys().map { Self.stored(id, $0) } }
+    func candidates(for id: ReadingID) throws -> [ReadingID] {
+        // One key may be of two generations.
+        try inUseKeys().map { Self.stored(id, $0) }.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
+    }
 
     /// What the octets of a frame that belongs to no reading are found by in new rows.
     func stored(_ payload: [UInt8]) throws -> [UInt8] { try currentKeys()?.digest(payload) ?? payload }
@@ -178,7 +230,8 @@ final class Sealing: Sendable {
         try inUseKeys().map { $0?.digest(payload) ?? payload }
     }
 
-    private func currentKeys() throws -> GenerationKeys? {
+    /// The keys new rows are sealed under; nil: they are in the clear.
+    func currentKeys() throws -> GenerationKeys? {
         try state.withLock { state in
             if let refusal = state.refusal { throw refusal }
             return state.keys[state.current]

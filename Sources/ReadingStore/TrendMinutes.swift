@@ -119,31 +119,30 @@ private struct TrendCorrection {
     /// The sensor's scans that can be decoded, by the rows of their frames.
     private func scans() throws -> [Int64: Scan] {
         let model = try DeviceCache(db, sealing).description(device).model
-        let rows = try Row.fetchAll(
+        let select = try PreparedStatement(
             db,
-            sql: """
-                SELECT f.key, f.format, f.payload, f.received_at, f.ordinal, f.contact, c.sequence_epoch
-                FROM frame AS f JOIN contact AS c ON c.key = f.contact WHERE f.key IN (
-                    SELECT b.frame FROM sensor_record AS s JOIN reading_frame AS b ON b.reading = s.reading
-                    WHERE s.device = ? AND s.source = 1 AND b.role = 1)
-                """, arguments: [device])
+            """
+            SELECT \(FrameRow.columns), c.sequence_epoch FROM frame AS f JOIN contact AS c ON c.key = f.contact
+            WHERE f.key IN (
+                SELECT b.frame FROM sensor_record AS s JOIN reading_frame AS b ON b.reading = s.reading
+                WHERE s.device = ? AND s.source = 1 AND b.role = 1)
+            """)
+        select.bind(1, device)
+        defer { select.reset() }
+        let rows = RowReader(db, sealing)
         var scans: [Int64: Scan] = [:]
-        for row in rows {
-            let key: Int64 = row[0]
+        while try select.next() {
             // A damaged frame says nothing of its readings: they stay as they are.
-            guard let payload = try? sealing.open([UInt8]((row[2] as Data?) ?? Data()), at: .frame(key)) else {
-                continue
-            }
-            let frame = Frame(
-                format: FrameFormat(rawValue: UInt32(truncatingIfNeeded: row[1] as Int64)), payload: payload,
-                receivedAt: Instant(microseconds: row[3]), ordinal: row[4])
+            guard let stored = try? rows.frame(select) else { continue }
+            let frame = stored.frame
             guard case .sensor(let scan) = decoder.decode(frame, model: model) else { continue }
             var trend: [UInt16: Record] = [:]
             for record in scan.records {
                 guard let facts = record.sensor, facts.source == .trend else { continue }
                 trend[facts.minute] = record
             }
-            scans[key] = Scan(frame: frame, contact: row[5], epoch: row[6], trend: trend)
+            scans[stored.key] = Scan(
+                frame: frame, contact: stored.columns.contact, epoch: Int(select.int(FrameRow.count)), trend: trend)
         }
         return scans
     }
@@ -156,7 +155,9 @@ private struct TrendCorrection {
                 SELECT b.reading, b.frame FROM sensor_record AS s JOIN reading_frame AS b ON b.reading = s.reading
                 WHERE s.device = ? AND s.source = 1 AND b.role = 1 ORDER BY b.reading, b.frame
                 """, arguments: [device])
-        return Dictionary(grouping: rows, by: { $0[0] as Int64 }).mapValues { $0.map { $0[1] } }
+        return try Dictionary(grouping: rows, by: { try $0.value(0) as Int64 }).mapValues { rows in
+            try rows.map { try $0.value(1) }
+        }
     }
 
     private func readings() throws -> [Stored] {
@@ -258,21 +259,28 @@ private struct TrendCorrection {
         let unsent = "state = 0 AND attempts = 0 AND delivered_at IS NULL"
         try db.execute(
             sql: """
-                UPDATE outbox SET state = ?, timestamp = ?, revision = ?, attempts = ?, delivered_at = ?, words = ?
+                UPDATE outbox SET state = ?, revision = ?, attempts = ?, delivered_at = ?, words = ?
                 WHERE reading = ? AND \(unsent)
                 """,
             arguments: [
-                sent.state, sent.timestamp, sent.revision, sent.attempts, sent.deliveredAt,
+                sent.state, sent.revision, sent.attempts, sent.deliveredAt,
                 try sent.words.map { try sealing.seal($0, on: reading) }, reading,
             ])
-        guard db.changesCount == 0, sent.state != OutboxState.refused.rawValue else { return }
-        try db.execute(
+        guard db.changesCount == 0 else {
+            return try OutboxTag.renew(db, reading: reading, sealing) { $0.timestamp = sent.timestamp }
+        }
+        guard sent.state != OutboxState.refused.rawValue else { return }
+        let histories = try Int64.fetchAll(
+            db,
             sql: """
-                UPDATE outbox SET timestamp = ?1 WHERE \(unsent)
-                    AND reading IN (SELECT reading FROM sensor_record WHERE device = ?2 AND minute = ?3 AND source = 2)
-                    AND EXISTS (SELECT 1 FROM reading WHERE key = ?4 AND time_exclusion = ?5)
+                SELECT reading FROM outbox WHERE \(unsent)
+                    AND reading IN (SELECT reading FROM sensor_record WHERE device = ?1 AND minute = ?2 AND source = 2)
+                    AND EXISTS (SELECT 1 FROM reading WHERE key = ?3 AND time_exclusion = ?4)
                 """,
-            arguments: [sent.timestamp, device, Int64(facts.minute), reading, Exclusion.superseded.code])
+            arguments: [device, Int64(facts.minute), reading, Exclusion.superseded.code])
+        for history in histories {
+            try OutboxTag.renew(db, reading: history, sealing) { $0.timestamp = sent.timestamp }
+        }
     }
 
     /// Whether the record was delivered and pruned under the minute an earlier version gave it.

@@ -17,6 +17,9 @@ public struct VerificationFinding: Sendable, Hashable {
         case noReading = "frame_without_reading"
         /// A reading that is to be delivered, and is not in the outbox.
         case notQueued = "reading_not_queued"
+        /// A reading that would be delivered elsewhere, or at another time, than was written; or one that waits though it is
+        /// excluded.
+        case queueChanged = "queue_changed"
         /// A row whose content cannot be read: it is damaged, or its seal does not hold.
         case unreadable = "row_unreadable"
         /// Readings were pruned, and the key is missing by which they would be recognised when they come again.
@@ -48,7 +51,8 @@ extension ReadingStore {
             // A damaged file answers the questions below wrongly.
             guard findings.isEmpty else { return findings }
             findings += try Row.fetchAll(db, sql: "PRAGMA foreign_key_check").map { row in
-                VerificationFinding(problem: .reference, subject: "\(row[0] as String) \(row[1] as Int64? ?? 0)")
+                let (table, key): (String, Int64?) = (try row.value(0), try row.value(1))
+                return VerificationFinding(problem: .reference, subject: "\(table) \(key ?? 0)")
             }
             findings += try Int64.fetchAll(
                 db,
@@ -58,13 +62,15 @@ extension ReadingStore {
                     """
             ).map { VerificationFinding(problem: .noReading, subject: String($0)) }
             findings += try Self.queueFindings(db, rows)
+            findings += try Self.changedFindings(db, sealing)
             if !hasPruneKey, try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM pruned)") == true {
                 findings.append(VerificationFinding(problem: .pruneKey, subject: PruneKey.fileName))
             }
             findings += try Row.fetchAll(db, sql: "SELECT key, label FROM device WHERE label IS NOT NULL")
                 .compactMap { row in
-                    if (try? sealing.label(row[1], of: row[0])) != nil { return nil }
-                    return VerificationFinding(problem: .unreadable, subject: "device \(row[0] as Int64)")
+                    let key: Int64 = try row.value(0)
+                    if (try? sealing.label(row.value(1), of: key)) != nil { return nil }
+                    return VerificationFinding(problem: .unreadable, subject: "device \(key)")
                 }
             findings += try Self.apartFindings(db, rows)
             findings += try Self.frameFindings(db, rows, decoder: decoder, progress: progress)
@@ -92,13 +98,37 @@ extension ReadingStore {
 
     /// Opens the frames that belong to no reading, and the contexts of those that do.
     private static func apartFindings(_ db: Database, _ rows: RowReader) throws -> [VerificationFinding] {
-        let select = try PreparedStatement(db, "SELECT key, payload FROM frame WHERE state <> 1")
+        let select = try PreparedStatement(db, "SELECT \(FrameRow.columns) FROM frame AS f WHERE f.state <> 1")
         defer { select.reset() }
         var findings: [VerificationFinding] = []
         while try select.next() {
-            let key = select.int(0)
-            do { _ = try rows.sealing.open(select.octets(1), at: .frame(key)) } catch {
-                findings.append(VerificationFinding(problem: .unreadable, subject: "frame \(key)"))
+            do { _ = try rows.frame(select) } catch {
+                findings.append(VerificationFinding(problem: .unreadable, subject: "frame \(select.int(0))"))
+            }
+        }
+        return findings
+    }
+
+    /// Checks where readings are delivered, and opens the server's words on them.
+    private static func changedFindings(_ db: Database, _ sealing: Sealing) throws -> [VerificationFinding] {
+        let select = try PreparedStatement(
+            db,
+            """
+            SELECT \(OutboxTag.columns), o.words,
+                o.state = 0 AND (r.record_exclusion IS NOT NULL OR r.time_exclusion IS NOT NULL)
+            FROM outbox AS o JOIN reading AS r ON r.key = o.reading
+            """)
+        defer { select.reset() }
+        var findings: [VerificationFinding] = []
+        while try select.next() {
+            let row = OutboxTag(select)
+            let holds = (try? row.check(select.octets(OutboxTag.count - 1), sealing)) != nil
+            if !holds || select.int(OutboxTag.count + 1) != 0 {
+                findings.append(VerificationFinding(problem: .queueChanged, subject: "reading \(row.reading)"))
+            }
+            if (try? sealing.words(select.octets(OutboxTag.count), on: row.reading)) == nil {
+                findings.append(
+                    VerificationFinding(problem: .unreadable, subject: "words on reading \(row.reading)"))
             }
         }
         return findings
@@ -112,7 +142,7 @@ extension ReadingStore {
         let select = try PreparedStatement(
             db,
             """
-            SELECT \(ReadingRow.columns), f.format, f.payload, f.received_at, f.ordinal, f.key
+            SELECT \(ReadingRow.columns), \(FrameRow.columns)
             FROM reading AS r LEFT JOIN frame AS f ON f.key =
                 (SELECT max(frame) FROM reading_frame WHERE reading = r.key AND role = 1)
             """)
@@ -131,15 +161,10 @@ extension ReadingStore {
                 findings.append(VerificationFinding(problem: .noFrame, subject: reading.id.description))
                 continue
             }
-            guard let payload = try? rows.sealing.open(select.octets(first + 1), at: .frame(select.int(first + 4)))
-            else {
-                findings.append(VerificationFinding(problem: .unreadable, subject: "frame \(select.int(first + 4))"))
+            guard let frame = try? rows.frame(select, from: first).frame else {
+                findings.append(VerificationFinding(problem: .unreadable, subject: "frame \(select.int(first))"))
                 continue
             }
-            let frame = Frame(
-                format: FrameFormat(rawValue: UInt32(truncatingIfNeeded: select.int(first))),
-                payload: payload, receivedAt: Instant(microseconds: select.int(first + 2)),
-                ordinal: Int(select.int(first + 3)))
             let decoded = decoder.decode(frame, model: reading.device.model).record(like: reading.record)
             guard decoded?.heeding(reading.record) == reading.record else {
                 findings.append(VerificationFinding(problem: .differs, subject: reading.id.description))

@@ -13,7 +13,7 @@ struct FormerStoreTests {
 
     static let versions =
         ((try? FileManager.default.contentsOfDirectory(atPath: fixtures.path)) ?? [])
-        .filter { Int($0) != nil }.sorted()
+        .filter { !$0.hasPrefix(".") }.sorted()
 
     @Test(
         "every earlier version's store opens with every reading as it was, in the clear and sealed", arguments: versions
@@ -31,6 +31,10 @@ struct FormerStoreTests {
             try FileManager.default.copyItem(
                 at: folder.appendingPathComponent("readings.sqlite"),
                 to: directory.appendingPathComponent("readings.sqlite"))
+            let key = folder.appendingPathComponent("store.key")
+            if FileManager.default.fileExists(atPath: key.path) {
+                try FileManager.default.copyItem(at: key, to: directory.appendingPathComponent("store.key"))
+            }
             let store = try await ReadingStore.open(
                 directory: directory.path, decoder: Gateway.decoder, encryption: encryption)
             let readings = try await store.query(ReadingQuery(limit: 10_000)).readings
@@ -38,7 +42,7 @@ struct FormerStoreTests {
             #expect(try await store.verify().isEmpty)
             #expect(try await store.refused().count == 1)
             let statistics = try await store.statistics()
-            #expect(statistics.delivered == 46 && statistics.malformedFrames == 1)
+            #expect(statistics.delivered == 46 && statistics.malformedFrames == (version == "8" ? 2 : 1))
             try store.close()
         }
     }

@@ -1,0 +1,84 @@
+import Crypto
+import GRDB
+import HealthReadings
+
+/// What decides where a reading is delivered, authenticated under the key: whose it is at the server, as what, and when.
+///
+/// A tag is the number of its key (LEB128) and 16 octets of HMAC-SHA256. A row of a store in the clear has none.
+struct OutboxTag {
+    let reading: Int64
+    let user: Int64
+    let resource: Int64
+    let provider: String
+    let type: Int64
+    var timestamp: Int64
+
+    /// The tag for a new row; nil where content is in the clear.
+    func made(_ sealing: Sealing) throws -> [UInt8]? {
+        guard let keys = try sealing.currentKeys() else { return nil }
+        var writer = ContentWriter()
+        writer.put(keys.generation)
+        return writer.octets + code(keys)
+    }
+
+    /// - Throws: ``StoreError/corrupt(detail:)`` where the row is not as it was written.
+    func check(_ tag: [UInt8], _ sealing: Sealing) throws {
+        guard !tag.isEmpty else {
+            guard sealing.mayBeEarlier(.reading(reading)) else { throw changed }
+            return
+        }
+        var reader = ContentReader(tag)
+        let keys = try sealing.keys(of: try reader.number())
+        guard keys.bindsColumns, tag[reader.position...].elementsEqual(code(keys)) else { throw changed }
+    }
+
+    private var changed: StoreError {
+        .corrupt(detail: "where reading \(reading) is to be delivered was changed")
+    }
+
+    private func code(_ keys: GenerationKeys) -> [UInt8] {
+        var octets: [UInt8] = []
+        octets.reserveCapacity(64)
+        for number in [reading, user, resource, type, timestamp] {
+            withUnsafeBytes(of: number.bigEndian) { octets.append(contentsOf: $0) }
+        }
+        octets.append(contentsOf: provider.utf8)
+        return GenerationKeys.code(of: octets, keys.tag)
+    }
+}
+
+extension OutboxTag {
+    /// The columns of `outbox AS o` that make a tag, and the tag.
+    static let columns = "o.reading, o.user, o.resource, o.provider, o.type, o.timestamp, o.tag"
+    /// How many there are.
+    static let count: Int32 = 7
+
+    init(_ row: PreparedStatement, from first: Int32 = 0) {
+        reading = row.int(first)
+        user = row.int(first + 1)
+        resource = row.int(first + 2)
+        provider = row.text(first + 3) ?? ""
+        type = row.int(first + 4)
+        timestamp = row.int(first + 5)
+    }
+
+    /// Changes a row and writes its tag under the newest key. A row whose tag does not hold keeps it, and so goes on
+    /// being noticed.
+    static func renew(
+        _ db: Database, reading: Int64, _ sealing: Sealing, _ change: (inout OutboxTag) -> Void = { _ in }
+    ) throws {
+        let select = try PreparedStatement(db, "SELECT \(columns) FROM outbox AS o WHERE o.reading = ?")
+        select.bind(1, reading)
+        guard try select.next() else { return }
+        var (row, tag) = (OutboxTag(select), select.octets(OutboxTag.count - 1))
+        select.reset()
+        let holds = (try? row.check(tag, sealing)) != nil
+        change(&row)
+        if holds { tag = try row.made(sealing) ?? [] }
+        let update = try PreparedStatement(db, "UPDATE outbox SET timestamp = ?, tag = ? WHERE reading = ?")
+        update.bind(1, row.timestamp)
+        update.bind(2, octets: tag.isEmpty ? nil : tag)
+        update.bind(3, reading)
+        try update.run()
+    }
+}
