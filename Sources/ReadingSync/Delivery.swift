@@ -46,7 +46,11 @@ extension OutboxWorker {
                     note(held, group.target, group.count, in: &report)
                     continue
                 }
-                if !isAsked, isResting(group.target) || circuit.isWaiting(group.target, at: clock.uptime()) { continue }
+                if isResting(group.target) {
+                    note(HeldBack(hold: group.held ?? .sourceError), group.target, group.count, in: &report)
+                    continue
+                }
+                if !isAsked, circuit.isWaiting(group.target, at: clock.uptime()) { continue }
                 guard try await deliver(group, in: range, of: user, into: &report) else { break }
             }
         } catch is CancellationError {

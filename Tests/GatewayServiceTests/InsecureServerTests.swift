@@ -49,8 +49,10 @@ struct InsecureServerTests {
         #expect(problem?.code == "server_insecure" && problem?.status == .configuration)
         let status = try await bench.lines(.sync(.status), json: false)
         #expect(status.contains { $0.contains("plain http") }, "\(status)")
-        let checks = try await bench.lines(.doctor, json: false)
-        #expect(checks.contains { $0.contains("plain http") }, "\(checks)")
+        let checks = Collected()
+        let found = await #expect(throws: Problem.self) { try await bench.run(.doctor, json: false, output: checks) }
+        #expect(found?.status == .configuration && found?.hint?.contains("server.insecure") == true)
+        #expect(checks.data.contains { $0.contains("plain http") }, "\(checks.data)")
         try await bench.gateway.close()
     }
 }

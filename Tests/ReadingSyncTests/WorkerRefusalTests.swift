@@ -228,7 +228,8 @@ struct WorkerRefusalTests {
             #expect(await worker.syncOnce().held.count == 1)
             #expect(script.now.posts == [3, 3])
             script.change { $0.judge = nil }
-            clock.advance(by: .seconds(301))
+            // A list of sources is believed for five minutes; what the server does not know rests for fifteen.
+            clock.advance(by: .seconds(status == 404 ? 901 : 301))
             #expect(await worker.syncOnce().delivered == 3)
         }
     }

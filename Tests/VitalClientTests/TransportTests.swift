@@ -1,30 +1,52 @@
+import Crypto
 import Foundation
 import HealthReadings
 import LogLines
 import NIOSSL
 import ScriptedServer
+import SwiftASN1
 import Testing
+import X509
 
-@testable import LocalAccess
 @testable import VitalClient
 
 @Suite("The way to the server")
 struct TransportTests {
-    /// A server's side of TLS of these versions, and the file with its certificate.
+    /// A server's side of TLS of these versions, and the file with the authority that vouches for it.
     private func tls(
         _ versions: ClosedRange<Int>, in folder: String
     ) throws -> (context: NIOSSLContext, certificate: String) {
-        let made = try GatewayCertificate(names: ["server"], now: Date())
-        let certificate = try NIOSSLCertificate(bytes: made.octets, format: .der)
+        let (authorityKey, key) = (P256.Signing.PrivateKey(), P256.Signing.PrivateKey())
+        let authorityName = try DistinguishedName { CommonName("authority") }
+        func make(
+            _ name: DistinguishedName, _ key: P256.Signing.PrivateKey, _ extensions: Certificate.Extensions
+        ) throws -> String {
+            try Certificate(
+                version: .v3, serialNumber: Certificate.SerialNumber(), publicKey: .init(key.publicKey),
+                notValidBefore: Date() - 86_400, notValidAfter: Date() + 86_400, issuer: authorityName, subject: name,
+                signatureAlgorithm: .ecdsaWithSHA256, extensions: extensions, issuerPrivateKey: .init(authorityKey)
+            ).serializeAsPEM().pemString
+        }
+        let authority = try make(
+            authorityName, authorityKey,
+            Certificate.Extensions {
+                Critical(BasicConstraints.isCertificateAuthority(maxPathLength: nil))
+                Critical(KeyUsage(keyCertSign: true))
+            })
+        let certificate = try make(
+            DistinguishedName { CommonName("server") }, key,
+            Certificate.Extensions {
+                Critical(BasicConstraints.notCertificateAuthority)
+                SubjectAlternativeNames([.ipAddress(ASN1OctetString(contentBytes: [127, 0, 0, 1]))])
+            })
         var configuration = TLSConfiguration.makeServerConfiguration(
-            certificateChain: [.certificate(certificate)],
-            privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(made.pem.utf8), format: .pem)))
+            certificateChain: [.certificate(try NIOSSLCertificate(bytes: Array(certificate.utf8), format: .pem))],
+            privateKey: .privateKey(try NIOSSLPrivateKey(bytes: Array(key.pemRepresentation.utf8), format: .pem)))
         let all: [TLSVersion] = [.tlsv1, .tlsv11, .tlsv12, .tlsv13]
         configuration.minimumTLSVersion = all[versions.lowerBound]
         configuration.maximumTLSVersion = all[versions.upperBound]
         let path = folder + "/authority.pem"
-        try made.pem.components(separatedBy: "-----BEGIN PRIVATE KEY-----")[0].write(
-            toFile: path, atomically: true, encoding: .utf8)
+        try authority.write(toFile: path, atomically: true, encoding: .utf8)
         return (try NIOSSLContext(configuration: configuration), path)
     }
 
@@ -49,6 +71,8 @@ struct TransportTests {
             try await ScriptedServer.with({ _ in .json(200, #"{"providers":[]}"#) }, tls: tls.context) { server in
                 let error = try await ask(server, tls.certificate)
                 #expect(error?.kind == .untrustedServer)
+                // The certificate is trusted: it is the version that is refused.
+                #expect(error?.serverSaid?.contains("CERTIFICATE_VERIFY_FAILED") == false)
                 #expect(server.requests.isEmpty)
             }
         }
