@@ -79,7 +79,8 @@ extension Gateway {
     func examine(json: Bool, output: any OperationOutput) async throws {
         let doctor = Doctor(
             settings: settings, stateDirectory: store.directory, store: .success(store),
-            connection: .success(connection), radio: radioSource.radio, clock: clock, logger: logger)
+            connection: refusal.map(Result.failure) ?? .success(connection), radio: radioSource.radio, clock: clock,
+            logger: logger)
         try await Doctor.report(await doctor.examine(), json: json, to: output)
     }
 }
