@@ -170,7 +170,13 @@ let package = Package(
             ]),
         tests("ReadingStore", ["HealthReadings"]),
         tests("LocalAccess", [logging]),
-        tests("VitalClient", ["HealthReadings", "LocalAccess", "ScriptedServer", "LogLines", tls, logging]),
+        tests(
+            "VitalClient",
+            [
+                "HealthReadings", "ScriptedServer", "LogLines", crypto, tls, logging,
+                .product(name: "X509", package: "swift-certificates"),
+                .product(name: "SwiftASN1", package: "swift-asn1"),
+            ]),
         tests(
             "ReadingSync",
             [
