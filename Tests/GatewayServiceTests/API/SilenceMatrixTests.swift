@@ -57,8 +57,8 @@ struct SilenceMatrixTests {
         }
         for last in [nil, "\(bench.api.hub.epoch)-0"] {
             let listener = try await bench.listen(credential, last: last)
-            try await bench.measure()
-            #expect(await eventually { listener.text.contains(anyOf: Marked.values) })
+            try await bench.measure(until: [listener])
+            #expect(listener.text.contains(anyOf: Marked.values))
             listener.end()
         }
         #expect(try await bench.printed(.query(.init())).contains(anyOf: Marked.values))
@@ -80,8 +80,7 @@ struct SilenceMatrixTests {
             listeners.append(try await bench.listen(credential, last: nil))
             listeners.append(try await bench.listen(credential, last: "\(bench.api.hub.epoch)-0"))
         }
-        try await bench.measure()
-        #expect(await eventually { listeners.allSatisfy { $0.text.contains(Marked.values[0]) } })
+        try await bench.measure(until: listeners)
         if isRevoked {
             _ = try await bench.printed(.client(.revoke(nil)))
         } else {
@@ -108,8 +107,7 @@ struct SilenceMatrixTests {
         let bench = try await Marked()
         let credential = try await bench.program()
         let listener = try await bench.listen(credential, last: nil)
-        try await bench.measure()
-        #expect(await eventually { listener.text.contains(anyOf: Marked.values) })
+        try await bench.measure(until: [listener])
         _ = try await bench.printed(.store(.forget(ForgetOperation(user: Marked.person))))
         try await Task.sleep(for: .seconds(1))
         listener.forget()
@@ -132,8 +130,7 @@ struct SilenceMatrixTests {
         let bench = try await Marked()
         let credential = try await bench.program()
         let listener = try await bench.listen(credential, last: nil)
-        try await bench.measure()
-        #expect(await eventually { listener.text.contains(anyOf: Marked.values) })
+        try await bench.measure(until: [listener])
         _ = try await bench.printed(.consent(.set(kinds: [], granted: false, user: nil)))
         listener.forget()
         try await bench.measure()

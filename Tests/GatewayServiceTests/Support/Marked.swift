@@ -32,7 +32,9 @@ final class Marked: Sendable {
     }
 
     /// A glucose meter and a cuff that are one device measure once more.
-    func measure() async throws {
+    ///
+    /// - Parameter listeners: streams that have to bring it before this returns, so that nothing of it is on its way.
+    func measure(until listeners: [Listener] = []) async throws {
         let store = api.gateway.store
         let number = count.withLock { count in
             count += 1
@@ -56,6 +58,9 @@ final class Marked: Sendable {
                 ], of: contact)
         }
         try await store.endContact(contact, ContactSummary(isComplete: true, received: values.count))
+        // The cuff's reading is the last; its second is the number of the measurement.
+        let last = "T12:31:" + (number < 10 ? "0\(number)" : "\(number)")
+        #expect(await eventually { listeners.allSatisfy { $0.text.contains(last) } })
     }
 
     func program(_ life: TimeInterval = 3600) async throws -> Credential {
