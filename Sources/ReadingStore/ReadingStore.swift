@@ -162,7 +162,11 @@ public final class ReadingStore: Sendable {
             // Writing the files anew may take minutes; the next opening begins it again.
             if rewriting.load(ordering: .relaxed) { pool.interrupt() }
             // The pool closes its reading connections last, and those cannot fold the log into the file.
-            try pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
+            try pool.writeWithoutTransaction { db in
+                // An interrupt that found nothing to stop stays in force until the next statement begins.
+                try db.execute(sql: "SELECT 1")
+                _ = try db.checkpoint(.truncate)
+            }
             try pool.close()
         } catch {
             throw StoreError.mapping(error)

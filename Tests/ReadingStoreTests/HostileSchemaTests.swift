@@ -56,7 +56,7 @@ struct HostileSchemaTests {
             "UPDATE reading SET time = 'soon', time_basis = NULL", "UPDATE frame SET payload = NULL",
             "UPDATE setting SET value = NULL", "UPDATE setting SET value = 99999999999999999999",
             "INSERT INTO consent VALUES (1, 1, 'x', 'y', NULL)",
-            "INSERT INTO source VALUES (1, 7, 7, 'x', 'y', 'z')",
+            "INSERT INTO source VALUES (1, 7, 'connected', 'x', 'y', 'z')",
             "UPDATE clock_epoch SET difference = 9223372036854775807",
             "UPDATE reading SET content = zeroblob(20000000)",
         ]
@@ -160,6 +160,25 @@ struct RewritingMemoryTests {
             try Set(FileManager.default.contentsOfDirectory(atPath: harness.directory)).isSubset(of: [
                 "readings.sqlite", "readings.sqlite-wal", "readings.sqlite-shm", "store.lock",
             ]))
+    }
+
+    @Test("a store can be closed at any moment while its files are written anew")
+    func closing() async throws {
+        let harness = try await Harness(encryption: .off())
+        try await harness.contact((0..<400).map { ErasureTests.mark($0, filling: 7) })
+        try harness.store.close()
+        for round in 0..<40 {
+            try TamperingTests.edit(harness.directory) { db in
+                try db.execute(sql: "INSERT OR REPLACE INTO setting VALUES ('erase.unfinished', '1')")
+            }
+            let store = try await ReadingStore.open(
+                directory: harness.directory, decoder: TestDecoder(), encryption: .off(), finishesErasure: false)
+            let rewriting = Task { try await store.finishErasure() }
+            try await Task.sleep(for: .microseconds(round * 400))
+            try store.close()
+            _ = try? await rewriting.value
+        }
+        #expect(try await Harness(harness.directory, encryption: .off()).store.verify().isEmpty)
     }
 
     @Test("a service opens before the files are written anew, and without what was erased")
