@@ -157,6 +157,9 @@ class Migrate(Scenario):
         os.mkdir(case.state, 0o700)
         shutil.copy(self.former, f"{case.state}/readings.sqlite")
         os.chmod(f"{case.state}/readings.sqlite", 0o600)
+        key = os.path.join(os.path.dirname(self.former), "store.key")
+        if os.path.exists(key):
+            os.chmod(shutil.copy(key, f"{case.state}/store.key"), 0o600)
 
     def settle(self):
         case = self.case()
