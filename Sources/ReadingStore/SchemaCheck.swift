@@ -27,7 +27,7 @@ enum SchemaCheck {
 
     /// - Throws: ``StoreError/corrupt(detail:)`` where the schema is another than the migrations make.
     static func check(_ db: Database) throws {
-        let (expected, found) = (try expected.get(), try objects(db))
+        let (expected, found) = (try model.get().objects, try objects(db))
         guard expected != found else { return }
         if let extra = found.subtracting(expected).min(by: { $0.name < $1.name }) {
             throw StoreError.corrupt(detail: "it has a \(extra.type) \(extra.name.prefix(100)) that is not the store's")
@@ -37,10 +37,12 @@ enum SchemaCheck {
         }
     }
 
-    private static let expected = Result<Set<Object>, any Error> {
-        let queue = try DatabaseQueue()
-        try Schema.migrator.migrate(queue)
-        return try queue.read(objects)
+    /// An empty store and its schema. The store stays open: libdispatch frees a queue of it on a thread of its pool, and
+    /// watches that pool once a second from then on.
+    private static let model = Result<(store: DatabaseQueue, objects: Set<Object>), any Error> {
+        let store = try DatabaseQueue()
+        try Schema.migrator.migrate(store)
+        return (store, try store.read(objects))
     }
 
     private static func objects(_ db: Database) throws -> Set<Object> {

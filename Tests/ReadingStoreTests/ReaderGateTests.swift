@@ -16,17 +16,18 @@ import Testing
         let harness = try await Harness()
         let store = harness.store
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for _ in 0..<8 {
+            for _ in 0..<4 {
                 group.addTask {
                     await #expect(throws: StoreError.tookTooLong) {
-                        _ = try await store.read(within: .seconds(4)) { try Int.fetchOne($0, sql: Self.endless) }
+                        _ = try await store.read(within: .seconds(12)) { try Int.fetchOne($0, sql: Self.endless) }
                     }
                 }
             }
             try await Task.sleep(for: .milliseconds(500))
             let began = ContinuousClock.now
             _ = try await store.newestContact()
-            #expect(ContinuousClock.now - began < .seconds(2))
+            // Without a connection of its own it waits for one of the reads.
+            #expect(ContinuousClock.now - began < .seconds(10))
             try await group.waitForAll()
         }
         // The connections are whole afterwards.
