@@ -17,7 +17,7 @@ extension ReadingStore: DeviceMemory {
             let judged = try judgement(db).run(only: key)
             guard let current = try Self.user(db, forDevice: key),
                 let zoneName = try Self.zone(db, of: current, at: start), let zone = ZoneRules.named(zoneName)
-            else { throw StoreError.unknown("a user with a time zone") }
+            else { throw StoreError.corrupt(detail: "the person of a device has no time zone that can be used") }
             if let clock {
                 try ClockEpochs.note(db, device: key, clock, zone: zone)
             }
