@@ -137,7 +137,9 @@ def contents(state):
     """The bytes of every frame and reading, as they are in the database file."""
     with sqlite3.connect(f"{state}/readings.sqlite") as database:
         found = [row[0] for row in database.execute("SELECT payload FROM frame")]
-        found += [row[0] for row in database.execute("SELECT content FROM reading")]
+        # Up to version 5 a reading has no content: its values are columns.
+        if "content" in [column for _, column, *_ in database.execute("PRAGMA table_info(reading)")]:
+            found += [row[0] for row in database.execute("SELECT content FROM reading")]
     database.close()
     # A short string may be there by chance.
     return [blob for blob in found if len(blob) >= 12 and len(set(blob)) >= 6]
