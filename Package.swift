@@ -13,8 +13,8 @@ let settings: [SwiftSetting] =
 /// Modules an embedder imports, in the order a reading passes through them.
 let library = [
     "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCIMonitor", "HCICapture", "HealthDevices",
-    "FreeStyleLibre", "ISO15693Reader", "LibreReader", "ReadingStore", "VitalClient", "ReadingSync", "LocalAccess",
-    "GatewayService",
+    "FreeStyleLibre", "ISO15693Reader", "LibreReader", "ReadingStore", "ReadingDelivery", "VitalClient",
+    "VitalDestination", "LocalAccess", "GatewayService",
 ]
 
 func module(_ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
@@ -51,7 +51,8 @@ let package = Package(
             targets: ["HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HealthDevices"]),
         .library(name: "HealthRelayStore", targets: ["HealthReadings", "ReadingStore"]),
         .library(
-            name: "HealthRelayDelivery", targets: ["HealthReadings", "ReadingStore", "VitalClient", "ReadingSync"]),
+            name: "HealthRelayDelivery",
+            targets: ["HealthReadings", "ReadingStore", "ReadingDelivery", "VitalClient", "VitalDestination"]),
         .library(name: "HealthRelayBus", targets: ["LibDBus"]),
         .library(name: "HealthRelaySensors", targets: ["FreeStyleLibre", "ISO15693Reader", "LibreReader"]),
         .library(
@@ -102,7 +103,8 @@ let package = Package(
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthReadings", logging]),
         module("ReadingStore", ["HealthReadings", crypto, passphrases, database, sqlite, logging]),
         module("VitalClient", ["HealthReadings", "CZlib", httpClient, tls, logging] + nio),
-        module("ReadingSync", ["ReadingStore", "VitalClient", "HealthReadings", lifecycle, logging]),
+        module("ReadingDelivery", ["ReadingStore", "HealthReadings", lifecycle, logging]),
+        module("VitalDestination", ["ReadingDelivery", "ReadingStore", "VitalClient", "HealthReadings", logging]),
         module(
             "LocalAccess",
             [
@@ -115,8 +117,9 @@ let package = Package(
             "GatewayService",
             [
                 "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCICapture", "HealthDevices",
-                "FreeStyleLibre", "ISO15693Reader", "LibreReader", "ReadingStore", "VitalClient", "ReadingSync",
-                "LocalAccess", "LibDBus", "CTimex", crypto, httpServer, lifecycle, logging,
+                "FreeStyleLibre", "ISO15693Reader", "LibreReader", "ReadingDelivery", "ReadingStore",
+                "VitalClient", "VitalDestination", "LocalAccess", "LibDBus", "CTimex", crypto, httpServer, lifecycle,
+                logging,
                 .product(name: "HummingbirdCore", package: "hummingbird"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -166,7 +169,7 @@ let package = Package(
             "HealthDevices",
             [
                 "BlueZCentral", "HCICapture", "GATTProfiles", "GATTClient", "FreeStyleLibre", "ISO15693Reader",
-                "LibreReader", "ReadingStore", "ReadingSync", "VitalClient", "HealthReadings",
+                "LibreReader", "ReadingDelivery", "ReadingStore", "VitalClient", "VitalDestination", "HealthReadings",
             ]),
         tests("ReadingStore", ["HealthReadings"]),
         tests("LocalAccess", [logging]),
@@ -177,10 +180,12 @@ let package = Package(
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
             ]),
+        tests("ReadingDelivery", ["ReadingStore", "HealthReadings", logging]),
         tests(
-            "ReadingSync",
+            "VitalDestination",
             [
-                "ReadingStore", "VitalClient", "VitalSandbox", "HealthReadings", "ScriptedServer", httpClient,
+                "ReadingDelivery", "ReadingStore", "VitalClient", "VitalSandbox", "HealthReadings", "ScriptedServer",
+                httpClient,
                 lifecycle, logging,
             ]),
         .target(

@@ -2,10 +2,11 @@ import Foundation
 import HealthDevices
 import HealthReadings
 import Logging
+import ReadingDelivery
 import ReadingStore
-import ReadingSync
 import Synchronization
 import VitalClient
+import VitalDestination
 
 /// The gateway put together: the store it owns, and the server it delivers to.
 public final class Gateway: Sendable {
@@ -18,6 +19,8 @@ public final class Gateway: Sendable {
     public let catalogue = Catalogue()
     /// Delivery; nil where no key for a server is set.
     public let worker: OutboxWorker?
+    /// People and their sources at the server; nil where no key for it is set.
+    let sources: SourceKeeper?
     let api: VitalAPI?
     let connection: VitalConnection?
     /// Why nothing is delivered although there is a key; nil where there is no such reason.
@@ -119,10 +122,11 @@ public final class Gateway: Sendable {
         let conversion = SampleConversion { id in
             catalogue[id].map { ModelName(brand: $0.brand, model: $0.name) }
         }
-        worker = api.map {
-            OutboxWorker(
-                store: store, api: $0, policy: policy, options: options, conversion: conversion, logger: logger)
+        let destination = api.map {
+            VitalDestination(store: store, api: $0, policy: policy, conversion: conversion, logger: logger)
         }
+        sources = destination?.sources
+        worker = destination.map { OutboxWorker(store: store, destination: $0, options: options, logger: logger) }
     }
 
     /// The server's provider slug for a model: the catalogue's, unless `sources.map` names another.
@@ -207,6 +211,12 @@ public final class Gateway: Sendable {
     func requireWorker() throws -> OutboxWorker {
         guard let worker else { throw refusal ?? Self.noServer }
         return worker
+    }
+
+    /// People and their sources at the server, or the problem that there is no server.
+    func requireSources() throws -> SourceKeeper {
+        guard let sources else { throw refusal ?? Self.noServer }
+        return sources
     }
 
     /// The server, or the problem that there is none.

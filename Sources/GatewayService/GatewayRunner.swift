@@ -4,8 +4,8 @@ import HealthDevices
 import Hummingbird
 import Logging
 import NIOCore
+import ReadingDelivery
 import ReadingStore
-import ReadingSync
 import ServiceLifecycle
 
 /// `run`: the gateway as a service. Owns the store, listens on the control socket, shows the page, delivers, and takes

@@ -2,8 +2,8 @@ import GATTClient
 import HealthDevices
 import HealthReadings
 import LibreReader
+import ReadingDelivery
 import ReadingStore
-import ReadingSync
 
 /// Tells each reading's way: stored, source checked, posted, acknowledged; and what becomes of meters and the radio.
 ///

@@ -6,9 +6,10 @@ import HealthDevices
 import HealthReadings
 import ISO15693Reader
 import LibreReader
+import ReadingDelivery
 import ReadingStore
-import ReadingSync
 import VitalClient
+import VitalDestination
 
 /// The examples of Documentation/library.md: compiled here, compared there.
 private enum LibraryExamples {

@@ -1,8 +1,9 @@
 import Foundation
 import HealthReadings
+import ReadingDelivery
 import ReadingStore
-import ReadingSync
 import VitalClient
+import VitalDestination
 
 /// Delivers a backlog to a sink, acknowledgements recorded: `delivery-benchmark URL [READINGS [DIRECTORY]]`.
 ///

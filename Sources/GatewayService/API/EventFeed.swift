@@ -1,8 +1,8 @@
 import GATTClient
 import HealthDevices
 import HealthReadings
+import ReadingDelivery
 import ReadingStore
-import ReadingSync
 import ServiceLifecycle
 
 /// Brings what happens in the store and in delivery to the streams of events.

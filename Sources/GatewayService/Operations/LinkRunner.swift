@@ -1,6 +1,6 @@
 import HealthReadings
 import ReadingStore
-import ReadingSync
+import VitalDestination
 
 /// `source link`: a page for the person, and how it ended.
 extension Gateway {
@@ -8,7 +8,7 @@ extension Gateway {
         guard (1...64).contains(provider.utf8.count), provider.utf8.allSatisfy(Self.isSlug) else {
             throw Problem("usage", .usage, "expected a provider's slug such as oura, found '\(provider)'")
         }
-        let sources = try requireWorker().sources
+        let sources = try requireSources()
         let user = try await requireNamedUser()
         guard seconds > 0 else {
             let url = try await sources.link(provider, for: user, redirectURL: nil).webURL

@@ -46,7 +46,7 @@ extension Gateway {
             let atServer = isLocal ? .untouched : try await removeAtServer(user)
             let erased = try await store.eraseUser(user.key)
             try await forgetAccess(everybody: false)
-            await worker?.sources.forget()
+            await sources?.forget()
             refreshMeters()
             return Removal(user: user, atServer: atServer, erased: erased)
         }
@@ -76,7 +76,7 @@ extension Gateway {
                 try await store.destroyPruneKey()
                 try await destroyKey(output)
             }
-            await worker?.sources.forget()
+            await sources?.forget()
             refreshMeters()
             return removals
         }

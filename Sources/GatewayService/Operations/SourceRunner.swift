@@ -3,20 +3,20 @@ import ReadingStore
 
 extension Gateway {
     func run(_ operation: SourceOperation, json: Bool, output: any OperationOutput) async throws {
-        let worker = try requireWorker()
+        let (worker, keeper) = (try requireWorker(), try requireSources())
         let user = try await store.currentUser()
         switch operation {
         case .list: break
         case .connect(let provider):
             let user = try await requireNamedUser()
-            try await worker.sources.connect(provider, for: user)
+            try await keeper.connect(provider, for: user)
         case .link(let provider, let wait):
             try await link(provider, wait: wait, json: json, output)
             return worker.wake()
-        case .revoke(let provider): try await worker.sources.revoke(provider, of: user)
+        case .revoke(let provider): try await keeper.revoke(provider, of: user)
         }
         worker.wake()
-        let sources = try await worker.sources.sources(of: user)
+        let sources = try await keeper.sources(of: user)
         guard !json else {
             return try await output.data(JSONValue.object(["sources": .array(sources.map(\.document))]).text)
         }

@@ -1,6 +1,6 @@
 import HealthReadings
+import ReadingDelivery
 import ReadingStore
-import ReadingSync
 
 extension Gateway {
     func run(_ operation: SyncOperation, json: Bool, output: any OperationOutput) async throws {
@@ -140,7 +140,7 @@ extension Gateway {
 
 extension Problem {
     /// What ended a delivery early.
-    init(_ failure: SyncFailure) {
+    init(_ failure: DeliveryFailure) {
         let status: ExitStatus =
             switch failure.code {
             case "authentication_failed", "forbidden", "token_expired": .notPermitted
@@ -176,7 +176,7 @@ extension SyncEvent {
     }
 
     private static func document(
-        _ event: String, _ target: SyncTarget? = nil, kind: ReadingKind? = nil, delivered: Int? = nil,
+        _ event: String, _ target: DeliveryTarget? = nil, kind: ReadingKind? = nil, delivered: Int? = nil,
         held: Hold? = nil, count: Int? = nil, error: String? = nil
     ) -> JSONValue {
         .object([

@@ -4,7 +4,8 @@ import ReadingStore
 import Testing
 import VitalClient
 
-@testable import ReadingSync
+@testable import ReadingDelivery
+@testable import VitalDestination
 
 @Suite("Backfill, what is ignored, and the time zone")
 struct BackfillTests {
@@ -161,10 +162,10 @@ struct BackfillTests {
             // The user was made with it.
             #expect(script.now.zones.isEmpty)
             try await fixture.store.setCurrentUser(Fixture.user, timeZone: "Europe/Berlin")
-            await worker.sources.forget()
+            try await worker.sources.forget()
             try await fixture.read(1, from: 10)
             #expect(await worker.syncOnce().delivered == 1)
-            await worker.sources.forget()
+            try await worker.sources.forget()
             try await fixture.read(1, from: 20)
             #expect(await worker.syncOnce().delivered == 1)
             #expect(script.now.zones == ["Europe/Berlin"])

@@ -7,7 +7,8 @@ import Synchronization
 import Testing
 import VitalClient
 
-@testable import ReadingSync
+@testable import ReadingDelivery
+@testable import VitalDestination
 
 /// What each answer of the server does to what waits.
 @Suite("Outbox worker: refusals and failures")
@@ -103,7 +104,7 @@ struct WorkerRefusalTests {
                     $0.sources["accuchek_ble"] = "connected"
                     $0.judge = nil
                 }
-                await worker.sources.forget()
+                try await worker.sources.forget()
                 #expect(await worker.syncOnce().delivered == 5)
             }
         }

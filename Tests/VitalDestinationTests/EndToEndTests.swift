@@ -7,7 +7,8 @@ import Testing
 import VitalClient
 import VitalSandbox
 
-@testable import ReadingSync
+@testable import ReadingDelivery
+@testable import VitalDestination
 
 /// A sample as the sandbox shows it under `/sandbox/samples`.
 private struct Kept: Decodable, Sendable {

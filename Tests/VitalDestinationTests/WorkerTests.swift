@@ -7,7 +7,8 @@ import Synchronization
 import Testing
 import VitalClient
 
-@testable import ReadingSync
+@testable import ReadingDelivery
+@testable import VitalDestination
 
 @Suite("Outbox worker")
 struct WorkerTests {
@@ -73,7 +74,8 @@ struct WorkerTests {
     func events() async throws {
         try await with { worker, fixture in
             try await fixture.read(2)
-            let target = SyncTarget(user: try await fixture.person.key, resource: .glucose, provider: "accuchek_ble")
+            let target = DeliveryTarget(
+                user: try await fixture.person.key, resource: .glucose, provider: "accuchek_ble")
             let stream = worker.events()
             _ = await worker.syncOnce()
             var events: [SyncEvent] = []

@@ -7,7 +7,8 @@ import Testing
 import VitalClient
 import VitalSandbox
 
-@testable import ReadingSync
+@testable import ReadingDelivery
+@testable import VitalDestination
 
 /// A session's record in memory.
 final class MemorySession: VitalSessionStorage {

@@ -6,7 +6,8 @@ import Testing
 import VitalClient
 import VitalSandbox
 
-@testable import ReadingSync
+@testable import ReadingDelivery
+@testable import VitalDestination
 
 /// Weights, body compositions and temperatures, delivered to the sandbox over a socket.
 @Suite("Scales and thermometers at the server")

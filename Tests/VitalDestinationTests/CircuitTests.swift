@@ -4,7 +4,8 @@ import ScriptedServer
 import Testing
 import VitalClient
 
-@testable import ReadingSync
+@testable import ReadingDelivery
+@testable import VitalDestination
 
 @Suite("What fails keeps nothing else waiting")
 struct CircuitTests {
@@ -122,21 +123,5 @@ struct CircuitTests {
             running.cancel()
             try await running.value
         }
-    }
-
-    @Test("a group that failed is tried after those that did not, and one whose readings are gone has not failed")
-    func ordered() {
-        func target(_ name: String) -> SyncTarget {
-            SyncTarget(user: UserKey(rawValue: 1), resource: .glucose, provider: name)
-        }
-        var circuit = Circuit()
-        let failure = SyncFailure(VitalError(.serverError, route: "POST /"))
-        let goesOn = circuit.failed(
-            target("a"), failure, isTheServers: false, at: .seconds(10), Backoff(jitter: { 1 }))
-        #expect(goesOn && circuit.isWaiting(target("a"), at: .seconds(11.9)))
-        #expect(!circuit.isWaiting(target("a"), at: .seconds(12)) && circuit.next?.due == .seconds(12))
-        #expect(circuit.ordered(["a", "b", "c"], by: target) == ["b", "c", "a"])
-        circuit.keep(only: [target("b")])
-        #expect(circuit.next == nil)
     }
 }

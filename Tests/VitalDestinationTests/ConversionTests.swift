@@ -4,7 +4,8 @@ import ReadingStore
 import Testing
 import VitalClient
 
-@testable import ReadingSync
+@testable import ReadingDelivery
+@testable import VitalDestination
 
 @Suite("Conversion at the sink")
 struct ConversionTests {

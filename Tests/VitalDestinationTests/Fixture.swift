@@ -4,9 +4,11 @@ import Logging
 import ReadingStore
 import ScriptedServer
 import Synchronization
+import Testing
 import VitalClient
 
-@testable import ReadingSync
+@testable import ReadingDelivery
+@testable import VitalDestination
 
 /// Decodes the tests' own frames: kind, number, seconds, value; each a 64-bit big-endian word.
 struct TestDecoder: FrameDecoding {
@@ -136,6 +138,13 @@ func with(
                 clock: clock, logger: Fixture.quiet)
             try await body(worker, fixture)
         }
+    }
+}
+
+extension OutboxWorker {
+    /// People and their sources at the server the worker delivers to.
+    nonisolated var sources: SourceKeeper {
+        get throws { try #require(destination as? VitalDestination).sources }
     }
 }
 

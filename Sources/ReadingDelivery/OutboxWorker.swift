@@ -2,29 +2,26 @@ import HealthReadings
 import Logging
 import ReadingStore
 import ServiceLifecycle
-import VitalClient
 
-/// Delivers what waits in the outbox, for as long as it takes.
+/// Delivers what waits in the outbox to one destination, for as long as it takes.
 ///
-/// At least once, with stable ids and timestamps, so once in effect: a reading leaves the outbox only when the server's
-/// 2xx is durable here. One pass goes over all that waits, group by group (person, kind, provider), oldest first, so
-/// that the readings of a device arrive in order.
+/// At least once, with stable ids and timestamps, so once in effect: a reading leaves the outbox only when it is durable
+/// here that the destination has it. One pass goes over all that waits, group by group (person, kind, provider), oldest
+/// first, so that the readings of a device arrive in order.
 ///
-/// | the server answers | what is done |
+/// | a failure's scope | what is done |
 /// |---|---|
-/// | 2xx | acknowledged |
-/// | 401, 403 | delivery is paused and says so; tried again after the longest wait, or on ``syncOnce()`` |
-/// | 408, 429, 5xx, nothing, something that is no JSON | tried again after a growing wait, `Retry-After` heeded |
-/// | 413 | halves from now on |
-/// | 400, 422 | halves until the refused reading stands alone; it is set aside with the server's words |
-/// | 404, 405, 422 about the path | the kind is held for that provider and tried again after the longest wait |
-/// | any other 4xx, or that the source is missing | the source is checked once more, then its readings are held |
+/// | the destination | nothing is sent until a growing wait is over; with a person needed, the longest wait |
+/// | the target | the target waits alone; three in a row count as the destination |
+/// | too large | the batch is halved from now on |
+/// | the items | the batch is halved until the refused reading stands alone; it is set aside with the destination's words |
+/// | an unknown kind | the kind is held for that provider and tried again after the longest wait |
+/// | held | the target waits for its source or its owner |
 ///
-/// A group that fails waits alone; the others go on. Where the server as a whole fails, or three groups in a row do,
-/// nothing is sent until the wait is over.
+/// Each destination has a worker of its own, so that one that fails delays no other.
 ///
 /// ```swift
-/// let worker = OutboxWorker(store: store, api: api, policy: .create)
+/// let worker = OutboxWorker(store: store, destination: destination)
 /// let group = ServiceGroup(services: [worker], gracefulShutdownSignals: [.sigterm], logger: logger)
 /// worker.wake()   // whenever a reading was stored
 /// ```
@@ -45,40 +42,34 @@ public actor OutboxWorker: Service {
     }
 
     let store: ReadingStore
-    let api: VitalAPI
-    let conversion: SampleConversion
+    /// Where readings are delivered.
+    public nonisolated let destination: any Destination
     let clock: SyncClock
     let options: Options
     let logger: Logger
     let hub = EventHub()
     private let signal = WakeSignal()
 
-    /// People and their sources: also what `source list|connect|revoke` goes by.
-    public nonisolated let sources: SourceKeeper
-
     /// Batches that were too large teach what fits, until the process ends.
     var batchLimits: [ReadingKind: Int] = [:]
     /// What failed, and when it is tried again.
     var circuit = Circuit()
-    /// Targets whose resource the server does not know, and when each is tried again.
-    var resting: [SyncTarget: Duration] = [:]
+    /// Targets whose kind the destination does not know, and when each is tried again.
+    var resting: [DeliveryTarget: Duration] = [:]
     private var state = SyncStatus()
     /// Waits for what is being done alone now.
     private var present: (@Sendable () async -> Void)?
 
     /// Makes a worker; nothing is sent before ``run()`` or ``syncOnce()``.
     public init(
-        store: ReadingStore, api: VitalAPI, policy: SourcePolicy, options: Options = Options(),
-        conversion: SampleConversion = SampleConversion(), sources: SourceKeeper? = nil, clock: SyncClock = .system,
+        store: ReadingStore, destination: any Destination, options: Options = Options(), clock: SyncClock = .system,
         logger: Logger = Logger(label: "healthrelay.sync")
     ) {
         self.store = store
-        self.api = api
-        self.conversion = conversion
+        self.destination = destination
         self.clock = clock
         self.options = options
         self.logger = logger
-        self.sources = sources ?? SourceKeeper(store: store, api: api, policy: policy, clock: clock, logger: logger)
     }
 
     /// The events from now on; any number of listeners. A listener that falls behind loses the oldest.
@@ -87,7 +78,7 @@ public actor OutboxWorker: Service {
     /// Says that something new waits: a pass begins at once, or after the wait of a failure.
     public nonisolated func wake() { signal.signal(.soft) }
 
-    /// Begins a pass at once that tries again what the server did not know.
+    /// Begins a pass at once that tries again what the destination did not know.
     public func retryNow() {
         resting = [:]
         signal.signal(.firm)

@@ -4,7 +4,8 @@ import ScriptedServer
 import Testing
 import VitalClient
 
-@testable import ReadingSync
+@testable import ReadingDelivery
+@testable import VitalDestination
 
 @Suite("People")
 struct PeopleTests {

@@ -1,4 +1,5 @@
 import HealthReadings
+import ReadingDelivery
 import ReadingStore
 import VitalClient
 
@@ -106,7 +107,7 @@ extension BodySummary {
     /// The summary of a batch, in its order.
     ///
     /// - Parameter timeZone: the zone of items that have none of their own.
-    init(_ batch: ArraySlice<Prepared>, timeZone: String) {
+    init(_ batch: [Prepared], timeZone: String) {
         self.init()
         var zones: [String: String] = [:]
         for prepared in batch {

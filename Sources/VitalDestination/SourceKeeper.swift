@@ -1,5 +1,6 @@
 import HealthReadings
 import Logging
+import ReadingDelivery
 import ReadingStore
 import VitalClient
 

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import ReadingSync
+@testable import ReadingDelivery
 
 @Suite("Waiting")
 struct WaitingTests {

@@ -1,0 +1,171 @@
+import HealthReadings
+import Logging
+import ReadingStore
+
+/// What a group's delivery came to so far; kept also where it fails half-way.
+struct Tally {
+    var delivered = 0
+    var refused = 0
+    /// Items of the batch at hand that were acknowledged or set aside.
+    var settled: Set<OutboxID> = []
+    /// Items the destination refused although they were alone: set aside once it has taken another.
+    var suspects: [(item: OutboxItem, failure: DeliveryFailure)] = []
+}
+
+extension OutboxWorker {
+    /// One pass over everything that waits, or over what of it lies in a range of time.
+    ///
+    /// - Parameter isAsked: whether somebody asked for it, so that what waits after a failure is tried as well.
+    func deliverAll(in range: ClosedRange<Instant>?, isAsked: Bool) async -> SyncReport {
+        var report = SyncReport()
+        do {
+            let groups = try await store.groupsWaiting(in: range).filter {
+                destination.rules.kinds.contains($0.resource)
+            }
+            if range == nil { circuit.keep(only: Set(groups.map(\.target))) }
+            for kind in ReadingKind.counted where !groups.contains(where: { $0.resource == kind }) {
+                hub.emit(.nothingToSync(kind))
+            }
+            let people = Dictionary(try await store.users().map { ($0.key, $0) }) { first, _ in first }
+            for group in circuit.ordered(groups, by: \.target) {
+                try Task.checkCancellation()
+                guard let person = people[group.user] else { continue }
+                if isResting(group.target) {
+                    note(DeliveryHold(group.held ?? .sourceError), group.target, group.count, in: &report)
+                    continue
+                }
+                if !isAsked, circuit.isWaiting(group.target, at: clock.uptime()) { continue }
+                guard try await deliver(group, in: range, of: person, into: &report) else { break }
+            }
+        } catch is CancellationError {
+            report.failure = report.failure ?? DeliveryFailure(CancellationError())
+        } catch {
+            // The store's: there is nothing to try before it works again.
+            note(DeliveryFailure(error), nil, in: &report)
+        }
+        hub.emit(.syncingCompleted)
+        return report
+    }
+
+    /// Delivers one group.
+    ///
+    /// - Returns: whether the next group may be tried: not where the destination cannot be reached or refuses the key.
+    private func deliver(
+        _ group: OutboxGroup, in range: ClosedRange<Instant>?, of person: StoreUser, into report: inout SyncReport
+    ) async throws -> Bool {
+        let target = group.target
+        if let hold = group.held, !hold.isTheSources {
+            note(DeliveryHold(hold), target, group.count, in: &report)
+            return true
+        }
+        hub.emit(.syncing(target))
+        var tally = Tally()
+        defer {
+            report.delivered += tally.delivered
+            report.refused += tally.refused
+        }
+        do {
+            try await deliver(target, in: range, of: person, into: &tally)
+            if tally.delivered > 0 { try await noteKnownKind(target) }
+            circuit.succeeded(target)
+            hub.emit(.successSyncing(target, delivered: tally.delivered))
+            return true
+        } catch {
+            let failure = DeliveryFailure(error)
+            if failure.isCancellation { throw CancellationError() }
+            if let held = failure.hold {
+                if failure.scope == .unknownKind { try await noteUnknownKind(target) }
+                circuit.held(target)
+                note(held, target, group.count - tally.delivered - tally.refused, in: &report)
+                return true
+            }
+            if tally.delivered > 0 { circuit.succeeded(target) }
+            return note(failure, target, in: &report)
+        }
+    }
+
+    /// Whether a target waits until the destination may have learned its kind.
+    private func isResting(_ target: DeliveryTarget) -> Bool { resting[target].map { $0 > clock.uptime() } ?? false }
+
+    /// Notes that the destination does not know the kind of a target: the provider's other kinds go on.
+    ///
+    /// The target is tried again after the longest wait, since a server may learn it.
+    private func noteUnknownKind(_ target: DeliveryTarget) async throws {
+        try await store.setUnknownToServer(
+            true, user: target.user, resource: target.resource, provider: target.provider)
+        resting[target] = clock.uptime() + options.backoff.longest
+    }
+
+    private func noteKnownKind(_ target: DeliveryTarget) async throws {
+        resting[target] = nil
+        try await store.setUnknownToServer(
+            false, user: target.user, resource: target.resource, provider: target.provider)
+    }
+
+    private func note(_ held: DeliveryHold, _ target: DeliveryTarget, _ count: Int, in report: inout SyncReport) {
+        report.held.append(.init(target: target, hold: held.hold, count: count, reason: held.reason))
+        hub.emit(.held(target, held.hold, count: count, reason: held.reason))
+    }
+
+    /// Notes a failure, and says whether the next group may be tried.
+    @discardableResult
+    private func note(_ failure: DeliveryFailure, _ target: DeliveryTarget?, in report: inout SyncReport) -> Bool {
+        if let target { hub.emit(.failedSyncing(target, failure)) }
+        report.failure = report.failure.map { $0.isRetryable ? failure : $0 } ?? failure
+        return circuit.failed(target, failure, at: clock.uptime(), options.backoff)
+    }
+
+    private func deliver(
+        _ target: DeliveryTarget, in range: ClosedRange<Instant>?, of person: StoreUser, into tally: inout Tally
+    ) async throws {
+        while true {
+            try Task.checkCancellation()
+            // Before each batch: what was revoked, paused or switched off meanwhile stops the next.
+            guard try await store.isSyncEnabled() else { throw DeliveryFailure(DeliveryHold(.syncDisabled)) }
+            try await requireReady(target, of: person)
+            let limit = batchLimits[target.resource] ?? options.batchLimit
+            let items = try await store.outboxBatch(
+                user: target.user, resource: target.resource, provider: target.provider, in: range, limit: limit)
+            guard !items.isEmpty else { return }
+            hub.emit(.readings(items.map(\.reading.id), .sourceChecked))
+            do {
+                let batch = DeliveryBatch(
+                    target: target, person: person, items: items, range: range, isLast: items.count < limit)
+                for part in try await destination.parts(batch) { try await send(part, into: &tally) }
+                try await settleSuspects(into: &tally)
+                guard !tally.settled.isEmpty else {
+                    throw DeliveryFailure(
+                        .target, code: "unexpected_answer", message: "the destination says nothing of what it was sent")
+                }
+            } catch let failure as DeliveryFailure {
+                if failure.hold == nil, !failure.isCancellation {
+                    let unsettled = items.map(\.id).filter { !tally.settled.contains($0) }
+                    try await store.noteAttempt(unsettled, serverSaid: failure.serverSaid)
+                }
+                throw failure
+            }
+            tally.settled = []
+        }
+    }
+
+    /// Checks whether the readings of a target may be sent now.
+    ///
+    /// - Throws: a failure of scope `held` if they have to wait.
+    func requireReady(_ target: DeliveryTarget, of person: StoreUser) async throws {
+        if let held = try await destination.hold(target, of: person) { throw DeliveryFailure(held) }
+    }
+}
+
+extension OutboxGroup {
+    var target: DeliveryTarget { DeliveryTarget(user: user, resource: resource, provider: provider) }
+}
+
+extension Hold {
+    /// Whether checking the source may end it.
+    var isTheSources: Bool {
+        switch self {
+        case .noSource, .sourceRevoked, .sourcePaused, .sourceError: true
+        case .locked, .noConsent, .ignored, .olderThanBackfill, .syncDisabled, .rejected: false
+        }
+    }
+}

@@ -1,0 +1,87 @@
+import HealthReadings
+import ReadingStore
+
+/// Why a delivery failed for now, and for what else that counts.
+public struct DeliveryFailure: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What a failure says about other readings.
+    public enum Scope: Sendable, Hashable {
+        /// The way there, the destination as a whole, or the credentials: nothing else is worth trying now.
+        case destination
+        /// One target: the others may go.
+        case target
+        /// Something among the readings is refused: fewer, or others, may be taken.
+        case items
+        /// Too much at once.
+        case tooLarge
+        /// The target waits for its source or its owner. This is not counted as a failure.
+        case held(Hold)
+        /// The destination does not know this kind of readings from this provider. The target rests for the longest wait.
+        case unknownKind
+    }
+
+    /// What the failure says about other readings.
+    public var scope: Scope
+    /// The published name: `no_connection`, `rate_limit_exceeded`, `disk_full`, …
+    public var code: String
+    /// One line for people and logs, without the destination's words.
+    public var message: String
+    /// The destination's own words. They may repeat a value, so they never belong in a log.
+    public var serverSaid: String?
+    /// Whether delivery waits for a person.
+    public var needsPerson: Bool
+    /// How long the destination asks to wait.
+    public var retryAfter: Duration?
+
+    /// Whether delivery is tried again without anyone doing anything.
+    public var isRetryable: Bool { !needsPerson }
+    /// The message.
+    public var description: String { message }
+
+    /// Creates a failure.
+    public init(
+        _ scope: Scope, code: String, message: String, serverSaid: String? = nil, needsPerson: Bool = false,
+        retryAfter: Duration? = nil
+    ) {
+        self.scope = scope
+        self.code = code
+        self.message = message
+        self.serverSaid = serverSaid
+        self.needsPerson = needsPerson
+        self.retryAfter = retryAfter
+    }
+
+    /// Maps an error that no destination has mapped: the store's, a cancellation, or an unexpected one.
+    public init(_ error: any Error) {
+        switch error {
+        case let error as DeliveryFailure: self = error
+        case let error as StoreError: self.init(.destination, code: error.code, message: error.description)
+        case is CancellationError:
+            self.init(.destination, code: Self.cancelled, message: "delivery was stopped")
+        default: self.init(.destination, code: "internal", message: "delivery failed: \(type(of: error))")
+        }
+    }
+
+    /// Creates the failure that a target's readings have to wait.
+    public init(_ held: DeliveryHold) {
+        self.init(
+            .held(held.hold), code: held.hold.rawValue, message: "readings wait: \(held.hold.rawValue)",
+            serverSaid: held.reason)
+    }
+
+    private static let cancelled = "cancelled"
+
+    /// Whether the delivery was stopped.
+    public var isCancellation: Bool { code == Self.cancelled }
+
+    /// Why the target waits; `nil` for a real failure.
+    var hold: DeliveryHold? {
+        switch scope {
+        case .held(let hold): DeliveryHold(hold, reason: serverSaid)
+        case .unknownKind: DeliveryHold(.sourceError, reason: serverSaid ?? message)
+        case .destination, .target, .items, .tooLarge: nil
+        }
+    }
+
+    /// Whether fewer readings, or others, may be taken.
+    var isAboutItems: Bool { scope == .items || scope == .tooLarge }
+}

@@ -1,0 +1,158 @@
+import HealthReadings
+import ReadingStore
+
+/// A place that readings are delivered to.
+///
+/// The ``OutboxWorker`` decides what is sent and when, and records in the store what became of it. A destination checks
+/// whether a target's readings may go, cuts a batch into parts, sends a part and reports each reading's outcome. It must
+/// be idempotent by reading and timestamp: a part whose answer was lost is sent again.
+///
+/// Every method maps what goes wrong to a ``DeliveryFailure``, so that the worker needs to know no protocol.
+public protocol Destination: Sendable {
+    /// The destination's name in the settings and in the store.
+    var name: String { get }
+    /// What the destination can express.
+    var rules: DestinationRules { get }
+
+    /// Checks whether a target's readings may be sent now, before each batch and each part.
+    ///
+    /// - Returns: why they wait, or `nil` if they may be sent.
+    func hold(_ target: DeliveryTarget, of person: StoreUser) async throws(DeliveryFailure) -> DeliveryHold?
+
+    /// Cuts a batch into what is sent together, in the order it is sent.
+    func parts(_ batch: DeliveryBatch) async throws(DeliveryFailure) -> [DeliveryPart]
+
+    /// Sends a part.
+    ///
+    /// - Returns: what became of each reading. A reading without an outcome goes on waiting.
+    func send(_ part: DeliveryPart) async throws(DeliveryFailure) -> [Outcome]
+}
+
+extension Destination {
+    /// `nil`: nothing waits.
+    public func hold(_ target: DeliveryTarget, of person: StoreUser) async throws(DeliveryFailure) -> DeliveryHold? {
+        nil
+    }
+
+    /// The whole batch at once.
+    public func parts(_ batch: DeliveryBatch) async throws(DeliveryFailure) -> [DeliveryPart] {
+        [DeliveryPart(target: batch.target, person: batch.person, items: batch.items, isLast: batch.isLast)]
+    }
+}
+
+/// What a destination can express.
+public struct DestinationRules: Sendable, Hashable {
+    /// The kinds of readings that have a place there.
+    public var kinds: Set<ReadingKind>
+    /// Whether the destination tells samples apart by their second, so that no two readings of a series may share one.
+    public var hasUniqueSeconds: Bool
+    /// Whether readings are delivered only from a source that the person has connected there.
+    public var needsSource: Bool
+    /// Whether what was delivered can be taken back.
+    public var canRetract: Bool
+
+    /// Creates rules.
+    public init(kinds: Set<ReadingKind>, hasUniqueSeconds: Bool, needsSource: Bool, canRetract: Bool) {
+        self.kinds = kinds
+        self.hasUniqueSeconds = hasUniqueSeconds
+        self.needsSource = needsSource
+        self.canRetract = canRetract
+    }
+}
+
+/// What is delivered together: one person's readings of one kind from one provider.
+public struct DeliveryTarget: Sendable, Hashable {
+    /// The person.
+    public var user: UserKey
+    /// The kind of readings.
+    public var resource: ReadingKind
+    /// The provider's slug.
+    public var provider: String
+
+    /// Creates a target.
+    public init(user: UserKey, resource: ReadingKind, provider: String) {
+        self.user = user
+        self.resource = resource
+        self.provider = provider
+    }
+}
+
+/// Why a target's readings wait.
+public struct DeliveryHold: Sendable, Hashable {
+    /// The published reason.
+    public var hold: Hold
+    /// Details, perhaps in the destination's words.
+    public var reason: String?
+
+    /// Creates a hold.
+    public init(_ hold: Hold, reason: String? = nil) {
+        self.hold = hold
+        self.reason = reason
+    }
+}
+
+/// The oldest waiting readings of a target.
+public struct DeliveryBatch: Sendable {
+    /// Whose and which readings these are.
+    public var target: DeliveryTarget
+    /// The person.
+    public var person: StoreUser
+    /// The readings, oldest first.
+    public var items: [OutboxItem]
+    /// The range of timestamps the pass is limited to; `nil` if it is not.
+    public var range: ClosedRange<Instant>?
+    /// Whether nothing of the target waits behind the batch.
+    public var isLast: Bool
+}
+
+/// What is sent together.
+public struct DeliveryPart: Sendable {
+    /// Whose and which readings these are.
+    public var target: DeliveryTarget
+    /// The person.
+    public var person: StoreUser
+    /// The readings, oldest first.
+    public var items: [OutboxItem]
+    /// Whether nothing that belongs with these readings follows.
+    public var isLast: Bool
+
+    /// Creates a part.
+    public init(target: DeliveryTarget, person: StoreUser, items: [OutboxItem], isLast: Bool) {
+        self.target = target
+        self.person = person
+        self.items = items
+        self.isLast = isLast
+    }
+
+    /// The first and the second half.
+    var halves: (DeliveryPart, DeliveryPart) {
+        let middle = items.count / 2
+        var (first, second) = (self, self)
+        first.items = Array(items[..<middle])
+        first.isLast = false
+        second.items = Array(items[middle...])
+        return (first, second)
+    }
+}
+
+/// What became of a reading that was sent.
+public struct Outcome: Sendable, Hashable {
+    /// What became of it.
+    public enum Result: Sendable, Hashable {
+        /// The destination has it.
+        case delivered
+        /// The destination never takes it as it is; the words say why.
+        case refused(String)
+    }
+
+    /// Which revision of which reading.
+    public var id: OutboxID
+    /// What became of it.
+    public var result: Result
+
+    /// Creates an outcome.
+    public init(_ id: OutboxID, _ result: Result) {
+        self.id = id
+        self.result = result
+    }
+}

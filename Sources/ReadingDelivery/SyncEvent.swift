@@ -1,0 +1,70 @@
+import HealthReadings
+import ReadingStore
+
+/// How far a reading has come on its way to the server.
+public enum DeliveryStep: Sendable, Hashable {
+    /// Its source is connected.
+    case sourceChecked
+    /// The server has answered that it has it.
+    case posted
+    /// That is durable here: it waits no longer.
+    case acknowledged
+    /// The server refuses it: it waits for a person. The words may repeat its value; they belong into no log.
+    case setAside(serverSaid: String)
+}
+
+/// What the delivery is doing.
+public enum SyncEvent: Sendable, Hashable {
+    /// Readings of this target are being delivered.
+    case syncing(DeliveryTarget)
+    /// Everything deliverable of this target was delivered.
+    case successSyncing(DeliveryTarget, delivered: Int)
+    /// The delivery of this target failed.
+    case failedSyncing(DeliveryTarget, DeliveryFailure)
+    /// Nothing of this kind waits.
+    case nothingToSync(ReadingKind)
+    /// This target waits for something that is not the network: its source, its owner. The reason may be the server's.
+    case held(DeliveryTarget, Hold, count: Int, reason: String?)
+    /// Delivery waits for a person: the key is not accepted.
+    case paused(DeliveryFailure)
+    /// A step of readings on their way.
+    case readings([ReadingID], DeliveryStep)
+    /// A pass over everything that waits has ended.
+    case syncingCompleted
+}
+
+/// What a pass over everything that waits came to.
+public struct SyncReport: Sendable, Hashable {
+    /// A target that is held.
+    public struct Held: Sendable, Hashable {
+        /// What waits.
+        public var target: DeliveryTarget
+        /// Why.
+        public var hold: Hold
+        /// How many readings.
+        public var count: Int
+        /// More about why, perhaps in the server's words.
+        public var reason: String?
+    }
+
+    /// Readings the server has acknowledged.
+    public var delivered = 0
+    /// Readings the server refused, now set aside.
+    public var refused = 0
+    /// What waits and why.
+    public var held: [Held] = []
+    /// Why the pass ended early, or did not deliver everything.
+    public var failure: DeliveryFailure?
+}
+
+/// How delivery stands.
+public struct SyncStatus: Sendable, Hashable {
+    /// When the server last acknowledged something, since this process began; nil: not yet.
+    public var lastSuccess: Instant?
+    /// When the next attempt is due after a failure; nil: nothing failed.
+    public var nextAttempt: Instant?
+    /// The failure that the next attempt follows.
+    public var failure: DeliveryFailure?
+    /// Attempts that failed since the last that did not.
+    public var failures = 0
+}

@@ -1,0 +1,57 @@
+import HealthReadings
+import ReadingDelivery
+import ReadingStore
+import VitalClient
+
+/// An item with its sample.
+struct Prepared: Sendable {
+    var item: OutboxItem
+    var sample: Sample
+}
+
+/// A part in the server's shape, and what becomes of each reading if the server takes the post.
+struct PostBatch: Sendable {
+    private(set) var prepared: [Prepared] = []
+    /// Delivered for each sample; refused for a reading that cannot be a sample, so that it never blocks the rest.
+    private(set) var outcomes: [Outcome] = []
+    let stage: PostStage
+    /// What a backfill covers.
+    let period: ClosedRange<Instant>?
+
+    init(_ part: DeliveryPart, _ conversion: SampleConversion) {
+        prepared.reserveCapacity(part.items.count)
+        outcomes.reserveCapacity(part.items.count)
+        for item in part.items {
+            do throws(ConversionError) {
+                prepared.append(
+                    Prepared(item: item, sample: try conversion.sample(of: item, provider: part.target.provider)))
+                outcomes.append(Outcome(item.id, .delivered))
+            } catch {
+                outcomes.append(Outcome(item.id, .refused(error.description)))
+            }
+        }
+        let isBackfill = part.items.first?.isBackfill ?? false
+        stage = isBackfill ? .historical : .daily
+        if isBackfill, let first = prepared.first?.item.timestamp, let last = prepared.last?.item.timestamp {
+            period = first...last
+        } else {
+            period = nil
+        }
+    }
+
+    /// The samples of a time series; nil for kinds that belong into the body summary.
+    func timeSeries(_ resource: ReadingKind) -> TimeSeriesData? {
+        let quantities = prepared.compactMap { if case .quantity(let sample) = $0.sample { sample } else { nil } }
+        return switch resource {
+        case .glucose: .glucose(quantities)
+        case .spo2: .bloodOxygen(quantities)
+        case .temperature: .temperature(quantities)
+        case .heartRate: .heartRate(quantities)
+        case .hrv: .heartRateVariability(quantities)
+        case .bloodPressure:
+            .bloodPressure(
+                prepared.compactMap { if case .bloodPressure(let sample) = $0.sample { sample } else { nil } })
+        case .weight, .bodyComposition: nil
+        }
+    }
+}
