@@ -2,7 +2,7 @@
 const $ = id => document.getElementById(id);
 const shown = 25, pageSize = 10000;
 const words = name => name.replaceAll("_", " ");
-let csrf = null, older = null, days = 1, rowsShown = shown;
+let csrf = null, days = 1, rowsShown = shown;
 
 // The session's token has two halves: a cookie, which no script reads and every port of this host is sent, and this
 // key, which the browser keeps for this origin. Neither opens anything without the other.
@@ -77,22 +77,22 @@ function readingRow(r) {
   return row;
 }
 
+let asked = 0;
 async function refreshReadings() {
-  // What was asked for stays when something comes.
+  const mine = ++asked;
   const page = await read(`/api/v1/readings?limit=${Math.min(rowsShown, pageSize)}`);
+  // The answer to a later question is newer, and may be longer.
+  if (mine !== asked) return;
   $("readings").replaceChildren(...page.readings.map(readingRow));
   $("none").hidden = page.readings.length > 0;
-  older = page.cursor;
-  $("older").hidden = !page.more;
+  $("older").hidden = !page.more || rowsShown >= pageSize;
 }
 $("older").addEventListener("click", async () => {
-  const page = await read(`/api/v1/readings?limit=${shown}&cursor=${encodeURIComponent(older)}`);
-  const rows = page.readings.map(readingRow);
-  $("readings").append(...rows);
-  rowsShown += rows.length;
-  older = page.cursor;
-  $("older").hidden = !page.more;
-  if (rows[0]) { rows[0].tabIndex = -1; rows[0].focus(); }
+  const first = $("readings").rows.length;
+  rowsShown += shown;
+  try { await refreshReadings(); } catch (error) { return failed(error); }
+  const row = $("readings").rows[first];
+  if (row) { row.tabIndex = -1; row.focus(); }
 });
 
 function card(title, big, unit, below, warn) {
