@@ -14,6 +14,9 @@ def document(row):
     clock = None
     if row["clock_difference"] is not None:
         clock = {"difference_seconds": row["clock_difference"], "read_at": row["clock_read_at"]}
+    deliveries = []
+    if row["destination"] is not None:
+        deliveries = [{"destination": row["destination"], "state": row["state"], "reason": row["reason"]}]
     return {
         "id": row["id"], "kind": row["kind"],
         "device": {"address": row["address"], "model": row["model"], "serial": row["serial"]},
@@ -22,7 +25,7 @@ def document(row):
         "time_basis": row["time_basis"], "time_uncertainty_minutes": row["time_uncertainty_minutes"], "clock": clock,
         "glucose": {"value": row["value"], "unit": row["unit"]}, "sample_type": row["sample_type"],
         "sample_location": row["sample_location"], "context": None, "user": row["user"], "status": [],
-        "excluded": row["excluded"], "held": row["held"]}
+        "excluded": row["excluded"], "deliveries": deliveries}
 
 
 @app.get("/api/v1/readings")

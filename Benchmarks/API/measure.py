@@ -130,11 +130,12 @@ def rows(page, path):
     database = sqlite3.connect(path)
     columns = ["id", "kind", "address", "model", "serial", "provider", "sequence", "base_time", "time_offset_minutes",
                "device_time", "time", "time_basis", "time_uncertainty_minutes", "clock_difference", "clock_read_at",
-               "value", "unit", "sample_type", "sample_location", "user", "excluded", "held"]
+               "value", "unit", "sample_type", "sample_location", "user", "excluded", "destination", "state", "reason"]
     database.execute(f"CREATE TABLE reading ({', '.join(columns)})")
     for r in json.loads(page)["readings"]:
         clock = r["clock"] or {"difference_seconds": None, "read_at": None}
-        flat = {**r, **r["device"], **r["glucose"], "clock_difference": clock["difference_seconds"],
+        delivery = (r["deliveries"] or [{"destination": None, "state": None, "reason": None}])[0]
+        flat = {**r, **delivery, **r["device"], **r["glucose"], "clock_difference": clock["difference_seconds"],
                 "clock_read_at": clock["read_at"]}
         database.execute(f"INSERT INTO reading VALUES ({', '.join('?' * len(columns))})", [flat[c] for c in columns])
     database.execute("CREATE INDEX reading_time ON reading (time DESC, id DESC)")

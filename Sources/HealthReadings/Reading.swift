@@ -12,15 +12,15 @@ public struct Reading: Sendable, Hashable, Identifiable {
     public var time: ResolvedTime
     /// Why it is never delivered.
     public var excluded: Exclusion?
-    /// Why it is not delivered now.
-    public var held: Hold?
+    /// How it stands with each destination that may get it; empty if it is ``excluded``.
+    public var deliveries: [DestinationDelivery]
     /// When its first frame was received.
     public var receivedAt: Instant
 
     /// Makes a reading.
     public init(
         id: ReadingID, record: Record, context: GlucoseContext? = nil, device: DeviceDescription, time: ResolvedTime,
-        excluded: Exclusion? = nil, held: Hold? = nil, receivedAt: Instant
+        excluded: Exclusion? = nil, deliveries: [DestinationDelivery] = [], receivedAt: Instant
     ) {
         self.id = id
         self.record = record
@@ -28,7 +28,7 @@ public struct Reading: Sendable, Hashable, Identifiable {
         self.device = device
         self.time = time
         self.excluded = excluded
-        self.held = held
+        self.deliveries = deliveries
         self.receivedAt = receivedAt
     }
 

@@ -3,7 +3,7 @@ extension Reading {
     public var document: JSONValue {
         record.document(
             id: .string(id.description), device: device.document, provider: .string(device.provider), time: time,
-            context: context, excluded: excluded, held: held)
+            context: context, excluded: excluded, deliveries: deliveries)
     }
 }
 
@@ -11,12 +11,13 @@ extension Record {
     /// The record alone, as `decode` prints it: id, device, provider and time are null.
     public func document(context: GlucoseContext? = nil) -> JSONValue {
         document(
-            id: nil, device: nil, provider: nil, time: nil, context: context, excluded: exclusion, held: nil)
+            id: nil, device: nil, provider: nil, time: nil, context: context, excluded: exclusion,
+            deliveries: [])
     }
 
     func document(
         id: JSONValue, device: JSONValue, provider: JSONValue, time: ResolvedTime?, context: GlucoseContext?,
-        excluded: Exclusion?, held: Hold?
+        excluded: Exclusion?, deliveries: [DestinationDelivery]
     ) -> JSONValue {
         var members: [JSONValue.Member] = [
             .init("id", id),
@@ -60,7 +61,7 @@ extension Record {
             .init("status", .array(status.names.map(JSONValue.string))),
             .init("omitted", .object(omissions(context))),
             .init("excluded", .optional(excluded?.rawValue)),
-            .init("held", .optional(held?.rawValue)),
+            .init("deliveries", .array(deliveries.map(\.document))),
         ]
         return .object(members)
     }

@@ -128,9 +128,17 @@ private struct DocumentWriter {
         putOmissions(of: record, reading.context)
         literal(#","excluded":"#)
         put(text: reading.excluded?.rawValue)
-        literal(#","held":"#)
-        put(text: reading.held?.rawValue)
-        append(UInt8(ascii: "}"))
+        literal(#","deliveries":["#)
+        for (place, delivery) in reading.deliveries.enumerated() {
+            literal(place == 0 ? #"{"destination":"# : #",{"destination":"#)
+            put(text: delivery.destination)
+            literal(#","state":"#)
+            put(text: delivery.state.name)
+            literal(#","reason":"#)
+            put(text: delivery.state.reason)
+            append(UInt8(ascii: "}"))
+        }
+        literal("]}")
     }
 
     private mutating func putOmissions(of record: Record, _ context: GlucoseContext?) {

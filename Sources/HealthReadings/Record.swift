@@ -124,16 +124,20 @@ public enum Exclusion: String, Sendable, Hashable, CaseIterable {
     case superseded
 }
 
-/// Why a reading is not delivered now, in the order in which reasons are looked for.
+/// Why a reading is not delivered to a destination now, in the order in which reasons are looked for.
 public enum Hold: String, Sendable, Hashable, CaseIterable {
     case locked
     case noConsent = "no_consent"
+    case notSelected = "not_selected"
     case ignored
     case olderThanBackfill = "older_than_backfill"
     case syncDisabled = "sync_disabled"
+    case destinationDisabled = "destination_disabled"
+    case manual
+    case otherEndpoint = "other_endpoint"
+    case noPatient = "no_patient"
     case noSource = "no_source"
     case sourceRevoked = "source_revoked"
     case sourcePaused = "source_paused"
     case sourceError = "source_error"
-    case rejected
 }

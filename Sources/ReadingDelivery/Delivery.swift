@@ -165,7 +165,9 @@ extension Hold {
     var isTheSources: Bool {
         switch self {
         case .noSource, .sourceRevoked, .sourcePaused, .sourceError: true
-        case .locked, .noConsent, .ignored, .olderThanBackfill, .syncDisabled, .rejected: false
+        case .locked, .noConsent, .notSelected, .ignored, .olderThanBackfill, .syncDisabled, .destinationDisabled, .manual,
+            .otherEndpoint, .noPatient:
+            false
         }
     }
 }

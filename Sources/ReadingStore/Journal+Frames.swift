@@ -284,10 +284,10 @@ extension Journal {
         guard try load.next() else { throw StoreError.corrupt(detail: "reading \(key) is missing") }
         defer { load.reset() }
         var reading = try rows.reading(load)
-        reading.held = holds.hold(
-            user: load.int(ReadingRow.count + 1), provider: contact.description.provider, kind: reading.kind,
-            device: contact.device, seconds: reading.time.instant?.seconds,
-            state: load.optionalInt(ReadingRow.count).flatMap(OutboxState.init(rawValue:)))
+        reading.deliveries = try holds.deliveries(
+            of: reading, user: load.int(ReadingRow.count + 1), provider: contact.description.provider,
+            device: contact.device, state: load.optionalInt(ReadingRow.count).flatMap(OutboxState.init(rawValue:))
+        ) { try sealing.words(load.octets(ReadingRow.count + 2), on: key) }
         return reading
     }
 }

@@ -209,9 +209,10 @@ struct Journal {
             try enqueue(key, reading)
             // Until its context has come it may be none of the kind it looks like.
             if decoder.awaitsContext(frame, model: contact.description.model) { try setOutbox(key, .withdrawn) }
-            reading.held = holds.hold(
-                user: owner ?? contact.user, provider: contact.description.provider, kind: reading.kind,
-                device: contact.device, seconds: reading.time.instant?.seconds, state: .waiting)
+            reading.deliveries = holds.deliveries(
+                of: reading, user: owner ?? contact.user, provider: contact.description.provider,
+                device: contact.device, state: .waiting
+            ) { "" }
         }
         return (key, reading)
     }

@@ -16,7 +16,8 @@ struct JournalStatements {
         SELECT \(ReadingRow.columns) FROM reading AS r WHERE r.id = ?
         """
     static let loadReadingSQL = """
-        SELECT \(ReadingRow.columns), o.state, r.user FROM reading AS r LEFT JOIN outbox AS o ON o.reading = r.key WHERE r.key = ?
+        SELECT \(ReadingRow.columns), o.state, r.user, o.words
+        FROM reading AS r LEFT JOIN outbox AS o ON o.reading = r.key WHERE r.key = ?
         """
     static let insertFrameSQL = """
         INSERT INTO frame (key, device, contact, format, ordinal, received_at, state, mark, payload)

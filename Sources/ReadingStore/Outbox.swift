@@ -15,7 +15,7 @@ public struct OutboxID: Sendable, Hashable {
 public struct OutboxItem: Sendable, Hashable {
     /// What to acknowledge or refuse it with.
     public var id: OutboxID
-    /// The reading; its ``Reading/held`` is not computed here.
+    /// The reading; its ``Reading/deliveries`` are not computed here.
     public var reading: Reading
     /// The server's key for the sample, whole seconds: the reading's time, or later where that second was taken.
     public var timestamp: Instant
@@ -88,7 +88,7 @@ extension ReadingStore {
                 var rest = OutboxGroup(
                     user: UserKey(rawValue: user), resource: kind, provider: provider, count: try row.value(3),
                     oldest: Instant(seconds: try row.value(4)),
-                    held: holds.hold(user: user, provider: provider, kind: kind, state: .waiting))
+                    held: holds.hold(user: user, provider: provider, kind: kind))
                 rest.isUnknownToServer =
                     rest.held == .sourceError
                     && unknown.contains(UnknownResource(user: user, kind: kind, provider: provider))
@@ -255,7 +255,7 @@ extension ReadingStore {
         }
     }
 
-    /// Sets one item aside with the server's words: it blocks nothing and is shown as `rejected`.
+    /// Sets one item aside with the server's words: it blocks nothing and is shown as `refused`.
     public func reject(_ id: OutboxID, serverSaid words: String) async throws {
         try await write(.reject) { [sealing] db in
             try db.execute(

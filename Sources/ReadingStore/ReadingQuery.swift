@@ -173,7 +173,7 @@ private struct PageReader {
         let statement = try PreparedStatement(
             db,
             """
-            SELECT \(ReadingRow.columns), r.user, o.provider, o.state
+            SELECT \(ReadingRow.columns), r.user, o.provider, o.state, o.words
             FROM reading AS r \(walk)
             LEFT JOIN outbox AS o ON o.reading = r.key
             WHERE \(conditions.joined(separator: " AND ")) ORDER BY r.time DESC, r.id DESC LIMIT ?3 OFFSET ?4
@@ -194,10 +194,14 @@ private struct PageReader {
         while try statement.next() {
             var reading = try rows.reading(statement)
             if let provider = statement.text(ReadingRow.count + 1) {
-                reading.held = holds.hold(
-                    user: statement.int(ReadingRow.count), provider: provider, kind: reading.kind,
-                    device: ReadingRow.device(statement), seconds: reading.time.instant?.seconds,
-                    state: OutboxState(rawValue: statement.int(ReadingRow.count + 2)))
+                reading.deliveries = try holds.deliveries(
+                    of: reading, user: statement.int(ReadingRow.count), provider: provider,
+                    device: ReadingRow.device(statement),
+                    state: OutboxState(rawValue: statement.int(ReadingRow.count + 2))
+                ) { [rows] in
+                    try rows.sealing.words(
+                        statement.octets(ReadingRow.count + 3), on: ReadingRow.key(statement))
+                }
             }
             readings.append(reading)
             places = (try ReadingRow.storedID(statement), places.last)

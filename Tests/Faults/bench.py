@@ -111,7 +111,7 @@ class Case:
         """Everything stored, by id, without what depends on the server."""
         page = json.loads(self.must("query", "--limit", "10000").out)
         return {
-            reading["id"]: {key: value for key, value in reading.items() if key not in ("held", "deliveries")}
+            reading["id"]: {key: value for key, value in reading.items() if key != "deliveries"}
             for reading in page["readings"]}
 
     def verify(self):

@@ -205,7 +205,9 @@ import Testing
             }
             #expect(reading.record == record)
             #expect(reading.time.basis == .reception && reading.excluded == nil)
-            #expect(reading.held == (reading.kind.isDelivered ? .noSource : nil), "nobody has connected one")
+            #expect(
+                reading.deliveries.map(\.hold) == (reading.kind.isDelivered ? [.noSource] : []),
+                "nobody has connected one")
         }
         #expect(try await store.query(ReadingQuery(kinds: [.spo2])).readings.count == 1)
         #expect(try await store.verify().isEmpty)

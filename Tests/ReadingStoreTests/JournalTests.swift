@@ -33,10 +33,10 @@ struct JournalTests {
         let pressure = try #require(readings.first { $0.kind == .bloodPressure })
         #expect(pressure == outcomes[2].changedReading)
         #expect(pressure.record.userSlot == 1)
-        #expect(pressure.held == .noSource)
+        #expect(pressure.deliveries == [.init(destination: "vital", state: .held(.noSource))])
         let excluded = try #require(readings.first { $0.record.sequence == 6 })
         #expect(excluded.excluded == .notANumber)
-        #expect(excluded.held == nil)
+        #expect(excluded.deliveries.isEmpty)
         #expect(readings.last == excluded)
     }
 
@@ -48,7 +48,7 @@ struct JournalTests {
             with: Build.device(), at: Build.instant("2026-11-21T10:00:00Z"), clock: nil, batteryPercent: nil)
         func next(_ number: UInt16) async throws -> Hold? {
             let frame = Build.glucose(number, "2026-11-21T08:\(10 + number):00")
-            return try await store.append([frame], of: contact).first?.changedReading?.held
+            return try await store.append([frame], of: contact).first?.changedReading?.deliveries.first?.hold
         }
         let user = try await store.currentUser().key
         #expect(try await next(1) == .noSource)

@@ -171,7 +171,7 @@ struct MigrationTests {
         let harness = try await Harness(directory, encryption: isSealed ? .on() : .off())
         try await SealingTests.settle(harness.store)
         var readings = try await harness.all()
-        for index in readings.indices { readings[index].held = nil }
+        for index in readings.indices { readings[index].deliveries = [] }
         #expect(readings == Self.expected)
         #expect(try await harness.store.refused().map(\.serverSaid) == ["refused: 9.5"])
         let sealing = harness.store.sealing

@@ -121,32 +121,36 @@ struct QueryTests {
         }
     }
 
-    @Test("held is the first reason that applies now, and null for what is excluded or delivered")
-    func held() async throws {
+    @Test("a reading is held for the first reason that applies now, and one that is excluded has no delivery")
+    func deliveries() async throws {
         let harness = try await Harness()
         let store = harness.store
         try await harness.contact([
             Build.glucose(1, "2026-11-21T08:00:00"), Build.glucose(2, "2026-11-21T08:01:00", nil),
         ])
         let user = try await store.currentUser().key
-        func held() async throws -> [Hold?] { try await store.query(ReadingQuery()).readings.map(\.held) }
-        #expect(try await held() == [nil, .noSource])
+        func states() async throws -> [[DeliveryState]] {
+            let deliveries = try await store.query(ReadingQuery()).readings.map(\.deliveries)
+            #expect(deliveries.joined().allSatisfy { $0.destination == "vital" })
+            return deliveries.map { $0.map(\.state) }
+        }
+        #expect(try await states() == [[], [.held(.noSource)]])
         let expected: [(ConnectedSource.Status, Hold?)] = [
             (.connected, nil), (.paused, .sourcePaused), (.error, .sourceError), (.revoked, .sourceRevoked),
             (.absent, .noSource),
         ]
         for (status, hold) in expected {
             try await store.setSource(ConnectedSource(provider: "accuchek_ble", status: status), user: user)
-            #expect(try await held() == [nil, hold])
+            #expect(try await states() == [[], [hold.map { .held($0) } ?? .waiting]])
             #expect(try await store.groupsWaiting().map(\.held) == [hold])
         }
         try await store.setSyncEnabled(false)
-        #expect(try await held() == [nil, .syncDisabled])
+        #expect(try await states() == [[], [.held(.syncDisabled)]])
         try await store.setSyncEnabled(true)
         try await store.setSource(ConnectedSource(provider: "accuchek_ble", status: .connected), user: user)
         let batch = try await store.outboxBatch(user: user, resource: .glucose, provider: "accuchek_ble", limit: 10)
         try await store.reject(batch[0].id, serverSaid: "value too odd")
-        #expect(try await held() == [nil, .rejected])
+        #expect(try await states() == [[], [.refused(words: "value too odd")]])
         #expect(try await store.refused() == [RefusedReading(id: batch[0].reading.id, serverSaid: "value too odd")])
         // Offered once more: this one, all, and nothing where one of them was not refused.
         let refused = batch[0].reading.id
@@ -161,7 +165,7 @@ struct QueryTests {
         let again = try await store.outboxBatch(user: user, resource: .glucose, provider: "accuchek_ble", limit: 10)
         try await store.acknowledge(again.map(\.id), at: Instant(seconds: 7))
         try await store.setSource(ConnectedSource(provider: "accuchek_ble", status: .revoked), user: user)
-        #expect(try await held() == [nil, nil])
+        #expect(try await states() == [[], [.delivered]])
         #expect(try await store.statistics().lastDelivery == Instant(seconds: 7))
     }
 

@@ -31,7 +31,7 @@ struct SensorTests {
                 == SensorFacts(
                     source: .trend, minute: 600, glucose: 1001, temperature: 6800, adjustment: -12, quality: 0x120,
                     flags: 2, hasError: false, calibration: .factoryEstimate))
-        #expect(newest.held == .noSource)
+        #expect(newest.deliveries.map(\.hold) == [.noSource])
         let document = newest.document.text
         for member in [
             #""source":"trend","minute":600"#, #""calibration":"factory_estimate""#,
@@ -187,7 +187,7 @@ struct SensorTests {
                 harness.store.groupsWaiting().map { ($0.provider, $0.held) }, uniquingKeysWith: { first, _ in first })
         }
         #expect(try await holds() == ["freestyle_libre_ble": .ignored, "accuchek_ble": .noSource])
-        #expect(try await harness.all().count { $0.held == .ignored } == 47)
+        #expect(try await harness.all().count { $0.deliveries.map(\.hold) == [.ignored] } == 47)
         try await harness.store.setIgnored(IgnoredOrigins())
         #expect(try await holds() == ["freestyle_libre_ble": .noSource, "accuchek_ble": .noSource])
     }

@@ -112,8 +112,10 @@ struct BackfillTests {
             let report = await worker.syncOnce()
             #expect(report.delivered == 15 && report.held.map(\.hold) == [.olderThanBackfill])
             #expect(report.held.map(\.count) == [15])
-            let held = try await fixture.store.query(ReadingQuery(limit: 100)).readings.filter { $0.held != nil }
-            #expect(held.count == 15 && held.allSatisfy { $0.held == .olderThanBackfill })
+            let held = try await fixture.store.query(ReadingQuery(limit: 100)).readings.filter {
+                $0.deliveries.first?.hold != nil
+            }
+            #expect(held.count == 15 && held.allSatisfy { $0.deliveries.map(\.hold) == [.olderThanBackfill] })
             // A second contact, much later, moves nothing.
             try await daily(fixture, 30, metAfter: 400)
             #expect(try await fixture.waiting == 15)
@@ -138,8 +140,12 @@ struct BackfillTests {
                 let report = await worker.syncOnce()
                 #expect(report.delivered == 4 && report.held.map(\.hold) == [.ignored])
                 #expect(report.held.map(\.count) == [3])
-                let held = try await fixture.store.query(ReadingQuery(limit: 100)).readings.filter { $0.held != nil }
-                #expect(held.count == 3 && held.allSatisfy { $0.held == .ignored && $0.device.model == "model_1" })
+                let held = try await fixture.store.query(ReadingQuery(limit: 100)).readings.filter {
+                    $0.deliveries.first?.hold != nil
+                }
+                #expect(
+                    held.count == 3
+                        && held.allSatisfy { $0.deliveries.map(\.hold) == [.ignored] && $0.device.model == "model_1" })
                 try await fixture.store.setIgnored(IgnoredOrigins())
                 #expect(await worker.syncOnce() == SyncReport(delivered: 3))
             }

@@ -193,7 +193,7 @@ struct BodyDeliveryTests {
             let source = try await store.source(user: bench.fixture.person.key, provider: "manual")
             #expect(source?.status == .connected)
             let reading = try await store.query(ReadingQuery(kinds: [.temperature])).readings.first
-            #expect(reading?.held == .sourceError)
+            #expect(reading?.deliveries.map(\.hold) == [.sourceError])
 
             // Not with every pass, but again after a quarter of an hour, and on request at once.
             func resource(_ report: SyncReport) -> [ReadingKind] { report.held.map(\.target.resource) }

@@ -6,14 +6,27 @@ extension Reading {
         let when =
             time.instant?.description ?? record.deviceTime.map { "\($0) (zone unknown)" } ?? "time unknown"
         let origin = [device.model, device.address?.description].compactMap(\.self).joined(separator: " ")
-        let fate = excluded.map { " [kept, not sent: \($0.words)]" } ?? held.map { " [waits: \($0.words)]" } ?? ""
+        let fate = excluded.map { " [kept, not sent: \($0.words)]" } ?? outcome.map { " [\($0)]" } ?? ""
         return "\(when)  \(record.words)  \(origin)\(fate)"
+    }
+
+    /// What keeps the reading from its destinations, in a few words; `nil` if nothing does.
+    private var outcome: String? {
+        let outcomes = deliveries.compactMap { delivery -> String? in
+            switch delivery.state {
+            case .waiting, .handedOver, .delivered: nil
+            case .held(let hold): "\(delivery.destination): \(hold.words)"
+            case .refused(let words): "\(delivery.destination): refused: \(words)"
+            case .retracted: "\(delivery.destination): retracted"
+            }
+        }
+        return outcomes.isEmpty ? nil : outcomes.joined(separator: "; ")
     }
 
     /// The columns of `query --format csv`.
     static let csvHeader =
         "id,kind,time,time_basis,device_time,address,model,serial,provider,sequence,"
-        + "glucose_value,glucose_unit,systolic,diastolic,mean,pressure_unit,pulse,user,status,excluded,held,value,unit"
+        + "glucose_value,glucose_unit,systolic,diastolic,mean,pressure_unit,pulse,user,status,excluded,deliveries,value,unit"
 
     /// The reading as a line of CSV (RFC 4180).
     var csv: String {
@@ -38,7 +51,7 @@ extension Reading {
         }
         cells += [
             record.userSlot.map { String($0) }, record.status.names.joined(separator: " "), excluded?.rawValue,
-            held?.rawValue,
+            deliveries.map(\.cell).joined(separator: " "),
         ]
         if case .vital(let vital) = record.value, let main = vital.main, let number = main.number.number {
             cells += [number.description, main.unit.symbol]
@@ -52,6 +65,11 @@ extension Reading {
         guard text.contains(where: { ",\"\r\n".contains($0) }) else { return text }
         return "\"" + text.replacing("\"", with: "\"\"") + "\""
     }
+}
+
+extension DestinationDelivery {
+    /// `clinic:delivered`, `home:held:no_consent`. The receiver's words are free text and have no place in a list.
+    fileprivate var cell: String { "\(destination):\(state.name)" + (hold.map { ":\($0.rawValue)" } ?? "") }
 }
 
 extension LiveReading {

@@ -41,7 +41,12 @@ const pulse = r => r.pulse ? `, pulse ${r.pulse.text}` : "";
 const value = r => r.kind === "blood_pressure"
   ? `${r.blood_pressure.systolic?.text ?? "–"} / ${r.blood_pressure.diastolic?.text ?? "–"} ${r.blood_pressure.systolic?.unit ?? ""}` + pulse(r)
   : quantity(main(r)) + pulse(r);
-const outcome = r => r.excluded ? `kept, not sent: ${words(r.excluded)}` : r.held ? `waits: ${words(r.held)}` : "stored";
+const outcomes = {waiting: () => "on the way", handed_over: () => "handed over", delivered: () => "delivered", retracted: () => "taken back",
+  refused: d => `refused: ${d.reason}`, held: d => `waits: ${words(d.reason)}`};
+// With one destination its name says nothing.
+const outcome = r => r.excluded ? `kept, not sent: ${words(r.excluded)}` : !r.deliveries.length ? "stored"
+  : r.deliveries.map(d => (r.deliveries.length > 1 ? d.destination + ": " : "") + outcomes[d.state](d)).join("; ");
+const isHeldUp = r => r.excluded || r.deliveries.some(d => d.state === "held" || d.state === "refused");
 const moment = t => new Date(t).toLocaleString(undefined, {dateStyle: "medium", timeStyle: "short"});
 const when = t => t ? moment(t) : "never";
 const readingTime = r => r.time ? moment(r.time) : (r.device_time ?? "unknown").replace("T", " ");
@@ -73,7 +78,7 @@ function readingRow(r) {
   cell(row, readingTime(r));
   cell(row, value(r), "value");
   cell(row, [r.device.model, r.device.address].filter(Boolean).join(" "), "quiet");
-  cell(row, outcome(r), r.excluded || r.held ? "quiet" : "delivered");
+  cell(row, outcome(r), isHeldUp(r) ? "quiet" : "delivered");
   return row;
 }
 

@@ -79,8 +79,11 @@ import Testing
             #expect(batch.isEmpty)
         }
         let readings = try await store.query(.init(limit: 1000)).readings
-        #expect(readings.filter { $0.kind == .glucose && $0.excluded == nil }.allSatisfy { $0.held == .noConsent })
-        #expect(readings.filter { $0.kind == .bloodPressure }.allSatisfy { $0.held != .noConsent })
+        #expect(
+            readings.filter { $0.kind == .glucose && $0.excluded == nil }.allSatisfy {
+                $0.deliveries.map(\.hold) == [.noConsent]
+            })
+        #expect(readings.filter { $0.kind == .bloodPressure }.allSatisfy { $0.deliveries.map(\.hold) != [.noConsent] })
 
         #expect(try await bench.send("/api/v1/readings?types=glucose").code == "no_consent")
         #expect(try await bench.send("/api/v1/readings?types=glucose").status == 403)

@@ -60,5 +60,16 @@ import Testing
             reading.device.address = nil
             #expect(isSame(reading))
         }
+        let states: [DeliveryState] = [
+            .waiting, .handedOver, .delivered, .held(.noPatient), .retracted, .refused(words: "\"no\"\n"),
+            .refused(words: ""),
+        ]
+        for count in 0...states.count {
+            var reading = seed
+            reading.deliveries = states.prefix(count).enumerated().map { place, state in
+                DestinationDelivery(destination: "d-\(place)", state: state)
+            }
+            #expect(isSame(reading))
+        }
     }
 }

@@ -143,7 +143,7 @@ def meter(document):
 
 
 def readings(held, definition):
-    """What the command line must print of these records, apart from `id`, `held` and `clock`; a time of reception is null."""
+    """What the command line must print of these records, apart from `id`, `deliveries` and `clock`; a time of reception is null."""
     model, provider = expected.model_of(definition)
     has_clock = definition.session_start if definition.service == 0x181F else definition.clock is not None
     clock = {"difference_seconds": definition.clock or 0} if has_clock else None
@@ -153,5 +153,5 @@ def readings(held, definition):
         expected.times(value, clock, None, ZONE)
         value |= {"kind": expected.kind_of(each), "provider": provider,
                   "device": {"address": definition.address, "model": model, "serial": definition.serial}}
-        found.append({key: value[key] for key in expected.KEYS if key in value and key not in ("held", "clock")})
+        found.append({key: value[key] for key in expected.KEYS if key in value and key not in ("deliveries", "clock")})
     return found

@@ -208,7 +208,7 @@ def times(value, clock, received, zone):
 
 KEYS = ["kind", "device", "provider", "sequence", "base_time", "time_offset_minutes", "device_time", "time", "time_basis",
         "time_uncertainty_minutes", "clock", "glucose", "blood_pressure", "cuff_pressure", "pulse", "sample_type",
-        "sample_location", "context", "trend", "quality", "status", "user", "omitted", "excluded", "held"]
+        "sample_location", "context", "trend", "quality", "status", "user", "omitted", "excluded", "deliveries"]
 
 
 def document(scenario, records, sent, clocks):
@@ -252,7 +252,7 @@ def document(scenario, records, sent, clocks):
         before = [clock for place, clock in clocks_of.get(meter.name, ()) if place < places[id(each)]]
         times(value, before[-1] if before else None, received, scenario.zone)
         model, provider = model_of(meter)
-        value |= {"kind": kind, "provider": provider, "held": None, "omitted": omitted(record),
+        value |= {"kind": kind, "provider": provider, "deliveries": [], "omitted": omitted(record),
                   "device": {"address": meter.address, "model": model,
                              "serial": meter.serial if meter.name in serial_of else None}}
         value = {key: value[key] for key in KEYS if key in value}
