@@ -14,7 +14,7 @@ public final class PairingDesk: Sendable {
     public struct Invitation: Sendable, Hashable {
         /// Eight letters and digits; none of them looks like another.
         public let code: String
-        /// When it ends to be good.
+        /// When it expires, for people: the desk itself counts by a clock that nobody sets.
         public let expiresAt: Date
     }
 
@@ -87,17 +87,18 @@ public final class PairingDesk: Sendable {
     /// How many guesses are left, of which some come back each second.
     private struct Allowance {
         var left: Double
-        var at: Date
+        var at: ContinuousClock.Instant
 
-        mutating func refill(rate: Double, now: Date) {
+        mutating func refill(rate: Double, clock: ContinuousClock.Instant) {
             // Those of the beginning are never more than there were.
-            if left < 1 { left = min(1, left + max(0, now.timeIntervalSince(at)) * rate) }
-            at = now
+            if left < 1 { left = min(1, left + max(0, (clock - at) / .seconds(1)) * rate) }
+            at = clock
         }
     }
 
     private struct Open {
         var invitation: Invitation
+        var end: ContinuousClock.Instant
         var failures: [String: Int] = [:]
         var networks: [String: Allowance] = [:]
         var all: Allowance
@@ -109,31 +110,39 @@ public final class PairingDesk: Sendable {
     public init() {}
 
     /// Makes a code.
-    public func invite(now: Date) -> Invitation {
+    ///
+    /// - Parameters:
+    ///   - now: what the code's end is told from.
+    ///   - clock: what its lifetime is counted by: setting the machine's clock makes no code live longer or shorter.
+    public func invite(now: Date, clock: ContinuousClock.Instant = .now) -> Invitation {
         var generator = SystemRandomNumberGenerator()
         let code = String(
             (0..<Self.length).map { _ in Self.alphabet[Int.random(in: 0..<Self.alphabet.count, using: &generator)] })
         let invitation = Invitation(code: code, expiresAt: now + Self.lifetime)
         open.withLock {
-            $0 = Open(invitation: invitation, all: Allowance(left: Double(Self.allTries), at: now))
+            $0 = Open(
+                invitation: invitation, end: clock + .seconds(Self.lifetime),
+                all: Allowance(left: Double(Self.allTries), at: clock))
         }
         return invitation
     }
 
     /// Takes a code; it is not good a second time.
-    public func redeem(_ code: String, from guest: Guest, now: Date) throws(Refusal) {
+    public func redeem(
+        _ code: String, from guest: Guest, clock: ContinuousClock.Instant = .now
+    ) throws(Refusal) {
         try open.withLock { open throws(Refusal) in
             guard var current = open else { throw .notInvited }
-            guard now < current.invitation.expiresAt else {
+            guard clock < current.end else {
                 open = nil
                 throw .expired
             }
             let failures = current.failures[guest.address, default: 0]
             guard failures < Self.tries else { throw .tooManyTries }
             var network =
-                current.networks[guest.network] ?? Allowance(left: Double(Self.networkTries), at: now)
-            network.refill(rate: 1, now: now)
-            current.all.refill(rate: Self.laterRate, now: now)
+                current.networks[guest.network] ?? Allowance(left: Double(Self.networkTries), at: clock)
+            network.refill(rate: 1, clock: clock)
+            current.all.refill(rate: Self.laterRate, clock: clock)
             guard network.left >= 1, current.all.left >= 1 else {
                 open = current
                 throw .busy

@@ -5,73 +5,89 @@ import Testing
 
 @Suite("Pairing codes") struct PairingDeskTests {
     private let now = Date(timeIntervalSince1970: 1_800_000_000)
+    private let start = ContinuousClock.now
     private let phone = PairingDesk.Guest(address: "192.0.2.1", network: "192.0.2.1")
 
     @Test("a code is good once")
     func once() throws {
         let desk = PairingDesk()
-        let invitation = desk.invite(now: now)
+        let invitation = desk.invite(now: now, clock: start)
         #expect(invitation.code.count == 8 && invitation.expiresAt == now + 300)
-        try desk.redeem(invitation.code, from: phone, now: now)
-        #expect(throws: PairingDesk.Refusal.notInvited) { try desk.redeem(invitation.code, from: phone, now: now) }
+        try desk.redeem(invitation.code, from: phone, clock: start)
+        #expect(throws: PairingDesk.Refusal.notInvited) { try desk.redeem(invitation.code, from: phone, clock: start) }
     }
 
     @Test("a code is good for five minutes")
     func expires() throws {
         let desk = PairingDesk()
-        let code = desk.invite(now: now).code
-        #expect(throws: PairingDesk.Refusal.expired) { try desk.redeem(code, from: phone, now: now + 300) }
-        #expect(throws: PairingDesk.Refusal.notInvited) { try desk.redeem(code, from: phone, now: now) }
-        let next = desk.invite(now: now).code
-        try desk.redeem(next, from: phone, now: now + 299)
+        let code = desk.invite(now: now, clock: start).code
+        #expect(throws: PairingDesk.Refusal.expired) {
+            try desk.redeem(code, from: phone, clock: start + .seconds(300))
+        }
+        #expect(throws: PairingDesk.Refusal.notInvited) { try desk.redeem(code, from: phone, clock: start) }
+        let next = desk.invite(now: now, clock: start).code
+        try desk.redeem(next, from: phone, clock: start + .seconds(299))
+    }
+
+    @Test("setting the machine's clock neither ends a code nor keeps one alive", arguments: [-1e9, 0, 1e9])
+    func clockThatIsSet(seconds: TimeInterval) throws {
+        let desk = PairingDesk()
+        let code = desk.invite(now: now + seconds, clock: start).code
+        try desk.redeem(code, from: phone, clock: start + .seconds(299))
+        let late = desk.invite(now: now + seconds, clock: start).code
+        #expect(throws: PairingDesk.Refusal.expired) {
+            try desk.redeem(late, from: phone, clock: start + .seconds(300))
+        }
     }
 
     @Test("after five wrong tries the right code is refused from that address too")
     func bruteForce() {
         let desk = PairingDesk()
-        let code = desk.invite(now: now).code
+        let code = desk.invite(now: now, clock: start).code
         for attempt in 1...5 {
             #expect(throws: attempt < 5 ? PairingDesk.Refusal.wrongCode : .tooManyTries) {
-                try desk.redeem("wrong\(attempt)", from: phone, now: now)
+                try desk.redeem("wrong\(attempt)", from: phone, clock: start)
             }
         }
-        #expect(throws: PairingDesk.Refusal.tooManyTries) { try desk.redeem(code, from: phone, now: now) }
+        #expect(throws: PairingDesk.Refusal.tooManyTries) { try desk.redeem(code, from: phone, clock: start) }
     }
 
     @Test("a stranger's guesses do not void the owner's code")
     func stranger() throws {
         let desk = PairingDesk()
-        let code = desk.invite(now: now).code
+        let code = desk.invite(now: now, clock: start).code
         let stranger = PairingDesk.Guest(address: "192.0.2.2", network: "192.0.2.2")
         for _ in 0..<1000 {
-            #expect(throws: PairingDesk.Refusal.self) { try desk.redeem("guess", from: stranger, now: now) }
+            #expect(throws: PairingDesk.Refusal.self) { try desk.redeem("guess", from: stranger, clock: start) }
         }
-        try desk.redeem(code, from: phone, now: now + 1)
+        try desk.redeem(code, from: phone, clock: start + .seconds(1))
     }
 
     @Test("a network that chooses among its addresses has a hundred guesses, then one a second")
     func network() throws {
         let desk = PairingDesk()
-        let code = desk.invite(now: now).code
+        let code = desk.invite(now: now, clock: start).code
         func guest(_ host: Int) -> PairingDesk.Guest {
             PairingDesk.Guest(address: "2001:db8::\(host)", network: "2001:db8::/64")
         }
         for host in 0..<100 {
-            #expect(throws: PairingDesk.Refusal.wrongCode) { try desk.redeem("guess", from: guest(host), now: now) }
+            #expect(throws: PairingDesk.Refusal.wrongCode) { try desk.redeem("guess", from: guest(host), clock: start) }
         }
-        #expect(throws: PairingDesk.Refusal.busy) { try desk.redeem(code, from: guest(200), now: now) }
+        #expect(throws: PairingDesk.Refusal.busy) { try desk.redeem(code, from: guest(200), clock: start) }
         // The owner elsewhere is not kept out, nor one of that network who waits a second.
         #expect(throws: PairingDesk.Refusal.wrongCode) {
-            try desk.redeem("guess", from: guest(201), now: now + 1)
+            try desk.redeem("guess", from: guest(201), clock: start + .seconds(1))
         }
-        #expect(throws: PairingDesk.Refusal.busy) { try desk.redeem(code, from: guest(202), now: now + 1.5) }
-        try desk.redeem(code, from: phone, now: now + 1.5)
+        #expect(throws: PairingDesk.Refusal.busy) {
+            try desk.redeem(code, from: guest(202), clock: start + .seconds(1.5))
+        }
+        try desk.redeem(code, from: phone, clock: start + .seconds(1.5))
     }
 
     @Test("however many addresses guess, no more than 13,000 guesses at a code are looked at")
     func ceiling() {
         let desk = PairingDesk()
-        _ = desk.invite(now: now)
+        _ = desk.invite(now: now, clock: start)
         var looked = 0
         for second in 0..<299 {
             for host in 0..<200 {
@@ -79,7 +95,7 @@ import Testing
                 do {
                     try desk.redeem(
                         "guess", from: .init(address: address, network: address),
-                        now: now + Double(second) + Double(host) / 200)
+                        clock: start + .seconds(Double(second) + Double(host) / 200))
                 } catch  where error == .wrongCode {
                     looked += 1
                 } catch {
@@ -94,18 +110,18 @@ import Testing
     @Test("a new code ends the one before", arguments: ["", "x", String(repeating: "a", count: 100_000), "äöü"])
     func replaced(_ stray: String) throws {
         let desk = PairingDesk()
-        let first = desk.invite(now: now).code
-        let second = desk.invite(now: now).code
+        let first = desk.invite(now: now, clock: start).code
+        let second = desk.invite(now: now, clock: start).code
         #expect(first != second)
-        #expect(throws: PairingDesk.Refusal.wrongCode) { try desk.redeem(first, from: phone, now: now) }
-        #expect(throws: PairingDesk.Refusal.wrongCode) { try desk.redeem(stray, from: phone, now: now) }
-        try desk.redeem(second, from: phone, now: now)
+        #expect(throws: PairingDesk.Refusal.wrongCode) { try desk.redeem(first, from: phone, clock: start) }
+        #expect(throws: PairingDesk.Refusal.wrongCode) { try desk.redeem(stray, from: phone, clock: start) }
+        try desk.redeem(second, from: phone, clock: start)
     }
 
     @Test("codes have no characters that look like others, and differ")
     func characters() {
         let desk = PairingDesk()
-        let codes = (0..<500).map { _ in desk.invite(now: now).code }
+        let codes = (0..<500).map { _ in desk.invite(now: now, clock: start).code }
         #expect(Set(codes).count == 500)
         #expect(!codes.joined().contains { "IOlo01".contains($0) })
     }

@@ -46,7 +46,7 @@ struct HealthSyncRoutes {
         let (code, name) = (try body.requiredText("code"), try body.requiredText("clientName"))
         let now = Date()
         do {
-            try door.desk.redeem(code, from: peer.guest, now: now)
+            try door.desk.redeem(code, from: peer.guest)
         } catch {
             door.audit.note(AuditEntry(at: now, event: "pair_refused", route: "/api/v1/pair", status: 400))
             throw APIRefusal(error)

@@ -51,7 +51,7 @@ struct SessionRoutes {
         let now = Date()
         if let code {
             do {
-                try door.desk.redeem(code, from: context.client.guest, now: now)
+                try door.desk.redeem(code, from: context.client.guest)
             } catch {
                 door.audit.note(AuditEntry(at: now, event: "pair_refused", route: Self.route, status: 400))
                 throw APIRefusal(error)
