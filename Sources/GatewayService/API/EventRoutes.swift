@@ -16,6 +16,8 @@ struct EventRoutes {
     let hub: APIEventHub
     let counters: RequestCounters
     let clients: AccessStore
+    /// The time by which tokens end to be good.
+    let time: @Sendable () async -> Date
     /// How many erasures the store has committed.
     let erasures: @Sendable () -> Int
     /// The kinds that may be shown now.
@@ -62,7 +64,7 @@ struct EventRoutes {
                     }
                     if let client {
                         group.addTask {
-                            let rest = max(0, client.expiresAt.timeIntervalSinceNow)
+                            let rest = max(0, client.expiresAt.timeIntervalSince(await time()))
                             try await Task.sleep(for: .seconds(min(rest, AccessStore.tokenLifetime) + 0.01))
                             wake.yield(.bell)
                         }
@@ -92,7 +94,7 @@ struct EventRoutes {
         after position: inout UInt64, to client: AccessClient?, _ writer: inout any ResponseBodyWriter
     ) async throws -> Bool {
         while true {
-            if let client, try await !clients.isWelcome(client.number, now: Date()) { return false }
+            if let client, try await !clients.isWelcome(client.number, now: await time()) { return false }
             guard hub.newest > position else { return true }
             let kinds = try await consented()
             let news = hub.news(after: position, erasures: erasures(), limit: Self.atOnce)

@@ -64,7 +64,7 @@ struct LocalServer {
         ReadingRoutes(store: gateway.store, consents: consents, isLocked: isLocked).add(to: known)
         StateRoutes(gateway: gateway, started: now).add(to: known)
         EventRoutes(
-            hub: hub, counters: counters, clients: door.clients,
+            hub: hub, counters: counters, clients: door.clients, time: door.time,
             erasures: { [store = gateway.store] in store.erasures },
             consented: consented
         ).add(to: known)

@@ -42,6 +42,13 @@ extension Gateway {
         return try await body(clients)
     }
 
+    /// The time by which tokens end to be good. By a clock in the future everybody's would seem to have ended, and
+    /// nobody would be put out.
+    private func tokenTime() async -> Date {
+        if let door { return await door.time() }
+        return Date(timeIntervalSince1970: TimeInterval(await clock.judgingTime().seconds))
+    }
+
     private func invite(json: Bool, _ output: any OperationOutput) async throws {
         guard let door else {
             throw Problem(
@@ -49,7 +56,7 @@ extension Gateway {
                 hint: "start it: `healthrelay run`, or `systemctl start healthrelay`")
         }
         let certificate = door.certificates?.certificate
-        let invitation = door.desk.invite(now: Date())
+        let invitation = door.desk.invite(now: await door.time())
         // Clients put an address between `https://` and the port as it is.
         let host = door.advertisedHost.contains(":") ? "[\(door.advertisedHost)]" : door.advertisedHost
         let payload = JSONValue.object([
@@ -73,7 +80,7 @@ extension Gateway {
     }
 
     private func list(_ clients: AccessStore, json: Bool, _ output: any OperationOutput) async throws {
-        let (clients, now) = (try await clients.clients(), Date())
+        let (clients, now) = (try await clients.clients(), await tokenTime())
         guard !json else {
             return try await output.data(
                 JSONValue.object(["clients": .array(clients.map { $0.document(now: now) })]).text)
@@ -90,7 +97,7 @@ extension Gateway {
     private func revoke(_ number: Int64?, _ clients: AccessStore, json: Bool, _ output: any OperationOutput)
         async throws
     {
-        let now = Date()
+        let now = await tokenTime()
         let count: Int
         if let number {
             guard try await clients.revoke(number, now: now) else {

@@ -58,6 +58,36 @@ import Testing
         try await bench.stop()
     }
 
+    @Test("under a clock in the future a stream goes on until its token ends by the gateway's clock, or is revoked")
+    func futureClock() async throws {
+        // The machine's clock is ten years ahead of the one that tokens are judged by.
+        let late: @Sendable () -> Date = { Date() - 10 * 365 * 86_400 }
+        let bench = try await APIBench(tls: true, captures: [], time: late)
+        let (gateway, door) = (bench.gateway, bench.door)
+        func admit(for seconds: TimeInterval) async throws -> String {
+            try await door.clients.admit("test", as: .client, now: late(), expiresAt: late() + seconds).token.text
+        }
+        let kept = try await within(.seconds(20)) { [token = try await admit(for: 3600)] in
+            try await bench.events(token: token) {
+                bench.hub.post("sync", .object(["first": true]))
+            } until: {
+                $0.contains("\"first\"")
+            }
+        }
+        #expect(kept?.contains("\"first\"") == true)
+        let expired = try await stream(bench, token: admit(for: 2)) {}
+        #expect(expired != nil, "a stream outlives its token")
+        let token = try await admit(for: 3600)
+        let revoked = try await stream(bench, token: token) {
+            let output = Collected()
+            try await gateway.run(OperationRequest(.client(.revoke(nil)), json: true), output: output)
+            #expect(output.data == [#"{"revoked":2}"#])
+        }
+        #expect(revoked != nil, "a stream outlives a revocation")
+        #expect(try await bench.send("/api/v1/readings", token: token).status == 401)
+        try await bench.stop()
+    }
+
     @Test("another client's stream goes on")
     func others() async throws {
         let bench = try await APIBench(tls: true, captures: [])
