@@ -13,8 +13,8 @@ import ServiceLifecycle
 public struct GatewayRunner: Service {
     /// What a person in front of the gateway is told.
     public enum Announcement: Sendable {
-        /// The page's address.
-        case page(String)
+        /// The page's address, and whether a browser needs a link to sign in there.
+        case page(String, needsLink: Bool)
         /// The page's address, with a link that opens it: for a terminal, never for a log.
         case link(PageLink)
         /// Nothing is delivered, and why.
@@ -87,8 +87,10 @@ public struct GatewayRunner: Service {
             gateway: gateway, door: door, hub: hub, counters: counters,
             isLocked: { gateway.store.lockedBecause != nil }, logger: .quiet(logger))
         let page = server.service { address in
+            let needsLink = !door.trustsThisMachine
             announce(
-                showsLink && !door.trustsThisMachine ? .link(door.pageLink(now: Date())) : .page(address))
+                showsLink && needsLink
+                    ? .link(door.pageLink(now: Date())) : .page(address, needsLink: needsLink))
             manager?.notify("READY=1", "STATUS=The page is at \(address)")
             isUp.continuation.finish()
         }

@@ -112,8 +112,10 @@ import Testing
         }
         #expect(try await curl(base + "/api/v1/readings").hasSuffix(" 401"))
         #expect(try await curl(base + "/metrics").hasSuffix(" 200"))
-        // A log gets no link, and nothing that a link could be made of.
+        // A log gets no link, and nothing that a link could be made of, but the command that makes one.
         #expect(!run.errorText.contains("#"))
+        #expect(run.errorText.contains("For a link that opens it in a browser: "))
+        #expect(run.errorText.contains(" page --state-dir \(scratch.state)\n"))
 
         let made = try await tool("page")
         try await check("page", made)

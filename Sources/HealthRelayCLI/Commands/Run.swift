@@ -75,14 +75,18 @@ struct Run: AsyncParsableCommand {
         }
     }
 
+    private static func linkCommand(_ stateDir: String?) -> String {
+        ([CommandLine.arguments[0], "page"] + (stateDir.map { ["--state-dir", $0] } ?? [])).joined(separator: " ")
+    }
+
     private static func tell(_ announcement: GatewayRunner.Announcement, json: Bool, stateDir: String?) {
         switch announcement {
-        case .page(let address): Terminal.error("Page at \(address)  (stop with Ctrl-C)")
+        case .page(let address, let needsLink):
+            Terminal.error("Page at \(address)  (stop with Ctrl-C)")
+            if needsLink { Terminal.error("For a link that opens it in a browser: \(linkCommand(stateDir))") }
         case .link(let link):
             Terminal.error("Page at \(link.url)  (stop with Ctrl-C)")
-            let words = [CommandLine.arguments[0], "page"] + (stateDir.map { ["--state-dir", $0] } ?? [])
-            Terminal.error(
-                "The link works once, until \(link.expiresAt). For another: \(words.joined(separator: " "))")
+            Terminal.error("The link works once, until \(link.expiresAt). For another: \(linkCommand(stateDir))")
         case .notDelivering(let why): Terminal.error("Not delivering: \(why)")
         case .bluetooth(let state): Terminal.error(state.line)
         case .reader(let state): Terminal.error(state.line)

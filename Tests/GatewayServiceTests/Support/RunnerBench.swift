@@ -56,7 +56,7 @@ final class RunnerBench: Sendable {
 
     private func take(_ announcement: GatewayRunner.Announcement) {
         switch announcement {
-        case .page(let address): page.withLock { $0 = address }
+        case .page(let address, _): page.withLock { $0 = address }
         case .link(let link): page.withLock { $0 = link.url }
         case .bluetooth(let state): said.withLock { $0.append(state.line) }
         case .reader(let state): said.withLock { $0.append(state.line) }
