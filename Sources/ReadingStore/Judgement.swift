@@ -6,7 +6,7 @@ import HealthReadings
 /// program has learnt what the model measures, or which model it is.
 ///
 /// What waits and is excluded now is not delivered; what was excluded by a rule that has gone waits again. What the server
-/// has already stays as it is.
+/// has already stays as it is. So does a damaged row: verification reports it.
 struct Judgement {
     /// The setting with a line for each device whose readings were judged by rules: its number, and the rules.
     private static let setting = "judged.devices"
@@ -48,13 +48,7 @@ struct Judgement {
     }
 
     private func judge(_ device: Int64) throws -> [FrameOutcome] {
-        let readings = try Int64.fetchAll(
-            db,
-            sql: """
-                SELECT r.key FROM reading AS r LEFT JOIN outbox AS o ON o.reading = r.key
-                WHERE r.device = ?1 AND (r.record_exclusion = ?2
-                    OR (r.record_exclusion IS NULL AND coalesce(o.state, 0) <> ?3)) ORDER BY r.key
-                """, arguments: [device, Exclusion.implausible.code, OutboxState.delivered.rawValue])
+        let readings = try candidates(device)
         let memory = try JournalMemory(db, sealing)
         let numbers = RowNumbers(memory)
         let rows = RowReader(db, sealing)
@@ -73,7 +67,8 @@ struct Judgement {
             frames.bind(1, reading)
             frames.bind(2, FrameRole.record.rawValue)
             guard try frames.next() else { continue }
-            let (stored, epoch) = (try rows.frame(frames), Int(frames.int(FrameRow.count)))
+            guard let stored = try StoreError.unlessCorrupt({ try rows.frame(frames) }) else { continue }
+            let epoch = Int(frames.int(FrameRow.count))
             let (contact, frame) = (stored.columns.contact, stored.frame)
             var journal =
                 try journals[contact]
@@ -81,13 +76,35 @@ struct Judgement {
                     db, contact: ContactState(db, sealing, contact: contact), epoch: epoch, decoder: decoder,
                     sealing: sealing, pruned: pruned, holds: memory.holds, numbers: numbers)
             if case .record(let record) = decoder.decode(frame, model: journal.contact.description.model),
-                let outcome = try journal.judge(reading, record)
+                let outcome = try StoreError.unlessCorrupt({ try journal.judge(reading, record) }) ?? nil
             {
                 outcomes.append(outcome)
             }
             journals[contact] = journal
         }
         return outcomes
+    }
+
+    /// The readings of a device that rules may change.
+    private func candidates(_ device: Int64) throws -> [Int64] {
+        let select = try PreparedStatement(
+            db,
+            """
+            SELECT \(OutboxTag.columns), r.key FROM reading AS r LEFT JOIN outbox AS o ON o.reading = r.key
+            WHERE r.device = ?1 AND (r.record_exclusion = ?2
+                OR (r.record_exclusion IS NULL AND coalesce(o.state, 0) <> ?3)) ORDER BY r.key
+            """)
+        select.bind(1, device)
+        select.bind(2, Exclusion.implausible.code)
+        select.bind(3, OutboxState.delivered.rawValue)
+        defer { select.reset() }
+        var readings: [Int64] = []
+        while try select.next() {
+            // Nothing follows from a row that is queued for another place or time than was written.
+            guard select.isNull(0) || OutboxTag(select).holds(select, sealing) else { continue }
+            readings.append(select.int(OutboxTag.count))
+        }
+        return readings
     }
 
     private static func devices(_ db: Database, _ device: Int64?) throws -> [(key: Int64, model: String?)] {

@@ -62,6 +62,11 @@ extension OutboxTag {
         timestamp = row.int(first + 5)
     }
 
+    /// Whether the row is as it was written.
+    func holds(_ row: PreparedStatement, from first: Int32 = 0, _ sealing: Sealing) -> Bool {
+        (try? check(row.octets(first + Self.count - 1), sealing)) != nil
+    }
+
     /// Changes a row and writes its tag under the newest key. A row whose tag does not hold keeps it, and so goes on
     /// being noticed.
     static func renew(
@@ -71,8 +76,8 @@ extension OutboxTag {
         select.bind(1, reading)
         guard try select.next() else { return }
         var (row, tag) = (OutboxTag(select), select.octets(OutboxTag.count - 1))
+        let holds = row.holds(select, sealing)
         select.reset()
-        let holds = (try? row.check(tag, sealing)) != nil
         change(&row)
         if holds { tag = try row.made(sealing) ?? [] }
         let update = try PreparedStatement(db, "UPDATE outbox SET timestamp = ?, tag = ? WHERE reading = ?")

@@ -50,7 +50,7 @@ extension ReadingStore {
         if former != nil { subscribers.withLock { $0.publish([]) } }
     }
 
-    private func takeKeys() async throws {
+    func takeKeys() async throws {
         let (file, isOn) = (keyFile, encryption.isOn)
         _ = try await write(.setting) { db in
             try Self.state(db, file, isOn: isOn)
@@ -129,10 +129,10 @@ extension ReadingStore {
     ///
     /// The file has both from before the first row is sealed anew until after the last: where it is cut short, opening
     /// the store goes on with it.
-    /// - Returns: how many readings went over.
+    /// - Returns: how many readings went over, and which rows could not be read.
     /// - Throws: ``StoreError/keyUnusable(path:reason:)`` where the file is not the store's to write.
     @discardableResult
-    public func rotateKey() async throws -> Int {
+    public func rotateKey() async throws -> KeyChange {
         try await requireKeys()
         let file = keyFile
         guard encryption.isOn else {

@@ -2,6 +2,15 @@ import Foundation
 import GRDB
 import HealthReadings
 
+/// What a change of keys has done.
+public struct KeyChange: Sendable, Hashable {
+    /// How many readings went over to the newest key.
+    public var readings = 0
+    /// The rows that could not be read, as ``ReadingStore/verify(progress:)`` names them. They stay as they are, and
+    /// nothing reads them: the key that sealed them is not kept for their sake.
+    public var unreadable: [String] = []
+}
+
 /// How rows go over from one key to another, out of the clear, or into it.
 extension ReadingStore {
     /// Has rows go over to the newest key beside whatever else the store does, where some are not under it.
@@ -11,8 +20,8 @@ extension ReadingStore {
             guard task == nil else { return }
             task = Task(priority: .background) { [weak self] in
                 do {
-                    guard let count = try await self?.reseal() else { return }
-                    self?.logger.notice("\(count) readings went over to the store's newest key")
+                    guard let change = try await self?.reseal() else { return }
+                    self?.logger.notice("\(change.readings) readings went over to the store's newest key")
                 } catch {
                     // Opening the store goes on with it.
                     if !Task.isCancelled {
@@ -38,14 +47,15 @@ extension ReadingStore {
     /// Seals every row anew that is not under the newest key, some hundred a transaction, then writes the files anew, so
     /// that no octet of what stood there is left in them.
     ///
-    /// - Returns: how many readings that were.
-    func reseal() async throws -> Int {
-        var (frame, reading, count): (Int64, Int64, Int) = (0, 0, 0)
+    /// A row that cannot be read stays as it is, and keeps no other from going over.
+    func reseal() async throws -> KeyChange {
+        var (change, frame, reading): (KeyChange, Int64, Int64) = (KeyChange(), 0, 0)
         while true {
             let after = frame
-            guard let last = try await write(.reseal, { [sealing] db in try Self.resealFrames(db, after, sealing) })
-            else { break }
-            frame = last
+            let batch = try await write(.reseal) { [sealing] db in try Self.resealFrames(db, after, sealing) }
+            guard let batch else { break }
+            frame = batch.last
+            change += batch.change
             try Task.checkCancellation()
         }
         while true {
@@ -53,46 +63,67 @@ extension ReadingStore {
             let batch = try await write(.reseal) { [sealing] db in try Self.resealReadings(db, after, sealing) }
             guard let batch else { break }
             reading = batch.last
-            count += batch.count
+            change += batch.change
             try Task.checkCancellation()
         }
         let pruneKey = pruneKey.withLock(\.self)
         let current = sealing.current
-        let isDone = try await write(.reseal) { [self] db in
+        let devices = try await write(.reseal) { [self] db -> KeyChange? in
             // Rows that came meanwhile are under the newest key, unless that changed on the way.
-            guard sealing.current == current else { return false }
-            try Self.resealDevices(db, sealing)
+            guard sealing.current == current else { return nil }
+            let devices = try Self.resealDevices(db, sealing)
             try Self.retireOtherGenerations(db, sealing)
             if let pruneKey { try keep(pruneKey, db) }
             try Self.markUnfinished(db)
-            return true
-        } committed: { [sealing] isDone in
-            if isDone { sealing.retireOthers() }
+            return devices
+        } committed: { [sealing] devices in
+            if devices != nil { sealing.retireOthers() }
         }
-        guard isDone else { return try await count + reseal() }
+        guard let devices else {
+            // What could not be read is met again.
+            var again = try await reseal()
+            again.readings += change.readings
+            return again
+        }
+        change += devices
+        if !change.unreadable.isEmpty {
+            logger.warning(
+                "rows that cannot be read stay as they are: `healthrelay store verify` names them",
+                metadata: [
+                    "count": "\(change.unreadable.count)",
+                    "rows": "\(change.unreadable.prefix(20).joined(separator: ", "))",
+                ])
+        }
         try dropPruneKeyFile()
         try await rewriteFiles()
         // The log could be emptied, so no reader sees an older commit.
         sealing.forgetRetired()
         try await removeRetired()
-        return count
+        return change
     }
 
     private static let size = 500
 
     /// Of devices there are few.
-    private static func resealDevices(_ db: Database, _ sealing: Sealing) throws {
+    private static func resealDevices(_ db: Database, _ sealing: Sealing) throws -> KeyChange {
+        var change = KeyChange()
         for row in try Row.fetchAll(db, sql: "SELECT key, label FROM device WHERE label IS NOT NULL") {
             let (key, blob): (Int64, Data) = (try row.value(0), try row.value(1))
-            guard try Sealing.generation(of: Array(blob)) != sealing.current else { continue }
-            let octets = try sealing.open(Array(blob), at: .device(key))
+            let octets = try change.read("device \(key)") {
+                try Sealing.generation(of: Array(blob)) == sealing.current
+                    ? nil : sealing.open(Array(blob), at: .device(key))
+            }
+            guard let octets else { continue }
             try db.execute(
                 sql: "UPDATE device SET label = ? WHERE key = ?",
                 arguments: [Data(try sealing.seal(octets, at: .device(key))), key])
         }
+        return change
     }
 
-    private static func resealFrames(_ db: Database, _ after: Int64, _ sealing: Sealing) throws -> Int64? {
+    private static func resealFrames(
+        _ db: Database, _ after: Int64, _ sealing: Sealing
+    ) throws -> (last: Int64, change: KeyChange)? {
         try db.execute(sql: "PRAGMA secure_delete = ON")
         let select = try PreparedStatement(
             db,
@@ -103,11 +134,13 @@ extension ReadingStore {
         defer { select.reset() }
         let reader = RowReader(db, sealing)
         var rows: [(frame: StoredFrame, isApart: Bool)] = []
-        var last: Int64?
+        var (last, change): (Int64?, KeyChange) = (nil, KeyChange())
         while try select.next() {
             last = select.int(0)
-            guard try Sealing.generation(of: select.octets(1)) != sealing.current else { continue }
-            rows.append((try reader.frame(select), select.int(FrameRow.count) != 0))
+            let frame = try change.read("frame \(select.int(0))") {
+                try Sealing.generation(of: select.octets(1)) == sealing.current ? nil : reader.frame(select)
+            }
+            if let frame { rows.append((frame, select.int(FrameRow.count) != 0)) }
         }
         let update = try PreparedStatement(db, "UPDATE frame SET payload = ?, mark = ? WHERE key = ?")
         for (frame, isApart) in rows {
@@ -116,12 +149,12 @@ extension ReadingStore {
             update.bind(3, frame.key)
             try update.run()
         }
-        return last
+        return last.map { ($0, change) }
     }
 
     private static func resealReadings(
         _ db: Database, _ after: Int64, _ sealing: Sealing
-    ) throws -> (last: Int64, count: Int)? {
+    ) throws -> (last: Int64, change: KeyChange)? {
         let select = try PreparedStatement(
             db,
             """
@@ -135,25 +168,30 @@ extension ReadingStore {
         var readings: [StoredReading] = []
         var words: [(key: Int64, text: String)] = []
         var tags: [Int64] = []
-        var last: Int64?
+        var (last, change): (Int64?, KeyChange) = (nil, KeyChange())
         while try select.next() {
             let key = ReadingRow.key(select)
             last = key
             // A reading that was changed meanwhile is under the newest key already; what was said of it may not be.
-            if try Sealing.generation(of: select.octets(ReadingRow.content)) != sealing.current {
-                readings.append(try reader.stored(select))
+            let reading = try change.read("reading \(key)") {
+                try Sealing.generation(of: select.octets(ReadingRow.content)) == sealing.current
+                    ? nil : reader.stored(select)
             }
+            if let reading { readings.append(reading) }
             let blob = select.octets(ReadingRow.count)
-            if !blob.isEmpty, try Sealing.generation(of: blob) != sealing.current {
-                words.append((key, try sealing.words(blob, on: key)))
+            let text = try change.read("words on reading \(key)") {
+                try blob.isEmpty || Sealing.generation(of: blob) == sealing.current
+                    ? nil : sealing.words(blob, on: key)
             }
+            if let text { words.append((key, text)) }
             let tag = select.octets(ReadingRow.count + 1)
-            if select.int(ReadingRow.count + 2) != 0,
-                try (tag.isEmpty ? 0 : Sealing.generation(of: tag)) != sealing.current
-            {
+            // A tag that does not hold is kept, and so goes on being noticed.
+            let generation: UInt64? = tag.isEmpty ? 0 : try? Sealing.generation(of: tag)
+            if select.int(ReadingRow.count + 2) != 0, generation != sealing.current {
                 tags.append(key)
             }
         }
+        change.readings = readings.count
         for var reading in readings {
             reading.columns.id = try sealing.stored(reading.id)
             try ReadingRow.write(db, reading, sealing)
@@ -165,7 +203,7 @@ extension ReadingStore {
             try updateWords.run()
         }
         for key in tags { try OutboxTag.renew(db, reading: key, sealing) }
-        return last.map { ($0, readings.count) }
+        return last.map { ($0, change) }
     }
 
     /// Has the frames and readings of a device be another's: their seals are bound to the device they are of.
@@ -188,5 +226,21 @@ extension ReadingStore {
         for key in try Int64.fetchAll(db, sql: "SELECT key FROM reading WHERE device = ?", arguments: [younger]) {
             try ReadingRow.change(db, key, rows) { $0.columns.device = older }
         }
+    }
+}
+
+extension KeyChange {
+    static func += (sum: inout KeyChange, other: KeyChange) {
+        sum.readings += other.readings
+        sum.unreadable += other.unreadable
+    }
+
+    /// What `body` makes of a row; `nil` if there is nothing to do, or the row is damaged, which is noted.
+    fileprivate mutating func read<Value>(_ row: @autoclosure () -> String, _ body: () throws -> Value?) throws
+        -> Value?
+    {
+        if let value = try StoreError.unlessCorrupt(body) { return value }
+        unreadable.append(row())
+        return nil
     }
 }

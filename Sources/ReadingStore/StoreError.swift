@@ -119,6 +119,13 @@ public enum StoreError: Error, Sendable, Hashable {
 }
 
 extension StoreError {
+    /// What `body` makes of a row; `nil` if the row is damaged. Every other error is thrown on.
+    static func unlessCorrupt<Value>(_ body: () throws -> Value) throws -> Value? {
+        do { return try body() } catch StoreError.corrupt { return nil } catch is RowDecodingError { return nil }
+    }
+}
+
+extension StoreError {
     /// The store's error for a file operation of Foundation's that failed; `nil` for any other error.
     private static func fileError(_ error: any Error) -> StoreError? {
         let error = error as NSError

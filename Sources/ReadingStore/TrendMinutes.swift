@@ -165,7 +165,7 @@ private struct TrendCorrection {
         let select = try PreparedStatement(
             db,
             """
-            SELECT \(ReadingRow.columns), o.state, o.timestamp, o.revision, o.attempts, o.delivered_at, o.words
+            SELECT \(ReadingRow.columns), o.state, o.timestamp, o.revision, o.attempts, o.delivered_at, o.words, \(OutboxTag.columns)
             FROM sensor_record AS s JOIN reading AS r ON r.key = s.reading LEFT JOIN outbox AS o ON o.reading = r.key
             WHERE s.device = ? AND s.source = 1 ORDER BY r.key
             """)
@@ -176,6 +176,9 @@ private struct TrendCorrection {
             // A damaged row stays as it is; verification tells of it.
             guard let reading = try? rows.reading(select), let facts = reading.record.sensor else { continue }
             let key = ReadingRow.key(select)
+            // So does one that was queued for another place or time than was written: nothing follows from that.
+            let (isQueued, first) = (!select.isNull(ReadingRow.count), ReadingRow.count + SentItem.count)
+            guard !isQueued || OutboxTag(select, from: first).holds(select, from: first, sealing) else { continue }
             stored.append(
                 Stored(key: key, reading: reading, facts: facts, sent: try SentItem(select, sealing, reading: key)))
         }
@@ -335,6 +338,9 @@ private struct SentItem {
     let attempts: Int64
     let deliveredAt: Int64?
     let words: String?
+
+    /// How many columns it is read from.
+    static let count: Int32 = 6
 
     /// Reads the columns behind those of the reading; `nil` if the reading was never queued.
     init?(_ row: PreparedStatement, _ sealing: Sealing, reading: Int64) throws {

@@ -122,8 +122,7 @@ extension ReadingStore {
         var findings: [VerificationFinding] = []
         while try select.next() {
             let row = OutboxTag(select)
-            let holds = (try? row.check(select.octets(OutboxTag.count - 1), sealing)) != nil
-            if !holds || select.int(OutboxTag.count + 1) != 0 {
+            if !row.holds(select, sealing) || select.int(OutboxTag.count + 1) != 0 {
                 findings.append(VerificationFinding(problem: .queueChanged, subject: "reading \(row.reading)"))
             }
             if (try? sealing.words(select.octets(OutboxTag.count), on: row.reading)) == nil {

@@ -231,7 +231,7 @@ struct SealingTests {
         let path = Self.keyPath(harness.directory)
         let (before, copy) = (try String(contentsOfFile: path, encoding: .utf8), path + ".copy")
         try FileManager.default.linkItem(atPath: path, toPath: copy)
-        #expect(try await harness.store.rotateKey() == readings.count)
+        #expect(try await harness.store.rotateKey() == KeyChange(readings: readings.count))
         let after = try String(contentsOfFile: path, encoding: .utf8)
         #expect(after != before && after.split(separator: "\n").count == 1)
         // The octets of the former file are gone too, not its name alone.

@@ -8,6 +8,10 @@ struct TestDecoder: FrameDecoding {
     var sensorHasStopped = false
     /// Takes the newest trend record for one of the sensor's age, as earlier versions did.
     var countsTrendFromAge = false
+    /// The lowest glucose, in mg/dL, that the meter measures: a rule that another version may not have.
+    var lowest: UInt16 = 0
+
+    func rules(model: String?) -> String { lowest > 0 ? "from \(lowest)" : "" }
 
     func decode(_ frame: Frame, model: String?) -> DecodedFrame {
         let o = frame.payload
@@ -51,6 +55,7 @@ struct TestDecoder: FrameDecoding {
                         sampleType: GlucoseSampleType(rawValue: o[at + 2] & 15),
                         sampleLocation: GlucoseSampleLocation(rawValue: o[at + 2] >> 4)))
                 if value.number == nil { record.exclusion = .notANumber }
+                if u16(at) & 0xFFF < lowest { record.exclusion = .implausible }
                 if o[at + 2] & 15 == 10 { record.exclusion = .controlSolution }
                 at += 3
             }

@@ -12,11 +12,9 @@ extension Gateway {
         case .forget(let operation): try await forget(operation, json: json, output)
         case .export(let passphrase): try await store.export(passphrase: passphrase, to: output.octets)
         case .rotateKey:
-            let count = try await store.rotateKey()
-            guard !json else {
-                return try await output.data(JSONValue.object(["readings": .integer(Int64(count))]).text)
-            }
-            try await output.data("\(count) readings are under a new key; the one before is destroyed")
+            let change = try await store.rotateKey()
+            guard !json else { return try await output.data(change.document.text) }
+            for line in change.lines { try await output.data(line) }
         case .trustClock:
             let count = try await clock.trust()
             let now = Instant.systemClock.flooredToSecond
@@ -115,5 +113,18 @@ extension Gateway {
             let count = readings[kind] ?? 0
             return count > 0 || ReadingKind.counted.contains(kind) ? (kind, count) : nil
         }
+    }
+}
+
+extension KeyChange {
+    fileprivate var document: JSONValue {
+        .object(["readings": .integer(Int64(readings)), "unreadable": .array(unreadable.map { .string($0) })])
+    }
+
+    fileprivate var lines: [String] {
+        let done = "\(readings) readings are under a new key; the one before is destroyed"
+        guard !unreadable.isEmpty else { return [done] }
+        let names = unreadable.prefix(10).joined(separator: ", ") + (unreadable.count > 10 ? ", …" : "")
+        return [done, "\(unreadable.count) damaged rows could not be read and stay as they are: \(names)"]
     }
 }

@@ -1,0 +1,127 @@
+import Crypto
+import Foundation
+import GRDB
+import HealthReadings
+import Testing
+
+@testable import ReadingStore
+
+/// A row that was damaged or changed is left as it is and reported; what goes over all rows goes on without it.
+@Suite("Damaged rows among others")
+struct DamagedRowTests {
+    @Test("damaged rows keep no other row from going over to a new key: they are skipped, named and counted")
+    func damagedRows() async throws {
+        let harness = try await Harness()
+        try await SealingTests.fill(harness)
+        let readings = try await harness.all()
+        let refused = try await harness.store.read { db in
+            try #require(try Int64.fetchOne(db, sql: "SELECT reading FROM outbox WHERE state = 2"))
+        }
+        try await harness.store.write(.device) { db in
+            try db.execute(
+                sql: """
+                    UPDATE reading SET content = CAST(x'01' || randomblob(60) AS BLOB) WHERE key = 1;
+                    UPDATE reading SET content = x'' WHERE key = 2;
+                    UPDATE frame SET payload = x'80' WHERE key = 1;
+                    UPDATE device SET label = x'0100112233445566778899' WHERE key = 1;
+                    UPDATE outbox SET words = randomblob(40) WHERE state = 2;
+                    UPDATE outbox SET tag = x'80' WHERE reading = 3
+                    """)
+        }
+        let before = try await harness.store.verify()
+        let change = try await harness.store.rotateKey()
+        #expect(change.readings == readings.count - 2)
+        #expect(
+            change.unreadable.sorted() == [
+                "device 1", "frame 1", "reading 1", "reading 2", "words on reading \(refused)",
+            ])
+        #expect(harness.store.sealing.inUse == [2])
+        #expect(
+            try await Set(harness.store.verify()) == Set(before), "what was damaged is still told, and nothing else")
+        let text = try String(contentsOfFile: SealingTests.keyPath(harness.directory), encoding: .utf8)
+        #expect(text.split(separator: "\n").count == 1)
+    }
+
+    @Test("words on a reading that was revised while keys change go over too")
+    func wordsOfRevised() async throws {
+        let harness = try await Harness()
+        try await SealingTests.fill(harness)
+        let store = harness.store
+        // Both keys are in use, and nothing has gone over yet.
+        try store.keyFile.replace(with: (try store.keyFile.read() ?? []) + [SymmetricKey(size: .bits256)])
+        try await store.takeKeys()
+        #expect(store.sealing.inUse == [2, 1])
+        // A revision that changes nothing that is sent leaves the server's words.
+        try await store.write(.device) { db in
+            let key = try #require(try Int64.fetchOne(db, sql: "SELECT reading FROM outbox WHERE state = 2"))
+            try ReadingRow.change(db, key, RowReader(db, store.sealing)) { $0.columns.timeOffsetMinutes = 7 }
+        }
+        #expect(try await store.reseal().unreadable.isEmpty)
+        #expect(store.sealing.inUse == [2])
+        #expect(try await store.refused().map(\.serverSaid) == ["a pressure of 127 is refused"])
+        #expect(try await store.verify().filter { $0.problem == .unreadable }.isEmpty)
+    }
+
+    @Test("rules judge no reading whose place in the queue was changed, and go on behind a damaged frame")
+    func judgement() async throws {
+        let harness = try await Harness()
+        try await harness.contact((1...4).map { Build.glucose($0, "2026-11-21T08:0\($0):00", $0 < 4 ? 50 : 95) })
+        try harness.store.close()
+        try TamperingTests.edit(harness.directory) { db in
+            try db.execute(
+                sql: """
+                    UPDATE outbox SET timestamp = timestamp + 1 WHERE reading = 1;
+                    UPDATE frame SET payload = CAST(x'01' || randomblob(60) AS BLOB) WHERE key = 2
+                    """)
+        }
+        let store = try await Harness.open(harness.directory, decoder: TestDecoder(lowest: 60))
+        let rows = try await store.read { db in
+            try Row.fetchAll(db, sql: "SELECT reading, state, revision FROM outbox ORDER BY reading")
+                .map { row in [row[0], row[1], row[2]] as [Int] }
+        }
+        #expect(rows == [[1, 0, 0], [2, 0, 0], [3, 3, 1], [4, 0, 0]])
+        let excluded = try await store.query(ReadingQuery(limit: 100)).readings.filter { $0.excluded == .implausible }
+        #expect(excluded.map(\.record.sequence) == [3])
+        let findings = try await store.verify()
+        #expect(findings.contains(VerificationFinding(problem: .queueChanged, subject: "reading 1")))
+        #expect(findings.contains(VerificationFinding(problem: .unreadable, subject: "frame 2")))
+        try store.close()
+    }
+
+    @Test("a trend reading whose place in the queue was changed is not moved, and its timestamp not written anew")
+    func trendMinute() async throws {
+        let directory = Harness.newDirectory()
+        let late: Int64
+        do {
+            let harness = try await Harness(directory, decoder: TestDecoder(countsTrendFromAge: true))
+            let frame = Build.scan(age: 611, at: "2026-11-21T10:11:30Z", lag: 1) { 1000 + 2 * $1 + $0 }
+            try await harness.contact([frame], device: Build.sensor, at: "2026-11-21T10:11:30Z")
+            late = try await harness.store.write(.setting) { db in
+                try ReadingStore.set(db, ReadingStore.trendRule, lines: [])
+                return try #require(
+                    try Int64.fetchOne(db, sql: "SELECT reading FROM sensor_record WHERE source = 1 AND minute = 606"))
+            }
+            try harness.store.close()
+        }
+        try TamperingTests.edit(directory) { db in
+            try db.execute(
+                sql: "UPDATE outbox SET timestamp = timestamp + 86400, state = 1, delivered_at = 5 WHERE reading = ?",
+                arguments: [late])
+            #expect(db.changesCount == 1)
+        }
+        let harness = try await Harness(directory)
+        #expect(
+            try await harness.store.verify().contains(
+                VerificationFinding(problem: .queueChanged, subject: "reading \(late)")))
+        // The others went to their own minutes.
+        let minutes = try await harness.store.read { db in
+            try Int.fetchAll(
+                db, sql: "SELECT minute FROM sensor_record WHERE source = 1 AND reading <> ?", arguments: [late])
+        }
+        #expect(minutes.contains(596) && !minutes.contains(611))
+        let timestamps = try await harness.store.read { db in
+            try Int64.fetchAll(db, sql: "SELECT timestamp FROM outbox WHERE reading <> ?", arguments: [late])
+        }
+        #expect(timestamps.allSatisfy { $0 < Build.instant("2026-11-21T12:00:00Z").seconds })
+    }
+}
