@@ -237,4 +237,43 @@ struct FormerNameTests {
             try store.close()
         }
     }
+
+    @Test("body compositions that were kept here are queued once, at the first second no other device's weight has")
+    func compositions() async throws {
+        let first = try await Harness(encryption: .off())
+        try await first.contact((0..<6).map { Build.glucose(UInt16($0), "2026-11-20T10:0\($0):00", 90) })
+        try await first.contact(
+            [Build.glucose(1, "2026-11-20T10:01:00", 80)], device: Build.device(0xC000_0000_1809),
+            at: "2026-11-21T11:00:00Z")
+        try await first.store.write(.setting) { db in
+            // 1 has the same scale's weight in its second, 2 another's, 3 none; 4 is excluded, 5 is queued already.
+            try db.execute(
+                sql: """
+                    UPDATE reading SET kind = 8 WHERE key BETWEEN 1 AND 5;
+                    UPDATE reading SET record_exclusion = 4 WHERE key = 4;
+                    DELETE FROM outbox WHERE reading BETWEEN 1 AND 4;
+                    UPDATE outbox SET resource = 8, type = 6 WHERE reading = 5;
+                    UPDATE outbox SET resource = 7, type = 6, provider = (SELECT provider FROM outbox WHERE reading = 5),
+                        timestamp = (SELECT time FROM reading WHERE key = iif(reading = 6, 1, 2)) WHERE reading > 5;
+                    DELETE FROM grdb_migrations WHERE identifier LIKE '9 %'
+                    """)
+        }
+        let times = try await first.store.read { db in
+            try Int64.fetchAll(db, sql: "SELECT time FROM reading WHERE key < 6 ORDER BY key")
+        }
+        try first.store.close()
+        for isAgain in [false, true] {
+            let store = try await Harness.open(first.directory, encryption: .off())
+            let rows = try await store.read { db in
+                try Row.fetchAll(
+                    db, sql: "SELECT reading, timestamp, state, type FROM outbox WHERE resource = 8 ORDER BY reading"
+                ).map { row in [row[0], row[1], row[2], row[3]] as [Int64] }
+            }
+            #expect(
+                rows == [
+                    [1, times[0], 0, 6], [2, times[1] + 1, 0, 6], [3, times[2], 0, 6], [5, times[4], 0, 6],
+                ], "\(isAgain)")
+            try store.close()
+        }
+    }
 }
