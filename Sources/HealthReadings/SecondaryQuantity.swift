@@ -80,10 +80,10 @@ public enum SecondaryQuantity: String, Sendable, Hashable, CaseIterable {
         case .musclePercentage, .quality: "what the definition allows, no muscle at all excepted"
         case .mass: "no part weighs more than the heaviest person"
         case .impedance: "a body has some hundred ohms between hand and foot (Kyle et al., Clinical Nutrition 2004)"
-        case .carbohydrate: "meters and their programs take up to 250 g a meal"
-        case .medication: "doses of insulin are millilitres, those of tablets grams at most"
-        case .hba1c: "analysers measure about 4 to 15 %"
-        case .trend: "sensors tell -8 to 8 (Dexcom G6)"
+        case .carbohydrate: "no public source; no meal has a kilogram"
+        case .medication: "no public source; doses of insulin are millilitres, those of tablets grams at most"
+        case .hba1c: "no public source; far beyond what analysers show"
+        case .trend: "no public source; far beyond what sensors show"
         }
     }
 }

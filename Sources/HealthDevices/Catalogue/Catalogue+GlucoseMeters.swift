@@ -11,8 +11,8 @@ extension Catalogue {
             howToWake: "switch the meter on with a press of its button",
             ranges: .glucose(
                 milligrams: (10, 600), centimillimoles: (60, 3330),
-                source: "Accu-Chek Guide strips' package insert; in the US 20 … 600 mg/dL (Accu-Chek Guide Me user's "
-                    + "manual, chapter 3, \"Symptoms of Low or High Blood Glucose\")"),
+                source: "no public source for 10 mg/dL; in the US 20 … 600 mg/dL (Accu-Chek Guide Me user's manual, "
+                    + "chapter 3, \"Symptoms of Low or High Blood Glucose\")"),
             tested: [.lab]),
         // Told from its younger siblings by its clock: Date Time inside the glucose service, no Current Time service.
         DeviceModel(
@@ -30,7 +30,7 @@ extension Catalogue {
             // The lower bound differs between the models, and not all of their manuals are public.
             ranges: .glucose(
                 milligrams: (nil, 600), centimillimoles: (nil, 3330),
-                source: "Contour Next One user guide: HI above 600 mg/dL (33.3 mmol/L)"),
+                source: "no public copy of the Contour Next One user guide was found: HI above 600 mg/dL (33.3 mmol/L)"),
             tested: [.lab, .bytes]),
         // Month 13, meal 6 and double notifications: Tidepool's driver for i-SENS meters, xDrip.
         DeviceModel(
@@ -71,7 +71,7 @@ extension Catalogue {
             // It sends a ketone of 0.4 mmol/L as 13 mg/dL, with no context that says so.
             ranges: .glucose(
                 milligrams: (20, 600), centimillimoles: (110, 3330),
-                source: "the maker's statement, as owners of the meter report it"),
+                source: "no public source: the maker's statement, as owners of the meter report it"),
             tested: [.lab, .emulated, .bytes]),
         // The service is not advertised. Protocol: xDrip, Tidepool.
         DeviceModel(
