@@ -17,6 +17,13 @@ extension ServerLimits {
         limits.linger = .seconds(1)
         return limits
     }()
+
+    /// The same limits but for some: what closes a connection then is what the test is about, and none of the others.
+    static func short(_ change: (inout ServerLimits) -> Void) -> ServerLimits {
+        var limits = short
+        change(&limits)
+        return limits
+    }
 }
 
 @Suite("Connections that a client holds or floods", .timeLimit(.minutes(5))) struct ConnectionLimitTests {
@@ -29,7 +36,8 @@ extension ServerLimits {
 
     @Test("a body that trickles in for ever ends its connection")
     func slowBody() async throws {
-        let bench = try await APIBench(tls: false, captures: [], limits: .short)
+        let limits = ServerLimits.short { ($0.idle, $0.answer) = (.minutes(5), .minutes(5)) }
+        let bench = try await APIBench(tls: false, captures: [], limits: limits)
         let wire = try wire(bench)
         wire.send(Self.post + "Content-Length: 60000\r\n\r\n")
         #expect(await wire.flood([UInt8(ascii: " ")], pause: .milliseconds(100)).isClosed)
@@ -58,7 +66,8 @@ extension ServerLimits {
         "a body without end is not swallowed, whether a route reads it, refuses it, or does not exist",
         arguments: ["POST /api/v1/pair", "POST /api/v1/health/data", "GET /health", "POST /nowhere", "GET /page.js"])
     func endlessBody(_ line: String) async throws {
-        let bench = try await APIBench(tls: false, captures: [], limits: .short)
+        let limits = ServerLimits.short { ($0.idle, $0.body, $0.answer) = (.minutes(5), .minutes(5), .minutes(5)) }
+        let bench = try await APIBench(tls: false, captures: [], limits: limits)
         let wire = try wire(bench)
         wire.send(
             "\(line) HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -73,7 +82,8 @@ extension ServerLimits {
 
     @Test("a chunk's extension without end is not swallowed")
     func endlessExtension() async throws {
-        let bench = try await APIBench(tls: false, captures: [], limits: .short)
+        let limits = ServerLimits.short { ($0.idle, $0.body, $0.answer) = (.minutes(5), .minutes(5), .minutes(5)) }
+        let bench = try await APIBench(tls: false, captures: [], limits: limits)
         let wire = try wire(bench)
         wire.send(Self.post + "Transfer-Encoding: chunked\r\n\r\n1;")
         let (sent, isClosed) = await wire.flood([UInt8](repeating: UInt8(ascii: "x"), count: 65_536))
@@ -119,7 +129,8 @@ extension ServerLimits {
 
     @Test("a client that has been answered and does not close its side is closed")
     func lingering() async throws {
-        let bench = try await APIBench(tls: false, captures: [], limits: .short)
+        let limits = ServerLimits.short { ($0.idle, $0.answer) = (.minutes(5), .minutes(5)) }
+        let bench = try await APIBench(tls: false, captures: [], limits: limits)
         let wire = try wire(bench)
         let request = "GET /health HTTP/1.1\r\nHost: localhost\r\n"
         wire.send(request + "Connection: close\r\n\r\n" + request + "\r\n")
