@@ -20,7 +20,7 @@ public struct ReadingQuery: Sendable, Hashable {
     public var cursor: String?
     /// Only the newest of each kind.
     public var latest: Bool
-    /// One user's; nil for everybody's.
+    /// One user's; nil for everybody's. What a shared device measured and may be somebody else's is not among a user's.
     public var user: UserKey?
 
     /// Makes a query for the newest readings.
@@ -73,9 +73,11 @@ extension ReadingStore {
     }
 
     /// One reading; nil where the store has none with this id.
-    public func reading(_ id: ReadingID) async throws -> Reading? {
+    ///
+    /// - Parameter user: whose it has to be; `nil`: anybody's.
+    public func reading(_ id: ReadingID, of user: UserKey? = nil) async throws -> Reading? {
         try await read { [sealing] db in
-            var reader = try PageReader(db, ReadingQuery(limit: 1), sealing)
+            var reader = try PageReader(db, ReadingQuery(limit: 1, user: user), sealing)
             return try reader.reading(id)
         }
     }
@@ -168,7 +170,7 @@ private struct PageReader {
         }
         if query.from != nil { conditions.append("r.time >= ?1") }
         if query.to != nil { conditions.append("r.time <= ?2") }
-        if query.user != nil { conditions.append("r.user = ?7") }
+        if query.user != nil { conditions.append("r.user = ?7 AND \(try OwnReadings(db).condition)") }
         let walk = index ?? (one && !all ? "INDEXED BY reading_kind_time" : "INDEXED BY reading_time")
         let statement = try PreparedStatement(
             db,

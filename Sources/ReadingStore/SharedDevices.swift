@@ -61,7 +61,11 @@ struct SlotOwners: Sendable {
     static let setting = "users.slots"
 
     private var owners: [UInt8: Int64] = [:]
-    private var whole: Int64?
+    /// Whose every reading is that no slot gives to somebody else; nil: the contact's person.
+    private(set) var whole: Int64?
+
+    /// Everybody who is named for the device.
+    var people: Set<Int64> { Set(owners.values).union(whole.map { [$0] } ?? []) }
 
     init(_ db: Database, device: Int64) throws {
         let lines = try ReadingStore.lines(db, Self.setting)

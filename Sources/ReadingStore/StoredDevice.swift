@@ -34,21 +34,27 @@ public struct StoredDevice: Sendable, Hashable {
 extension ReadingStore {
     /// The devices known, in the order they were first seen; not those whose first pairing came to nothing.
     public func devices() async throws -> [StoredDevice] {
-        try await read { [sealing] db in
-            let cache = DeviceCache(db, sealing)
-            return try Row.fetchAll(
-                db,
-                sql: """
-                    SELECT d.key, d.is_paired, d.is_proven, d.last_seen, d.battery_percent, d.sequence_epoch,
-                        (SELECT count(*) FROM reading WHERE device = d.key), u.client_user_id,
-                        d.is_barred
-                    FROM device AS d LEFT JOIN user AS u ON u.key = d.user
-                    WHERE d.last_seen IS NOT NULL OR d.paired_at IS NOT NULL ORDER BY d.key
-                    """
-            ).map { row in
-                let key: Int64 = try row.value(0)
-                let epochs = try ClockEpochs(db, device: key, zone: nil)
-                return StoredDevice(
+        try await read { [sealing] db in try Self.devices(db, sealing).map(\.device) }
+    }
+
+    /// The same with the devices' keys.
+    static func devices(_ db: Database, _ sealing: Sealing) throws -> [(key: Int64, device: StoredDevice)] {
+        let cache = DeviceCache(db, sealing)
+        return try Row.fetchAll(
+            db,
+            sql: """
+                SELECT d.key, d.is_paired, d.is_proven, d.last_seen, d.battery_percent, d.sequence_epoch,
+                    (SELECT count(*) FROM reading WHERE device = d.key), u.client_user_id,
+                    d.is_barred
+                FROM device AS d LEFT JOIN user AS u ON u.key = d.user
+                WHERE d.last_seen IS NOT NULL OR d.paired_at IS NOT NULL ORDER BY d.key
+                """
+        ).map { row in
+            let key: Int64 = try row.value(0)
+            let epochs = try ClockEpochs(db, device: key, zone: nil)
+            return (
+                key,
+                StoredDevice(
                     description: try cache.description(key), addresses: try Self.addresses(db, device: key),
                     isPaired: try row.value(1), isProven: try row.value(2), isBarred: try row.value(8),
                     lastSeen: (try row.value(3) as Int64?).map(Instant.init(microseconds:)),
@@ -58,7 +64,7 @@ extension ReadingStore {
                     lastRecord: try Self.lastRecord(db, device: key, epoch: try row.value(5)),
                     sequenceEpoch: try row.value(5),
                     readings: try row.value(6), user: try row.value(7))
-            }
+            )
         }
     }
 

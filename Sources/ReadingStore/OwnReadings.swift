@@ -1,0 +1,156 @@
+import GRDB
+import HealthReadings
+
+/// Tells the readings that are certainly a person's from those that a shared device may have taken of somebody else.
+///
+/// A record of a shared device that names nobody we know is kept with the person of the contact and excluded as
+/// `other_user`, unless an earlier reason excludes it. So of a device that people share by slots, nothing that is
+/// excluded for such a reason counts as a person's.
+struct OwnReadings: Sendable {
+    /// The condition on `reading AS r` that it is certainly of the person in `r.user`.
+    let condition: String
+
+    init(_ db: Database) throws {
+        let addresses = try ReadingStore.lines(db, SlotOwners.setting).compactMap { line -> String? in
+            let parts = line.split(separator: " ")
+            guard parts.count == 3, parts[1] != "all", let address = UInt64(parts[0]) else { return nil }
+            return String(Int64(bitPattern: address))
+        }
+        let devices =
+            addresses.isEmpty
+            ? ""
+            : """
+             OR r.device IN (SELECT device FROM device_address WHERE address IN (\(addresses.joined(separator: ","))))\
+             OR r.device IN (SELECT key FROM device WHERE address IN (\(addresses.joined(separator: ","))))
+            """
+        condition =
+            "NOT (r.time_exclusion IS NOT NULL AND (r.time_exclusion = \(Exclusion.otherUser.code)\(devices)))"
+    }
+}
+
+/// How many readings the store has of one person, and what became of them.
+public struct PersonCounts: Sendable, Hashable {
+    /// Readings, by kind; a kind without any is missing.
+    public var readings: [ReadingKind: Int]
+    /// Readings that wait for the server.
+    public var waiting: Int
+    /// Readings the server has taken, those pruned since included.
+    public var delivered: Int
+    /// Readings the server refused.
+    public var refused: Int
+    /// When the server last took a reading.
+    public var lastDelivery: Instant?
+}
+
+/// A device as one person may see it.
+public struct PersonDevice: Sendable, Hashable {
+    /// The device, with the person's readings alone counted; ``StoredDevice/lastRecord`` is nil where others use it too.
+    public var device: StoredDevice
+    /// Whether the readings to come of it are the person's.
+    public var isOwn: Bool
+    /// Whether it measures, or has measured, others too.
+    public var isShared: Bool
+}
+
+extension ReadingStore {
+    /// Whose readings are; those that are gone, or may be anybody's, are missing.
+    public func owners(of ids: [ReadingID]) async throws -> [ReadingID: UserKey] {
+        guard !ids.isEmpty else { return [:] }
+        return try await read { [sealing] db in
+            let own = try OwnReadings(db).condition
+            let select = try PreparedStatement(db, "SELECT r.user FROM reading AS r WHERE r.id = ?1 AND \(own)")
+            var owners: [ReadingID: UserKey] = [:]
+            for id in ids {
+                for candidate in try sealing.candidates(for: id) where owners[id] == nil {
+                    select.bind(1, candidate)
+                    if try select.next() { owners[id] = UserKey(rawValue: select.int(0)) }
+                    select.reset()
+                }
+            }
+            return owners
+        }
+    }
+
+    /// Counts what the store has of a person.
+    public func counts(of user: UserKey) async throws -> PersonCounts {
+        try await read { db in
+            let key = user.rawValue
+            func count(_ sql: String) throws -> Int {
+                try Int.fetchOne(db, sql: "SELECT count(*) FROM " + sql, arguments: [key]) ?? 0
+            }
+            var readings: [ReadingKind: Int] = [:]
+            let own = try OwnReadings(db).condition
+            for row in try Row.fetchAll(
+                db, sql: "SELECT r.kind, count(*) FROM reading AS r WHERE r.user = ? AND \(own) GROUP BY r.kind",
+                arguments: [key])
+            {
+                readings[try ReadingKind(code: try row.value(0))] = try row.value(1)
+            }
+            return PersonCounts(
+                readings: readings, waiting: try count("outbox WHERE user = ? AND state = 0"),
+                delivered: try count("outbox WHERE user = ? AND state = 1")
+                    + count("pruned WHERE user = ? AND delivered_at IS NOT NULL"),
+                refused: try count("outbox WHERE user = ? AND state = 2"),
+                lastDelivery: try Int64.fetchOne(
+                    db,
+                    sql: """
+                        SELECT max(delivered_at) FROM (
+                            SELECT delivered_at FROM outbox WHERE user = ?1
+                            UNION ALL SELECT delivered_at FROM pruned WHERE user = ?1)
+                        """, arguments: [key]
+                ).map(Instant.init(microseconds:)))
+        }
+    }
+
+    /// The devices that a person uses: those that measured them, are assigned to them, or are nobody else's.
+    public func devices(of user: UserKey) async throws -> [PersonDevice] {
+        try await read { [sealing] db in
+            let view = try DeviceView(db, user: user.rawValue)
+            return try Self.devices(db, sealing).compactMap { key, device in
+                try view.personal(device, key: key, db)
+            }
+        }
+    }
+}
+
+/// Which devices one person may see, and what of them.
+private struct DeviceView {
+    private let user: Int64
+    private let isCurrent: Bool
+    private let own: String
+
+    init(_ db: Database, user: Int64) throws {
+        self.user = user
+        own = try OwnReadings(db).condition
+        let current = try String.fetchOne(db, sql: "SELECT value FROM setting WHERE name = 'user.current'")
+        isCurrent = current == String(user)
+    }
+
+    func personal(_ device: StoredDevice, key: Int64, _ db: Database) throws -> PersonDevice? {
+        func isThere(_ sql: String) throws -> Bool {
+            try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM \(sql))", arguments: [key, user]) ?? false
+        }
+        let readings =
+            try Int.fetchOne(
+                db, sql: "SELECT count(*) FROM reading AS r WHERE r.device = ? AND r.user = ? AND \(own)",
+                arguments: [key, user]) ?? 0
+        let assigned = try Int64.fetchOne(db, sql: "SELECT user FROM device WHERE key = ?", arguments: [key])
+        let slots = try SlotOwners(db, device: key)
+        let isMain = assigned.map { $0 == user } ?? isCurrent
+        let isOwn = slots.whole.map { $0 == user } ?? isMain
+        // A meter that somebody used before this person became the current one is not theirs until it meets them.
+        let hasMet = try isThere("contact WHERE device = ?1 AND user = ?2")
+        let isNew = try !isThere("contact WHERE device = ?1 AND ?2 = ?2")
+        guard readings > 0 || slots.people.contains(user) || assigned == user || (isOwn && (hasMet || isNew)) else {
+            return nil
+        }
+        let isShared =
+            try !slots.people.subtracting([user]).isEmpty || isThere("contact WHERE device = ?1 AND user <> ?2")
+            || device.readings > readings
+        var device = device
+        device.readings = readings
+        device.user = nil
+        if isShared { device.lastRecord = nil }
+        return PersonDevice(device: device, isOwn: isOwn, isShared: isShared)
+    }
+}
