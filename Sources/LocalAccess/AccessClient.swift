@@ -16,6 +16,8 @@ public struct AccessClient: Sendable, Hashable {
     public var name: String
     /// How it came in.
     public var kind: Kind
+    /// For whom it was let in, and for what.
+    public var grant: AccessGrant
     /// When it was paired.
     public var createdAt: Date
     /// When its token ends to be good.
@@ -76,14 +78,17 @@ public struct AuditEntry: Sendable, Hashable {
     public var status: Int?
     /// How many times, where many were taken together.
     public var count: Int
+    /// What the client was let in for; `nil` for an entry without a client that is still listed.
+    public var grant: AccessGrant?
 
     /// Makes an entry.
     ///
     /// - Parameter lastAt: when the last of several was; nil: there is one.
     public init(
         at: Date, lastAt: Date? = nil, event: String, client: Int64? = nil, route: String? = nil, status: Int? = nil,
-        count: Int = 1
+        count: Int = 1, grant: AccessGrant? = nil
     ) {
+        self.grant = grant
         self.at = at
         self.lastAt = lastAt ?? at
         self.event = event

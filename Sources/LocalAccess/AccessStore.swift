@@ -19,9 +19,9 @@ public struct AccessStore: Sendable {
     /// How long a token is good at most, in seconds.
     public static let tokenLifetime: TimeInterval = 30 * 86_400
 
-    private let queue: AccessQueue
+    let queue: AccessQueue
     let departed = Departures()
-    private let visits = Visits()
+    let visits = Visits()
 
     /// Opens the list of a state directory, making it where it is missing (mode 0600).
     public init(directory: String) throws {
@@ -82,27 +82,42 @@ public struct AccessStore: Sendable {
                     DROP TABLE former_audit;
                     """)
         }
+        migrator.registerMigration("3 clients have a person and a scope") { db in
+            // Until now every client got everything, so that is what those that are there keep.
+            try db.execute(
+                sql: """
+                    ALTER TABLE client ADD COLUMN person TEXT;
+                    ALTER TABLE client ADD COLUMN scope TEXT NOT NULL DEFAULT 'owner';
+                    """)
+        }
         return migrator
     }()
 
     /// Lets a client in.
     ///
-    /// - Parameter expiresAt: when its token ends to be good.
+    /// - Parameters:
+    ///   - grant: for whom, and for what.
+    ///   - expiresAt: when its token ends to be good.
     public func admit(
-        _ name: String, as kind: AccessClient.Kind, now: Date, expiresAt: Date
+        _ name: String, as kind: AccessClient.Kind, for grant: AccessGrant, now: Date, expiresAt: Date
     ) async throws -> (token: AccessToken, client: AccessClient) {
         let token = AccessToken()
         let name = AccessClient.cleaned(name)
         let digest = Data(token.digest)
         let number = try await queue.write { db in
             try db.execute(
-                sql: "INSERT INTO client (digest, name, kind, created_at, expires_at) VALUES (?, ?, ?, ?, ?)",
+                sql: """
+                    INSERT INTO client (digest, name, kind, created_at, expires_at, person, scope)
+                    VALUES (?, ?, ?, ?, ?, ?, ?)
+                    """,
                 arguments: [
                     digest, name, kind.rawValue, now.timeIntervalSince1970, expiresAt.timeIntervalSince1970,
+                    grant.person, grant.scope.rawValue,
                 ])
             return db.lastInsertedRowID
         }
-        let client = AccessClient(number: number, name: name, kind: kind, createdAt: now, expiresAt: expiresAt)
+        let client = AccessClient(
+            number: number, name: name, kind: kind, grant: grant, createdAt: now, expiresAt: expiresAt)
         return (token, client)
     }
 
@@ -219,13 +234,14 @@ public struct AccessStore: Sendable {
             try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT first_at, last_at, event, client, route, status, count FROM audit
+                    SELECT first_at, last_at, event, client, route, status, count, scope, person
+                    FROM audit LEFT JOIN client ON client.number = audit.client
                     ORDER BY last_at DESC, key DESC LIMIT ?
                     """, arguments: [limit]
             ).map { row in
                 AuditEntry(
                     at: Date(timeIntervalSince1970: row[0]), lastAt: Date(timeIntervalSince1970: row[1]), event: row[2],
-                    client: row[3], route: row[4], status: row[5], count: row[6])
+                    client: row[3], route: row[4], status: row[5], count: row[6], grant: Self.grant(row[7], row[8]))
             }
         }
     }
@@ -245,11 +261,14 @@ public struct AccessStore: Sendable {
         }
     }
 
-    /// Forgets who was served readings; with everybody's erasure every entry too, and all who were ever let in: their
-    /// tokens are not good any more. The file is written anew, so that no octet of it is left there.
+    /// Forgets who was served readings, and the names of persons that were removed; with everybody's erasure every entry
+    /// too, and all who were ever let in: their tokens are not good any more. The file is written anew, so that no octet
+    /// of it is left there.
     ///
-    /// - Parameter routes: those that serve readings.
-    public func forget(routes: [String], everybody: Bool) async throws {
+    /// - Parameters:
+    ///   - routes: those that serve readings.
+    ///   - people: whose clients lose their names; see ``revoke(people:now:)``.
+    public func forget(routes: [String], people: [String] = [], everybody: Bool) async throws {
         defer { if everybody { departed.ring() } }
         if everybody { visits.forget() }
         try await queue.writeWithoutTransaction { db in
@@ -260,6 +279,7 @@ public struct AccessStore: Sendable {
                 let marks = routes.map { _ in "?" }.joined(separator: ", ")
                 try db.execute(
                     sql: "DELETE FROM audit WHERE route IN (\(marks))", arguments: StatementArguments(routes))
+                try scrub(people, db)
             }
             try db.execute(sql: "VACUUM")
             _ = try db.checkpoint(.truncate)
@@ -269,20 +289,25 @@ public struct AccessStore: Sendable {
     /// Closes the file.
     public func close() throws { try queue.close() }
 
-    private static let columns = "number, name, kind, created_at, expires_at, last_seen, revoked_at"
+    private static let columns = "number, name, kind, created_at, expires_at, last_seen, revoked_at, scope, person"
 
     private static func client(_ row: Row) -> AccessClient? {
-        guard let kind = AccessClient.Kind(rawValue: row[2]) else { return nil }
+        guard let kind = AccessClient.Kind(rawValue: row[2]), let grant = grant(row[7], row[8]) else { return nil }
         func date(_ column: Int) -> Date? { (row[column] as Double?).map(Date.init(timeIntervalSince1970:)) }
         guard let createdAt = date(3), let expiresAt = date(4) else { return nil }
         return AccessClient(
-            number: row[0], name: row[1], kind: kind, createdAt: createdAt, expiresAt: expiresAt, lastSeen: date(5),
-            revokedAt: date(6))
+            number: row[0], name: row[1], kind: kind, grant: grant, createdAt: createdAt, expiresAt: expiresAt,
+            lastSeen: date(5), revokedAt: date(6))
+    }
+
+    /// What a row's columns say; `nil` for what this version does not know, so that nobody gets in by it.
+    private static func grant(_ scope: String?, _ person: String?) -> AccessGrant? {
+        scope.flatMap(AccessScope.init).flatMap { AccessGrant($0, person: person) }
     }
 }
 
 /// What is known of clients and not on disk yet.
-private final class Visits: Sendable {
+final class Visits: Sendable {
     private struct State {
         var seen: [Int64: Date] = [:]
         var revoked: Set<Int64> = []

@@ -16,6 +16,10 @@ public final class PairingDesk: Sendable {
         public let code: String
         /// When it expires, for people: the desk itself counts by a clock that nobody sets.
         public let expiresAt: Date
+        /// For whom, and for what, it lets a client in.
+        public let grant: AccessGrant
+        /// What the client is called in the list; `nil` for what it calls itself.
+        public let name: String?
     }
 
     /// Who presents a code.
@@ -112,13 +116,18 @@ public final class PairingDesk: Sendable {
     /// Makes a code.
     ///
     /// - Parameters:
+    ///   - grant: for whom, and for what, it lets a client in.
+    ///   - name: what the client is called in the list; `nil` for what it calls itself.
     ///   - now: what the code's end is told from.
     ///   - clock: what its lifetime is counted by: setting the machine's clock makes no code live longer or shorter.
-    public func invite(now: Date, clock: ContinuousClock.Instant = .now) -> Invitation {
+    public func invite(
+        for grant: AccessGrant, name: String? = nil, now: Date, clock: ContinuousClock.Instant = .now
+    ) -> Invitation {
         var generator = SystemRandomNumberGenerator()
         let code = String(
             (0..<Self.length).map { _ in Self.alphabet[Int.random(in: 0..<Self.alphabet.count, using: &generator)] })
-        let invitation = Invitation(code: code, expiresAt: now + Self.lifetime)
+        let invitation = Invitation(
+            code: code, expiresAt: now + Self.lifetime, grant: grant, name: name)
         open.withLock {
             $0 = Open(
                 invitation: invitation, end: clock + .seconds(Self.lifetime),
@@ -127,10 +136,20 @@ public final class PairingDesk: Sendable {
         return invitation
     }
 
+    /// Voids the code that stands for one of these persons.
+    public func withdraw(people: [String]) {
+        open.withLock { open in
+            if let person = open?.invitation.grant.person, people.contains(person) { open = nil }
+        }
+    }
+
     /// Takes a code; it is not good a second time.
+    ///
+    /// - Returns: the invitation whose code it is.
+    @discardableResult
     public func redeem(
         _ code: String, from guest: Guest, clock: ContinuousClock.Instant = .now
-    ) throws(Refusal) {
+    ) throws(Refusal) -> Invitation {
         try open.withLock { open throws(Refusal) in
             guard var current = open else { throw .notInvited }
             guard clock < current.end else {
@@ -156,6 +175,7 @@ public final class PairingDesk: Sendable {
                 throw failures + 1 < Self.tries ? .wrongCode : .tooManyTries
             }
             open = nil
+            return current.invitation
         }
     }
 

@@ -64,7 +64,15 @@ import Testing
         let events = try Document(audit).elements("entries").compactMap { $0["event"]?.plain }
         for event in ["pair", "request", "forbidden", "unauthorized", "revoked"] { #expect(events.contains(event)) }
 
+        let narrow = try await tool("client", "invite", "--scope", "read", "--name", "Ann's phone").output
+        try await check("client_invite", narrow)
+        #expect(
+            try Document(narrow)["scope"]?.plain == "read" && (try Document(narrow)["name"]?.plain) == "Ann's phone")
+        #expect(try await tool("client", "invite", "--person", "nobody").status == 66)
+        #expect(try await tool("client", "invite", "--person", "nobody", "--scope", "owner").status == 64)
+        #expect(try await tool("client", "invite", "--scope", "all").status == 64)
         let text = try await Tool.run(["client", "invite", "--state-dir", scratch.state]).output
+        #expect(text.contains("For:          everybody (owner)"))
         #expect(text.contains("Pairing code: ") && text.contains("▀"))
         run.kill(SIGTERM)
         let result = await run.finish()

@@ -18,7 +18,7 @@ import Testing
 
     @Test("a token opens the door until it ends or its client is put out")
     func tokens() async throws {
-        let (token, client) = try await store.admit("Mac", as: .client, now: now, expiresAt: now + 100)
+        let (token, client) = try await store.admit("Mac", as: .client, for: .owner, now: now, expiresAt: now + 100)
         #expect(token.text.count == 64 && "\(token)" == "••••" && "\(client)".contains("Mac"))
         #expect(try await store.client(with: token, now: now + 99)?.number == client.number)
         #expect(try await store.client(with: token, now: now + 100) == nil)
@@ -31,7 +31,7 @@ import Testing
 
     @Test("no file holds the token itself")
     func hashed() async throws {
-        let (token, _) = try await store.admit("Mac", as: .client, now: now, expiresAt: now + 100)
+        let (token, _) = try await store.admit("Mac", as: .client, for: .owner, now: now, expiresAt: now + 100)
         _ = try await store.client(with: token, now: now)
         try store.close()
         for file in try FileManager.default.contentsOfDirectory(atPath: directory) {
@@ -46,15 +46,17 @@ import Testing
     @Test("a client's name is fit for a list")
     func names() async throws {
         let (_, client) = try await store.admit(
-            "\u{1B}[31mMac\n\u{202E}" + String(repeating: "x", count: 500), as: .page, now: now, expiresAt: now)
+            "\u{1B}[31mMac\n\u{202E}" + String(repeating: "x", count: 500), as: .page, for: .owner, now: now,
+            expiresAt: now)
         #expect(client.name.count == 64 && client.name.hasPrefix("[31mMacxxx"))
-        #expect(try await store.admit(" \n", as: .page, now: now, expiresAt: now).client.name == "unnamed")
+        #expect(try await store.admit(" \n", as: .page, for: .owner, now: now, expiresAt: now).client.name == "unnamed")
     }
 
     @Test("with a person goes who was served readings; with everybody every entry and client, to the octet")
     func forgetting() async throws {
         let log = AuditLog(store, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        let (token, client) = try await store.admit("Anna's phone", as: .client, now: now, expiresAt: now + 100)
+        let (token, client) = try await store.admit(
+            "Anna's phone", as: .client, for: .owner, now: now, expiresAt: now + 100)
         log.note(AuditEntry(at: now, event: "pair", client: client.number))
         log.note(AuditEntry(at: now, event: "request", client: client.number, route: "/readings", status: 200))
         await log.flush()
@@ -173,7 +175,7 @@ import Testing
 
     @Test("when a client was last here is no write of its own, and is on disk with the log")
     func visits() async throws {
-        let (token, client) = try await store.admit("Mac", as: .client, now: now, expiresAt: now + 10_000)
+        let (token, client) = try await store.admit("Mac", as: .client, for: .owner, now: now, expiresAt: now + 10_000)
         for second in 0..<100 { _ = try await store.client(with: token, now: now + Double(second)) }
         #expect(try await store.clients().first?.lastSeen == now + 99)
         let log = AuditLog(store, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
@@ -213,7 +215,7 @@ import Testing
 
     @Test("a damaged list of clients is a named error, not a fault of the program")
     func unusable() async throws {
-        let (_, client) = try await store.admit("Mac", as: .client, now: now, expiresAt: now + 100)
+        let (_, client) = try await store.admit("Mac", as: .client, for: .owner, now: now, expiresAt: now + 100)
         let other = try DatabaseQueue(path: directory + "/" + AccessStore.fileName)
         try await other.write { db in try db.execute(sql: "DROP TABLE client") }
         await #expect(throws: AccessError.self) { try await store.revoke(client.number, now: now) }

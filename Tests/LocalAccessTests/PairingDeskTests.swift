@@ -11,7 +11,7 @@ import Testing
     @Test("a code is good once")
     func once() throws {
         let desk = PairingDesk()
-        let invitation = desk.invite(now: now, clock: start)
+        let invitation = desk.invite(for: .owner, now: now, clock: start)
         #expect(invitation.code.count == 8 && invitation.expiresAt == now + 300)
         try desk.redeem(invitation.code, from: phone, clock: start)
         #expect(throws: PairingDesk.Refusal.notInvited) { try desk.redeem(invitation.code, from: phone, clock: start) }
@@ -20,21 +20,21 @@ import Testing
     @Test("a code is good for five minutes")
     func expires() throws {
         let desk = PairingDesk()
-        let code = desk.invite(now: now, clock: start).code
+        let code = desk.invite(for: .owner, now: now, clock: start).code
         #expect(throws: PairingDesk.Refusal.expired) {
             try desk.redeem(code, from: phone, clock: start + .seconds(300))
         }
         #expect(throws: PairingDesk.Refusal.notInvited) { try desk.redeem(code, from: phone, clock: start) }
-        let next = desk.invite(now: now, clock: start).code
+        let next = desk.invite(for: .owner, now: now, clock: start).code
         try desk.redeem(next, from: phone, clock: start + .seconds(299))
     }
 
     @Test("setting the machine's clock neither ends a code nor keeps one alive", arguments: [-1e9, 0, 1e9])
     func clockThatIsSet(seconds: TimeInterval) throws {
         let desk = PairingDesk()
-        let code = desk.invite(now: now + seconds, clock: start).code
+        let code = desk.invite(for: .owner, now: now + seconds, clock: start).code
         try desk.redeem(code, from: phone, clock: start + .seconds(299))
-        let late = desk.invite(now: now + seconds, clock: start).code
+        let late = desk.invite(for: .owner, now: now + seconds, clock: start).code
         #expect(throws: PairingDesk.Refusal.expired) {
             try desk.redeem(late, from: phone, clock: start + .seconds(300))
         }
@@ -43,7 +43,7 @@ import Testing
     @Test("after five wrong tries the right code is refused from that address too")
     func bruteForce() {
         let desk = PairingDesk()
-        let code = desk.invite(now: now, clock: start).code
+        let code = desk.invite(for: .owner, now: now, clock: start).code
         for attempt in 1...5 {
             #expect(throws: attempt < 5 ? PairingDesk.Refusal.wrongCode : .tooManyTries) {
                 try desk.redeem("wrong\(attempt)", from: phone, clock: start)
@@ -55,7 +55,7 @@ import Testing
     @Test("a stranger's guesses do not void the owner's code")
     func stranger() throws {
         let desk = PairingDesk()
-        let code = desk.invite(now: now, clock: start).code
+        let code = desk.invite(for: .owner, now: now, clock: start).code
         let stranger = PairingDesk.Guest(address: "192.0.2.2", network: "192.0.2.2")
         for _ in 0..<1000 {
             #expect(throws: PairingDesk.Refusal.self) { try desk.redeem("guess", from: stranger, clock: start) }
@@ -66,7 +66,7 @@ import Testing
     @Test("a network that chooses among its addresses has a hundred guesses, then one a second")
     func network() throws {
         let desk = PairingDesk()
-        let code = desk.invite(now: now, clock: start).code
+        let code = desk.invite(for: .owner, now: now, clock: start).code
         func guest(_ host: Int) -> PairingDesk.Guest {
             PairingDesk.Guest(address: "2001:db8::\(host)", network: "2001:db8::/64")
         }
@@ -87,7 +87,7 @@ import Testing
     @Test("however many addresses guess, no more than 13,000 guesses at a code are looked at")
     func ceiling() {
         let desk = PairingDesk()
-        _ = desk.invite(now: now, clock: start)
+        _ = desk.invite(for: .owner, now: now, clock: start)
         var looked = 0
         for second in 0..<299 {
             for host in 0..<200 {
@@ -110,8 +110,8 @@ import Testing
     @Test("a new code ends the one before", arguments: ["", "x", String(repeating: "a", count: 100_000), "äöü"])
     func replaced(_ stray: String) throws {
         let desk = PairingDesk()
-        let first = desk.invite(now: now, clock: start).code
-        let second = desk.invite(now: now, clock: start).code
+        let first = desk.invite(for: .owner, now: now, clock: start).code
+        let second = desk.invite(for: .owner, now: now, clock: start).code
         #expect(first != second)
         #expect(throws: PairingDesk.Refusal.wrongCode) { try desk.redeem(first, from: phone, clock: start) }
         #expect(throws: PairingDesk.Refusal.wrongCode) { try desk.redeem(stray, from: phone, clock: start) }
@@ -121,7 +121,7 @@ import Testing
     @Test("codes have no characters that look like others, and differ")
     func characters() {
         let desk = PairingDesk()
-        let codes = (0..<500).map { _ in desk.invite(now: now, clock: start).code }
+        let codes = (0..<500).map { _ in desk.invite(for: .owner, now: now, clock: start).code }
         #expect(Set(codes).count == 500)
         #expect(!codes.joined().contains { "IOlo01".contains($0) })
     }

@@ -21,6 +21,15 @@ enum Caller: Sendable, Hashable {
         }
     }
 
+    /// What it was let in for; `nil`: it was not.
+    var grant: AccessGrant? {
+        switch self {
+        case .client(let client), .page(let client): client.grant
+        case .local: .owner
+        case .stranger: nil
+        }
+    }
+
     /// What the CSRF token of its changes is bound to; nil: it is a program, whose token no browser adds by itself.
     var browserSession: String? {
         switch self {

@@ -89,58 +89,6 @@ struct CallerMiddleware: RouterMiddleware {
     }
 }
 
-/// Lets nobody through who is a stranger, and no change that another site had a browser make.
-struct GuardMiddleware: RouterMiddleware {
-    typealias Context = APIContext
-
-    let door: AccessPoint
-    /// Whether only programs with a token may pass, as at the routes of the Health Sync app.
-    var programsOnly = false
-    /// Whether everybody on this machine may pass, as at the metrics, which show nothing of anybody.
-    var admitsThisMachine = false
-
-    func handle(
-        _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
-    ) async throws -> Response {
-        if case .client = context.caller { return try await next(request, context) }
-        if admitsThisMachine, context.isLocal, request.headers[.fetchSite] != "cross-site" {
-            return try await next(request, context)
-        }
-        guard !programsOnly, let session = context.caller.browserSession else { throw Self.unauthorized }
-        if request.method != .get, request.method != .head {
-            guard Self.isOfThisSite(request) else {
-                throw APIRefusal(.forbidden, "cross_site", "another site's page has asked for a change")
-            }
-            guard let token = request.headers[.csrfToken], door.isCSRFToken(token, of: session) else {
-                throw APIRefusal(
-                    .forbidden, "csrf_token_needed", "a change needs the session's X-CSRF-Token",
-                    hint: "GET /api/v1/session gives it")
-            }
-        } else if request.headers[.fetchSite] == "cross-site" {
-            throw APIRefusal(.forbidden, "cross_site", "another site's page has asked")
-        }
-        return try await next(request, context)
-    }
-
-    static let unauthorized: APIRefusal = {
-        var refusal = APIRefusal(
-            .unauthorized, "unauthorized", "a session or a valid token is needed",
-            hint:
-                "open the page with `healthrelay page`, or pair a program with a code from `healthrelay client invite`")
-        refusal.headers[.wwwAuthenticate] = "Bearer realm=\"healthrelay\""
-        return refusal
-    }()
-
-    /// Whether the browser says that the page that asks is ours; one that says nothing is too old to, and its token
-    /// proves it.
-    static func isOfThisSite(_ request: Request) -> Bool {
-        if let site = request.headers[.fetchSite], site != "same-origin", site != "none" { return false }
-        guard let origin = request.headers[.origin] else { return true }
-        return origin == "http://\(request.head.authority ?? "")"
-            || origin == "https://\(request.head.authority ?? "")"
-    }
-}
-
 extension HTTPField.Name {
     /// The token of a change (our own).
     static let csrfToken = Self.named("X-CSRF-Token")

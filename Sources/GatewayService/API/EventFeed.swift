@@ -43,7 +43,12 @@ struct EventFeed: Service {
             hub.forget(erasures: erasures)
             hub.post("erased", .object([:]))
         }
-        for reading in batch { hub.post("reading", kind: reading.kind, reading.document) }
+        // Without an owner only the household's clients get it.
+        let owners = (try? await store.owners(of: batch.map(\.id))) ?? [:]
+        for reading in batch {
+            let recipient = owners[reading.id].map(APIEventHub.Recipient.person) ?? .household
+            hub.post("reading", kind: reading.kind, to: recipient, reading.document)
+        }
     }
 }
 
@@ -60,7 +65,7 @@ extension APIEventHub {
 
     private func post(_ address: DeviceAddress, isConnected: Bool, error: String?) {
         post(
-            "connection",
+            "connection", to: .device(address),
             .object([
                 "address": .string(address.description), "connected": .bool(isConnected),
                 "at": .string(Instant.systemClock.flooredToSecond.description), "error": .optional(error),

@@ -1,5 +1,8 @@
+import Crypto
+import Foundation
 import HealthReadings
 import NIOCore
+import ReadingStore
 import Synchronization
 
 /// What has happened lately, numbered, for every stream of events: one copy for all who listen.
@@ -12,8 +15,20 @@ final class APIEventHub: Sendable {
         var number: UInt64
         /// The kind of reading it shows; nil: it shows none.
         var kind: ReadingKind?
-        /// The event as it is sent; empty where the reading it showed was erased.
+        /// Who gets it.
+        var recipient: Recipient
+        /// The event as it is sent, without its id; empty where the reading it showed was erased.
         var octets: ByteBuffer
+    }
+
+    /// Who gets an event, besides clients for the whole household.
+    enum Recipient: Sendable, Hashable {
+        /// Nobody besides.
+        case household
+        /// The clients of one person.
+        case person(UserKey)
+        /// The clients of those who use a device.
+        case device(DeviceAddress)
     }
 
     /// What a listener gets next.
@@ -42,6 +57,8 @@ final class APIEventHub: Sendable {
     /// Tells the events of this process from those of another.
     let epoch: String
     private let state = Mutex(State())
+    /// Seals the ids of events for clients of one person: their gaps would tell how much others measure.
+    private let key = SymmetricKey(size: .bits256)
 
     /// Makes a hub without events.
     init() {
@@ -50,12 +67,18 @@ final class APIEventHub: Sendable {
     }
 
     /// Tells everybody.
-    func post(_ name: String, kind: ReadingKind? = nil, _ document: JSONValue) {
+    ///
+    /// - Parameters:
+    ///   - kind: the kind of reading it shows; `nil`: it shows none.
+    ///   - recipient: who gets it.
+    func post(
+        _ name: String, kind: ReadingKind? = nil, to recipient: Recipient = .household, _ document: JSONValue
+    ) {
         let listeners = state.withLock { state in
             let number = state.next
             state.next += 1
-            let text = "id: \(epoch)-\(number)\nevent: \(name)\ndata: \(document.text)\n\n"
-            let event = Event(number: number, kind: kind, octets: ByteBuffer(string: text))
+            let text = "event: \(name)\ndata: \(document.text)\n\n"
+            let event = Event(number: number, kind: kind, recipient: recipient, octets: ByteBuffer(string: text))
             if state.ring.count < Self.capacity {
                 state.ring.append(event)
             } else {
@@ -85,11 +108,45 @@ final class APIEventHub: Sendable {
     /// The number of the newest event.
     var newest: UInt64 { state.withLock { $0.next - 1 } }
 
+    /// An event as a listener gets it, with its id.
+    ///
+    /// - Parameter person: whose client listens; `nil` for one of the household.
+    func octets(of event: Event, for person: UserKey?) -> ByteBuffer {
+        var octets = ByteBuffer(string: "id: \(identifier(of: event.number, for: person))\n")
+        octets.writeImmutableBuffer(event.octets)
+        return octets
+    }
+
+    /// The id of an event, by which a listener says what it saw last.
+    func identifier(of number: UInt64, for person: UserKey?) -> String {
+        guard let person else { return "\(epoch)-\(number)" }
+        let octets = withUnsafeBytes(of: number.bigEndian) { Data($0) }
+        let sealed = try? AES.GCM.seal(octets, using: key, authenticating: Self.label(person))
+        // Sealing eight octets under a key of the right size never fails; an empty id is one that is not known.
+        return sealed?.combined.map { $0.map(Self.digits).joined() } ?? ""
+    }
+
+    private static func digits(_ octet: UInt8) -> String { (octet < 16 ? "0" : "") + String(octet, radix: 16) }
+
+    private static func label(_ person: UserKey) -> Data { Data("person \(person.rawValue)".utf8) }
+
     /// Where to go on for a listener that has seen an event last; nil where that is no event of this process.
-    func position(after identifier: String) -> UInt64? {
+    ///
+    /// - Parameter person: whose client listens; `nil` for one of the household.
+    func position(after identifier: String, for person: UserKey? = nil) -> UInt64? {
+        if let person { return position(afterSealed: identifier, for: person) }
         let parts = identifier.split(separator: "-", maxSplits: 1)
         guard parts.count == 2, parts[0] == epoch, let number = UInt64(parts[1]), number <= newest else { return nil }
         return number
+    }
+
+    private func position(afterSealed identifier: String, for person: UserKey) -> UInt64? {
+        guard identifier.utf8.count <= 80, let octets = try? Hexadecimal.octets(identifier),
+            let box = try? AES.GCM.SealedBox(combined: octets),
+            let opened = try? AES.GCM.open(box, using: key, authenticating: Self.label(person)), opened.count == 8
+        else { return nil }
+        let number = opened.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        return number <= newest ? number : nil
     }
 
     /// The events behind a position; none while an erasure has not come through to the ring.

@@ -4,6 +4,7 @@ import HealthReadings
 import Hummingbird
 import LocalAccess
 import NIOCore
+import ReadingStore
 import ServiceLifecycle
 
 /// `/api/v1/events`: server-sent events (HTML, "Server-sent events").
@@ -18,10 +19,8 @@ struct EventRoutes {
     let clients: AccessStore
     /// The time by which tokens end to be good.
     let time: @Sendable () async -> Date
-    /// How many erasures the store has committed.
-    let erasures: @Sendable () -> Int
-    /// The kinds that may be shown now.
-    let consented: @Sendable () async throws -> Set<ReadingKind>
+    let store: ReadingStore
+    let consents: ConsentRules
 
     /// Why a stream looks around.
     private enum Wake: Sendable {
@@ -30,16 +29,18 @@ struct EventRoutes {
         case heartbeat
     }
 
-    func add(to group: RouterGroup<APIContext>) {
-        group.get("/api/v1/events") { request, context in
+    func add(to routes: GuardedRoutes) {
+        routes.get("/api/v1/events", .read) { request, context, audience in
             let last = request.headers[.lastEventID] ?? request.uri.queryParameters["last_event_id"].map(String.init)
-            return stream(after: last, to: context.caller.client)
+            return stream(after: last, to: context.caller.client, audience)
         }
     }
 
-    /// - Parameter client: whose token opened the stream; `nil` for a caller that needs none.
-    private func stream(after last: String?, to client: AccessClient?) -> Response {
-        let known = last.flatMap(hub.position(after:))
+    /// - Parameters:
+    ///   - client: whose token opened the stream; `nil` for a caller that needs none.
+    ///   - audience: whose events it brings.
+    private func stream(after last: String?, to client: AccessClient?, _ audience: Audience) -> Response {
+        let known = last.flatMap { hub.position(after: $0, for: audience.key) }
         let start = known ?? hub.newest
         let greeting = last != nil && known == nil ? Self.resync : ByteBuffer(string: "retry: 3000\n: connected\n\n")
         return Response(
@@ -76,7 +77,7 @@ struct EventRoutes {
                         for await reason in wakes {
                             if reason == .heartbeat { try await writer.write(ByteBuffer(string: ": still here\n\n")) }
                             // A heartbeat may have replaced a bell.
-                            guard try await send(after: &position, to: client, &writer) else { break }
+                            guard try await send(after: &position, to: client, audience, &writer) else { break }
                         }
                     } onGracefulShutdown: {
                         wake.finish()
@@ -91,16 +92,17 @@ struct EventRoutes {
     ///
     /// - Returns: whether the client may still see anything.
     private func send(
-        after position: inout UInt64, to client: AccessClient?, _ writer: inout any ResponseBodyWriter
+        after position: inout UInt64, to client: AccessClient?, _ audience: Audience,
+        _ writer: inout any ResponseBodyWriter
     ) async throws -> Bool {
         while true {
             if let client, try await !clients.isWelcome(client.number, now: await time()) { return false }
             guard hub.newest > position else { return true }
-            let kinds = try await consented()
-            let news = hub.news(after: position, erasures: erasures(), limit: Self.atOnce)
+            let filter = try await filter(audience)
+            let news = hub.news(after: position, erasures: store.erasures, limit: Self.atOnce)
             if news.hasGap { try await writer.write(Self.resync) }
-            for event in news.events where event.kind.map(kinds.contains) ?? true {
-                try await writer.write(event.octets)
+            for event in news.events where filter.passes(event) {
+                try await writer.write(hub.octets(of: event, for: audience.key))
             }
             // An erasure that has not come through yet rings when it has.
             guard news.position > position else { return true }
@@ -108,7 +110,38 @@ struct EventRoutes {
         }
     }
 
+    private func filter(_ audience: Audience) async throws -> EventFilter {
+        var filter = EventFilter(kinds: try await consents.kinds(of: audience.key))
+        guard let key = audience.key else { return filter }
+        let devices = try await store.devices(of: key)
+        filter.person = .init(key: key, addresses: Set(devices.flatMap(\.device.addresses)))
+        return filter
+    }
+
     /// Says that events are missing, and what to do about it.
     private static let resync = ByteBuffer(
         string: "event: resync\ndata: {\"reason\":\"events are missing; read /api/v1/readings\"}\n\n")
+}
+
+/// Which events a stream may bring now.
+private struct EventFilter {
+    struct Person {
+        var key: UserKey
+        var addresses: Set<DeviceAddress>
+    }
+
+    /// The kinds that were consented to.
+    var kinds: Set<ReadingKind>
+    /// Whose events they have to be; `nil` for everybody's.
+    var person: Person?
+
+    func passes(_ event: APIEventHub.Event) -> Bool {
+        guard event.kind.map(kinds.contains) ?? true else { return false }
+        guard let person else { return true }
+        return switch event.recipient {
+        case .household: false
+        case .person(let key): key == person.key
+        case .device(let address): person.addresses.contains(address)
+        }
+    }
 }

@@ -12,9 +12,9 @@ struct HealthRoutes {
     let started: Instant
     let isLocked: @Sendable () -> Bool
 
-    /// Open to everybody: it says nothing of anybody.
-    func addHealth(to group: RouterGroup<APIContext>) {
-        group.get("/health") { _, _ in
+    func add(to routes: GuardedRoutes) {
+        // It says nothing of anybody.
+        routes.get("/health", .open) { _, _, _ in
             let canRead = await Result { _ = try await gateway.store.newestContact() }.isSuccess
             let hasRoom = Doctor.hasRoom(at: gateway.store.directory)
             let isWell = canRead && hasRoom
@@ -24,10 +24,7 @@ struct HealthRoutes {
                     "store": .string(canRead ? "ok" : "unreadable"), "disk": .string(hasRoom ? "ok" : "full"),
                 ]), status: isWell ? .ok : .serviceUnavailable)
         }
-    }
-
-    func addMetrics(to group: RouterGroup<APIContext>) {
-        group.get("/metrics") { _, _ in
+        routes.get("/metrics", .metrics) { _, _, _ in
             let metrics = GatewayMetrics(
                 gateway: gateway, door: door, counters: counters, started: started, isLocked: isLocked())
             return Response.octetsResponse(

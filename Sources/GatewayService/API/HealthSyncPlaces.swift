@@ -1,4 +1,5 @@
 import HealthReadings
+import ReadingStore
 import Synchronization
 
 /// Where pages of the Health Sync routes ended, so that the next page goes on there.
@@ -7,6 +8,8 @@ import Synchronization
 final class HealthSyncPlaces: Sendable {
     /// What was asked for.
     struct Window: Sendable, Hashable {
+        /// Whose samples; `nil` for everybody's.
+        var person: UserKey?
         var types: Set<HealthSyncType>
         var start: Instant
         var end: Instant

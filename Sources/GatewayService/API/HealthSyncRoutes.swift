@@ -17,43 +17,41 @@ struct HealthSyncRoutes {
     let store: ReadingStore
     let door: AccessPoint
     let places = HealthSyncPlaces()
-    let consented: @Sendable () async throws -> Set<ReadingKind>
+    let consents: ConsentRules
     let isLocked: @Sendable () -> Bool
 
-    /// `POST /api/v1/pair`: open to everybody who has the code.
-    func addPairing(to group: RouterGroup<APIContext>) {
-        group.post("/api/v1/pair") { request, context in try await pair(request, from: context.client) }
-    }
-
-    /// The rest: open to who has been paired.
-    func add(to group: RouterGroup<APIContext>) {
-        group.get("/api/v1/status") { request, _ in
+    func add(to routes: GuardedRoutes) {
+        // The code is what lets a program in here.
+        routes.post("/api/v1/pair", .open) { request, context, _ in try await pair(request, from: context.client) }
+        routes.get("/api/v1/status", .program) { request, _, audience in
             Response.json(
                 .object([
                     "status": "ok", "version": "1", "deviceName": .string(AccessPoint.hostName),
-                    "enabledTypes": .array(try await enabledTypes(request)),
+                    "enabledTypes": .array(try await enabledTypes(request, audience)),
                     "serverTime": .string(Instant.systemClock.flooredToSecond.description),
                 ]))
         }
-        group.get("/api/v1/health/types") { request, _ in
-            Response.json(.object(["enabledTypes": .array(try await enabledTypes(request))]))
+        routes.get("/api/v1/health/types", .program) { request, _, audience in
+            Response.json(.object(["enabledTypes": .array(try await enabledTypes(request, audience))]))
         }
-        group.post("/api/v1/health/data") { request, _ in try await data(request) }
+        routes.post("/api/v1/health/data", .program) { request, _, audience in try await data(request, audience) }
     }
 
     private func pair(_ request: Request, from peer: PeerAddress) async throws -> Response {
         let body = try await request.object()
         let (code, name) = (try body.requiredText("code"), try body.requiredText("clientName"))
         let now = Date()
+        let invitation: PairingDesk.Invitation
         do {
-            try door.desk.redeem(code, from: peer.guest)
+            invitation = try door.desk.redeem(code, from: peer.guest)
         } catch {
             door.audit.note(AuditEntry(at: now, event: "pair_refused", route: "/api/v1/pair", status: 400))
             throw APIRefusal(error)
         }
         let begin = await door.time()
         let (token, client) = try await door.clients.admit(
-            name, as: .client, now: begin, expiresAt: door.tokenEnd(now: begin))
+            invitation.name ?? name, as: .client, for: invitation.grant, now: begin,
+            expiresAt: door.tokenEnd(now: begin))
         door.audit.note(
             AuditEntry(at: now, event: "pair", client: client.number, route: "/api/v1/pair", status: 200))
         return Response.json(
@@ -62,14 +60,14 @@ struct HealthSyncRoutes {
             ]))
     }
 
-    private func enabledTypes(_ request: Request) async throws -> [JSONValue] {
-        let kinds = try await consented()
+    private func enabledTypes(_ request: Request, _ audience: Audience) async throws -> [JSONValue] {
+        let kinds = try await consents.kinds(of: audience.key)
         let wantsGlucose = request.uri.queryParameters["include"].map(String.init) == "bloodGlucose"
         return HealthSyncType.allCases.filter { kinds.contains($0.kind) && ($0 != .bloodGlucose || wantsGlucose) }
             .map { .string($0.rawValue) }
     }
 
-    private func data(_ request: Request) async throws -> Response {
+    private func data(_ request: Request, _ audience: Audience) async throws -> Response {
         let body = try await request.object()
         let (start, end) = (try body.requiredInstant("startDate"), try body.requiredInstant("endDate"))
         let names = try body.requiredTexts("types")
@@ -83,7 +81,7 @@ struct HealthSyncRoutes {
         guard limit > 0 else { throw APIRefusal.malformed("limit: expected 1 to 10000") }
         let offset = max(try body.whole("offset") ?? 0, 0)
         let window = HealthSyncPlaces.Window(
-            types: Set(names.compactMap(HealthSyncType.init)), start: start, end: end)
+            person: audience.key, types: Set(names.compactMap(HealthSyncType.init)), start: start, end: end)
         guard offset <= Self.largestOffset || places.knows(window, offset) else {
             throw APIRefusal(
                 .badRequest, "offset_out_of_range",
@@ -92,7 +90,7 @@ struct HealthSyncRoutes {
         }
         let types = window.types
         let kinds = Set(types.map(\.kind))
-        guard types.count == Set(names).count, kinds.isSubset(of: try await consented()) else {
+        guard types.count == Set(names).count, kinds.isSubset(of: try await consents.kinds(of: audience.key)) else {
             throw APIRefusal(.forbidden, "type_not_enabled", "Requested data types are not enabled")
         }
         guard !isLocked() else {
@@ -123,7 +121,8 @@ struct HealthSyncRoutes {
         var samples: [HealthSyncSample] = []
         var place = places.place(window, offset) ?? HealthSyncPlaces.Place(skip: offset)
         var query = ReadingQuery(
-            kinds: Set(window.types.map(\.kind)), from: window.start, to: window.end, limit: min(limit + 1, 1000))
+            kinds: Set(window.types.map(\.kind)), from: window.start, to: window.end, limit: min(limit + 1, 1000),
+            user: window.person)
         var examined = 0
         while true {
             query.cursor = place.cursor

@@ -36,9 +36,11 @@ struct LocalServer {
         }
     }
 
-    func router() -> Router<APIContext> {
+    func router() -> Router<APIContext> { guarded().router }
+
+    /// The router, and what each of its routes states.
+    func guarded() -> (router: Router<APIContext>, permissions: [String: Permission]) {
         let consents = ConsentRules(store: gateway.store)
-        let consented: @Sendable () async throws -> Set<ReadingKind> = { try await consents.kinds(of: nil) }
         let now = Instant.systemClock
         let router = Router(context: APIContext.self)
         router.add(middleware: PageHeaders())
@@ -47,38 +49,26 @@ struct LocalServer {
         router.add(middleware: HostCheck(names: door.names))
         router.add(middleware: CallerMiddleware(door: door, counters: counters))
 
-        let open = router.group()
-        PageRoutes().add(to: open)
-        let sync = HealthSyncRoutes(store: gateway.store, door: door, consented: consented, isLocked: isLocked)
-        let health = HealthRoutes(
-            gateway: gateway, door: door, counters: counters, started: now, isLocked: isLocked)
-        let session = SessionRoutes(door: door)
-        sync.addPairing(to: open)
-        health.addHealth(to: open)
-        session.add(to: open)
-
-        let programs = router.group().add(middleware: GuardMiddleware(door: door, programsOnly: true))
-        sync.add(to: programs)
-
-        let known = router.group().add(middleware: GuardMiddleware(door: door))
-        ReadingRoutes(store: gateway.store, consents: consents, isLocked: isLocked).add(to: known)
-        StateRoutes(gateway: gateway, started: now).add(to: known)
+        let routes = GuardedRoutes(router.group(), entrance: Entrance(door: door, store: gateway.store))
+        PageRoutes().add(to: routes)
+        HealthSyncRoutes(store: gateway.store, door: door, consents: consents, isLocked: isLocked).add(to: routes)
+        HealthRoutes(gateway: gateway, door: door, counters: counters, started: now, isLocked: isLocked).add(to: routes)
+        SessionRoutes(door: door).add(to: routes)
+        ReadingRoutes(store: gateway.store, consents: consents, isLocked: isLocked).add(to: routes)
+        StateRoutes(gateway: gateway, started: now).add(to: routes)
         EventRoutes(
-            hub: hub, counters: counters, clients: door.clients, time: door.time,
-            erasures: { [store = gateway.store] in store.erasures },
-            consented: consented
-        ).add(to: known)
-        PairingRoutes(gateway: gateway, door: door).add(to: known)
-        health.addMetrics(to: router.group().add(middleware: GuardMiddleware(door: door, admitsThisMachine: true)))
-        session.addEnd(to: known)
-        return router
+            hub: hub, counters: counters, clients: door.clients, time: door.time, store: gateway.store,
+            consents: consents
+        ).add(to: routes)
+        PairingRoutes(gateway: gateway, door: door).add(to: routes)
+        return (router, routes.permissions)
     }
 }
 
 /// The files the page is made of, and the document that describes the API.
 struct PageRoutes {
-    func add(to group: RouterGroup<APIContext>) {
-        let files: [(RouterPath, [UInt8], String)] = [
+    func add(to routes: GuardedRoutes) {
+        let files: [(String, [UInt8], String)] = [
             ("/", PackageResources.page_html, "text/html; charset=utf-8"),
             ("/page.css", PackageResources.page_css, "text/css; charset=utf-8"),
             ("/page.js", PackageResources.page_js, "text/javascript; charset=utf-8"),
@@ -87,7 +77,7 @@ struct PageRoutes {
             ("/api/v1/openapi.json", PackageResources.openapi_json, "application/json"),
         ]
         for (path, octets, type) in files {
-            group.get(path) { _, _ in Response.octetsResponse(octets, type) }
+            routes.get(path, .open) { _, _, _ in Response.octetsResponse(octets, type) }
         }
     }
 }

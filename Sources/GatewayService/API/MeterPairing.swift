@@ -1,5 +1,6 @@
 import Foundation
 import HealthReadings
+import ReadingStore
 import Synchronization
 
 /// A meter that is paired from the page: what it has said, what it asks, and how it ended.
@@ -21,9 +22,14 @@ final class MeterPairing: OperationOutput {
 
     let id = UUID().uuidString.lowercased()
     let address: DeviceAddress
+    /// Whose client began it; `nil`: one of the household's.
+    let person: UserKey?
     private let state = Mutex(State())
 
-    init(_ address: DeviceAddress) { self.address = address }
+    init(_ address: DeviceAddress, person: UserKey?) {
+        self.address = address
+        self.person = person
+    }
 
     /// Begins.
     func start(_ gateway: Gateway, repair: Bool) {

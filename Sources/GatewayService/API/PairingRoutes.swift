@@ -4,6 +4,7 @@ import HealthReadings
 import Hummingbird
 import LocalAccess
 import NIOCore
+import ReadingStore
 import ServiceLifecycle
 import Synchronization
 
@@ -21,19 +22,23 @@ final class PairingRoutes: Sendable {
         self.door = door
     }
 
-    func add(to group: RouterGroup<APIContext>) {
-        group.post("/api/v1/scan") { [self] request, _ in try await scan(request) }
-        group.post("/api/v1/pairings") { [self] request, context in try await begin(request, context) }
-        group.get("/api/v1/pairings/{id}") { [self] _, context in Response.json(try pairing(context).document) }
-        group.post("/api/v1/pairings/{id}/answer") { [self] request, context in
-            let pairing = try pairing(context)
+    func add(to routes: GuardedRoutes) {
+        routes.post("/api/v1/scan", .write) { [self] request, _, audience in try await scan(request, audience) }
+        routes.post("/api/v1/pairings", .write) { [self] request, context, audience in
+            try await begin(request, context, audience)
+        }
+        routes.get("/api/v1/pairings/{id}", .write) { [self] _, context, audience in
+            Response.json(try pairing(context, audience).document)
+        }
+        routes.post("/api/v1/pairings/{id}/answer", .write) { [self] request, context, audience in
+            let pairing = try pairing(context, audience)
             guard pairing.answer(try Self.answer(await request.object())) else {
                 throw APIRefusal(.conflict, "nothing_asked", "nothing is asked that this answers")
             }
             return Response(status: .noContent)
         }
-        group.delete("/api/v1/pairings/{id}") { [self] _, context in
-            try pairing(context).cancel()
+        routes.delete("/api/v1/pairings/{id}", .write) { [self] _, context, audience in
+            try pairing(context, audience).cancel()
             return Response(status: .noContent)
         }
     }
@@ -49,11 +54,12 @@ final class PairingRoutes: Sendable {
         return .confirmation(flag)
     }
 
-    private func begin(_ request: Request, _ context: APIContext) async throws -> Response {
+    private func begin(_ request: Request, _ context: APIContext, _ audience: Audience) async throws -> Response {
         let body = try await request.object()
         let address = try DeviceAddress.argument(try body.requiredText("address"))
         let repair = try body.flag("repair") ?? false
-        let pairing = MeterPairing(address)
+        try await requirePairable(address, audience)
+        let pairing = MeterPairing(address, person: audience.key)
         let isBegun = pairings.withLock { pairings in
             guard !pairings.contains(where: { !$0.isOver }) else { return false }
             pairings.append(pairing)
@@ -69,19 +75,46 @@ final class PairingRoutes: Sendable {
         return Response.json(pairing.document, status: .accepted)
     }
 
-    private func pairing(_ context: APIContext) throws -> MeterPairing {
+    /// Refuses to pair for one person a meter whose readings would be another's.
+    private func requirePairable(_ address: DeviceAddress, _ audience: Audience) async throws {
+        guard let key = audience.key else { return }
+        guard try await gateway.store.currentUser().key == key else {
+            throw APIRefusal(
+                .conflict, "not_the_current_user",
+                "a meter that is paired measures the gateway's current user, who is somebody else",
+                hint: "pair it as the owner, and name it under `users` in the settings")
+        }
+        guard try await !hidden(from: key).contains(address) else {
+            throw APIRefusal(.forbidden, "other_person", "this meter cannot be paired by this client")
+        }
+    }
+
+    /// The addresses of the devices that the store knows and that are none of a person's.
+    private func hidden(from person: UserKey) async throws -> Set<DeviceAddress> {
+        let seen = Set(try await gateway.store.devices(of: person).flatMap(\.device.addresses))
+        return Set(try await gateway.store.devices().flatMap(\.addresses)).subtracting(seen)
+    }
+
+    private func pairing(_ context: APIContext, _ audience: Audience) throws -> MeterPairing {
         let id = try context.parameters.require("id")
-        guard let pairing = pairings.withLock({ $0.first { $0.id == id } }) else {
+        guard let pairing = pairings.withLock({ $0.first { $0.id == id } }),
+            audience == .household || pairing.person == audience.key
+        else {
             throw APIRefusal(.notFound, "no_such_pairing", "there is no such pairing")
         }
         return pairing
     }
 
     /// What is near, a line for each, for some seconds.
-    private func scan(_ request: Request) async throws -> Response {
+    private func scan(_ request: Request, _ audience: Audience) async throws -> Response {
         let seconds = try await request.object().whole("seconds") ?? 10
         guard (1...60).contains(seconds) else { throw APIRefusal.malformed("seconds: expected 1 to 60") }
         let gateway = gateway
+        var hidden: [String] = []
+        if let key = audience.key {
+            hidden = try await self.hidden(from: key).map { JSONValue.string($0.description).text }
+        }
+        let unseen = hidden
         return Response(
             status: .ok, headers: [.contentType: "application/x-ndjson"],
             body: ResponseBody { writer in
@@ -99,7 +132,9 @@ final class PairingRoutes: Sendable {
                             line.yield(APIRefusal(describing: error).problem.document.text)
                         }
                     }
-                    for await text in lines { try await writer.write(ByteBuffer(string: text + "\n")) }
+                    for await text in lines where !unseen.contains(where: text.contains) {
+                        try await writer.write(ByteBuffer(string: text + "\n"))
+                    }
                     group.cancelAll()
                 }
                 try await writer.finish(nil)

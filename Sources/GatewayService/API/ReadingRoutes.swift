@@ -12,18 +12,18 @@ struct ReadingRoutes {
     let consents: ConsentRules
     let isLocked: @Sendable () -> Bool
 
-    func add(to group: RouterGroup<APIContext>) {
-        group.get("/api/v1/readings") { request, _ in
+    func add(to routes: GuardedRoutes) {
+        routes.get("/api/v1/readings", .read) { request, _, audience in
             try requireUnlocked()
-            return try await page(request)
+            return try await page(request, audience)
         }
-        group.get("/api/v1/readings/{id}") { _, context in
+        routes.get("/api/v1/readings/{id}", .read) { _, context, audience in
             try requireUnlocked()
             let text = try context.parameters.require("id")
-            guard let id = ReadingID(text), let reading = try await store.reading(id) else {
+            guard let id = ReadingID(text), let reading = try await store.reading(id, of: audience.key) else {
                 throw APIRefusal(.notFound, "no_such_reading", "there is no such reading")
             }
-            guard try await consents.kinds(of: nil).contains(reading.kind) else { throw ConsentRules.refusal }
+            guard try await consents.kinds(of: audience.key).contains(reading.kind) else { throw ConsentRules.refusal }
             return Response.json(reading.document)
         }
     }
@@ -34,10 +34,10 @@ struct ReadingRoutes {
             .init(code: 423, reasonPhrase: "Locked"), "store_locked_away", "the store is locked: its key is not there")
     }
 
-    private func page(_ request: Request) async throws -> Response {
+    private func page(_ request: Request, _ audience: Audience) async throws -> Response {
         let parameters = request.uri.queryParameters
         func text(_ name: String) -> String? { parameters[name[...]].map(String.init) }
-        let known = ["limit", "cursor", "types", "from", "to", "latest", "user"]
+        let known = ["limit", "cursor", "types", "from", "to", "latest", "person", "user"]
         if let stray = parameters.first(where: { !known.contains(String($0.key)) }) {
             throw APIRefusal.malformed("there is no parameter '\(stray.key.prefix(40))'")
         }
@@ -58,15 +58,14 @@ struct ReadingRoutes {
             query.latest = latest == "true"
         }
         query.cursor = text("cursor")
-        let user = try await user(text("user"))
-        query.user = user?.key
+        query.user = audience.key
         let current = try await store.currentUser()
-        guard let zone = ZoneRules.named((user ?? current).timeZone) else {
+        guard let zone = ZoneRules.named((audience.user ?? current).timeZone) else {
             throw StoreError.unknownTimeZone(current.timeZone)
         }
         query.from = try text("from").map { try InstantArgument.instant($0, "from", end: .start, zone: zone) }
         query.to = try text("to").map { try InstantArgument.instant($0, "to", end: .end, zone: zone) }
-        let allowed = try await consents.kinds(of: user?.key)
+        let allowed = try await consents.kinds(of: audience.key)
         if let types = text("types") {
             let wanted = try Set(types.split(separator: ",").map { try Self.kind(String($0)) })
             guard !wanted.isEmpty else { throw APIRefusal.malformed("types: expected one at least") }
@@ -85,14 +84,6 @@ struct ReadingRoutes {
                 "types: expected \(ReadingKind.allCases.map(\.rawValue).joined(separator: " or "))")
         }
         return kind
-    }
-
-    private func user(_ name: String?) async throws -> StoreUser? {
-        guard let name else { return nil }
-        guard let user = try await store.user(name) else {
-            throw APIRefusal(.notFound, "no_such_user", "there is no such user")
-        }
-        return user
     }
 
     /// `{readings, more, cursor}`, written reading by reading: a page of ten thousand never stands in memory twice.

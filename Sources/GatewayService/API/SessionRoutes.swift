@@ -10,24 +10,21 @@ struct SessionRoutes {
 
     let door: AccessPoint
 
-    /// Open to everybody: says how the caller stands, and lets in a browser that has a code.
-    func add(to group: RouterGroup<APIContext>) {
-        group.get("/api/v1/session") { _, context in
-            let session = context.caller.browserSession
+    func add(to routes: GuardedRoutes) {
+        // These two say how the caller stands, and let in a browser that has a code.
+        routes.get(Self.route, .open) { _, context, _ in
+            let (session, grant) = (context.caller.browserSession, context.caller.grant)
             return Response.json(
                 .object([
-                    "signed_in": .bool(session != nil || context.caller.client != nil),
+                    "signed_in": .bool(grant != nil), "person": .optional(grant?.person),
+                    "scope": .optional(grant?.scope.rawValue),
                     "csrf_token": .optional(session.map(door.csrfToken)),
                     "secured": .bool(context.isSecured), "trusted": .bool(context.caller == .local),
                     "fingerprint": .optional(door.certificates?.certificate.fingerprint),
                 ]))
         }
-        group.post("/api/v1/session") { request, context in try await begin(request, context) }
-    }
-
-    /// Requires a session.
-    func addEnd(to group: RouterGroup<APIContext>) {
-        group.delete("/api/v1/session") { _, context in
+        routes.post(Self.route, .open) { request, context, _ in try await begin(request, context) }
+        routes.delete(Self.route, .read) { _, context, _ in
             guard case .page(let client) = context.caller else {
                 throw APIRefusal(.conflict, "no_session", "there is no session to end")
             }
@@ -40,7 +37,7 @@ struct SessionRoutes {
 
     private func begin(_ request: Request, _ context: APIContext) async throws -> Response {
         // A page elsewhere could otherwise sign this browser in as somebody else.
-        guard GuardMiddleware.isOfThisSite(request) else {
+        guard Entrance.isOfThisSite(request) else {
             throw APIRefusal(.forbidden, "cross_site", "another site's page has asked")
         }
         let body = try await request.object()
@@ -49,9 +46,12 @@ struct SessionRoutes {
             throw APIRefusal.malformed("expected either the code of a pairing or that of a link")
         }
         let now = Date()
+        // A link is made by somebody at the gateway's own machine.
+        var (grant, given) = (AccessGrant.owner, nil as String?)
         if let code {
             do {
-                try door.desk.redeem(code, from: context.client.guest)
+                let invitation = try door.desk.redeem(code, from: context.client.guest)
+                (grant, given) = (invitation.grant, invitation.name)
             } catch {
                 door.audit.note(AuditEntry(at: now, event: "pair_refused", route: Self.route, status: 400))
                 throw APIRefusal(error)
@@ -64,8 +64,9 @@ struct SessionRoutes {
         }
         let begin = await door.time()
         let end = door.tokenEnd(now: begin)
-        let name = try body.text("name") ?? "browser"
-        let (token, client) = try await door.clients.admit(name, as: .page, now: begin, expiresAt: end)
+        let name = try given ?? body.text("name") ?? "browser"
+        let (token, client) = try await door.clients.admit(
+            name, as: .page, for: grant, now: begin, expiresAt: end)
         door.audit.note(
             AuditEntry(
                 at: now, event: code == nil ? "sign_in" : "pair", client: client.number, route: Self.route, status: 201)

@@ -97,12 +97,16 @@ struct KnownDevice: Sendable {
 
 extension PastContact {
     /// `{began, ended, complete, error, received, announced}`; those that its end tells are null as long as it has none.
-    var document: JSONValue {
-        .object([
+    var document: JSONValue { document(countsRecords: true) }
+
+    /// The same; without the numbers of records where they may be of several people.
+    func document(countsRecords: Bool) -> JSONValue {
+        let counted = countsRecords ? summary : nil
+        return .object([
             "began": .string(startedAt.flooredToSecond.description),
             "ended": .optional(endedAt?.flooredToSecond.description),
             "complete": summary.map { .bool($0.isComplete) } ?? .null, "error": .optional(summary?.error),
-            "received": .optional(summary?.received), "announced": .optional(summary?.announced),
+            "received": .optional(counted?.received), "announced": .optional(counted?.announced),
         ])
     }
 }

@@ -5,7 +5,7 @@ import LocalAccess
 /// The arguments of `client`.
 public enum ClientOperation: Codable, Sendable, Hashable {
     /// Makes a pairing code.
-    case invite
+    case invite(InviteOperation)
     /// Who may come in.
     case list
     /// Puts one out, by its number; nil: everybody.
@@ -14,10 +14,47 @@ public enum ClientOperation: Codable, Sendable, Hashable {
     case audit(limit: Int)
 }
 
+/// The arguments of `client invite`.
+public struct InviteOperation: Codable, Sendable, Hashable {
+    /// The `client_user_id` of the person the client is for; `nil` for every person.
+    public var person: String?
+    /// `read`, `write` or `owner`; `nil`: `read` with a person, else `owner`.
+    public var scope: String?
+    /// What the client is called in the list; `nil` for what it calls itself.
+    public var name: String?
+
+    /// Makes them.
+    public init(person: String? = nil, scope: String? = nil, name: String? = nil) {
+        self.person = person
+        self.scope = scope
+        self.name = name
+    }
+}
+
+extension InviteOperation {
+    /// The scopes there are.
+    public static let scopes = AccessScope.allCases.map(\.rawValue)
+
+    /// What the client is let in for.
+    func grant() throws(Problem) -> AccessGrant {
+        guard let scope = AccessScope(rawValue: scope ?? (person == nil ? "owner" : "read")) else {
+            throw Problem(
+                "usage", .usage, "--scope: expected read, write or owner, found '\((scope ?? "").prefix(40))'")
+        }
+        guard let grant = AccessGrant(scope, person: person) else {
+            throw Problem(
+                "owner_has_no_person", .usage,
+                "an owner acts for everybody, so --scope owner and --person cannot be used together",
+                hint: "leave out --person, or use --scope read or --scope write")
+        }
+        return grant
+    }
+}
+
 extension Gateway {
     func run(_ operation: ClientOperation, json: Bool, output: any OperationOutput) async throws {
         switch operation {
-        case .invite: try await invite(json: json, output)
+        case .invite(let invitation): try await invite(invitation, json: json, output)
         case .list: try await withClients { try await list($0, json: json, output) }
         case .revoke(let number): try await withClients { try await revoke(number, $0, json: json, output) }
         case .audit(let limit):
@@ -44,32 +81,47 @@ extension Gateway {
 
     /// The time by which tokens end to be good. By a clock in the future everybody's would seem to have ended, and
     /// nobody would be put out.
-    private func tokenTime() async -> Date {
+    func tokenTime() async -> Date {
         if let door { return await door.time() }
         return Date(timeIntervalSince1970: TimeInterval(await clock.judgingTime().seconds))
     }
 
-    private func invite(json: Bool, _ output: any OperationOutput) async throws {
+    private func invite(_ operation: InviteOperation, json: Bool, _ output: any OperationOutput) async throws {
+        let grant = try operation.grant()
+        if let person = grant.person {
+            guard !person.isEmpty, try await store.user(person) != nil else {
+                throw Problem(
+                    "no_such_user", .noInput, "the store knows no user '\(person)'",
+                    hint: "name them under `users` in the settings, or make them with `healthrelay user create`")
+            }
+        }
         guard let door else {
             throw Problem(
                 "not_running", .unavailable, "no gateway runs that a client could be paired with",
                 hint: "start it: `healthrelay run`, or `systemctl start healthrelay`")
         }
         let certificate = door.certificates?.certificate
-        let invitation = door.desk.invite(now: await door.time())
+        let invitation = door.desk.invite(for: grant, name: operation.name, now: await door.time())
         // Clients put an address between `https://` and the port as it is.
         let host = door.advertisedHost.contains(":") ? "[\(door.advertisedHost)]" : door.advertisedHost
-        let payload = JSONValue.object([
-            "version": "1", "host": .string(host), "port": .integer(Int64(door.port)),
-            "code": .string(invitation.code), "expiresAt": .string(invitation.expiresAt.instant.description),
-            "certificateFingerprint": .optional(certificate?.fingerprint),
-        ])
-        guard !json else { return try await output.data(payload.text) }
+        var members: [JSONValue.Member] = [
+            .init("version", "1"), .init("host", .string(host)), .init("port", .integer(Int64(door.port))),
+            .init("code", .string(invitation.code)),
+            .init("expiresAt", .string(invitation.expiresAt.instant.description)),
+            .init("certificateFingerprint", .optional(certificate?.fingerprint)),
+        ]
+        // The code stands for person and scope, so that a client learns of them only once it is let in.
+        let payload = JSONValue.object(members)
+        guard !json else {
+            members += grant.members + [.init("name", .optional(operation.name))]
+            return try await output.data(JSONValue.object(members).text)
+        }
         // Another device cannot reach loopback, so that there is nothing for its camera to read.
         if certificate != nil, let code = QRCode(payload.text) {
             for line in code.lines { try await output.data(line) }
         }
         try await output.data("Pairing code: \(invitation.code)  (good once, until \(invitation.expiresAt.instant))")
+        try await output.data("For:          \(grant.words)")
         try await output.data("Page:         \(door.scheme)://\(host):\(door.port)/")
         guard let certificate else {
             return try await output.note(
@@ -88,7 +140,7 @@ extension Gateway {
         for client in clients {
             let state = client.revokedAt != nil ? "revoked" : now < client.expiresAt ? "welcome" : "expired"
             let seen = client.lastSeen.map { "last here \($0.instant)" } ?? "not here yet"
-            let who = "\(client.number)  \(client.name)  \(client.kind.rawValue)"
+            let who = "\(client.number)  \(client.name)  \(client.kind.rawValue)  \(client.grant.words)"
             try await output.data("\(who)  \(state) until \(client.expiresAt.instant)  \(seen)")
         }
         if clients.isEmpty { try await output.note("no clients yet: let one in with `healthrelay client invite`") }
@@ -125,7 +177,8 @@ extension Gateway {
                             .object([
                                 "at": .string(entry.at.instant.description),
                                 "last_at": .string(entry.lastAt.instant.description), "event": .string(entry.event),
-                                "client": .optional(entry.client), "route": .optional(entry.route),
+                                "client": .optional(entry.client), "person": .optional(entry.grant?.person),
+                                "scope": .optional(entry.grant?.scope.rawValue), "route": .optional(entry.route),
                                 "status": .optional(entry.status), "count": .integer(Int64(entry.count)),
                             ])
                         })
@@ -133,7 +186,8 @@ extension Gateway {
         }
         for entry in entries {
             let parts = [
-                entry.at.instant.description, entry.event, entry.client.map { "client \($0)" }, entry.route,
+                entry.at.instant.description, entry.event, entry.client.map { "client \($0)" }, entry.grant?.words,
+                entry.route,
                 entry.status.map(String.init),
                 entry.count > 1 ? "× \(entry.count), the last at \(entry.lastAt.instant)" : nil,
             ]
@@ -147,9 +201,22 @@ extension AccessClient {
     fileprivate func document(now: Date) -> JSONValue {
         .object([
             "number": .integer(number), "name": .string(name), "kind": .string(kind.rawValue),
+            "person": .optional(grant.person), "scope": .string(grant.scope.rawValue),
             "welcome": .bool(isWelcome(at: now)), "created_at": .string(createdAt.instant.description),
             "expires_at": .string(expiresAt.instant.description), "last_seen": .optional(lastSeen?.instant.description),
             "revoked_at": .optional(revokedAt?.instant.description),
         ])
+    }
+}
+
+extension AccessGrant {
+    /// `person` and `scope`.
+    fileprivate var members: [JSONValue.Member] {
+        [.init("person", .optional(person)), .init("scope", .string(scope.rawValue))]
+    }
+
+    /// For whom and for what, on a line for people: `white_bear (read)`.
+    fileprivate var words: String {
+        "\(person.map { $0.isEmpty ? "a person who was removed" : $0 } ?? "everybody") (\(scope.rawValue))"
     }
 }

@@ -27,10 +27,8 @@ extension Gateway {
         }
     }
 
-    /// `{user, consents, history}` of the current user.
-    func consentDocument() async throws -> JSONValue { try await consentDocument(of: store.currentUser()) }
-
-    private func consentDocument(of person: StoreUser) async throws -> JSONValue {
+    /// `{user, consents, history}` of a person.
+    func consentDocument(of person: StoreUser) async throws -> JSONValue {
         func document(_ consent: Consent) -> JSONValue {
             .object([
                 "kind": .string(consent.kind.rawValue), "granted": .bool(consent.isGranted),

@@ -44,8 +44,9 @@ extension Gateway {
             }
             // The server first: what it still holds could not be found again once their id is gone here.
             let atServer = isLocal ? .untouched : try await removeAtServer(user)
+            try await revokeClients(of: [user])
             let erased = try await store.eraseUser(user.key)
-            try await forgetAccess(everybody: false)
+            try await forgetAccess(of: [user], everybody: false)
             await sources?.forget()
             refreshMeters()
             return Removal(user: user, atServer: atServer, erased: erased)
@@ -68,10 +69,11 @@ extension Gateway {
                     : .untouched
                 removals.append(Removal(user: user, atServer: atServer, erased: Erasure()))
             }
+            try await revokeClients(of: people)
             for index in removals.indices {
                 removals[index].erased = try await store.eraseUser(removals[index].user.key)
             }
-            try await forgetAccess(everybody: operation.user == nil)
+            try await forgetAccess(of: people, everybody: operation.user == nil)
             if operation.user == nil {
                 try await store.destroyPruneKey()
                 try await destroyKey(output)
@@ -90,12 +92,30 @@ extension Gateway {
         }
     }
 
-    /// Forgets in the audit log who was served readings; with everybody, all of it and all who were let in.
-    private func forgetAccess(everybody: Bool) async throws {
-        guard access(store.directory + "/" + AccessStore.fileName, F_OK) == 0 else { return }
+    /// Revokes the clients of people who are about to be erased: nobody who takes the name later gets them.
+    private func revokeClients(of people: [StoreUser]) async throws {
+        let names = people.map(\.clientUserID).filter { !$0.isEmpty }
+        door?.desk.withdraw(people: names)
+        guard hasClients else { return }
+        let now = await tokenTime()
+        for number in try await withClients({ try await $0.revoke(people: names, now: now) }) {
+            door?.audit.note(AuditEntry(at: now, event: "revoked", client: number))
+        }
+    }
+
+    /// Whether there is a list of clients.
+    private var hasClients: Bool { access(store.directory + "/" + AccessStore.fileName, F_OK) == 0 }
+
+    /// Forgets in the audit log who was served readings, and the people's names in the list of clients; with everybody,
+    /// all of it and all who were let in.
+    private func forgetAccess(of people: [StoreUser], everybody: Bool) async throws {
+        guard hasClients else { return }
+        let names = people.map(\.clientUserID).filter { !$0.isEmpty }
         await door?.audit.flush()
         door?.audit.forget(routes: ReadingRoutes.audited, everybody: everybody)
-        try await withClients { try await $0.forget(routes: ReadingRoutes.audited, everybody: everybody) }
+        try await withClients {
+            try await $0.forget(routes: ReadingRoutes.audited, people: names, everybody: everybody)
+        }
     }
 
     /// Destroys the key with what it sealed: whatever an old copy of the files still holds cannot be opened with it.

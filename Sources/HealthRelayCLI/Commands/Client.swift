@@ -3,7 +3,7 @@ import GatewayService
 
 struct Client: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "client", abstract: "Who may use the gateway over the network.",
+        commandName: "client", abstract: "Who may use the local API, for whom, and for what.",
         subcommands: [Invite.self, List.self, Revoke.self, Audit.self])
 
     struct Invite: AsyncParsableCommand {
@@ -11,10 +11,29 @@ struct Client: AsyncParsableCommand {
             abstract: "Make a pairing code for a program or a browser.",
             discussion: """
                 Shows a QR code for programs that read one, and the code itself for the page's sign-in. It is good once, \
-                for five minutes and for five tries.
+                for five minutes and for five tries. Without --person the client gets every person's readings. Without \
+                --scope it may only read if it is for one person, and is an owner otherwise.
                 """)
+        @Option(help: ArgumentHelp("Only this person's readings.", valueName: "id")) var person: String?
+        @Option(
+            help: ArgumentHelp(
+                "read; write: also scan for meters and pair them; owner: everything, for everybody.",
+                valueName: InviteOperation.scopes.joined(separator: "|")))
+        var scope: String?
+        @Option(help: ArgumentHelp("What `client list` calls it, instead of what it calls itself.", valueName: "n"))
+        var name: String?
         @OptionGroup var global: GlobalOptions
-        func run() async throws { try await OperationCommand.run(.client(.invite), global) }
+
+        func validate() throws {
+            if let scope, !InviteOperation.scopes.contains(scope) {
+                throw ValidationError("--scope: expected read, write or owner, found '\(scope)'")
+            }
+        }
+
+        func run() async throws {
+            try await OperationCommand.run(
+                .client(.invite(InviteOperation(person: person, scope: scope, name: name))), global)
+        }
     }
 
     struct List: AsyncParsableCommand {

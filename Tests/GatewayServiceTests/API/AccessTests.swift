@@ -33,7 +33,7 @@ import Testing
         let bench = try await APIBench(tls: true)
         let (good, expired) = (try await bench.token(), try await bench.token(expiresIn: -1))
         let (revoked, client) = try await bench.door.clients.admit(
-            "gone", as: .client, now: Date(), expiresAt: Date() + 60)
+            "gone", as: .client, for: .owner, now: Date(), expiresAt: Date() + 60)
         _ = try await bench.door.clients.revoke(client.number, now: Date())
         #expect(try await bench.send("/api/v1/status", token: good).status == 200)
         for token in [expired, revoked.text, String(good.dropLast()), good.uppercased(), "", "' OR 1=1 --"] {
@@ -56,7 +56,7 @@ import Testing
             try await bench.send("/api/v1/pair", .POST, body: #"{"code":"\#(code)","clientName":"Mac"}"#)
         }
         #expect(try await pair("anything").code == "not_invited")
-        let code = bench.door.desk.invite(now: Date()).code
+        let code = bench.door.desk.invite(for: .owner, now: Date()).code
         #expect(try await pair("wrong").code == "wrong_pairing_code")
         let answer = try await pair(code)
         #expect(answer.status == 200)
@@ -65,7 +65,7 @@ import Testing
         let replayed = try await pair(code)
         #expect(replayed.status == 400 && replayed.code == "not_invited")
 
-        let second = bench.door.desk.invite(now: Date()).code
+        let second = bench.door.desk.invite(for: .owner, now: Date()).code
         for _ in 0..<5 { _ = try await pair("guess") }
         #expect(try await pair(second).code == "too_many_tries")
         let events = try await bench.door.audit.newest(100).map(\.event)
@@ -128,7 +128,7 @@ import Testing
     @Test("a browser signs in with a code, keeps a cookie no script can read, and signs out")
     func session() async throws {
         let bench = try await APIBench(tls: true)
-        let code = bench.door.desk.invite(now: Date()).code
+        let code = bench.door.desk.invite(for: .owner, now: Date()).code
         let body = #"{"code":"\#(code)","name":"phone"}"#
         let foreign = [("Sec-Fetch-Site", "cross-site")]
         #expect(try await bench.send("/api/v1/session", .POST, headers: foreign, body: body).status == 403)

@@ -15,7 +15,7 @@ struct FullDiskTests {
         let disk = try await SmallDisk(megabytes: 8)
         let bench = try await APIBench(tls: false, captures: [], settings: ["http.local": "session"], in: disk.path)
         let (token, client) = try await bench.door.clients.admit(
-            "lost", as: .client, now: Date(), expiresAt: Date() + 60)
+            "lost", as: .client, for: .owner, now: Date(), expiresAt: Date() + 60)
         #expect(try await bench.send("/api/v1/readings", token: token.text).status == 200)
         try disk.fill()
         await #expect(throws: AccessError.self) { try await bench.door.clients.revoke(client.number, now: Date()) }
@@ -35,7 +35,7 @@ struct FullDiskTests {
         #expect(answer.status == 200 && answer.text.contains("glucose"), "\(answer.text.prefix(300))")
         #expect(try await bench.send("/api/v1/status", token: token).status == 200)
         // What cannot be written is said by its name, and what is known of the client stays in memory.
-        let code = bench.door.desk.invite(now: Date()).code
+        let code = bench.door.desk.invite(for: .owner, now: Date()).code
         let pairing = try await bench.send("/api/v1/pair", .POST, body: #"{"code":"\#(code)","clientName":"x"}"#)
         #expect(pairing.code == "disk_full", "\(pairing.text)")
         await bench.door.audit.flush()

@@ -56,7 +56,7 @@ import Testing
     func brackets() async throws {
         let bench = try await APIBench(tls: true, captures: [], settings: ["http.listen": "[::1]:0"])
         let output = Collected()
-        try await bench.gateway.run(OperationRequest(.client(.invite), json: true), output: output)
+        try await bench.gateway.run(OperationRequest(.client(.invite(.init())), json: true), output: output)
         #expect(try #require(output.data.first).object["host"] as? String == "[::1]")
         try await bench.stop()
     }
@@ -114,7 +114,7 @@ private final class PublishedClient: Sendable {
     init(of bench: APIBench) async throws {
         self.bench = bench
         let output = Collected()
-        try await bench.gateway.run(OperationRequest(.client(.invite), json: true), output: output)
+        try await bench.gateway.run(OperationRequest(.client(.invite(.init())), json: true), output: output)
         invitation = try Self.decoder.decode(Invitation.self, from: Data(try #require(output.data.first).utf8))
         #expect(invitation.version == "1" && invitation.expiresAt > Date() && invitation.port == bench.port)
         #expect(invitation.certificateFingerprint == bench.door.certificates?.certificate.fingerprint)

@@ -180,7 +180,7 @@ import Testing
     func program() async throws {
         let bench = try await APIBench(tls: false, settings: Self.session)
         let output = Collected()
-        try await bench.gateway.run(OperationRequest(.client(.invite), json: true), output: output)
+        try await bench.gateway.run(OperationRequest(.client(.invite(.init())), json: true), output: output)
         let invitation = try #require(output.data.first?.object)
         #expect(invitation["certificateFingerprint"] is NSNull && invitation["host"] as? String == "127.0.0.1")
         #expect(invitation["port"] as? Int == bench.port)

@@ -47,7 +47,7 @@ struct NeighbourTests {
     @Test("five guesses are all an address has, and void nobody's pairing code; the audit log has each")
     func guessing() async throws {
         let bench = try await Neighbour.bench()
-        let code = bench.door.desk.invite(now: Date()).code
+        let code = bench.door.desk.invite(for: .owner, now: Date()).code
         func pair(_ neighbour: Int, _ code: String) async -> [Int] {
             await Neighbour(neighbour).statuses(
                 bench, "/api/v1/pair", "-H", "Content-Type: application/json", "-d",
@@ -66,7 +66,7 @@ struct NeighbourTests {
         let refused = try await bench.door.audit.newest(100).filter { $0.event == "pair_refused" }
         #expect(refused.reduce(0) { $0 + $1.count } == 21)
         // Who guesses goes no further than anybody who is not known.
-        let second = bench.door.desk.invite(now: Date()).code
+        let second = bench.door.desk.invite(for: .owner, now: Date()).code
         #expect(await pair(40, second) == [200])
         #expect(!bench.log.text.contains(code) && !bench.log.text.contains(second))
         try await bench.stop()

@@ -74,7 +74,7 @@ struct PageTests {
     @Test("beyond loopback a person signs in with a pairing code, and out again")
     func signIn() async throws {
         let bench = try await APIBench(tls: true, captures: Self.everything)
-        try await browse("sign-in", bench.address + "/", bench.door.desk.invite(now: Date()).code)
+        try await browse("sign-in", bench.address + "/", bench.door.desk.invite(for: .owner, now: Date()).code)
         try await bench.stop()
     }
 

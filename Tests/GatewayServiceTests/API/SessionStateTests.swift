@@ -66,10 +66,11 @@ private struct Course {
         fields[.forged] = [("Authorization", "Bearer \(AccessToken().text)")]
         fields[.client] = [("Authorization", "Bearer \(try await bench.token())")]
         fields[.expired] = [("Authorization", "Bearer \(try await bench.token(expiresIn: -1))")]
-        let (revoked, client) = try await clients.admit("x", as: .client, now: Date(), expiresAt: Date() + 600)
+        let (revoked, client) = try await clients.admit(
+            "x", as: .client, for: .owner, now: Date(), expiresAt: Date() + 600)
         _ = try await clients.revoke(client.number, now: Date())
         fields[.revoked] = [("Authorization", "Bearer \(revoked.text)")]
-        let (ended, page) = try await clients.admit("x", as: .page, now: Date(), expiresAt: Date() + 600)
+        let (ended, page) = try await clients.admit("x", as: .page, for: .owner, now: Date(), expiresAt: Date() + 600)
         _ = try await clients.revoke(page.number, now: Date())
         fields[.signedOut] = [Self.cookie(ended.text)]
         let busy = try await bench.token()
@@ -89,7 +90,7 @@ private struct Course {
 
     private mutating func signIn() async throws {
         let (token, client) = try await bench.door.clients.admit(
-            "x", as: .page, now: Date(), expiresAt: Date() + 600)
+            "x", as: .page, for: .owner, now: Date(), expiresAt: Date() + 600)
         fields[.pageWithoutProof] = [Self.cookie(token.text)]
         fields[.page] = [Self.cookie(token.text), ("X-CSRF-Token", bench.door.csrfToken(of: "page-\(client.number)"))]
     }
@@ -138,7 +139,7 @@ private struct Course {
         let what = Int.random(in: 0..<6, using: &generator)
         trail.append("change \(what)")
         switch what {
-        case 0: _ = door.desk.invite(now: Date())
+        case 0: _ = door.desk.invite(for: .owner, now: Date())
         case 1: bench.isLocked.toggle()
         case 2:
             hasConsent.toggle()
@@ -152,7 +153,7 @@ private struct Course {
             fields[.busy] = fields[.revoked]
             try await signIn()
         case 4:
-            let code = door.desk.invite(now: Date()).code
+            let code = door.desk.invite(for: .owner, now: Date()).code
             let answer = try await bench.send(
                 "/api/v1/pair", .POST, body: #"{"code":"\#(code)","clientName":"x"}"#)
             guard let token = answer.object["token"] as? String else { return }

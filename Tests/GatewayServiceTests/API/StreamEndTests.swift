@@ -27,7 +27,7 @@ import Testing
         let isPage = ending == .signedOut
         let life: TimeInterval = ending == .expired ? 3 : 3600
         let (token, client) = try await door.clients.admit(
-            "test", as: isPage ? .page : .client, now: Date(), expiresAt: Date() + life)
+            "test", as: isPage ? .page : .client, for: .owner, now: Date(), expiresAt: Date() + life)
         let cookie = [("Cookie", "__Host-healthrelay=\(token.text)")]
         let changed = Stamp()
         let text = try await stream(bench, token: isPage ? nil : token.text, headers: isPage ? cookie : []) {
@@ -67,7 +67,8 @@ import Testing
         let bench = try await APIBench(tls: true, captures: [], time: late)
         let (gateway, door) = (bench.gateway, bench.door)
         func admit(for seconds: TimeInterval) async throws -> String {
-            try await door.clients.admit("test", as: .client, now: late(), expiresAt: late() + seconds).token.text
+            try await door.clients.admit("test", as: .client, for: .owner, now: late(), expiresAt: late() + seconds)
+                .token.text
         }
         let kept = try await within(.seconds(20)) { [token = try await admit(for: 3600)] in
             try await bench.events(token: token) {
@@ -94,7 +95,8 @@ import Testing
     func others() async throws {
         let bench = try await APIBench(tls: true, captures: [])
         let token = try await bench.token()
-        let (_, other) = try await bench.door.clients.admit("x", as: .client, now: Date(), expiresAt: Date() + 60)
+        let (_, other) = try await bench.door.clients.admit(
+            "x", as: .client, for: .owner, now: Date(), expiresAt: Date() + 60)
         let door = bench.door
         let text = try await within(.seconds(20)) {
             try await bench.events(token: token) {

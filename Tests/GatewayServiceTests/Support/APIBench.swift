@@ -166,8 +166,9 @@ final class APIBench: Sendable {
     }
 
     /// A program that was let in.
-    func token(expiresIn seconds: TimeInterval = 3600) async throws -> String {
-        try await door.clients.admit("test", as: .client, now: Date(), expiresAt: Date() + seconds).token.text
+    func token(expiresIn seconds: TimeInterval = 3600, for grant: AccessGrant = .owner) async throws -> String {
+        try await door.clients.admit("test", as: .client, for: grant, now: Date(), expiresAt: Date() + seconds).token
+            .text
     }
 
     func stop() async throws {

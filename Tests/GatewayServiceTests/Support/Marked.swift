@@ -63,13 +63,13 @@ final class Marked: Sendable {
         #expect(await eventually { listeners.allSatisfy { $0.text.contains(last) } })
     }
 
-    func program(_ life: TimeInterval = 3600) async throws -> Credential {
-        [("Authorization", "Bearer " + (try await api.token(expiresIn: life)))]
+    func program(_ life: TimeInterval = 3600, for grant: AccessGrant = .owner) async throws -> Credential {
+        [("Authorization", "Bearer " + (try await api.token(expiresIn: life, for: grant)))]
     }
 
-    func browser(_ life: TimeInterval = 3600) async throws -> Credential {
+    func browser(_ life: TimeInterval = 3600, for grant: AccessGrant = .owner) async throws -> Credential {
         let (token, client) = try await api.door.clients.admit(
-            "browser", as: .page, now: Date(), expiresAt: Date() + life)
+            "browser", as: .page, for: grant, now: Date(), expiresAt: Date() + life)
         let cookie = SessionCookie(isSecured: false, port: api.port)
         return [
             ("Cookie", "\(cookie.name)=\(token.cookie)"), ("X-Session-Key", token.key),
@@ -78,10 +78,14 @@ final class Marked: Sendable {
     }
 
     /// All that a route answers, its header fields included; of a stream what comes within a second.
-    func answer(_ route: String, _ credential: Credential, last: String? = nil) async throws -> String {
+    ///
+    /// - Parameter query: what stands behind the path, with its question mark.
+    func answer(
+        _ route: String, _ credential: Credential, last: String? = nil, query: String = ""
+    ) async throws -> String {
         let parts = route.split(separator: " ").map(String.init)
         if parts[1] == "/api/v1/events" {
-            let listener = try await listen(credential, last: last)
+            let listener = try await listen(credential, last: last, query: query)
             try await Task.sleep(for: .seconds(1))
             listener.end()
             return listener.text
@@ -95,7 +99,7 @@ final class Marked: Sendable {
             "/api/v1/scan": #"{"seconds":1}"#,
         ]
         let body = parts[0] == "POST" ? bodies[path] ?? "{}" : nil
-        let answer = try await api.send(path, HTTPMethod(rawValue: parts[0]), headers: credential, body: body)
+        let answer = try await api.send(path + query, HTTPMethod(rawValue: parts[0]), headers: credential, body: body)
         return answer.headers.map { "\($0.name): \($0.value)" }.joined(separator: "\n") + "\n" + answer.text
     }
 
@@ -103,8 +107,8 @@ final class Marked: Sendable {
     private var firstID: String { String(repeating: "5", count: 32) }
 
     /// A stream of events that stays open; what it answers instead, where it is refused.
-    func listen(_ credential: Credential, last: String?) async throws -> Listener {
-        var request = HTTPClientRequest(url: api.address + "/api/v1/events")
+    func listen(_ credential: Credential, last: String?, query: String = "") async throws -> Listener {
+        var request = HTTPClientRequest(url: api.address + "/api/v1/events" + query)
         for (name, value) in credential { request.headers.add(name: name, value: value) }
         if let last { request.headers.add(name: "Last-Event-ID", value: last) }
         return Listener(try await client.execute(request, timeout: .seconds(300)))
