@@ -2,7 +2,7 @@
 const $ = id => document.getElementById(id);
 const shown = 25, pageSize = 10000;
 const words = name => name.replaceAll("_", " ");
-let csrf = null, days = 1, rowsShown = shown;
+let csrf = null, person = null, days = 1, rowsShown = shown;
 
 // The session's token has two halves: a cookie, which no script reads and every port of this host is sent, and this
 // key, which the browser keeps for this origin. Neither opens anything without the other.
@@ -120,7 +120,9 @@ function ago(t) {
 
 async function refreshGlance() {
   const [gateway, latest, devices, sync] = await Promise.all([
-    read("/api/v1/gateway"), read("/api/v1/readings?latest=true"), read("/api/v1/devices"), read("/api/v1/sync")]);
+    read("/api/v1/gateway"), read("/api/v1/readings?latest=true"), read("/api/v1/devices"),
+    // What waits is told for the whole household only.
+    person === null ? read("/api/v1/sync") : {waiting: [], refused: []}]);
   const of = kind => latest.readings.find(r => r.kind === kind);
   const glucose = of("glucose"), pressure = of("blood_pressure");
   const cards = [];
@@ -268,6 +270,12 @@ async function begin() {
   $("sign-in").hidden = session.signed_in;
   $("content").hidden = !session.signed_in;
   $("sign-out").hidden = !session.signed_in || session.trusted;
+  // The gateway refuses what a scope does not allow; the page does not offer it.
+  person = session.person;
+  $("whose").textContent = person === null ? "" : `Signed in for ${person}.`;
+  $("whose").hidden = person === null;
+  $("delivery").hidden = person !== null;
+  $("pair-open").hidden = session.scope === "read";
   if (!session.signed_in) { source?.abort(); say("Not signed in."); $("code").focus(); document.documentElement.dataset.ready = "true"; return; }
   try { const {consent} = await read("/api/v1/gateway"); kinds = Object.keys(kindsShown).filter(kind => consent.includes(kind)); } catch (error) { return failed(error); }
   listen();

@@ -1,6 +1,7 @@
 import EmulatedRadio
 import Foundation
 import HealthReadings
+import LocalAccess
 import Testing
 
 @testable import GatewayService
@@ -76,6 +77,16 @@ struct PageTests {
         let bench = try await APIBench(tls: true, captures: Self.everything)
         try await browse("sign-in", bench.address + "/", bench.door.desk.invite(for: .owner, now: Date()).code)
         try await bench.stop()
+    }
+
+    @Test("a session that reads for one person says for whom, and offers what it may do alone")
+    func person() async throws {
+        let house = try await Household(2)
+        _ = try await house.glucose(1)
+        let grant = try #require(AccessGrant(.read, person: house.people[1]))
+        let code = house.api.door.desk.invite(for: grant, now: Date()).code
+        try await browse("person", house.api.address + "/", code, house.people[1])
+        try await house.stop()
     }
 
     @Test("a meter is paired with the digits that it shows")
