@@ -53,8 +53,8 @@ final class AccessPoint: Sendable {
         }
         let host = Self.hostName
         names = Set(
-            ["localhost", host, host + ".local", listen.host.lowercased()]
-                + settings.list("http.names").map { $0.lowercased() })
+            ["localhost", host, host + ".local", listen.host]
+                + settings.list("http.names"))
         let usesTLS: Bool
         switch settings["http.tls"] {
         case "on": usesTLS = true
