@@ -11,7 +11,7 @@ import ReadingStore
 struct HealthSyncRoutes {
     /// The largest offset that is looked for from the newest reading on.
     static let largestOffset = 20_000
-    /// How many readings one request looks through.
+    /// How many readings one request looks through by default.
     static let mostReadings = 20_000
 
     let store: ReadingStore
@@ -19,6 +19,8 @@ struct HealthSyncRoutes {
     let places = HealthSyncPlaces()
     let consents: ConsentRules
     let isLocked: @Sendable () -> Bool
+    /// How many readings one request looks through.
+    var mostReadings = Self.mostReadings
 
     func add(to routes: GuardedRoutes) {
         // The code is what lets a program in here.
@@ -146,7 +148,7 @@ struct HealthSyncRoutes {
             examined += page.readings.count
             guard page.more, let cursor = page.cursor else { return (samples, false) }
             place = HealthSyncPlaces.Place(cursor: cursor, skip: skip)
-            guard examined < Self.mostReadings else {
+            guard examined < mostReadings else {
                 places.remember(place, window, offset + samples.count)
                 return (samples, true)
             }

@@ -21,6 +21,8 @@ struct LocalServer {
     let isLocked: @Sendable () -> Bool
     let logger: Logger
     var limits = ServerLimits()
+    /// How many readings one request of the Health Sync app looks through.
+    var mostReadings = HealthSyncRoutes.mostReadings
 
     /// The server.
     ///
@@ -51,7 +53,9 @@ struct LocalServer {
 
         let routes = GuardedRoutes(router.group(), entrance: Entrance(door: door, store: gateway.store))
         PageRoutes().add(to: routes)
-        HealthSyncRoutes(store: gateway.store, door: door, consents: consents, isLocked: isLocked).add(to: routes)
+        HealthSyncRoutes(
+            store: gateway.store, door: door, consents: consents, isLocked: isLocked, mostReadings: mostReadings
+        ).add(to: routes)
         HealthRoutes(gateway: gateway, door: door, counters: counters, started: now, isLocked: isLocked).add(to: routes)
         SessionRoutes(door: door).add(to: routes)
         ReadingRoutes(store: gateway.store, consents: consents, isLocked: isLocked).add(to: routes)

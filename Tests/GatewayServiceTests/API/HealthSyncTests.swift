@@ -101,6 +101,29 @@ import Testing
         try await bench.stop()
     }
 
+    @Test("a request looks through so many readings, and the next one goes on behind them")
+    func mostReadings() async throws {
+        let bench = try await APIBench(tls: true, captures: ["cuff-three", "two-meters"], mostReadings: 2)
+        let token = try await bench.token()
+        let types = #""types":["bloodPressureSystolic","bloodPressureDiastolic","heartRate"]"#
+        let all = try await bench.gateway.store.query(.init(kinds: [.bloodPressure], limit: 1000)).readings
+            .flatMap {
+                HealthSyncSample.samples(of: $0, [.bloodPressureSystolic, .bloodPressureDiastolic, .heartRate])
+            }
+        let wanted = all.count - 1
+        var (requests, found): (Int, [[String: any Sendable]]) = (0, [])
+        while found.isEmpty, requests < 100 {
+            requests += 1
+            let page = try await samples(bench, token, types + #","limit":1,"offset":\#(wanted)"#)
+            found = page["samples"] as? [[String: any Sendable]] ?? []
+            #expect(page["hasMore"] as? Bool == found.isEmpty)
+        }
+        #expect(requests > 1, "one request looked through \(all.count) samples")
+        let id = try #require(found.first?["id"] as? String)
+        #expect(all.last?.document["id"] == .string(id))
+        try await bench.stop()
+    }
+
     @Test("a reading that comes in between two pages moves none onto the next page a second time")
     func moving() async throws {
         let bench = try await APIBench(tls: true, captures: ["cuff-three"])

@@ -50,7 +50,7 @@ final class APIBench: Sendable {
     init(
         tls: Bool, meters: [EmulatedMeter] = [], captures: [String] = ["two-meters"],
         settings: [String: String] = [:], limits: ServerLimits = ServerLimits(), in place: URL? = nil,
-        time: @escaping @Sendable () async -> Date = { Date() }
+        mostReadings: Int = HealthSyncRoutes.mostReadings, time: @escaping @Sendable () async -> Date = { Date() }
     ) async throws {
         directory = try place ?? GatewayBench.scratch()
         let state = StateDirectory(flag: directory.appendingPathComponent("state").path, environment: [:])
@@ -73,7 +73,7 @@ final class APIBench: Sendable {
         self.locked = locked
         let server = LocalServer(
             gateway: gateway, door: door, hub: hub, counters: counters,
-            isLocked: { locked.value.withLock(\.self) }, logger: logger, limits: limits)
+            isLocked: { locked.value.withLock(\.self) }, logger: logger, limits: limits, mostReadings: mostReadings)
         routes = server.router().routes.map { "\($0.method) \($0.path)" }
         let (addresses, started) = AsyncStream<String>.makeStream()
         let service = server.service { started.yield($0) }
