@@ -172,7 +172,7 @@ let package = Package(
                 "LibreReader", "ReadingDelivery", "ReadingStore", "VitalClient", "VitalDestination", "HealthReadings",
             ]),
         tests("ReadingStore", ["HealthReadings"]),
-        tests("LocalAccess", [logging]),
+        tests("LocalAccess", ["LogLines", logging]),
         tests(
             "VitalClient",
             [

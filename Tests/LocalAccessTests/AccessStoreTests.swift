@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import LogLines
 import Logging
 import Testing
 
@@ -203,6 +204,25 @@ import Testing
         }
         let entries = try await log.newest(10_000)
         #expect(entries.count == 2 && entries.allSatisfy { $0.count == 1800 })
+    }
+
+    @Test("a disk that refuses the audit log costs a paired client's requests one row of memory, and none is lost")
+    func requestsInMemory() async throws {
+        let lines = LogLines()
+        let log = AuditLog(store, logger: lines.logger())
+        let other = try DatabaseQueue(path: directory + "/" + AccessStore.fileName)
+        try await other.write { db in try db.execute(sql: "ALTER TABLE audit RENAME TO away") }
+        for _ in 0..<3 {
+            for second in 0..<2000 {
+                log.note(
+                    AuditEntry(at: now + Double(second % 600), event: "request", client: 7, route: "/a", status: 200))
+            }
+            await log.flush()
+        }
+        #expect(lines.lines(from: .warning).count == 3)
+        #expect(lines.lines(from: .warning).allSatisfy { $0.contains(#""entries": 1]"#) }, "\(lines.text)")
+        try await other.write { db in try db.execute(sql: "ALTER TABLE away RENAME TO audit") }
+        #expect(try await log.newest(10).map(\.count) == [6000])
     }
 
     @Test("a revocation is durable when its call returns: each commit is synchronised")
