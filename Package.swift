@@ -171,7 +171,7 @@ let package = Package(
                 "BlueZCentral", "HCICapture", "GATTProfiles", "GATTClient", "FreeStyleLibre", "ISO15693Reader",
                 "LibreReader", "ReadingDelivery", "ReadingStore", "VitalClient", "VitalDestination", "HealthReadings",
             ]),
-        tests("ReadingStore", ["HealthReadings"]),
+        tests("ReadingStore", ["HealthReadings", "LogLines"]),
         tests("LocalAccess", ["LogLines", logging]),
         tests(
             "VitalClient",

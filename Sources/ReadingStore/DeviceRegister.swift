@@ -1,11 +1,13 @@
 import Foundation
 import GRDB
 import HealthReadings
+import Logging
 
 /// Finds the device behind an address or a serial number, and remembers what it says of itself.
 struct DeviceRegister {
     let db: Database
     let sealing: Sealing
+    let logger: Logger
 
     /// The device's number, made where it is new, joined where two turn out to be one.
     func note(_ description: DeviceDescription, at seen: Instant, batteryPercent: UInt8?) throws -> Int64 {
@@ -119,7 +121,14 @@ struct DeviceRegister {
     /// which a full re-read finds it again.
     private func join(_ younger: Int64, into older: Int64) throws {
         for device in [younger, older] { try Judgement.forget(db, device: device) }
-        try ReadingStore.moveRows(db, from: younger, to: older, sealing)
+        let unreadable = try ReadingStore.moveRows(db, from: younger, to: older, sealing)
+        if !unreadable.isEmpty {
+            logger.warning(
+                "damaged rows of a device joined with another stay as they are: `healthrelay store verify` names them",
+                metadata: [
+                    "device": "\(older)", "count": "\(unreadable.count)", "rows": "\(KeyChange.listed(unreadable))",
+                ])
+        }
         for table in ["contact", "clock_epoch", "waiting_context", "sensor_record", "pruned"] {
             try db.execute(sql: "UPDATE \(table) SET device = ? WHERE device = ?", arguments: [older, younger])
         }

@@ -11,7 +11,7 @@ extension ReadingStore: DeviceMemory {
         // A device is not asked for what could not be kept.
         try await requireKeys()
         let (contact, judged) = try await write(.contact) { [self] db in
-            let key = try DeviceRegister(db: db, sealing: sealing).note(
+            let key = try DeviceRegister(db: db, sealing: sealing, logger: logger).note(
                 device, at: start, batteryPercent: batteryPercent)
             // The model may be known only now.
             let judged = try judgement(db).run(only: key)

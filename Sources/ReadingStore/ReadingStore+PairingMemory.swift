@@ -38,7 +38,7 @@ extension ReadingStore: PairingMemory {
         let now = now().microseconds
         let (_, judged) = try await write(.device) { [self] db in
             let devicesBefore = try Int.fetchOne(db, sql: "SELECT count(*) FROM device") ?? 0
-            let key = try DeviceRegister(db: db, sealing: sealing).noteBond(device)
+            let key = try DeviceRegister(db: db, sealing: sealing, logger: logger).noteBond(device)
             if isAdmitted {
                 try db.execute(sql: "UPDATE device SET is_barred = 0 WHERE key = ?", arguments: [key])
             }

@@ -91,7 +91,7 @@ extension ReadingStore {
                 "rows that cannot be read stay as they are: `healthrelay store verify` names them",
                 metadata: [
                     "count": "\(change.unreadable.count)",
-                    "rows": "\(change.unreadable.prefix(20).joined(separator: ", "))",
+                    "rows": "\(KeyChange.listed(change.unreadable))",
                 ])
         }
         try dropPruneKeyFile()
@@ -206,8 +206,13 @@ extension ReadingStore {
         return last.map { ($0, change) }
     }
 
-    /// Has the frames and readings of a device be another's: their seals are bound to the device they are of.
-    static func moveRows(_ db: Database, from younger: Int64, to older: Int64, _ sealing: Sealing) throws {
+    /// Gives the frames and readings of a device to another: their seals are bound to the device they are of.
+    ///
+    /// A damaged row goes with the others, but its seal stays as it is, so that ``verify(progress:)`` still names it.
+    ///
+    /// - Returns: the damaged rows.
+    static func moveRows(_ db: Database, from younger: Int64, to older: Int64, _ sealing: Sealing) throws -> [String] {
+        var change = KeyChange()
         let rows = RowReader(db, sealing)
         let frames = try Int64.fetchAll(db, sql: "SELECT key FROM frame WHERE device = ?", arguments: [younger])
         let select = try PreparedStatement(db, "SELECT \(FrameRow.columns) FROM frame AS f WHERE f.key = ?")
@@ -215,8 +220,12 @@ extension ReadingStore {
         for key in frames {
             select.bind(1, key)
             guard try select.next() else { continue }
-            var frame = try rows.frame(select)
+            let readable = try change.read("frame \(key)") { try rows.frame(select) }
             select.reset()
+            guard var frame = readable else {
+                try db.execute(sql: "UPDATE frame SET device = ? WHERE key = ?", arguments: [older, key])
+                continue
+            }
             frame.columns.device = older
             update.bind(1, older)
             update.bind(2, octets: try sealing.blob(of: frame))
@@ -224,12 +233,21 @@ extension ReadingStore {
             try update.run()
         }
         for key in try Int64.fetchAll(db, sql: "SELECT key FROM reading WHERE device = ?", arguments: [younger]) {
-            try ReadingRow.change(db, key, rows) { $0.columns.device = older }
+            let moved: Void? = try change.read("reading \(key)") {
+                try ReadingRow.change(db, key, rows) { $0.columns.device = older }
+            }
+            if moved == nil {
+                try db.execute(sql: "UPDATE reading SET device = ? WHERE key = ?", arguments: [older, key])
+            }
         }
+        return change.unreadable
     }
 }
 
 extension KeyChange {
+    /// The first of these rows, for the log.
+    static func listed(_ rows: [String]) -> String { rows.prefix(20).joined(separator: ", ") }
+
     static func += (sum: inout KeyChange, other: KeyChange) {
         sum.readings += other.readings
         sum.unreadable += other.unreadable

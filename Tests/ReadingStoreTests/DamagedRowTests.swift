@@ -2,6 +2,7 @@ import Crypto
 import Foundation
 import GRDB
 import HealthReadings
+import LogLines
 import Testing
 
 @testable import ReadingStore
@@ -85,6 +86,46 @@ struct DamagedRowTests {
         let findings = try await store.verify()
         #expect(findings.contains(VerificationFinding(problem: .queueChanged, subject: "reading 1")))
         #expect(findings.contains(VerificationFinding(problem: .unreadable, subject: "frame 2")))
+        try store.close()
+    }
+
+    @Test("two devices that are one are joined, damaged rows included, which are named and counted")
+    func joinedDevices() async throws {
+        let (directory, lines) = (Harness.newDirectory(), LogLines())
+        do {
+            let harness = try await Harness(directory)
+            try await harness.contact([Build.glucose(1, "2026-11-21T08:00:00")], device: Build.device(serial: "S1"))
+            try await harness.contact(
+                (5...8).map { Build.glucose($0, "2026-11-20T08:0\($0):00") }, device: Build.device(0xC000_0000_1809),
+                at: "2026-11-21T11:00:00Z")
+            try harness.store.close()
+        }
+        try TamperingTests.edit(directory) { db in
+            try db.execute(
+                sql: """
+                    UPDATE frame SET payload = CAST(x'01' || randomblob(60) AS BLOB) WHERE key = 2;
+                    UPDATE frame SET payload = x'80' WHERE key = 3;
+                    UPDATE reading SET content = CAST(x'01' || randomblob(60) AS BLOB) WHERE key = 4
+                    """)
+        }
+        let store = try await ReadingStore.open(
+            directory: directory, decoder: TestDecoder(), clientUserID: "white_bear", timeZone: "Europe/Berlin",
+            encryption: .on(), logger: lines.logger(), now: { Build.instant("2026-11-21T12:00:00Z") })
+        let before = try await store.verify()
+        #expect(before.count >= 3)
+        let contact = try await store.beginContact(
+            with: Build.device(0xC000_0000_1809, serial: "S1"), at: Build.instant("2026-11-21T11:30:00Z"), clock: nil,
+            batteryPercent: nil)
+        #expect(try await store.devices().count == 1)
+        #expect(try await Set(store.verify()) == Set(before), "what was damaged is still told, and nothing else")
+        let owners = try await store.read { db in
+            try Int64.fetchAll(db, sql: "SELECT device FROM frame UNION SELECT device FROM reading")
+        }
+        #expect(owners == [1])
+        let said = try #require(lines.lines(from: .warning).first { $0.contains("joined") })
+        #expect(said.contains("frame 2, frame 3, reading 4") && said.contains(#""count": 3"#), "\(said)")
+        // The device goes on.
+        #expect(try await store.append([Build.glucose(9, "2026-11-21T08:30:00")], of: contact).map(\.name) == ["new"])
         try store.close()
     }
 
