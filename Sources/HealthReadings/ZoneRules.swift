@@ -37,7 +37,7 @@ public final class ZoneRules: Sendable {
     public static func named(_ name: String) -> ZoneRules? {
         shared.withLock { known in
             if let rules = known[name] { return rules }
-            guard !name.isEmpty, let zone = TimeZone(identifier: name) else { return nil }
+            guard ZoneNames.contain(name), let zone = TimeZone(identifier: name) else { return nil }
             let rules = ZoneRules(name: name, zone: zone)
             known[name] = rules
             return rules

@@ -70,6 +70,14 @@ extension Doctor {
                 "zone", .configuration, "\(zone) is no time zone of the tz database",
                 mend: "use a name such as Europe/Berlin, and install tzdata")
         }
+        if case .success(let store?) = store, let users = try? await store.users(),
+            let lost = users.first(where: { ZoneRules.named($0.timeZone) == nil })
+        {
+            return .bad(
+                "zone", .configuration,
+                "\(lost.timeZone), the zone of \(lost.clientUserID), is no time zone of the tz database",
+                mend: "give them one such as Europe/Berlin: `user create --time-zone`, or `users` of the settings")
+        }
         return .good("zone", zone)
     }
 
