@@ -70,7 +70,7 @@ public struct VitalConnection: Sendable {
     private static func secret(in path: String, _ what: String) throws(Problem) -> Secret {
         let secret: Secret
         do {
-            secret = Secret(try String(contentsOfFile: path, encoding: .utf8))
+            secret = Secret(try OrdinaryFile.text(path))
         } catch {
             throw Problem(
                 "key_unreadable", .configuration,
@@ -79,6 +79,12 @@ public struct VitalConnection: Sendable {
         }
         guard !secret.isEmpty else {
             throw Problem("key_unreadable", .configuration, "the file \(path) holds no \(what)")
+        }
+        guard secret.isOneWord else {
+            throw Problem(
+                "key_unreadable", .configuration,
+                "the file \(path) holds more than one \(what): white space or a control character is in the middle of it",
+                hint: "write the \(what) alone into it, on one line")
         }
         return secret
     }

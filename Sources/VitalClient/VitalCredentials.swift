@@ -5,11 +5,19 @@ public struct Secret: Sendable, Hashable {
 
     /// Keeps a secret; white space around it (a file's last line feed) is dropped.
     public init(_ text: some StringProtocol) {
-        value = text.split(whereSeparator: \.isWhitespace).joined()
+        var rest = text[...]
+        while rest.first?.isWhitespace == true { rest.removeFirst() }
+        while rest.last?.isWhitespace == true { rest.removeLast() }
+        value = String(rest)
     }
 
     /// Reads the secret as a sign-in token.
     public func signInToken() throws(VitalSignInToken.Malformed) -> VitalSignInToken { try VitalSignInToken(value) }
+
+    /// Whether it is one word of visible characters, as keys and tokens are. What is not can be no header's value.
+    public var isOneWord: Bool {
+        value.unicodeScalars.allSatisfy { !$0.properties.isWhitespace && $0.properties.generalCategory != .control }
+    }
 
     /// Whether there is nothing to send.
     public var isEmpty: Bool { value.isEmpty }

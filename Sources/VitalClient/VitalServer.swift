@@ -46,7 +46,7 @@ public struct VitalServer: Sendable, Hashable {
     /// - Parameters:
     ///   - text: an `http` or `https` URL, with a path or without.
     ///   - auth: likewise, where sign-in tokens are exchanged; nil: at the same place.
-    /// - Throws: ``InvalidBaseURL`` for another scheme, a missing host, a name and password, a query or a fragment.
+    /// - Throws: ``InvalidBaseURL`` for another scheme, a missing host, a port outside 1 … 65535, a name and password, a query or a fragment.
     public init(baseURL text: String, authBaseURL auth: String? = nil) throws(InvalidBaseURL) {
         let (base, host, isExposed) = try Self.checked(text)
         let other = try auth.map(Self.checked)
@@ -63,8 +63,11 @@ public struct VitalServer: Sendable, Hashable {
             throw InvalidBaseURL(reason: "its scheme is \"\(scheme)\", and https or http was expected")
         }
         guard let host = parts.host, !host.isEmpty else { throw InvalidBaseURL(reason: "it names no host") }
+        guard hasUsablePort(text) else {
+            throw InvalidBaseURL(reason: "its port is none; a port is a number from 1 to 65535")
+        }
         guard parts.user == nil, parts.password == nil else {
-            throw InvalidBaseURL(reason: "it carries a name or password; the key belongs into server.api_key_file")
+            throw .credentials
         }
         guard parts.query == nil, parts.fragment == nil else {
             throw InvalidBaseURL(reason: "it has a query or a fragment, and only a path may follow the host")
@@ -72,6 +75,20 @@ public struct VitalServer: Sendable, Hashable {
         var base = text
         while base.hasSuffix("/") { base.removeLast() }
         return (base, host, scheme == "http" && !isLoopback(host))
+    }
+
+    /// Whether the port, where there is one, can be connected to. A port beyond 65535 ends the process in NIO.
+    private static func hasUsablePort(_ text: String) -> Bool {
+        guard let slashes = text.range(of: "//") else { return false }
+        let authority = text[slashes.upperBound...].prefix { !"/?#\\".contains($0) }
+        var place = authority[(authority.lastIndex(of: "@").map(authority.index(after:)) ?? authority.startIndex)...]
+        if place.hasPrefix("["), let end = place.lastIndex(of: "]") { place = place[end...].dropFirst() }
+        guard let colon = place.firstIndex(of: ":") else { return true }
+        let digits = place[place.index(after: colon)...]
+        guard (1...5).contains(digits.utf8.count), digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+            let port = Int(digits)
+        else { return false }
+        return (1...65535).contains(port)
     }
 
     private init(trustedHost: String) {
@@ -103,6 +120,10 @@ public struct VitalServer: Sendable, Hashable {
 public struct InvalidBaseURL: Error, Sendable, Hashable, CustomStringConvertible {
     /// What is wrong with it, without repeating it: it may hold a password.
     public var reason: String
+
+    /// It is a URL, with a name or password in it.
+    public static let credentials = InvalidBaseURL(
+        reason: "it carries a name or password; the key belongs into server.api_key_file")
 
     /// One line for people.
     public var description: String { "server.base_url cannot be used: \(reason)" }

@@ -144,6 +144,15 @@ struct GatewayTests {
         #expect(#expect(throws: Problem.self) { try connection() }?.code == "key_unreadable")
         try " \n".write(toFile: path, atomically: true, encoding: .utf8)
         #expect(#expect(throws: Problem.self) { try connection() }?.code == "key_unreadable")
+        for text in [
+            "sk_us\n0123\n", "sk_us 0123", "sk_us\r\n0123", "sk_us\u{0}0123", "sk_us\u{1B}0123", "sk\u{2028}0",
+        ] {
+            try text.write(toFile: path, atomically: true, encoding: .utf8)
+            let problem = #expect(throws: Problem.self) { try connection() }
+            #expect(
+                problem?.code == "key_unreadable" && problem?.message.contains(path) == true, "\(text.debugDescription)"
+            )
+        }
         try "sk_us_0123\n".write(toFile: path, atomically: true, encoding: .utf8)
         guard case .apiKey(let key)? = try connection()?.credentials else {
             Issue.record("no key")

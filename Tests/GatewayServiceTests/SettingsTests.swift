@@ -55,6 +55,13 @@ struct SettingsTests {
             ("server:\n  region: [us]\n", 2, "us or eu", "a list"),
             ("server:\n  region: {us: eu}\n", 2, "us or eu", "found keys with values"),
             ("sources: {map: {a: [b]}}", 1, "keys with values", "more than a value"),
+            ("sync:\n  ignore: [[a]]\n", 2, "a list", "a list with more than texts"),
+            ("server:\n  base_url: http://127.0.0.1:99999\n", 2, "server.base_url", "1 to 65535"),
+            ("server:\n  base_url: 'http://127.0.0.1:'\n", 2, "server.base_url", "1 to 65535"),
+            ("server: {base_url: 'ftp://example.org'}", 1, "server.base_url", "ftp"),
+            ("http:\n  listen: 127.0.0.1:65536\n", 2, "HOST:PORT", "127.0.0.1:65536"),
+            ("http:\n  trusted_proxies: [10.0.0.0/33]\n", 2, "a prefix", "'10.0.0.0/33'"),
+            ("http: {trusted_proxies: [::1, 10.0.0.0/-1]}", 1, "a prefix", "'10.0.0.0/-1'"),
             ("\nserver: 5\n", 2, "settings under `server`", "'5'"),
         ])
     func wrong(_ text: String, _ line: Int, _ expected: String, _ found: String) throws {
@@ -62,6 +69,35 @@ struct SettingsTests {
         #expect(problem.code == "config_invalid" && problem.status == .configuration)
         #expect(problem.message.contains(".yaml:\(line): "), "\(problem)")
         #expect(problem.message.contains(expected) && problem.message.contains(found), "\(problem)")
+    }
+
+    @Test(
+        "an abbreviation is no time zone, in the file, the environment or a flag",
+        arguments: ["BST", "GMT+3", "Mars/X"])
+    func zones(_ name: String) throws {
+        let problem = try #require(refusal("user:\n  time_zone: \(name)\n"))
+        #expect(problem.code == "unknown_time_zone" && problem.status == .configuration)
+        #expect(problem.message.contains(".yaml:2: ") && problem.message.contains("'\(name)'"), "\(problem)")
+        let variable = try #require(refusal("", environment: ["HEALTHRELAY_USER_TIME_ZONE": name]))
+        #expect(variable.message.contains("HEALTHRELAY_USER_TIME_ZONE"))
+        let flag = #expect(throws: Problem.self) { try settings("", flags: ["user.time_zone": name]) }
+        #expect(flag?.status == .usage && flag?.code == "unknown_time_zone")
+    }
+
+    @Test("a FIFO or a device in place of the settings or of a secret is a named error at once")
+    func fifo() throws {
+        let path = NSTemporaryDirectory() + "fifo-\(UUID().uuidString)"
+        defer { unlink(path) }
+        try #require(mkfifo(path, 0o600) == 0)
+        for place in [path, "/dev/zero"] {
+            let problem = #expect(throws: Problem.self) { try Settings(file: place, environment: [:]) }
+            #expect(problem?.code == "config_unreadable" && problem?.message.contains("ordinary") == true)
+            let key = #expect(throws: Problem.self) {
+                try VitalConnection(
+                    Settings(environment: [:], flags: ["server.api_key_file": place]), state: "/nonexistent")
+            }
+            #expect(key?.code == "key_unreadable" && key?.message.contains(place) == true)
+        }
     }
 
     @Test("a value from the environment is held to the same, and its place is the variable")

@@ -177,6 +177,21 @@ struct ErrorTests {
         #expect(VitalCredentials.apiKey(Secret(testKey + "\n")) == .apiKey(Secret(testKey)))
     }
 
+    @Test(
+        "a port that NIO would trap on is no base URL's, whatever stands around it",
+        arguments: [
+            "http://127.0.0.1:99999", "http://127.0.0.1:65536", "http://127.0.0.1:", "http://127.0.0.1:/v2",
+            "http://127.0.0.1:0", "http://127.0.0.1:-1", "http://[::1]:70000/", "http://[::1]:",
+            "https://bear@example.org:65536", "http://localhost:999999999999999999999?x", "http://localhost:8x",
+        ])
+    func ports(_ text: String) {
+        #expect(throws: InvalidBaseURL.self) { try VitalServer(baseURL: text) }
+        #expect(throws: InvalidBaseURL.self) { try VitalServer(baseURL: "http://localhost", authBaseURL: text) }
+    }
+
+    @Test("ports that can be connected to are taken", arguments: ["http://[::1]:1", "http://h:65535/a:b", "https://h"])
+    func usablePorts(_ text: String) throws { #expect(try VitalServer(baseURL: text).baseURL == text) }
+
     @Test("no answer of any length or content traps the reader of answers")
     func garbage() {
         let seed = UInt64.random(in: .min ... .max)

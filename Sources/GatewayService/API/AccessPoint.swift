@@ -43,14 +43,7 @@ final class AccessPoint: Sendable {
         self.time = time
         listen = try ListenAddress(settings["http.listen"] ?? "")
         trustsThisMachine = settings["http.local"] == "trusted"
-        trustedProxies = try settings.list("http.trusted_proxies").map { text in
-            guard let range = AddressRange(text.trimmingCharacters(in: .whitespaces)) else {
-                throw Problem(
-                    "config_invalid", .configuration,
-                    "http.trusted_proxies: expected an address or a prefix such as 10.0.0.0/8, found '\(text)'")
-            }
-            return range
-        }
+        trustedProxies = try settings.trustedProxies()
         let host = Self.hostName
         names = Set(
             ["localhost", host, host + ".local", listen.host]

@@ -46,6 +46,7 @@ public struct Settings: Sendable {
             }
             if let text = flags[definition.key] { try set(definition, text, .flag) }
         }
+        try requireUsable()
     }
 
     /// Where settings are looked for when no file is named.
@@ -57,7 +58,7 @@ public struct Settings: Sendable {
     private mutating func read(_ path: String) throws {
         let text: String
         do {
-            text = try String(contentsOfFile: path, encoding: .utf8)
+            text = try OrdinaryFile.text(path)
         } catch {
             throw Problem(
                 "config_unreadable", .noInput, "cannot read the settings file \(path): \(error.localizedDescription)",
@@ -120,7 +121,8 @@ public struct Settings: Sendable {
     private static func words(_ node: Node) -> String {
         switch node {
         case .scalar(let scalar): "'\(scalar.string)'"
-        case .sequence: "a list"
+        case .sequence(let items):
+            items.allSatisfy { $0.scalar != nil } ? "a list" : "a list with more than texts in it"
         case .mapping(let pairs):
             pairs.allSatisfy { $1.scalar != nil } ? "keys with values" : "keys with more than a value each"
         case .alias: "an alias"
@@ -138,7 +140,7 @@ public struct Settings: Sendable {
         try PersonSetting.checkShares(of: people, path)
     }
 
-    private static func place(_ origin: Origin) -> String {
+    static func place(_ origin: Origin) -> String {
         switch origin {
         case .standard, .flag: ""
         case .file(let path, let line): "\(path):\(line): "

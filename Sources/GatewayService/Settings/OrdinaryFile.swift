@@ -1,0 +1,28 @@
+import Foundation
+
+/// Files that are read whole. A FIFO or a device in their place may never end, or never begin.
+enum OrdinaryFile {
+    /// What is in a file's place is no file.
+    struct NotOrdinary: LocalizedError {
+        var errorDescription: String? { "it is no ordinary file" }
+    }
+
+    /// The text of a file.
+    static func text(_ path: String) throws -> String {
+        try check(path)
+        return try String(contentsOfFile: path, encoding: .utf8)
+    }
+
+    /// What a file holds; nil where it is missing, cannot be read or is none.
+    static func contents(_ path: String) -> Data? {
+        guard (try? check(path)) != nil else { return nil }
+        return FileManager.default.contents(atPath: path)
+    }
+
+    private static func check(_ path: String) throws {
+        var status = stat()
+        guard stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG, status.st_mode & S_IFMT != S_IFDIR
+        else { return }
+        throw NotOrdinary()
+    }
+}
