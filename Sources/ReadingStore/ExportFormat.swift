@@ -169,8 +169,22 @@ struct ExportOpener {
             position += Int64(octets.count)
             return Array(opened)
         } catch {
-            throw number == 0 && octets.count >= ExportFormat.tag
+            throw number == 0 && octets.count >= ExportFormat.tag && !hasManifest(octets)
                 ? ExportError.wrongPassphrase : ExportError.damaged(octet: position)
+        }
+    }
+
+    /// Whether the first chunk begins as every export does, under this key: then the passphrase is right, and what
+    /// follows is damaged or cut off. Nothing that is opened so is used.
+    private func hasManifest(_ octets: ArraySlice<UInt8>) -> Bool {
+        let beginnings = [#"{"keys":["#, #"{"pruneKey":""#].map { Array($0.utf8) }
+        return [true, false].contains { isLast in
+            guard let nonce = try? ExportFormat.nonce(number, isLast: isLast),
+                // GCM counts its blocks from 2 (NIST SP 800-38D, section 7.1).
+                let counter = try? AES._CTR.Nonce(nonceBytes: Array(nonce) + [0, 0, 0, 2]),
+                let opened = try? AES._CTR.decrypt(octets.prefix(16), using: key, nonce: counter)
+            else { return false }
+            return beginnings.contains { opened.starts(with: $0) }
         }
     }
 }

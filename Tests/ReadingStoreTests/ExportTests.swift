@@ -23,6 +23,34 @@ struct ExportTests {
         return harness
     }
 
+    @Test("an export that is cut within its first chunk, or damaged there, is damaged; a wrong passphrase is that")
+    func cut() async throws {
+        let source = try await filled(.on())
+        let path = source.directory + "/backup"
+        try await export(source.store, to: path)
+        let whole = try Data(contentsOf: URL(fileURLWithPath: path))
+        var damaged = whole
+        damaged[ExportFormat.headerLength + 40] ^= 1
+        let first = ExportFormat.headerLength + ExportFormat.chunk + ExportFormat.tag
+        for octets in [
+            whole.prefix(64 << 10), whole.prefix(1000), whole.prefix(first), whole.prefix(first + 9), damaged,
+        ] {
+            try octets.write(to: URL(fileURLWithPath: path))
+            let error = await #expect(throws: ExportError.self) {
+                try await ReadingStore.importing(
+                    path, passphrase: Self.passphrase, into: Harness.newDirectory(), decoder: TestDecoder())
+            }
+            guard case .damaged = error else {
+                Issue.record("\(octets.count): \(String(describing: error))")
+                continue
+            }
+            await #expect(throws: ExportError.wrongPassphrase) {
+                try await ReadingStore.importing(
+                    path, passphrase: Self.passphrase + "r", into: Harness.newDirectory(), decoder: TestDecoder())
+            }
+        }
+    }
+
     @Test(
         "a store elsewhere has every reading, frame, person and what waits, sealed under its own key",
         arguments: [(true, true), (true, false), (false, true), (false, false)])

@@ -116,7 +116,7 @@ public struct ControlClient: Sendable {
 
     private func url(_ route: String) throws -> String {
         guard let host = path.addingPercentEncoding(withAllowedCharacters: .alphanumerics) else {
-            throw Problem("control_socket_unusable", .ourFault, "the socket's path \(path) makes no URL")
+            throw Problem("control_socket_unusable", .cannotCreate, "the socket's path \(path) makes no URL")
         }
         return "http+unix://\(host)\(route)"
     }
