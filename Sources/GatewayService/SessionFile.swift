@@ -8,7 +8,7 @@ struct SessionFile: VitalSessionStorage {
     private var path: String { directory + "/session.json" }
 
     func load() throws -> VitalSessionRecord? {
-        guard let data = FileManager.default.contents(atPath: path) else { return nil }
+        guard let data = OrdinaryFile.contents(path) else { return nil }
         // One that cannot be read is none: the sign-in token, or a person, begins another.
         return try? JSONDecoder().decode(VitalSessionRecord.self, from: data)
     }

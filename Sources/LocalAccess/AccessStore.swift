@@ -26,7 +26,10 @@ public struct AccessStore: Sendable {
     /// Opens the list of a state directory, making it where it is missing (mode 0600).
     public init(directory: String) throws {
         let path = directory + "/" + Self.fileName
-        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        for suffix in ["", "-wal", "-shm", "-journal"] where !isAbsentOrRegular(path + suffix) {
+            throw AccessError.cannotKeepClients(path: path + suffix, reason: "it is no ordinary file")
+        }
+        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0o600)
         guard file >= 0 else {
             throw AccessError.cannotKeepClients(path: path, reason: String(cString: strerror(errno)))
         }

@@ -38,6 +38,9 @@ public final class CertificateKeeper: Sendable {
     public init(directory: String, names: [String], now: Date) throws {
         path = directory + "/" + Self.fileName
         self.names = names
+        for file in [path, path + ".previous"] where !isAbsentOrRegular(file) {
+            throw AccessError.cannotKeepCertificate(path: file, reason: "it is no ordinary file")
+        }
         let certificate: GatewayCertificate
         if let text = FileManager.default.contents(atPath: path).map({ String(decoding: $0, as: UTF8.self) }) {
             do {

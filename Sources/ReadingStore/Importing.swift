@@ -56,6 +56,7 @@ struct StoreImport {
 
     /// Writes the database that the file holds into the workshop.
     private func unpack(_ path: String, _ passphrase: String) async throws -> ExportManifest {
+        try StoreFiles.requireRegular(path)
         let source = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
         defer { try? source.close() }
         var opener = try ExportOpener(

@@ -30,6 +30,10 @@ struct KeyFile {
             throw unusable("cannot be read: \(String(cString: strerror(errno)))")
         }
         defer { close(descriptor) }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+            throw unusable("is no ordinary file")
+        }
         var octets = [UInt8](repeating: 0, count: 4096)
         let count = Foundation.read(descriptor, &octets, octets.count)
         guard count >= 0 else { throw unusable("cannot be read: \(String(cString: strerror(errno)))") }
@@ -49,7 +53,7 @@ struct KeyFile {
     /// the file goes.
     func replace(with keys: [SymmetricKey]) throws {
         let path = source.path
-        let former = open(path, O_WRONLY | O_CLOEXEC)
+        let former = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK)
         defer { if former >= 0 { close(former) } }
         if keys.isEmpty {
             unlink(path + ".new")
@@ -65,7 +69,9 @@ struct KeyFile {
 
     private static func overwrite(_ descriptor: Int32, path: String) throws {
         var status = stat()
-        guard descriptor >= 0, fstat(descriptor, &status) == 0, 1...4096 ~= status.st_size else { return }
+        guard descriptor >= 0, fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+            1...4096 ~= status.st_size
+        else { return }
         try StoreFiles.write([UInt8](repeating: 0, count: Int(status.st_size)), to: descriptor, path: path)
     }
 

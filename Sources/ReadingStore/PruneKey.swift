@@ -13,7 +13,9 @@ enum PruneKey {
 
     /// The key; nil where there is none, or none that is whole.
     static func read(in directory: String) -> SymmetricKey? {
-        guard let data = FileManager.default.contents(atPath: path(in: directory)), data.count == 32 else { return nil }
+        guard (try? StoreFiles.requireRegular(path(in: directory))) != nil,
+            let data = FileManager.default.contents(atPath: path(in: directory)), data.count == 32
+        else { return nil }
         return SymmetricKey(data: data)
     }
 

@@ -51,7 +51,8 @@ enum StoreFiles {
     ///
     /// SQLite gives its journal files the mode of the database.
     static func prepareDatabase(_ path: String) throws {
-        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        for suffix in ["", "-wal", "-shm", "-journal"] { try requireRegular(path + suffix) }
+        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0o600)
         guard descriptor >= 0 else { throw failure(path) }
         defer { close(descriptor) }
         var header = [UInt8](repeating: 0, count: 16)
@@ -60,6 +61,15 @@ enum StoreFiles {
         guard count == 0 || (count == header.count && header == Array("SQLite format 3\0".utf8)) else {
             throw StoreError.foreign(path: path)
         }
+    }
+
+    /// Refuses what is no ordinary file: opening or reading a FIFO or a device may wait for ever.
+    ///
+    /// - Throws: ``StoreError/foreign(path:)``. A file that is missing is none.
+    static func requireRegular(_ path: String) throws {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw StoreError.foreign(path: path) }
     }
 
     /// Puts octets into a file, whole and durable, mode 0600, in the place of what it had.
@@ -138,7 +148,8 @@ final class StoreLock: Sendable {
 
     /// - Throws: ``StoreError/locked(pid:)`` where another open store, of this process or another, holds it.
     init(path: String) throws {
-        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        try StoreFiles.requireRegular(path)
+        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0o600)
         guard descriptor >= 0 else { throw StoreFiles.failure(path) }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             defer { close(descriptor) }

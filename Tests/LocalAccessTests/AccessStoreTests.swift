@@ -17,6 +17,16 @@ import Testing
         store = try AccessStore(directory: directory)
     }
 
+    @Test("a FIFO in place of a file is a named error at once", arguments: [AccessStore.fileName, "access.sqlite-wal"])
+    func fifo(_ name: String) throws {
+        let directory = NSTemporaryDirectory() + "access-\(UUID().uuidString)"
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        try #require(mkfifo(directory + "/" + name, 0o600) == 0)
+        let error = #expect(throws: AccessError.self) { try AccessStore(directory: directory) }
+        #expect(error?.description.contains(name) == true)
+    }
+
     @Test("a token opens the door until it ends or its client is put out")
     func tokens() async throws {
         let (token, client) = try await store.admit("Mac", as: .client, for: .owner, now: now, expiresAt: now + 100)

@@ -58,6 +58,23 @@ struct StoreFilesTests {
         #expect(mode == "wal")
     }
 
+    @Test(
+        "a FIFO in place of a file of the store is a named error at once",
+        arguments: ["readings.sqlite", "readings.sqlite-wal", "store.lock", "store.key"])
+    func fifo(_ name: String) async throws {
+        let directory = Harness.newDirectory()
+        let harness = try await Harness(directory)
+        try await harness.contact([Build.glucose(1, "2026-11-21T08:00:00")])
+        try harness.store.close()
+        unlink(directory + "/" + name)
+        try #require(mkfifo(directory + "/" + name, 0o600) == 0)
+        let error = await #expect(throws: StoreError.self) {
+            let store = try await Harness.open(directory)
+            try await store.requireKeys()
+        }
+        #expect(error?.description.contains(directory + "/" + name) == true, "\(String(describing: error))")
+    }
+
     @Test("a full disk under an export or import is a named error, not a fault of the program")
     func foundationErrors() throws {
         let full = NSError(

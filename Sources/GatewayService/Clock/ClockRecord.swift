@@ -46,7 +46,7 @@ struct ClockFile: Sendable {
     init(directory: String) { path = directory + "/" + Self.name }
 
     func read() -> ClockRecord? {
-        guard let data = FileManager.default.contents(atPath: path), data.count < 4096 else { return nil }
+        guard let data = OrdinaryFile.contents(path), data.count < 4096 else { return nil }
         return try? JSONDecoder().decode(ClockRecord.self, from: data)
     }
 
@@ -54,7 +54,7 @@ struct ClockFile: Sendable {
     func write(_ record: ClockRecord) {
         guard let data = try? JSONEncoder().encode(record) else { return }
         let fresh = path + ".new"
-        let file = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+        let file = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0o600)
         guard file >= 0 else { return }
         let isWhole = data.withUnsafeBytes { Foundation.write(file, $0.baseAddress, $0.count) } == data.count
         close(file)
