@@ -4,6 +4,7 @@ import HealthDevices
 import Hummingbird
 import Logging
 import NIOCore
+import NIOPosix
 import ReadingDelivery
 import ReadingStore
 import ServiceLifecycle
@@ -188,6 +189,17 @@ private struct NamedService: Service {
             throw Problem(
                 "cannot_listen", .unavailable,
                 "cannot listen for \(place): \(String(cString: strerror(error.errnoCode)))")
+        } catch let error as SocketAddressError.UnknownHost {
+            throw Problem(
+                "cannot_listen", .unavailable, "cannot listen for \(place): there is no host \(error.host)",
+                hint: "set `http.listen` to an address of this machine")
+        } catch is UnixDomainSocketPathWrongType {
+            throw Problem(
+                "control_socket_unusable", .cannotCreate,
+                "cannot listen on the control socket \(place): something that is no socket is in its place",
+                hint: "move it away, or choose another directory with --state-dir")
+        } catch let error as SocketAddressError {
+            throw Problem("cannot_listen", .unavailable, "cannot listen for \(place): \(error)")
         }
     }
 }

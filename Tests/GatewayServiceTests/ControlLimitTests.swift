@@ -61,6 +61,31 @@ import Testing
         try await bench.stop()
     }
 
+    @Test("an operation of more than 64 KiB is done; one that no command line could hold is refused by name")
+    func large() async throws {
+        let bench = try await GatewayBench(.controlSocket)
+        let ids = (0..<2500).map { "\"reading-\($0)-\(String(repeating: "0", count: 30))\"" }.joined(separator: ",")
+        let retried = try await send(bench, #"{"operation":{"sync":{"_0":{"retry":{"_0":[\#(ids)]}}}},"json":true}"#)
+        #expect(!retried.contains("unexpected") && !retried.contains("malformed"), "\(retried)")
+        let huge = try await send(bench, "\"" + String(repeating: "x", count: 9 << 20) + "\"")
+        #expect(huge.contains("operation_too_large"), "\(huge)")
+        try await bench.stop()
+    }
+
+    /// Posts a body of any length, as the client of the commands does.
+    private func send(_ bench: GatewayBench, _ body: String) async throws -> String {
+        let path = StateDirectory(flag: bench.gateway.store.directory, environment: [:]).socket
+        let wire = try #require(Wire(path: path))
+        let head = "POST /v1/operations HTTP/1.1\r\nHost: x\r\nContent-Length: \(body.utf8.count)\r\n\r\n"
+        var rest = Array((head + body).utf8)[...]
+        while !rest.isEmpty {
+            guard let count = wire.send(Array(rest.prefix(1 << 18))) else { break }
+            rest = rest.dropFirst(count)
+            if count == 0 { try await Task.sleep(for: .milliseconds(2)) }
+        }
+        return await wire.read(until: { $0.contains("{\"problem\"") || $0.contains("{\"done\"") }).text
+    }
+
     @Test("a control client that never reads holds a bounded amount of memory, and is cut off")
     func deafClient() async throws {
         let bench = try await GatewayBench()

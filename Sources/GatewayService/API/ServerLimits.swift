@@ -29,6 +29,8 @@ struct ServerLimits: Sendable {
     static let control: ServerLimits = {
         var limits = ServerLimits()
         limits.stall = .minutes(5)
+        // A command line has 2 MiB at most on Linux, and JSON adds some octets to each of its words.
+        (limits.bodyOctets, limits.requestOctets) = (8 << 20, 16 << 20)
         return limits
     }()
 }

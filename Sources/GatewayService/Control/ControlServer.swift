@@ -32,7 +32,7 @@ enum ControlServer {
             Response(
                 status: .ok, headers: [.contentType: "application/x-ndjson"],
                 body: ResponseBody { writer in
-                    try await run(request, runner, questions, &writer)
+                    try await run(request, upTo: limits.bodyOctets, runner, questions, &writer)
                     try await writer.finish(nil)
                 })
         }
@@ -53,7 +53,7 @@ enum ControlServer {
 
     /// Runs an operation and writes what it says; ends when it has ended, which is soon where its client has gone.
     private static func run(
-        _ request: Request, _ runner: @escaping Runner, _ questions: PendingQuestions,
+        _ request: Request, upTo limit: Int, _ runner: @escaping Runner, _ questions: PendingQuestions,
         _ writer: inout any ResponseBodyWriter
     ) async throws {
         let output = SocketOutput(questions)
@@ -61,7 +61,12 @@ enum ControlServer {
             await withTaskGroup(of: Void.self) { group in
                 group.addTask {
                     let result = await Result {
-                        let octets = try await body.collect(upTo: 64 * 1024)
+                        let octets: ByteBuffer
+                        do { octets = try await body.collect(upTo: limit) } catch is NIOTooManyBytesError {
+                            throw Problem(
+                                "operation_too_large", .usage, "an operation may have \(limit >> 20) MiB at most",
+                                hint: "give the command fewer arguments at a time")
+                        }
                         let operation = try OperationRequest(reading: Data(buffer: octets))
                         // A gateway that stops ends what it does for others as well.
                         try await cancelWhenGracefulShutdown {
