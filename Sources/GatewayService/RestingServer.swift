@@ -38,7 +38,10 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
                 availableConnectionsDelegate: MaximumAvailableConnections(guarding.limits.connections)),
             eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger
         ) { request, writer, channel in
-            let response = await respond(to: request, on: channel)
+            // HEAD is answered as GET is, without the content (RFC 9110, section 9.3.2).
+            let isHead = request.method == .head
+            let response = await respond(to: isHead ? request.asGet : request, on: channel)
+            if isHead { return try await writer.write(response: response.head, body: ResponseBody()) }
             // Who asks for a page and does not take it holds it no longer than this.
             let isStream = response.headers[.contentType].map(Self.streams.contains) ?? false
             let deadline =
@@ -68,6 +71,15 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
         response.headers[.date] = Instant.systemClock.httpDate
         response.headers[.server] = "healthrelay"
         return response
+    }
+}
+
+extension Request {
+    /// The same request with the method GET.
+    fileprivate var asGet: Request {
+        var head = head
+        head.method = .get
+        return Request(head: head, body: body)
     }
 }
 

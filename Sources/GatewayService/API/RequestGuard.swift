@@ -18,6 +18,10 @@ final class RequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
     private var isReading = false
     private var bodyOctets = 0
     private var unanswered = 0
+    /// Of the requests that are not answered yet, whether each is a HEAD.
+    private var heads: [Bool] = []
+    /// Whether the end of the answer that is being written would be content, of which an answer to HEAD has none.
+    private var isBare = false
     /// Whether the answer that is being written is the connection's last one.
     private var isLast = false
     /// Whether the last answer is written: what comes in now is dropped.
@@ -44,13 +48,17 @@ final class RequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isDone else { return }
         switch unwrapInboundIn(data) {
-        case .head:
+        case .head(let head):
             unanswered += 1
+            heads.append(head.method == .head)
             guard unanswered <= limits.pipelined else {
                 isDone = true
                 return context.close(promise: nil)
             }
             (isReading, bodyOctets) = (true, 0)
+            if expectsContinue(head) {
+                context.writeAndFlush(wrapOutboundOut(.head(HTTPResponse(status: .continue))), promise: nil)
+            }
         case .body(let buffer):
             // The first bytes too many are handed on, so that the route says what is wrong.
             guard bodyOctets <= limits.bodyOctets else { return }
@@ -69,11 +77,28 @@ final class RequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
         context.fireChannelReadComplete()
     }
 
+    /// Whether the client waits to be told that its body is wanted (RFC 9110, section 10.1.1). One that would be too
+    /// large is refused instead.
+    private func expectsContinue(_ head: HTTPRequest) -> Bool {
+        guard head.headerFields[.expect]?.lowercased() == "100-continue" else { return false }
+        return head.headerFields[.contentLength].flatMap(Int.init).map { $0 <= limits.bodyOctets } ?? true
+    }
+
     // MARK: The answer
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         switch unwrapOutboundIn(data) {
         case .head(var head):
+            if head.status.kind != .informational {
+                let isHead = heads.isEmpty ? false : heads.removeFirst()
+                // Without a length the next handler would send the content in chunks, and the end as an empty one.
+                isBare = isHead && head.headerFields[.contentLength] == nil
+                if isBare {
+                    isLast = true
+                    head.headerFields[.connection] = "close"
+                    return context.write(wrapOutboundOut(.head(head)), promise: promise)
+                }
+            }
             // A later request that has begun has its own answer.
             guard isReading, unanswered <= 1, head.status.kind != .informational else {
                 return context.write(data, promise: promise)
@@ -86,7 +111,12 @@ final class RequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
         case .end:
             unanswered -= 1
             guard isLast, !isDone else { return context.write(data, promise: promise) }
-            context.writeAndFlush(data, promise: promise)
+            if isBare {
+                context.flush()
+                promise?.succeed()
+            } else {
+                context.writeAndFlush(data, promise: promise)
+            }
             close(context: context, mode: .output, promise: nil)
         }
     }

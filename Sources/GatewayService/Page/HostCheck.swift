@@ -17,6 +17,10 @@ struct HostCheck<Context: RequestContext>: RouterMiddleware {
     func handle(
         _ request: Request, context: Context, next: (Request, Context) async throws -> Response
     ) async throws -> Response {
+        // The first Host field is the authority; any more stand among the other fields.
+        if let host = HTTPField.Name("Host"), request.headers.contains(host) {
+            throw APIRefusal(.badRequest, "bad_request", "expected one Host field")
+        }
         guard let authority = request.head.authority, isOurs(authority) else {
             throw APIRefusal(
                 .misdirectedRequest, "wrong_host",
