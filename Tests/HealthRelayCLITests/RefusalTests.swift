@@ -27,7 +27,7 @@ struct RefusalTests {
     func person() async throws {
         let scratch = try Scratch()
         let result = try await Tool.run(
-            ["user", "create", "--json", "--state-dir", scratch.state],
+            ["user", "create", "white_bear", "--json", "--state-dir", scratch.state],
             environment: ["HEALTHRELAY_USER_CLIENT_USER_ID": "white_bear", "HEALTHRELAY_USER_TIME_ZONE": "IST"])
         #expect(result.status == 78 && result.errors.contains("unknown_time_zone"), "\(result.errors)")
         let decoded = try await Tool.run([
