@@ -40,16 +40,36 @@ import Testing
         }
     }
 
-    @Test("after five wrong tries the right code is refused from that address too")
-    func bruteForce() {
+    @Test("five wrong tries are told so, and the right code is good from that address all the same")
+    func bruteForce() throws {
         let desk = PairingDesk()
         let code = desk.invite(for: .owner, now: now, clock: start).code
-        for attempt in 1...5 {
+        for attempt in 1...20 {
             #expect(throws: attempt < 5 ? PairingDesk.Refusal.wrongCode : .tooManyTries) {
                 try desk.redeem("wrong\(attempt)", from: phone, clock: start)
             }
         }
-        #expect(throws: PairingDesk.Refusal.tooManyTries) { try desk.redeem(code, from: phone, clock: start) }
+        try desk.redeem(code, from: phone, clock: start)
+    }
+
+    @Test("every limit used up at once, the right code is good from the attacker's own address")
+    func exhausted() throws {
+        let desk = PairingDesk()
+        let code = desk.invite(for: .owner, now: now, clock: start).code
+        for host in 0..<12_000 {
+            let address = "10.0.\(host / 256).\(host % 256)"
+            #expect(throws: PairingDesk.Refusal.self) {
+                try desk.redeem("guess", from: .init(address: address, network: address), clock: start)
+            }
+        }
+        #expect(throws: PairingDesk.Refusal.busy) { try desk.redeem("guess", from: phone, clock: start) }
+        try desk.redeem(code, from: .init(address: "10.0.0.1", network: "10.0.0.1"), clock: start)
+    }
+
+    @Test("a code is too long to be guessed, at 100,000 guesses a second for all of its life")
+    func entropy() {
+        let codes = (0..<PairingDesk.length).reduce(1.0) { all, _ in all * Double(PairingDesk.alphabet.count) }
+        #expect(100_000 * PairingDesk.lifetime / codes < 1 / 3_000_000)
     }
 
     @Test("a stranger's guesses do not void the owner's code")
@@ -73,18 +93,18 @@ import Testing
         for host in 0..<100 {
             #expect(throws: PairingDesk.Refusal.wrongCode) { try desk.redeem("guess", from: guest(host), clock: start) }
         }
-        #expect(throws: PairingDesk.Refusal.busy) { try desk.redeem(code, from: guest(200), clock: start) }
-        // The owner elsewhere is not kept out, nor one of that network who waits a second.
+        #expect(throws: PairingDesk.Refusal.busy) { try desk.redeem("guess", from: guest(200), clock: start) }
         #expect(throws: PairingDesk.Refusal.wrongCode) {
             try desk.redeem("guess", from: guest(201), clock: start + .seconds(1))
         }
         #expect(throws: PairingDesk.Refusal.busy) {
-            try desk.redeem(code, from: guest(202), clock: start + .seconds(1.5))
+            try desk.redeem("guess", from: guest(202), clock: start + .seconds(1.5))
         }
-        try desk.redeem(code, from: phone, clock: start + .seconds(1.5))
+        // Nobody who has the code is kept out, in that network or elsewhere.
+        try desk.redeem(code, from: guest(202), clock: start + .seconds(1.5))
     }
 
-    @Test("however many addresses guess, no more than 13,000 guesses at a code are looked at")
+    @Test("however many addresses guess, no more than 13,000 guesses are counted")
     func ceiling() {
         let desk = PairingDesk()
         _ = desk.invite(for: .owner, now: now, clock: start)
