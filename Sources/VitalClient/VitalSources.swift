@@ -15,10 +15,21 @@ public struct VitalSource: Sendable, Hashable {
 
         init(_ name: String?) {
             switch name?.lowercased() {
-            case nil, "connected": self = .connected
+            case "connected": self = .connected
             case "error": self = .error
             case "paused": self = .paused
             case let name?: self = .unknown(String(name.prefix(40)))
+            // The API always names one: without it nothing says that data is taken.
+            case nil: self = .unknown("no status")
+            }
+        }
+
+        fileprivate var severity: Int {
+            switch self {
+            case .connected: 0
+            case .paused: 1
+            case .unknown: 2
+            case .error: 3
             }
         }
 
@@ -31,6 +42,11 @@ public struct VitalSource: Sendable, Hashable {
             case .unknown(let name): name
             }
         }
+    }
+
+    /// Picks the worse of two entries about one provider: readings wait rather than go where they are not taken.
+    public static func worse(_ one: VitalSource, _ other: VitalSource) -> VitalSource {
+        one.status.severity >= other.status.severity ? one : other
     }
 
     /// What the server says about an error.

@@ -27,26 +27,27 @@ extension VitalAPI {
     /// - Parameters:
     ///   - clientUserID: our id of the user, unique in the team.
     ///   - fallbackTimeZone: the IANA id of the zone that the server assumes where a source names none.
+    /// - Throws: ``VitalError/Kind/unexpectedAnswer`` where the answer is about another user, or names no id.
     public func createUser(clientUserID: String, fallbackTimeZone: String? = nil) async throws -> VitalUser {
         var members: [JSONValue.Member] = [.init("client_user_id", .string(clientUserID))]
         if let fallbackTimeZone { members.append(.init("fallback_time_zone", .string(fallbackTimeZone))) }
         let request = VitalRequest(method: .POST, path: [.fixed("v2"), .fixed("user")], body: .object(members))
         let outcome = try await call(request, adopting: clientUserID)
         // A duplicate that does not say whose it is can still be looked up by our id.
-        if let outcome { return outcome }
+        if let outcome { return try outcome.checked(clientUserID, route: request.route) }
         return try await resolveUser(clientUserID: clientUserID)
     }
 
     /// The user that has this id of ours (`GET /v2/user/resolve/{client_user_id}`).
     ///
-    /// - Throws: ``VitalError/Kind/notFound`` where there is none.
+    /// - Throws: ``VitalError/Kind/notFound`` where there is none; ``VitalError/Kind/unexpectedAnswer`` where the answer is
+    ///   about another user.
     public func resolveUser(clientUserID: String) async throws -> VitalUser {
-        try await call(
-            VitalRequest(
-                method: .GET,
-                path: [.fixed("v2"), .fixed("user"), .fixed("resolve"), .value(clientUserID, name: "client_user_id")]),
-            answers: UserAnswer.self
-        ).user(isNew: false)
+        let request = VitalRequest(
+            method: .GET,
+            path: [.fixed("v2"), .fixed("user"), .fixed("resolve"), .value(clientUserID, name: "client_user_id")])
+        return try await call(request, answers: UserAnswer.self).user(isNew: false)
+            .checked(clientUserID, route: request.route)
     }
 
     /// The user with this id of the server (`GET /v2/user/{user_id}`).
@@ -123,6 +124,20 @@ private struct UserAnswer: Decodable, Sendable {
         VitalUser(
             userID: user_id, clientUserID: client_user_id,
             connectedProviders: (connected_sources ?? []).compactMap(\.provider?.slug), isNew: isNew)
+    }
+}
+
+extension VitalUser {
+    /// Checks that the answer is about the user who was asked for: a cache between here and the server can mix up answers,
+    /// and readings would then go to another person's account.
+    fileprivate func checked(_ clientUserID: String, route: String) throws(VitalError) -> VitalUser {
+        guard self.clientUserID == clientUserID else {
+            throw VitalError(.unexpectedAnswer, route: route, serverSaid: "client_user_id is another user's")
+        }
+        guard UUID(uuidString: userID) != nil else {
+            throw VitalError(.unexpectedAnswer, route: route, serverSaid: "user_id is no UUID")
+        }
+        return self
     }
 }
 

@@ -193,7 +193,7 @@ public actor SourceKeeper {
         }
         try await tellZone(of: user)
         known[user.key] = Known(
-            listed: Dictionary(sources.map { ($0.provider, $0) }) { $0.status == .connected ? $0 : $1 },
+            listed: Dictionary(sources.map { ($0.provider, $0) }, uniquingKeysWith: VitalSource.worse),
             checkedAt: clock.uptime())
     }
 

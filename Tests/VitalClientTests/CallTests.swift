@@ -8,7 +8,7 @@ import Testing
 @Suite("Users and sources")
 struct CallTests {
     private static let user = """
-        {"user_id":"u-1","team_id":"t","client_user_id":"white bear/1","created_on":"2026-01-01T00:00:00+00:00",
+        {"user_id":"00000000-0000-4000-8000-000000000001","team_id":"t","client_user_id":"white bear/1","created_on":"2026-01-01T00:00:00+00:00",
         "connected_sources":[{"provider":{"name":"A","slug":"accuchek_ble","logo":""},"created_on":"x"}],"new":{"a":[1]}}
         """
 
@@ -16,7 +16,9 @@ struct CallTests {
     func createUser() async throws {
         try await ScriptedServer.with({ _ in .json(200, Self.user) }) { server in
             let user = try await client(of: server).createUser(clientUserID: "white bear/1", fallbackTimeZone: "UTC")
-            #expect(user.userID == "u-1" && user.isNew && user.connectedProviders == ["accuchek_ble"])
+            #expect(
+                user.userID == "00000000-0000-4000-8000-000000000001" && user.isNew
+                    && user.connectedProviders == ["accuchek_ble"])
             let request = try #require(server.requests.first)
             #expect(request.method == "POST" && request.path == "/v2/user")
             let body = #"{"client_user_id":"white bear/1","fallback_time_zone":"UTC"}"#
@@ -29,11 +31,11 @@ struct CallTests {
     func adoptUser() async throws {
         let refusal = """
             {"detail":{"error_type":"INVALID_REQUEST","error_message":"Client user id already exists.",
-            "user_id":"u-7","created_on":"2026-01-01T00:00:00+00:00"}}
+            "user_id":"00000000-0000-4000-8000-000000000007","created_on":"2026-01-01T00:00:00+00:00"}}
             """
         try await ScriptedServer.with({ _ in .json(400, refusal) }) { server in
             let user = try await client(of: server).createUser(clientUserID: "bear")
-            #expect(user == VitalUser(userID: "u-7", clientUserID: "bear"))
+            #expect(user == VitalUser(userID: "00000000-0000-4000-8000-000000000007", clientUserID: "bear"))
         }
     }
 
@@ -42,8 +44,25 @@ struct CallTests {
         let refusal = #"{"detail":{"error_message":"Client user id already exists."}}"#
         try await ScriptedServer.with({ $0.method == "GET" ? .json(200, Self.user) : .json(400, refusal) }) { server in
             let user = try await client(of: server).createUser(clientUserID: "white bear/1")
-            #expect(user.userID == "u-1" && !user.isNew)
+            #expect(user.userID == "00000000-0000-4000-8000-000000000001" && !user.isNew)
             #expect(server.requests.last?.path == "/v2/user/resolve/white%20bear%2F1")
+        }
+    }
+
+    @Test(
+        "an answer about another user, or without a UUID, is no user: readings would go to a stranger",
+        arguments: [
+            (200, #"{"user_id":"00000000-0000-4000-8000-000000000001","client_user_id":"mallory"}"#),
+            (200, #"{"user_id":"../carl","client_user_id":"carl"}"#), (200, #"{"user_id":"","client_user_id":"carl"}"#),
+            (400, #"{"detail":{"error_message":"exists","user_id":"u"}}"#),
+        ])
+    func otherUser(status: Int, answer: String) async throws {
+        try await ScriptedServer.with({ _ in .json(status, answer) }) { server in
+            let created = await failure { _ = try await client(of: server).createUser(clientUserID: "carl") }
+            #expect(created?.kind == .unexpectedAnswer)
+            guard status == 200 else { return }
+            let resolved = await failure { _ = try await client(of: server).resolveUser(clientUserID: "carl") }
+            #expect(resolved?.kind == .unexpectedAnswer)
         }
     }
 
@@ -72,11 +91,14 @@ struct CallTests {
             {"providers":[{"name":"A","slug":"accuchek_ble","logo":"","created_on":"2026-01-02T03:04:05+00:00","status":"connected"},
             {"name":"O","slug":"omron_ble","logo":null,"status":"error","error_details":{"error_type":"TOKEN_REFRESH_FAILED",
             "error_message":"gone","errored_at":"2026-01-02T03:04:05Z"}},
-            {"name":"B","slug":"beurer_ble","status":"paused"},{"slug":"manual","status":"dormant"},{"slug":"contour_ble"}]}
+            {"name":"B","slug":"beurer_ble","status":"paused"},{"slug":"manual","status":"dormant"},{"slug":"contour_ble"},{"slug":"onetouch_ble","status":null}]}
             """
         try await ScriptedServer.with({ _ in .json(200, answer) }) { server in
             let sources = try await client(of: server).connectedSources(of: "u-1")
-            #expect(sources.map(\.status) == [.connected, .error, .paused, .unknown("dormant"), .connected])
+            #expect(
+                sources.map(\.status) == [
+                    .connected, .error, .paused, .unknown("dormant"), .unknown("no status"), .unknown("no status"),
+                ])
             #expect(sources[0].connectedAt == Instant(rfc3339: "2026-01-02T03:04:05Z"))
             #expect(sources[1].errorDetails?.type == "TOKEN_REFRESH_FAILED")
             #expect(server.requests.first?.path == "/v2/user/providers/u-1")

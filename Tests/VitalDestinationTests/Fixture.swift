@@ -254,7 +254,7 @@ final class VitalScript: Sendable {
         var posts: [Int] = []
         var created: [String] = []
         var lists = 0
-        var userID = "u-1"
+        var userID = "00000000-0000-4000-8000-000000000001"
         /// Users beside the one: their ids at the server by the client's.
         var users: [String: String] = [:]
         /// Whether posts are judged whatever the sources are.

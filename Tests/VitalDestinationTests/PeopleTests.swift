@@ -13,7 +13,12 @@ struct PeopleTests {
 
     private func script() -> VitalScript {
         let script = VitalScript()
-        script.change { $0.users = ["white_bear": "u-white", "brown_bear": "u-brown"] }
+        script.change {
+            $0.users = [
+                "white_bear": "00000000-0000-4000-8000-00000000000a",
+                "brown_bear": "00000000-0000-4000-8000-00000000000b",
+            ]
+        }
         return script
     }
 
@@ -42,8 +47,14 @@ struct PeopleTests {
             #expect(await worker.syncOnce() == SyncReport(delivered: 8))
             let bodies = script.now.bodies
             #expect(bodies.count == 2)
-            #expect(bodies.first { $0.hasPrefix("u-white ") }?.matches(of: /"end_date":"[^"]+","type"/).count == 3)
-            #expect(bodies.first { $0.hasPrefix("u-brown ") }?.matches(of: /"end_date":"[^"]+","type"/).count == 5)
+            #expect(
+                bodies.first { $0.hasPrefix("00000000-0000-4000-8000-00000000000a ") }?.matches(
+                    of: /"end_date":"[^"]+","type"/
+                ).count == 3)
+            #expect(
+                bodies.first { $0.hasPrefix("00000000-0000-4000-8000-00000000000b ") }?.matches(
+                    of: /"end_date":"[^"]+","type"/
+                ).count == 5)
             // Reading everything again under the new id brings nothing: the records are the one's before.
             try await fixture.read(3)
             #expect(try await fixture.waiting == 0)
@@ -53,7 +64,7 @@ struct PeopleTests {
     @Test("one person's source that fails or is held keeps another's readings waiting in nothing")
     func apart() async throws {
         let script = script()
-        script.change { $0.users["white_bear"] = "u-gone" }
+        script.change { $0.users["white_bear"] = "00000000-0000-4000-8000-00000000000c" }
         try await with(script) { worker, fixture in
             try await fixture.read(3)
             try await fixture.store.setCurrentUser("brown_bear", timeZone: "UTC")
@@ -88,9 +99,15 @@ struct PeopleTests {
             #expect(readings.filter { $0.excluded == nil }.count == 7)
             #expect(await worker.syncOnce() == SyncReport(delivered: 7))
             let bodies = script.now.bodies
-            #expect(bodies.first { $0.hasPrefix("u-white ") }?.matches(of: /"systolic":/).count == 3)
-            #expect(bodies.first { $0.hasPrefix("u-brown ") }?.matches(of: /"systolic":/).count == 4)
-            #expect(bodies.first { $0.hasPrefix("u-brown ") }?.contains("Europe/Berlin") == true)
+            #expect(
+                bodies.first { $0.hasPrefix("00000000-0000-4000-8000-00000000000a ") }?.matches(of: /"systolic":/).count
+                    == 3)
+            #expect(
+                bodies.first { $0.hasPrefix("00000000-0000-4000-8000-00000000000b ") }?.matches(of: /"systolic":/).count
+                    == 4)
+            #expect(
+                bodies.first { $0.hasPrefix("00000000-0000-4000-8000-00000000000b ") }?.contains("Europe/Berlin")
+                    == true)
             // Another device is the current user's as ever.
             try await fixture.read(2)
             #expect(try await counts(fixture) == ["white_bear": 2])

@@ -164,13 +164,13 @@ struct SourceTests {
         let script = VitalScript()
         try await with(script) { keeper, fixture in
             try await expect(nil, keeper, fixture)
-            #expect(try await fixture.person.serverUserID == "u-1")
+            #expect(try await fixture.person.serverUserID == "00000000-0000-4000-8000-000000000001")
             script.change {
-                $0.userID = "u-2"
+                $0.userID = "00000000-0000-4000-8000-000000000002"
                 $0.sources = [:]
             }
             try await expect(.sourceRevoked, keeper, fixture)
-            #expect(try await fixture.person.serverUserID == "u-2")
+            #expect(try await fixture.person.serverUserID == "00000000-0000-4000-8000-000000000002")
             #expect(script.now.created.isEmpty)
         }
     }
@@ -201,9 +201,9 @@ struct SourceTests {
         let script = VitalScript()
         try await with(script) { keeper, fixture in
             try await expect(nil, keeper, fixture)
-            script.change { $0.userID = "u-2" }
+            script.change { $0.userID = "00000000-0000-4000-8000-000000000002" }
             _ = try await keeper.link("oura", for: try await fixture.person, redirectURL: nil)
-            #expect(try await fixture.person.serverUserID == "u-2")
+            #expect(try await fixture.person.serverUserID == "00000000-0000-4000-8000-000000000002")
         }
     }
 }
