@@ -26,10 +26,18 @@ struct DeviceHolds: Sendable {
         }
     }
 
-    /// When each device was first met, in seconds.
+    /// Starts that a contact can have, in microseconds since 1970: until 2100. Anything else is damage.
+    static let plausibleStarts: ClosedRange<Int64> = 0...4_102_444_800_000_000
+
+    /// When each device was first met, in seconds; a start that is damaged would hold every reading before it.
     static func firstContacts(_ db: Database) throws -> [Int64: Int64] {
         let select = try PreparedStatement(
-            db, "SELECT key, (SELECT min(started_at) FROM contact WHERE device = device.key) FROM device")
+            db,
+            """
+            SELECT key, (SELECT min(started_at) FROM contact WHERE device = device.key
+                AND started_at BETWEEN \(plausibleStarts.lowerBound) AND \(plausibleStarts.upperBound))
+            FROM device
+            """)
         defer { select.reset() }
         var contacts: [Int64: Int64] = [:]
         while try select.next() {

@@ -20,6 +20,8 @@ public struct VerificationFinding: Sendable, Hashable {
         /// A reading that would be delivered elsewhere, or at another time, than was written; or one that waits though it is
         /// excluded.
         case queueChanged = "queue_changed"
+        /// A contact that began at no plausible time.
+        case contactTime = "contact_time_implausible"
         /// A row whose content cannot be read: it is damaged, or its seal does not hold.
         case unreadable = "row_unreadable"
         /// Readings were pruned, and the key is missing by which they would be recognised when they come again.
@@ -61,6 +63,10 @@ extension ReadingStore {
                         AND NOT EXISTS (SELECT 1 FROM reading_frame WHERE frame = frame.key)
                     """
             ).map { VerificationFinding(problem: .noReading, subject: String($0)) }
+            findings += try Int64.fetchAll(
+                db, sql: "SELECT key FROM contact WHERE started_at NOT BETWEEN ? AND ?",
+                arguments: [DeviceHolds.plausibleStarts.lowerBound, DeviceHolds.plausibleStarts.upperBound]
+            ).map { VerificationFinding(problem: .contactTime, subject: "contact \($0)") }
             findings += try Self.queueFindings(db, rows)
             findings += try Self.changedFindings(db, sealing)
             if !hasPruneKey, try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM pruned)") == true {

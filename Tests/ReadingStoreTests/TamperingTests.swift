@@ -69,6 +69,21 @@ struct TamperingTests {
         try store.close()
     }
 
+    @Test(
+        "a contact that began at no plausible time holds no reading, and verification names it",
+        arguments: [Int64.max, 4_102_444_800_000_001, -1, .min])
+    func contactTime(start: Int64) async throws {
+        let directory = try await Self.tampered { db in
+            try db.execute(sql: "UPDATE contact SET started_at = ?", arguments: [start])
+        }
+        let store = try await Harness.open(directory)
+        try await store.setBackfillDays(90)
+        #expect(try await !store.groupsWaiting().contains { $0.held == .olderThanBackfill })
+        #expect(
+            try await store.verify().contains(VerificationFinding(problem: .contactTime, subject: "contact 1")))
+        try store.close()
+    }
+
     @Test("frames, words, labels and the key of pruned readings are not taken in the clear")
     func plantedOthers() async throws {
         let directory = try await Self.tampered { db in
