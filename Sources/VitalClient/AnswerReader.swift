@@ -57,9 +57,16 @@ struct AnswerReader: Sendable {
         }
     }
 
-    /// `Retry-After` (RFC 9110, 10.2.3): seconds, or a date; at most a day, nil for anything else.
+    /// Reads `Retry-After` (RFC 9110, 10.2.3): seconds, or a date.
+    ///
+    /// - Returns: at most a day, also for a number that no integer holds; `nil` for anything else.
     static func delay(_ text: String) -> Duration? {
-        if let seconds = Int64(text), seconds >= 0 { return .seconds(min(seconds, 86_400)) }
+        // Swift would also read "0x10", "inf" and "nan".
+        if text.first?.isASCIIDigit == true, text.allSatisfy({ $0.isASCIIDigit || "eE+".contains($0) }),
+            let seconds = Double(text)
+        {
+            return .seconds(Int64(min(seconds, 86_400)))
+        }
         guard let date = httpDate(text) else { return nil }
         let seconds = date - Int64(Date().timeIntervalSince1970)
         return .seconds(min(max(seconds, 0), 86_400))
@@ -107,6 +114,10 @@ struct AnswerReader: Sendable {
         default: "it cannot be read"
         }
     }
+}
+
+extension Character {
+    fileprivate var isASCIIDigit: Bool { ("0"..."9").contains(self) && isASCII }
 }
 
 /// `{"detail": …}` in its three shapes: a text, a list of `{loc, msg, type}`, an object with `error_type` and
