@@ -8,7 +8,7 @@ struct Tally {
     var refused = 0
     /// Items of the batch at hand that were acknowledged or set aside.
     var settled: Set<OutboxID> = []
-    /// Items the destination refused although they were alone: set aside once it has taken another.
+    /// Items the destination refused although they were alone: set aside once it has accepted another.
     var suspects: [(item: OutboxItem, failure: DeliveryFailure)] = []
 }
 
@@ -67,6 +67,7 @@ extension OutboxWorker {
         do {
             try await deliver(target, in: range, of: person, into: &tally)
             if tally.delivered > 0 { try await noteKnownKind(target) }
+            try await noteRefusedWhole(target, false)
             circuit.succeeded(target)
             hub.emit(.successSyncing(target, delivered: tally.delivered))
             return true
@@ -80,6 +81,9 @@ extension OutboxWorker {
                 return true
             }
             if tally.delivered > 0 { circuit.succeeded(target) }
+            if tally.delivered > 0 || failure.isRefusalOfAll {
+                try await noteRefusedWhole(target, failure.isRefusalOfAll)
+            }
             return note(failure, target, in: &report)
         }
     }
@@ -100,6 +104,11 @@ extension OutboxWorker {
         resting[target] = nil
         try await store.setUnknownToServer(
             false, user: target.user, resource: target.resource, provider: target.provider)
+    }
+
+    private func noteRefusedWhole(_ target: DeliveryTarget, _ isRefused: Bool) async throws {
+        try await store.setRefusedWhole(
+            isRefused, user: target.user, resource: target.resource, provider: target.provider)
     }
 
     private func note(_ held: DeliveryHold, _ target: DeliveryTarget, _ count: Int, in report: inout SyncReport) {
@@ -124,16 +133,23 @@ extension OutboxWorker {
             guard try await store.isSyncEnabled() else { throw DeliveryFailure(DeliveryHold(.syncDisabled)) }
             try await requireReady(target, of: person)
             let limit = batchLimits[target.resource] ?? options.batchLimit
+            let suspected = Set(tally.suspects.map(\.item.id))
             let items = try await store.outboxBatch(
-                user: target.user, resource: target.resource, provider: target.provider, in: range, limit: limit)
-            guard !items.isEmpty else { return }
+                user: target.user, resource: target.resource, provider: target.provider, in: range,
+                limit: min(limit + suspected.count, 10_000)
+            ).filter { !suspected.contains($0.id) }.prefix(limit).map(\.self)
+            guard !items.isEmpty else { return try await concludeSuspects(into: &tally) }
             hub.emit(.readings(items.map(\.reading.id), .sourceChecked))
             do {
                 let batch = DeliveryBatch(
                     target: target, person: person, items: items, range: range, isLast: items.count < limit)
-                for part in try await destination.parts(batch) { try await send(part, into: &tally) }
-                try await settleSuspects(into: &tally)
-                guard !tally.settled.isEmpty else {
+                do {
+                    for part in try await destination.parts(batch) { try await send(part, into: &tally) }
+                } catch let failure as DeliveryFailure where failure.isRefusalOfAll {
+                    guard try await isNewerTaken(batch, into: &tally) else { throw failure }
+                }
+                if tally.delivered > 0 { try await settleSuspects(into: &tally) }
+                guard !tally.settled.isEmpty || tally.suspects.count > suspected.count else {
                     throw DeliveryFailure(
                         .target, code: "unexpected_answer", message: "the destination says nothing of what it was sent")
                 }
@@ -165,7 +181,8 @@ extension Hold {
     var isTheSources: Bool {
         switch self {
         case .noSource, .sourceRevoked, .sourcePaused, .sourceError: true
-        case .locked, .noConsent, .notSelected, .ignored, .olderThanBackfill, .syncDisabled, .destinationDisabled, .manual,
+        case .locked, .noConsent, .notSelected, .ignored, .olderThanBackfill, .syncDisabled, .destinationDisabled,
+            .manual,
             .otherEndpoint, .noPatient:
             false
         }

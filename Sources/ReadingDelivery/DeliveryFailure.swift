@@ -29,6 +29,8 @@ public struct DeliveryFailure: Error, Sendable, Hashable, CustomStringConvertibl
     public var serverSaid: String?
     /// Whether delivery waits for a person.
     public var needsPerson: Bool
+    /// Whether the refusal names a place in the reading: evidence that the destination has looked at it.
+    public var namesReading = false
     /// How long the destination asks to wait.
     public var retryAfter: Duration?
 
@@ -69,6 +71,18 @@ public struct DeliveryFailure: Error, Sendable, Hashable, CustomStringConvertibl
     }
 
     private static let cancelled = "cancelled"
+    private static let refusesAll = "server_refuses_all"
+
+    /// Creates the failure that the destination refuses every reading of a target: nothing tells whether it is the readings
+    /// or the destination.
+    static func refusalOfAll(_ last: DeliveryFailure) -> DeliveryFailure {
+        DeliveryFailure(
+            .target, code: refusesAll, message: "the server refuses every reading of this kind: \(last.message)",
+            serverSaid: last.serverSaid, retryAfter: last.retryAfter)
+    }
+
+    /// Whether every reading of the target was refused and none accepted.
+    var isRefusalOfAll: Bool { code == Self.refusesAll }
 
     /// Whether the delivery was stopped.
     public var isCancellation: Bool { code == Self.cancelled }

@@ -24,7 +24,7 @@ struct HoldRules: Sendable {
         ignored = try ReadingStore.ignoredOrigins(db).providers
         isSyncEnabled = try ReadingStore.isSyncEnabled(db)
         devices = try DeviceHolds(db)
-        unknown = try ReadingStore.unknownToServer(db)
+        unknown = try ReadingStore.unknownToServer(db).union(try ReadingStore.refusedWhole(db))
         let select = try PreparedStatement(db, "SELECT user, provider, status FROM source")
         defer { select.reset() }
         var sources: [Key: Hold?] = [:]

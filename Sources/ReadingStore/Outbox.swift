@@ -47,6 +47,8 @@ public struct OutboxGroup: Sendable, Hashable {
     public var held: Hold?
     /// Whether it is held because the server does not know the resource.
     public var isUnknownToServer = false
+    /// Whether it is held because the server refuses every reading of it.
+    public var isRefusedWhole = false
 }
 
 extension OutboxGroup {
@@ -74,7 +76,7 @@ extension ReadingStore {
         return try await read { [sealing] db in
             let holds = try HoldRules(db, sealing)
             let apart = try Self.heldApart(db, seconds)
-            let unknown = try Self.unknownToServer(db)
+            let (unknown, refused) = (try Self.unknownToServer(db), try Self.refusedWhole(db))
             return try Row.fetchAll(
                 db,
                 sql: """
@@ -89,9 +91,9 @@ extension ReadingStore {
                     user: UserKey(rawValue: user), resource: kind, provider: provider, count: try row.value(3),
                     oldest: Instant(seconds: try row.value(4)),
                     held: holds.hold(user: user, provider: provider, kind: kind))
-                rest.isUnknownToServer =
-                    rest.held == .sourceError
-                    && unknown.contains(UnknownResource(user: user, kind: kind, provider: provider))
+                let target = UnknownResource(user: user, kind: kind, provider: provider)
+                rest.isUnknownToServer = rest.held == .sourceError && unknown.contains(target)
+                rest.isRefusedWhole = rest.held == .sourceError && refused.contains(target)
                 if rest.held == .locked { return [rest] }
                 // A provider that is ignored holds all of it; what its devices hold is then no reason beside it.
                 let parts = apart.filter {

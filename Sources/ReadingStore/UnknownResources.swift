@@ -10,26 +10,69 @@ struct UnknownResource: Hashable, Sendable {
 
 extension ReadingStore {
     private static let unknownSetting = "server.unknown_resources"
+    private static let refusedSetting = "server.refused_resources"
+    private static let reofferedSetting = "server.reoffered_resources"
 
     /// Notes whether the server knows the resource of a kind. Readings of an unknown one wait as `source_error`; the
     /// provider's other kinds go on. Kept over restarts.
     public func setUnknownToServer(
         _ isUnknown: Bool, user: UserKey, resource: ReadingKind, provider: String
     ) async throws {
+        try await set(
+            Self.unknownSetting, UnknownResource(user: user.rawValue, kind: resource, provider: provider), to: isUnknown
+        )
+    }
+
+    /// Notes whether the server refuses every reading of a kind from one provider. They wait as `source_error`; the
+    /// provider's other kinds go on. Kept over restarts.
+    public func setRefusedWhole(_ isRefused: Bool, user: UserKey, resource: ReadingKind, provider: String) async throws
+    {
+        try await set(
+            Self.refusedSetting, UnknownResource(user: user.rawValue, kind: resource, provider: provider), to: isRefused
+        )
+    }
+
+    /// Queues the refused readings of a target again, once in the life of a store.
+    ///
+    /// Earlier versions set readings aside while the server refused everything. The server has now accepted a reading of
+    /// the target, so it is known to work: what it still refuses is refused for the reading's sake.
+    ///
+    /// - Returns: how many wait again.
+    @discardableResult
+    public func reofferRefused(user: UserKey, resource: ReadingKind, provider: String) async throws -> Int {
         let entry = UnknownResource(user: user.rawValue, kind: resource, provider: provider)
-        guard try await read({ db in try Self.unknownToServer(db).contains(entry) }) != isUnknown else { return }
-        try await write(.setting) { db in
-            var entries = try Self.unknownToServer(db)
-            if isUnknown { entries.insert(entry) } else { entries.remove(entry) }
-            try Self.set(
-                db, Self.unknownSetting,
-                lines: entries.map { "\($0.user) \($0.kind.code) \($0.provider)" }.sorted())
+        guard try await !read({ db in try Self.targets(db, Self.reofferedSetting).contains(entry) }) else { return 0 }
+        return try await write(.requeue) { db in
+            try Self.set(db, Self.reofferedSetting, try Self.targets(db, Self.reofferedSetting).union([entry]))
+            try db.execute(
+                sql: """
+                    UPDATE outbox SET state = 0, attempts = 0, words = NULL
+                    WHERE state = 2 AND user = ? AND resource = ? AND provider = ?
+                    """, arguments: [user.rawValue, resource.code, provider])
+            return db.changesCount
         }
     }
 
-    static func unknownToServer(_ db: Database) throws -> Set<UnknownResource> {
+    private func set(_ setting: String, _ entry: UnknownResource, to isMember: Bool) async throws {
+        guard try await read({ db in try Self.targets(db, setting).contains(entry) }) != isMember else { return }
+        try await write(.setting) { db in
+            var entries = try Self.targets(db, setting)
+            if isMember { entries.insert(entry) } else { entries.remove(entry) }
+            try Self.set(db, setting, entries)
+        }
+    }
+
+    private static func set(_ db: Database, _ setting: String, _ entries: Set<UnknownResource>) throws {
+        try set(db, setting, lines: entries.map { "\($0.user) \($0.kind.code) \($0.provider)" }.sorted())
+    }
+
+    static func unknownToServer(_ db: Database) throws -> Set<UnknownResource> { try targets(db, unknownSetting) }
+
+    static func refusedWhole(_ db: Database) throws -> Set<UnknownResource> { try targets(db, refusedSetting) }
+
+    private static func targets(_ db: Database, _ setting: String) throws -> Set<UnknownResource> {
         Set(
-            try lines(db, unknownSetting).compactMap { line in
+            try lines(db, setting).compactMap { line in
                 let parts = line.split(separator: " ", maxSplits: 2)
                 guard parts.count == 3, let user = Int64(parts[0]), let code = Int64(parts[1]),
                     let kind = try? ReadingKind(code: code)

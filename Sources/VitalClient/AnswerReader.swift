@@ -171,7 +171,10 @@ struct Refusal: Decodable, Sendable {
             words = text
         } else if let items = try? container.decode([Item].self, forKey: .detail) {
             let places = items.compactMap { $0.loc?.map(\.description) }
-            namesPlace = !places.isEmpty
+            namesPlace = places.contains { place in
+                guard let data = place.firstIndex(of: "data"), !place.contains("time_zones") else { return false }
+                return data + 1 < place.endIndex
+            }
             isAboutEnvelope =
                 !places.isEmpty
                 && places.allSatisfy { $0.count > 1 && (!$0.contains("data") || $0.contains("time_zones")) }

@@ -60,7 +60,7 @@ public struct VitalError: Error, Sendable, Hashable {
     public var retryAfter: Duration?
     /// Whether every place a 422 names lies outside the samples: taking samples away then mends nothing.
     public var isAboutEnvelope = false
-    /// Whether the refusal names places in what was sent.
+    /// Whether the refusal names a place in a sample: evidence that the server has looked at it.
     public var namesPlace = false
     /// Whether the server may not know the resource that the path names: 404, 405, or a 422 about the path.
     ///

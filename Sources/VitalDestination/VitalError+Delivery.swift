@@ -10,6 +10,7 @@ extension DeliveryFailure {
         self.init(
             scope, code: error.code, message: error.summary, serverSaid: error.serverSaid,
             needsPerson: error.concernsCredentials, retryAfter: error.retryAfter)
+        namesReading = scope == .items && error.namesPlace
     }
 }
 
@@ -40,7 +41,7 @@ extension VitalError {
 
     /// Whether it may be the source: also a refusal that names no place in what was sent.
     var mayBeSourceRefusal: Bool {
-        isSourceRefusal || isAboutResource || (kind == .validationFailed && !namesPlace)
+        isSourceRefusal || isAboutResource || (kind == .validationFailed && !namesPlace && !isAboutEnvelope)
     }
 
     /// Whether fewer samples, or others, may be taken.

@@ -110,6 +110,28 @@ import Testing
     }
 
     @Test(
+        "a server that refuses every post loses nothing: 75, nothing set aside, the reason in the status",
+        arguments: [400, 422, 403, 404, 405, 409, 413, 418])
+    func refusedPosts(status: Int) async throws {
+        let scratch = try Scratch()
+        let sandbox = try await Sandboxed(["--fault", "status=\(status),path=timeseries"], in: scratch)
+        _ = try await Tool.run(
+            ["replay", Tool.fixture("cuff-kpa.btsnoop"), "--state-dir", scratch.state], environment: sandbox.environment
+        )
+        let sync = ["sync", "--json", "--state-dir", scratch.state]
+        let result = try await Tool.run(sync, environment: sandbox.environment)
+        #expect(result.status == 75, "\(result.status) \(result.errors)")
+        let document = try Document(result.output)
+        #expect(document.elements("refused").isEmpty && document.elements("waiting").count == 1, "\(result.output)")
+        if status == 400 || status == 422 {
+            #expect(result.errors.contains("server_refuses_all"))
+            let text = try await Tool.run(["sync", "status", "--state-dir", scratch.state])
+            #expect(text.output.contains("the server refuses every reading of this kind"), "\(text.output)")
+            #expect(document.elements("waiting").first?["held"]?.plain == "source_error")
+        }
+    }
+
+    @Test(
         "a wrong --fault is 64 and says what was expected and what was found",
         arguments: [
             ("status=200", "status=400 to 599"), ("nonsense", "status=, drop, truncate, slow"),

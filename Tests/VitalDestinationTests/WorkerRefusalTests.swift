@@ -117,8 +117,9 @@ struct WorkerRefusalTests {
         try await with(script) { worker, fixture in
             try await fixture.read(100)
             let report = await worker.syncOnce()
-            #expect(report.failure?.code == "validation_failed" && report.refused == 0 && report.delivered == 0)
+            #expect(report.failure?.code == "server_refuses_all" && report.refused == 0 && report.delivered == 0)
             #expect(try await fixture.waiting == 100)
+            #expect(try await fixture.store.groupsWaiting().map(\.isRefusedWhole) == [true])
             #expect(script.now.posts.count < 30)
             script.change { $0.judge = nil }
             #expect(await worker.syncOnce() == SyncReport(delivered: 100))

@@ -40,10 +40,10 @@ extension Doctor {
             let user = try await store.currentUser()
             let sources = try await store.sources(user: user.key).filter { $0.status != .absent }
             let held = try await store.groupsWaiting().filter { $0.held.map(needsAPerson) ?? false }
-            if let group = held.first(where: \.isUnknownToServer) {
+            if let group = held.first(where: { $0.isUnknownToServer || $0.isRefusedWhole }) {
                 return .bad(
                     "source", .configuration,
-                    "\(group.count) \(group.resource.rawValue) for \(group.provider) wait: \(Gateway.unknownToServer)",
+                    "\(group.count) \(group.resource.rawValue) for \(group.provider) wait: \(group.heldWords ?? "")",
                     mend: "is `server.base_url` the server's? once it is: `healthrelay sync retry`")
             }
             if let group = held.first {

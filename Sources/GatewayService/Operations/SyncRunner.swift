@@ -14,7 +14,7 @@ extension Gateway {
             let range = try await range(from: from, to: to)
             let report = try await requireWorker().syncOnce(in: range)
             try await status(json: json, output)
-            if let failure = report.failure { throw Problem(failure) }
+            if let problem = Problem(report, isRequired: settings["sources.policy"] == "require") { throw problem }
         case .retry(let ids):
             let count = try await store.retryRefused(ids.isEmpty ? nil : try ids.map(Self.readingID))
             await worker?.retryNow()
@@ -100,6 +100,9 @@ extension Gateway {
     /// Why a group waits whose kind the server does not know.
     static let unknownToServer = "the server knows no such kind of data; tried again every 15 minutes"
 
+    /// Why a group waits of which the server refuses every reading.
+    static let refusedWhole = "the server refuses every reading of this kind; tried again after at most 15 minutes"
+
     /// What the server refused; while the store is locked so are its words, and the groups that wait say so.
     private func refused() async throws -> [RefusedReading] {
         store.lockedBecause == nil ? try await store.refused() : []
@@ -118,7 +121,7 @@ extension Gateway {
         let delivery = await worker?.status
         let next = delivery?.nextAttempt
         for group in waiting {
-            let reason = group.held.map { ", held: \(group.isUnknownToServer ? Self.unknownToServer : $0.words)" } ?? ""
+            let reason = group.heldWords.map { ", held: \($0)" } ?? ""
             try await output.data(
                 "\(group.count) \(group.resource.rawValue) for \(group.provider) wait since \(group.oldest)\(reason)")
         }
@@ -138,17 +141,45 @@ extension Gateway {
     }
 }
 
+extension OutboxGroup {
+    /// Why it is held, for people; `nil` where nothing holds it.
+    var heldWords: String? {
+        guard let held else { return nil }
+        return isUnknownToServer ? Gateway.unknownToServer : isRefusedWhole ? Gateway.refusedWhole : held.words
+    }
+}
+
 extension Problem {
+    /// What a pass failed to deliver; `nil` where nothing failed and nothing was refused.
+    init?(_ report: SyncReport, isRequired: Bool) {
+        if let failure = report.failure {
+            self.init(failure)
+        } else if report.refused > 0 {
+            self.init(
+                "refused", .tryAgain, "the server refused \(report.refused) readings, which are set aside",
+                hint: "`sync status` shows its words; `sync retry` offers them again")
+        } else if let held = report.held.first(where: { $0.hold == .sourceError }) {
+            self.init(
+                "source_error", .tryAgain,
+                "the server does not take \(held.target.resource.rawValue) for \(held.target.provider)",
+                hint: "readings wait in the store; `sync status` says why")
+        } else if let held = report.held.first(where: { $0.hold == .noSource }) {
+            self.init(
+                "source_not_connected", isRequired ? .configuration : .tryAgain,
+                "\(held.target.provider) is no connected source",
+                hint: "connect it: `healthrelay source connect \(held.target.provider)`")
+        } else {
+            return nil
+        }
+    }
+
     /// What ended a delivery early.
     init(_ failure: DeliveryFailure) {
         let status: ExitStatus =
             switch failure.code {
             case "authentication_failed", "forbidden", "token_expired": .notPermitted
             case "no_connection", "untrusted_server": .unavailable
-            case "not_json", "redirected", "unexpected_answer", "answer_too_large", "validation_failed", "refused",
-                "not_found",
-                "conflict", "payload_too_large":
-                .protocolBroken
+            case "not_json", "redirected", "unexpected_answer", "answer_too_large": .protocolBroken
             case "disk_full", "store_io": .inputOutput
             default: .tryAgain
             }
