@@ -19,7 +19,9 @@ import VitalClient
 /// | 404, 405, 422 about the path | the kind is unknown |
 /// | any other 4xx, or that the source is missing | the source is checked once more, then its readings are held |
 public struct VitalDestination: Destination {
+    /// The destination's name in the settings.
     public let name: String
+    /// What Vital can express: every kind, each reading at a second of its own, no retraction.
     public let rules = DestinationRules(
         kinds: Set(ReadingKind.allCases), hasUniqueSeconds: true, needsSource: true, canRetract: false)
 
@@ -42,6 +44,9 @@ public struct VitalDestination: Destination {
         sources = SourceKeeper(store: store, api: api, policy: policy, clock: clock, logger: logger)
     }
 
+    /// Decides whether the person's source takes readings now; `nil` if it does.
+    ///
+    /// - Throws: the failure of the request that asks the server for its sources.
     public func hold(_ target: DeliveryTarget, of person: StoreUser) async throws(DeliveryFailure) -> DeliveryHold? {
         guard !person.clientUserID.isEmpty else {
             return DeliveryHold(.noSource, reason: "nobody has named the user yet")
@@ -78,6 +83,9 @@ public struct VitalDestination: Destination {
             in: batch.range)
     }
 
+    /// Posts one part.
+    ///
+    /// - Throws: the failure of the post; its scope says which readings it concerns.
     public func send(_ part: DeliveryPart) async throws(DeliveryFailure) -> [Outcome] {
         let batch = PostBatch(part, conversion)
         guard !batch.prepared.isEmpty else { return batch.outcomes }
