@@ -178,13 +178,32 @@ extension ServerLimits {
     @Test("a client that does not take its answer is closed")
     func slowReader() async throws {
         let bench = try await APIBench(tls: false, captures: [], limits: .only { $0.answer = .seconds(2) })
+        let token = try await bench.token()
+        try await fill(bench, readings: 2000)
         let wire = try wire(bench, receiveBuffer: 4096)
-        for _ in 0..<16 { wire.send("GET /api/v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n") }
+        let page = "GET /api/v1/readings?limit=2000 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token)\r\n\r\n"
+        for _ in 0..<16 { wire.send(page) }
         try await Task.sleep(for: .seconds(4))
         // What the kernel held for it still comes, and then the end.
         let (text, isClosed) = await wire.read()
         #expect(isClosed && text.components(separatedBy: "HTTP/1.1 200").count <= 16)
         try await bench.stop()
+    }
+
+    /// Stores so many blood pressures that 16 pages of them are more than the kernel holds for one connection.
+    private func fill(_ bench: APIBench, readings: Int) async throws {
+        let device = DeviceDescription(
+            address: DeviceAddress(bits: 0xC000_0000_1810, kind: .random), model: nil, serial: nil, name: "Many")
+        let contact = try await bench.gateway.store.beginContact(
+            with: device, at: .systemClock, clock: nil, batteryPercent: nil)
+        let frames = (0..<readings).map { number in
+            let (day, hour, minute) = (UInt8(1 + number / 1440), UInt8(number / 60 % 24), UInt8(number % 60))
+            return Frame(
+                format: FrameFormat(characteristic: 0x2A35),
+                payload: [0x02, 0x78, 0x00, 0x50, 0x00, 0x5A, 0x00, 0xEA, 0x07, 0x01, day, hour, minute, 0x00],
+                receivedAt: .systemClock, ordinal: number)
+        }
+        _ = try await bench.gateway.store.append(frames, of: contact)
     }
 
     @Test("a client that does not take its events is closed")
