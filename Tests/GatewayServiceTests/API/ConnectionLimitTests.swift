@@ -181,7 +181,8 @@ extension ServerLimits {
         let token = try await bench.token()
         try await fill(bench, readings: 2000)
         let wire = try wire(bench, receiveBuffer: 4096)
-        let page = "GET /api/v1/readings?limit=2000 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token)\r\n\r\n"
+        let page =
+            "GET /api/v1/readings?limit=2000 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token)\r\n\r\n"
         for _ in 0..<16 { wire.send(page) }
         try await Task.sleep(for: .seconds(4))
         // What the kernel held for it still comes, and then the end.
