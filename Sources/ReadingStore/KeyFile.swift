@@ -60,7 +60,7 @@ struct KeyFile {
             guard unlink(path) == 0 || errno == ENOENT else { throw StoreFiles.failure(path) }
             // The removal must be durable before the bytes are overwritten: a file of zeros that a power cut brings back
             // would lock the store.
-            try StoreFiles.synchronise(directory: (path as NSString).deletingLastPathComponent)
+            try StoreFiles.synchronise(directory: StoreFiles.parent(of: path))
         } else {
             try StoreFiles.replace(path, with: Array(keys.map { $0.base64 + "\n" }.joined().utf8))
         }

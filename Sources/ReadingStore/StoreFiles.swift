@@ -41,10 +41,20 @@ enum StoreFiles {
     private static func missingParents(of path: String) -> [String] {
         var (parents, child): ([String], String) = ([], path)
         while child != "/", !child.isEmpty, access(child, F_OK) != 0 {
-            child = (child as NSString).deletingLastPathComponent
-            parents.append(child.isEmpty ? "." : child)
+            child = parent(of: child)
+            parents.append(child)
         }
         return parents
+    }
+
+    /// The directory that a path is in; `.` for a name alone.
+    ///
+    /// Foundation's `deletingLastPathComponent` traps where the path is a single character.
+    static func parent(of path: String) -> String {
+        let path = path.trimmingSlashes
+        guard let slash = path.lastIndex(of: "/") else { return path.isEmpty ? "/" : "." }
+        let parent = path[..<slash].trimmingSlashes
+        return parent.isEmpty ? "/" : String(parent)
     }
 
     /// Makes the database file (0600) where it is missing, and looks at one that exists before SQLite may touch it.
@@ -81,7 +91,7 @@ enum StoreFiles {
         defer { close(descriptor) }
         try write(octets, to: descriptor, path: new)
         guard rename(new, path) == 0 else { throw failure(path) }
-        try synchronise(directory: (path as NSString).deletingLastPathComponent)
+        try synchronise(directory: parent(of: path))
     }
 
     /// Writes octets where the descriptor stands, and waits until they are durable.
@@ -179,4 +189,12 @@ final class StoreLock: Sendable {
     }
 
     deinit { release() }
+}
+
+extension StringProtocol {
+    /// Without the slashes at its end.
+    fileprivate var trimmingSlashes: SubSequence {
+        guard let last = lastIndex(where: { $0 != "/" }) else { return self[startIndex..<startIndex] }
+        return self[...last]
+    }
 }

@@ -7,6 +7,14 @@ import Testing
 
 @Suite("Files of the store")
 struct StoreFilesTests {
+    @Test(
+        "a directory or file with a name of one letter is found and made like any other",
+        arguments: [
+            ("G", "."), ("ab", "."), ("G/", "."), ("/G", "/"), ("/", "/"), ("", "/"), ("a/b", "a"), ("a//b/", "a"),
+            ("/a/b", "/a"), ("./G", "."),
+        ])
+    func parents(_ path: String, _ parent: String) { #expect(StoreFiles.parent(of: path) == parent) }
+
     @Test("only the owner can read the directory and the files")
     func modes() async throws {
         let harness = try await Harness()

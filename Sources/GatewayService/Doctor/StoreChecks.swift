@@ -93,7 +93,7 @@ extension Doctor {
     private func existingAncestor(of path: String) -> String {
         var path = path
         while path.count > 1, !FileManager.default.fileExists(atPath: path) {
-            path = (path as NSString).deletingLastPathComponent
+            path = URL(fileURLWithPath: path).deletingLastPathComponent().path
         }
         return path
     }

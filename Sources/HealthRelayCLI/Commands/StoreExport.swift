@@ -150,7 +150,7 @@ private final class ExportFile: OperationOutput {
             close(state.descriptor)
             state.descriptor = -1
             // The backup must survive a power cut once the command has said that it exists.
-            let above = (path as NSString).deletingLastPathComponent
+            let above = URL(fileURLWithPath: path).deletingLastPathComponent().path
             let folder = open(above.isEmpty ? "." : above, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
             guard folder >= 0 else { throw Self.failure(path) }
             defer { close(folder) }
