@@ -19,7 +19,8 @@ extension OutboxWorker {
     func deliverAll(in range: ClosedRange<Instant>?, isAsked: Bool) async -> SyncReport {
         var report = SyncReport()
         do {
-            let groups = try await store.groupsWaiting(in: range).filter {
+            let place = try await place()
+            let groups = try await store.groupsWaiting(in: range, at: place).filter {
                 destination.rules.kinds.contains($0.resource)
             }
             if range == nil { circuit.keep(only: Set(groups.map(\.target))) }
@@ -96,19 +97,19 @@ extension OutboxWorker {
     /// The target is tried again after the longest wait, since a server may learn it.
     private func noteUnknownKind(_ target: DeliveryTarget) async throws {
         try await store.setUnknownToServer(
-            true, user: target.user, resource: target.resource, provider: target.provider)
+            true, user: target.user, resource: target.resource, provider: target.provider, at: place())
         resting[target] = clock.uptime() + options.backoff.longest
     }
 
     private func noteKnownKind(_ target: DeliveryTarget) async throws {
         resting[target] = nil
         try await store.setUnknownToServer(
-            false, user: target.user, resource: target.resource, provider: target.provider)
+            false, user: target.user, resource: target.resource, provider: target.provider, at: place())
     }
 
     private func noteRefusedWhole(_ target: DeliveryTarget, _ isRefused: Bool) async throws {
         try await store.setRefusedWhole(
-            isRefused, user: target.user, resource: target.resource, provider: target.provider)
+            isRefused, user: target.user, resource: target.resource, provider: target.provider, at: place())
     }
 
     private func note(_ held: DeliveryHold, _ target: DeliveryTarget, _ count: Int, in report: inout SyncReport) {
@@ -130,13 +131,13 @@ extension OutboxWorker {
         while true {
             try Task.checkCancellation()
             // Before each batch: what was revoked, paused or switched off meanwhile stops the next.
-            guard try await store.isSyncEnabled() else { throw DeliveryFailure(DeliveryHold(.syncDisabled)) }
+            if let hold = try await store.standingHold(at: place()) { throw DeliveryFailure(DeliveryHold(hold)) }
             try await requireReady(target, of: person)
             let limit = batchLimits[target.resource] ?? options.batchLimit
             let suspected = Set(tally.suspects.map(\.item.id))
             let items = try await store.outboxBatch(
                 user: target.user, resource: target.resource, provider: target.provider, in: range,
-                limit: min(limit + suspected.count, 10_000)
+                limit: min(limit + suspected.count, 10_000), at: place()
             ).filter { !suspected.contains($0.id) }.prefix(limit).map(\.self)
             guard !items.isEmpty else { return try await concludeSuspects(into: &tally) }
             hub.emit(.readings(items.map(\.reading.id), .sourceChecked))

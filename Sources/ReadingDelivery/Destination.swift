@@ -11,6 +11,8 @@ import ReadingStore
 public protocol Destination: Sendable {
     /// The destination's name in the settings and in the store.
     var name: String { get }
+    /// What it is: `vital`, `jsonl`, …
+    var kind: String { get }
     /// What the destination can express.
     var rules: DestinationRules { get }
 

@@ -56,6 +56,8 @@ public actor OutboxWorker: Service {
     var circuit = Circuit()
     /// Targets whose kind the destination does not know, and when each is tried again.
     var resting: [DeliveryTarget: Duration] = [:]
+    /// The store's number of the destination, once it is known there.
+    private var known: DestinationKey?
     private var state = SyncStatus()
     /// Waits for what is being done alone now.
     private var present: (@Sendable () async -> Void)?
@@ -169,6 +171,18 @@ public actor OutboxWorker: Service {
         } onCancel: {
             task.cancel()
         }
+    }
+
+    /// The store's number of the destination. The first call makes the destination known, so that the store queues for it
+    /// what it may get.
+    func place() async throws -> DestinationKey {
+        if let known { return known }
+        let rules = destination.rules
+        let key = try await store.setDestination(
+            destination.name, kind: destination.kind, kinds: rules.kinds, hasUniqueSeconds: rules.hasUniqueSeconds,
+            needsSource: rules.needsSource)
+        known = key
+        return key
     }
 
     private func conclude(_ report: SyncReport) {

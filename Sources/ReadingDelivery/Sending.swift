@@ -41,7 +41,7 @@ extension OutboxWorker {
             if tally.delivered == 0 {
                 // Before anything is set aside in this pass, so that only older refusals are offered again.
                 try await store.reofferRefused(
-                    user: part.target.user, resource: part.target.resource, provider: part.target.provider)
+                    user: part.target.user, resource: part.target.resource, provider: part.target.provider, at: place())
             }
             let readings = delivered.map(\.reading.id)
             hub.emit(.readings(readings, .posted))
@@ -67,7 +67,7 @@ extension OutboxWorker {
             guard from <= to,
                 let next = try await store.outboxBatch(
                     user: batch.target.user, resource: batch.target.resource, provider: batch.target.provider,
-                    in: from...to, limit: 1
+                    in: from...to, limit: 1, at: place()
                 ).first
             else { return false }
             newest = next

@@ -21,7 +21,8 @@ enum BodySummaryRules {
 
     /// Whether another device's reading of the other kind has a second at the server.
     static func isTaken(
-        _ timestamp: Int64, _ db: Database, kind: ReadingKind, user: Int64, provider: String, device: Int64
+        _ timestamp: Int64, _ db: Database, at destination: Int64, kind: ReadingKind, user: Int64, provider: String,
+        device: Int64
     ) throws -> Bool {
         guard let other = kinds.contains(kind) ? kinds.first(where: { $0 != kind }) : nil else { return false }
         let select = try PreparedStatement(
@@ -29,22 +30,26 @@ enum BodySummaryRules {
             """
             SELECT EXISTS (
                 SELECT 1 FROM outbox AS o JOIN reading AS r ON r.key = o.reading
-                WHERE o.user = ?1 AND o.resource = ?2 AND o.provider = ?3 AND o.timestamp = ?4 AND r.device <> ?5)
+                WHERE o.destination = ?6 AND o.user = ?1 AND o.resource = ?2 AND o.provider = ?3 AND o.timestamp = ?4
+                    AND r.device <> ?5)
                 OR EXISTS (
-                SELECT 1 FROM pruned
-                WHERE user = ?1 AND kind = ?2 AND provider = ?3 AND timestamp = ?4 AND device <> ?5)
+                SELECT 1 FROM pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
+                WHERE p.destination = ?6 AND r.user = ?1 AND r.kind = ?2 AND p.provider = ?3 AND p.timestamp = ?4
+                    AND r.device <> ?5)
             """)
         select.bind(1, user)
         select.bind(2, other.code)
         select.bind(3, provider)
         select.bind(4, timestamp)
         select.bind(5, device)
+        select.bind(6, destination)
         return try select.firstInt() == 1
     }
 
     /// Adds what the body summary says besides the readings: each one's zone, and whose weight counts.
     static func complete(
-        _ items: inout [OutboxItem], _ db: Database, user: UserKey, resource: ReadingKind, provider: String
+        _ items: inout [OutboxItem], _ db: Database, at destination: Int64, user: UserKey, resource: ReadingKind,
+        provider: String
     ) throws {
         let isComposition = resource == .bodyComposition
         let mayWeigh = try ConsentHolds(db).isGranted(user: user.rawValue, kind: ReadingKind.weight.code)
@@ -52,28 +57,31 @@ enum BodySummaryRules {
             let timestamp = items[index].timestamp
             items[index].timeZone = try ReadingStore.zone(db, of: user.rawValue, at: timestamp)
             guard isComposition else { continue }
-            let isWeighed = try hasWeight(at: timestamp.seconds, db, user: user.rawValue, provider: provider)
+            let isWeighed = try hasWeight(
+                at: timestamp.seconds, db, destination, user: user.rawValue, provider: provider)
             items[index].ownWeight = !mayWeigh ? .withheld : isWeighed ? .sentByItself : .sent
         }
     }
 
     private static func hasWeight(
-        at timestamp: Int64, _ db: Database, user: Int64, provider: String
+        at timestamp: Int64, _ db: Database, _ destination: Int64, user: Int64, provider: String
     ) throws -> Bool {
         let select = try PreparedStatement(
             db,
             """
             SELECT EXISTS (
                 SELECT 1 FROM outbox
-                WHERE user = ?1 AND resource = ?2 AND provider = ?3 AND timestamp = ?4 AND state <> 3)
+                WHERE destination = ?5 AND user = ?1 AND resource = ?2 AND provider = ?3 AND timestamp = ?4 AND state <> 3)
                 OR EXISTS (
-                SELECT 1 FROM pruned
-                WHERE user = ?1 AND kind = ?2 AND provider = ?3 AND timestamp = ?4 AND delivered_at IS NOT NULL)
+                SELECT 1 FROM pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
+                WHERE p.destination = ?5 AND r.user = ?1 AND r.kind = ?2 AND p.provider = ?3 AND p.timestamp = ?4
+                    AND p.delivered_at IS NOT NULL)
             """)
         select.bind(1, user)
         select.bind(2, ReadingKind.weight.code)
         select.bind(3, provider)
         select.bind(4, timestamp)
+        select.bind(5, destination)
         return try select.firstInt() == 1
     }
 
@@ -103,9 +111,18 @@ enum BodySummaryRules {
             let device: Int64 = try row.value(4)
             var timestamp: Int64 = try row.value(3)
             while true {
-                let isTaken = try isTaken(
-                    timestamp, db, kind: .bodyComposition, user: user, provider: provider, device: device)
-                if !isTaken {
+                let isTaken = try Bool.fetchOne(
+                    db,
+                    sql: """
+                        SELECT EXISTS (
+                            SELECT 1 FROM outbox AS o JOIN reading AS r ON r.key = o.reading
+                            WHERE o.user = ?1 AND o.resource = 7 AND o.provider = ?2 AND o.timestamp = ?3
+                                AND r.device <> ?4)
+                            OR EXISTS (
+                            SELECT 1 FROM pruned
+                            WHERE user = ?1 AND kind = 7 AND provider = ?2 AND timestamp = ?3 AND device <> ?4)
+                        """, arguments: [user, provider, timestamp, device])
+                if isTaken == false {
                     try db.execute(
                         sql: """
                             INSERT OR IGNORE INTO outbox (reading, user, resource, provider, type, timestamp)

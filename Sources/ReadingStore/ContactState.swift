@@ -23,6 +23,8 @@ struct ContactState: Sendable {
 
     /// The server's key of a sample: a later one with the same key replaces the earlier.
     struct SampleKey: Hashable {
+        /// The destination's row.
+        var destination: Int64
         var series: Series
         /// Seconds since 1970.
         var timestamp: Int64

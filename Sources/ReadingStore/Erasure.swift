@@ -128,6 +128,7 @@ extension ReadingStore {
             "DELETE FROM reading_frame WHERE reading IN (SELECT key FROM reading WHERE user = ?1)",
             "DELETE FROM sensor_record WHERE reading IN (SELECT key FROM reading WHERE user = ?1)",
             "DELETE FROM reading WHERE user = ?1",
+            "DELETE FROM pruned_place WHERE identity IN (SELECT identity FROM pruned WHERE user = ?1)",
             "DELETE FROM pruned WHERE user = ?1",
             "DELETE FROM frame WHERE key IN (SELECT key FROM erased_frame)",
             // What another person's frames came in becomes theirs.

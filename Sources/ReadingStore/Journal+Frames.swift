@@ -284,10 +284,8 @@ extension Journal {
         guard try load.next() else { throw StoreError.corrupt(detail: "reading \(key) is missing") }
         defer { load.reset() }
         var reading = try rows.reading(load)
-        reading.deliveries = try holds.deliveries(
-            of: reading, user: load.int(ReadingRow.count + 1), provider: contact.description.provider,
-            device: contact.device, state: load.optionalInt(ReadingRow.count).flatMap(OutboxState.init(rawValue:))
-        ) { try sealing.words(load.octets(ReadingRow.count + 2), on: key) }
+        reading.deliveries = try DeliveryReader(db, holds, sealing).deliveries(
+            of: reading, key, user: load.int(ReadingRow.count), device: contact.device)
         return reading
     }
 }

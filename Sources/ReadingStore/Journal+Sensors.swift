@@ -87,15 +87,17 @@ extension Journal {
 
     /// Has the history record take the place of its minute's trend record: at the server too, under the same timestamp.
     private func supersede(minute: UInt16, by history: Int64) throws -> [FrameOutcome] {
-        if let timestamp = try pruned?.takeTimestamp(ofTrend: minute, device: contact.device, user: contact.user) {
-            try OutboxTag.renew(db, reading: history, sealing) { $0.timestamp = timestamp }
+        func hand(_ timestamp: Int64, at destination: Int64) throws {
+            try OutboxTag.renew(db, reading: history, at: destination, sealing) { $0.timestamp = timestamp }
         }
+        let places = try pruned?.takeTimestamps(ofTrend: minute, device: contact.device, user: contact.user) ?? []
+        for place in places { try hand(place.timestamp, at: place.destination) }
         return try deliverable(minute: minute, source: .trend).map { trend in
-            let timestamp = try Int64.fetchOne(
-                db, sql: "SELECT timestamp FROM outbox WHERE reading = ?", arguments: [trend])
+            let places = try Row.fetchAll(
+                db, sql: "SELECT destination, timestamp FROM outbox WHERE reading = ?", arguments: [trend])
             try ReadingRow.change(db, trend, rows) { $0.columns.timeExclusion = Exclusion.superseded.code }
             try db.execute(sql: "DELETE FROM outbox WHERE reading = ?", arguments: [trend])
-            if let timestamp { try OutboxTag.renew(db, reading: history, sealing) { $0.timestamp = timestamp } }
+            for place in places { try hand(try place.value(1), at: try place.value(0)) }
             return .revised(try load(trend))
         }
     }

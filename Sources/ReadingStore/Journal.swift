@@ -209,10 +209,8 @@ struct Journal {
             try enqueue(key, reading)
             // Until its context has come it may be none of the kind it looks like.
             if decoder.awaitsContext(frame, model: contact.description.model) { try setOutbox(key, .withdrawn) }
-            reading.deliveries = holds.deliveries(
-                of: reading, user: owner ?? contact.user, provider: contact.description.provider,
-                device: contact.device, state: .waiting
-            ) { "" }
+            reading.deliveries = holds.waiting(
+                reading, user: owner ?? contact.user, provider: contact.description.provider, device: contact.device)
         }
         return (key, reading)
     }
@@ -259,41 +257,21 @@ struct Journal {
 
     // MARK: The outbox
 
-    /// Queues a reading at its time, or at the first free second behind it: chosen once, kept for ever.
+    /// Queues a reading for each destination that takes its kind.
     mutating func enqueue(_ key: Int64, _ reading: Reading) throws {
         guard let wanted = reading.time.instant?.seconds, let owner = contact.owner(of: reading.record) else { return }
         let series = ContactState.Series(
             user: owner, kind: reading.kind.code, provider: contact.description.provider,
             type: reading.record.sampleTypeCode)
-        let place = ContactState.SampleKey(series: series, timestamp: wanted)
-        var timestamp = contact.nextFreeTimestamp[place] ?? wanted
-        let insert = statements.insertOutbox
-        insert.bind(1, key)
-        insert.bind(2, series.user)
-        insert.bind(3, series.kind)
-        insert.bind(4, series.provider)
-        insert.bind(5, series.type)
-        let first = timestamp
-        while true {
-            insert.bind(6, timestamp)
-            let isShared = try BodySummaryRules.isTaken(
-                timestamp, db, kind: reading.kind, user: owner, provider: contact.description.provider,
-                device: contact.device)
-            let tag = OutboxTag(
-                reading: key, user: series.user, resource: series.kind, provider: series.provider, type: series.type,
-                timestamp: timestamp)
-            insert.bind(7, octets: try tag.made(sealing))
-            if !isShared, try !isTaken(timestamp, in: series), try insert.run() > 0 { break }
-            timestamp &+= 1
+        let placement = OutboxPlacement(db: db, sealing: sealing, pruned: pruned, insert: statements.insertOutbox)
+        for destination in holds.destinations where destination.takes(reading.kind) {
+            let place = ContactState.SampleKey(
+                destination: destination.key.rawValue, series: series, timestamp: wanted)
+            let first = contact.nextFreeTimestamp[place] ?? wanted
+            let timestamp = try placement.queue(
+                key, of: reading.kind, device: contact.device, in: series, from: first, at: destination)
+            if timestamp != first { contact.nextFreeTimestamp[place] = timestamp &+ 1 }
         }
-        if timestamp != first { contact.nextFreeTimestamp[place] = timestamp &+ 1 }
-    }
-
-    /// Whether the server has a pruned reading of this series under this timestamp.
-    private func isTaken(_ timestamp: Int64, in series: ContactState.Series) throws -> Bool {
-        try pruned?.holds(
-            user: series.user, kind: series.kind, provider: series.provider, type: series.type, timestamp: timestamp)
-            ?? false
     }
 
     /// Gives a stored reading the exclusion that its record has now; nil where that is the one it had.

@@ -16,8 +16,7 @@ struct JournalStatements {
         SELECT \(ReadingRow.columns) FROM reading AS r WHERE r.id = ?
         """
     static let loadReadingSQL = """
-        SELECT \(ReadingRow.columns), o.state, r.user, o.words
-        FROM reading AS r LEFT JOIN outbox AS o ON o.reading = r.key WHERE r.key = ?
+        SELECT \(ReadingRow.columns), r.user FROM reading AS r WHERE r.key = ?
         """
     static let insertFrameSQL = """
         INSERT INTO frame (key, device, contact, format, ordinal, received_at, state, mark, payload)
@@ -25,8 +24,9 @@ struct JournalStatements {
         """
     static let attachSQL = "INSERT OR IGNORE INTO reading_frame (reading, frame, role) VALUES (?, ?, ?)"
     static let insertOutboxSQL = """
-        INSERT INTO outbox (reading, user, resource, provider, type, timestamp, tag) VALUES (?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT (user, resource, provider, type, timestamp) DO NOTHING
+        INSERT INTO outbox (reading, destination, user, resource, provider, type, timestamp, share, tag)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (destination, user, resource, provider, type, timestamp, share) DO NOTHING
         """
     static let findWaitingSQL = """
         SELECT frame, contact FROM waiting_context WHERE device = ? AND sequence_epoch = ? AND sequence = ? ORDER BY frame

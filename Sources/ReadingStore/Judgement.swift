@@ -91,20 +91,22 @@ struct Judgement {
             db,
             """
             SELECT \(OutboxTag.columns), r.key FROM reading AS r LEFT JOIN outbox AS o ON o.reading = r.key
-            WHERE r.device = ?1 AND (r.record_exclusion = ?2
-                OR (r.record_exclusion IS NULL AND coalesce(o.state, 0) <> ?3)) ORDER BY r.key
+            WHERE r.device = ?1 AND (r.record_exclusion = ?2 OR (r.record_exclusion IS NULL
+                AND NOT EXISTS (SELECT 1 FROM outbox WHERE reading = r.key AND state = ?3))) ORDER BY r.key
             """)
         select.bind(1, device)
         select.bind(2, Exclusion.implausible.code)
         select.bind(3, OutboxState.delivered.rawValue)
         defer { select.reset() }
         var readings: [Int64] = []
+        var changed: Set<Int64> = []
         while try select.next() {
+            let reading = select.int(OutboxTag.count)
             // Nothing follows from a row that is queued for another place or time than was written.
-            guard select.isNull(0) || OutboxTag(select).holds(select, sealing) else { continue }
-            readings.append(select.int(OutboxTag.count))
+            if !select.isNull(0), !OutboxTag(select).holds(select, sealing) { changed.insert(reading) }
+            if readings.last != reading { readings.append(reading) }
         }
-        return readings
+        return readings.filter { !changed.contains($0) }
     }
 
     private static func devices(_ db: Database, _ device: Int64?) throws -> [(key: Int64, model: String?)] {

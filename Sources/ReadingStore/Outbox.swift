@@ -7,6 +7,8 @@ import HealthReadings
 public struct OutboxID: Sendable, Hashable {
     /// The store's number of the reading.
     public let reading: Int64
+    /// Where it is delivered.
+    public let destination: DestinationKey
     /// How often what would be sent has changed, from 0.
     public let revision: Int64
 }
@@ -69,31 +71,37 @@ extension ReadingStore {
     /// What waits, grouped as it is delivered; groups that hold nothing do not appear.
     ///
     /// - Parameter range: only what waits with a timestamp in it, both ends included; nil: all.
-    public func groupsWaiting(in range: ClosedRange<Instant>? = nil) async throws -> [OutboxGroup] {
+    public func groupsWaiting(
+        in range: ClosedRange<Instant>? = nil, at destination: DestinationKey = .vital
+    ) async throws -> [OutboxGroup] {
         let seconds = Self.seconds(in: range)
         // A key that has come back is noticed here: it is where delivery begins.
         if sealing.refusal != nil { try await openKeys() }
         return try await read { [sealing] db in
             let holds = try HoldRules(db, sealing)
-            let apart = try Self.heldApart(db, seconds)
-            let (unknown, refused) = (try Self.unknownToServer(db), try Self.refusedWhole(db))
+            guard let known = holds.destinations.first(where: { $0.key == destination }) else {
+                throw StoreError.unknown("destination \(destination.rawValue)")
+            }
+            let apart = try Self.heldApart(db, destination, seconds)
             return try Row.fetchAll(
                 db,
                 sql: """
                     SELECT user, resource, provider, count(*), min(timestamp) FROM outbox
-                    WHERE state = 0 AND timestamp BETWEEN ? AND ?
+                    WHERE destination = ? AND state = 0 AND timestamp BETWEEN ? AND ?
                     GROUP BY user, resource, provider ORDER BY user, resource, provider
-                    """, arguments: [seconds.first, seconds.last]
+                    """, arguments: [destination.rawValue, seconds.first, seconds.last]
             ).flatMap { row -> [OutboxGroup] in
                 let (user, provider): (Int64, String) = (try row.value(0), try row.value(2))
                 let kind = try ReadingKind(code: try row.value(1))
                 var rest = OutboxGroup(
                     user: UserKey(rawValue: user), resource: kind, provider: provider, count: try row.value(3),
                     oldest: Instant(seconds: try row.value(4)),
-                    held: holds.hold(user: user, provider: provider, kind: kind))
-                let target = UnknownResource(user: user, kind: kind, provider: provider)
-                rest.isUnknownToServer = rest.held == .sourceError && unknown.contains(target)
-                rest.isRefusedWhole = rest.held == .sourceError && refused.contains(target)
+                    held: holds.hold(user: user, provider: provider, kind: kind, at: known))
+                if rest.held == .sourceError {
+                    let target = UnknownResource(user: user, kind: kind, provider: provider)
+                    rest.isUnknownToServer = holds.isUnknown(target, at: destination)
+                    rest.isRefusedWhole = holds.isRefusedWhole(target, at: destination)
+                }
                 if rest.held == .locked { return [rest] }
                 // A provider that is ignored holds all of it; what its devices hold is then no reason beside it.
                 let parts = apart.filter {
@@ -102,23 +110,25 @@ extension ReadingStore {
                 guard !parts.isEmpty else { return [rest] }
                 rest.count -= parts.reduce(0) { $0 + $1.count }
                 guard rest.count > 0 else { return parts }
-                rest.oldest = try Self.oldestDeliverable(db, of: rest, seconds) ?? rest.oldest
+                rest.oldest = try Self.oldestDeliverable(db, of: rest, destination, seconds) ?? rest.oldest
                 return [rest] + parts
             }
         }
     }
 
     /// What waits for its device's sake, whatever its source says.
-    private static func heldApart(_ db: Database, _ seconds: (first: Int64, last: Int64)) throws -> [OutboxGroup] {
+    private static func heldApart(
+        _ db: Database, _ destination: DestinationKey, _ seconds: (first: Int64, last: Int64)
+    ) throws -> [OutboxGroup] {
         try DeviceHolds(db).conditions.flatMap { hold, condition in
             try Row.fetchAll(
                 db,
                 sql: """
                     SELECT o.user, o.resource, o.provider, count(*), min(o.timestamp)
                     FROM outbox AS o JOIN reading AS r ON r.key = o.reading
-                    WHERE o.state = 0 AND o.timestamp BETWEEN ? AND ? AND \(condition)
+                    WHERE o.destination = ? AND o.state = 0 AND o.timestamp BETWEEN ? AND ? AND \(condition)
                     GROUP BY o.user, o.resource, o.provider
-                    """, arguments: [seconds.first, seconds.last]
+                    """, arguments: [destination.rawValue, seconds.first, seconds.last]
             ).map { row in
                 OutboxGroup(
                     user: UserKey(rawValue: try row.value(0)), resource: try ReadingKind(code: try row.value(1)),
@@ -129,16 +139,20 @@ extension ReadingStore {
     }
 
     private static func oldestDeliverable(
-        _ db: Database, of group: OutboxGroup, _ seconds: (first: Int64, last: Int64)
+        _ db: Database, of group: OutboxGroup, _ destination: DestinationKey,
+        _ seconds: (first: Int64, last: Int64)
     ) throws -> Instant? {
         try Int64.fetchOne(
             db,
             sql: """
                 SELECT o.timestamp FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
-                WHERE o.state = 0 AND o.user = ? AND o.resource = ? AND o.provider = ?
+                WHERE o.destination = ? AND o.state = 0 AND o.user = ? AND o.resource = ? AND o.provider = ?
                     AND o.timestamp BETWEEN ? AND ? \(try DeviceHolds(db).deliverable) ORDER BY o.timestamp LIMIT 1
                 """,
-            arguments: [group.user.rawValue, group.resource.code, group.provider, seconds.first, seconds.last]
+            arguments: [
+                destination.rawValue, group.user.rawValue, group.resource.code, group.provider, seconds.first,
+                seconds.last,
+            ]
         ).map(Instant.init(seconds:))
     }
 
@@ -149,7 +163,8 @@ extension ReadingStore {
     ///   - limit: 1 … 10,000.
     /// - Throws: ``StoreError/limitOutOfRange(_:)``, or an error of the database.
     public func outboxBatch(
-        user: UserKey, resource: ReadingKind, provider: String, in range: ClosedRange<Instant>? = nil, limit: Int
+        user: UserKey, resource: ReadingKind, provider: String, in range: ClosedRange<Instant>? = nil, limit: Int,
+        at destination: DestinationKey = .vital
     ) async throws -> [OutboxItem] {
         guard ReadingQuery.limits.contains(limit) else { throw StoreError.limitOutOfRange(limit) }
         let seconds = Self.seconds(in: range)
@@ -161,7 +176,7 @@ extension ReadingStore {
                 """
                 SELECT \(ReadingRow.columns), o.revision, o.attempts, \(OutboxTag.columns)
                 FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
-                WHERE o.state = 0 AND o.user = ?1 AND o.resource = ?2 AND o.provider = ?3
+                WHERE o.destination = ?7 AND o.state = 0 AND o.user = ?1 AND o.resource = ?2 AND o.provider = ?3
                     AND o.timestamp BETWEEN ?5 AND ?6 \(try DeviceHolds(db).deliverable)
                 ORDER BY o.timestamp LIMIT ?4
                 """)
@@ -171,6 +186,7 @@ extension ReadingStore {
             select.bind(4, Int64(limit))
             select.bind(5, seconds.first)
             select.bind(6, seconds.last)
+            select.bind(7, destination.rawValue)
             defer { select.reset() }
             let rows = RowReader(db, sealing)
             var items: [OutboxItem] = []
@@ -179,20 +195,22 @@ extension ReadingStore {
                 let place = OutboxTag(select, from: ReadingRow.count + 2)
                 try place.check(select.octets(ReadingRow.count + 1 + OutboxTag.count), sealing)
                 guard reading.excluded == nil else {
-                    throw StoreError.corrupt(detail: "reading \(place.reading) is excluded and waits for the server")
+                    throw StoreError.corrupt(detail: "reading \(place.reading) is excluded and waits to be delivered")
                 }
                 let timestamp = Instant(seconds: place.timestamp)
                 items.append(
                     OutboxItem(
                         id: OutboxID(
-                            reading: ReadingRow.key(select), revision: select.int(ReadingRow.count)),
+                            reading: ReadingRow.key(select), destination: destination,
+                            revision: select.int(ReadingRow.count)),
                         reading: reading, timestamp: timestamp,
                         originalTime: reading.time.instant.flatMap { $0 == timestamp ? nil : $0 },
                         attempts: Int(select.int(ReadingRow.count + 1)),
                         isBackfill: firstContacts[ReadingRow.device(select)].map { timestamp.seconds < $0 } ?? false))
             }
             if BodySummaryRules.kinds.contains(resource) {
-                try BodySummaryRules.complete(&items, db, user: user, resource: resource, provider: provider)
+                try BodySummaryRules.complete(
+                    &items, db, at: destination.rawValue, user: user, resource: resource, provider: provider)
             }
             return items
         }
@@ -201,7 +219,7 @@ extension ReadingStore {
     /// Whether more of a backfill waits in a group behind a timestamp.
     public func isMoreBackfillWaiting(
         user: UserKey, resource: ReadingKind, provider: String, after timestamp: Instant,
-        in range: ClosedRange<Instant>? = nil
+        in range: ClosedRange<Instant>? = nil, at destination: DestinationKey = .vital
     ) async throws -> Bool {
         let seconds = Self.seconds(in: range)
         return try await read { db in
@@ -212,12 +230,15 @@ extension ReadingStore {
                 sql: """
                     SELECT EXISTS (
                         SELECT 1 FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
-                        WHERE o.state = 0 AND o.user = ? AND o.resource = ? AND o.provider = ?
+                        WHERE o.destination = ? AND o.state = 0 AND o.user = ? AND o.resource = ? AND o.provider = ?
                             AND o.timestamp > ? AND o.timestamp < ? AND o.timestamp <= ?
                             AND o.timestamp < (SELECT min(started_at) / 1000000 FROM contact WHERE device = r.device)
                             \(try DeviceHolds(db).deliverable))
                     """,
-                arguments: [user.rawValue, resource.code, provider, timestamp.seconds, latest, seconds.last]) ?? false
+                arguments: [
+                    destination.rawValue, user.rawValue, resource.code, provider, timestamp.seconds, latest,
+                    seconds.last,
+                ]) ?? false
         }
     }
 
@@ -233,11 +254,16 @@ extension ReadingStore {
         guard !ids.isEmpty else { return }
         try await write(.acknowledge) { db in
             let update = try PreparedStatement(
-                db, "UPDATE outbox SET state = 1, delivered_at = ?2 WHERE reading = ?1 AND revision = ?3 AND state = 0")
+                db,
+                """
+                UPDATE outbox SET state = 1, delivered_at = ?2
+                WHERE reading = ?1 AND revision = ?3 AND destination = ?4 AND state = 0
+                """)
             for id in ids {
                 update.bind(1, id.reading)
                 update.bind(2, instant.microseconds)
                 update.bind(3, id.revision)
+                update.bind(4, id.destination.rawValue)
                 try update.run()
             }
         }
@@ -250,9 +276,12 @@ extension ReadingStore {
                 try db.execute(
                     sql: """
                         UPDATE outbox SET attempts = attempts + 1, words = coalesce(?, words)
-                        WHERE reading = ? AND revision = ? AND state = 0
+                        WHERE reading = ? AND destination = ? AND revision = ? AND state = 0
                         """,
-                    arguments: [try words.map { try sealing.seal($0, on: id.reading) }, id.reading, id.revision])
+                    arguments: [
+                        try words.map { try sealing.seal($0, on: id.reading, at: id.destination.rawValue) }, id.reading,
+                        id.destination.rawValue, id.revision,
+                    ])
             }
         }
     }
@@ -263,15 +292,19 @@ extension ReadingStore {
             try db.execute(
                 sql: """
                     UPDATE outbox SET state = 2, attempts = attempts + 1, words = ?
-                    WHERE reading = ? AND revision = ? AND state = 0
-                    """, arguments: [try sealing.seal(words, on: id.reading), id.reading, id.revision])
+                    WHERE reading = ? AND destination = ? AND revision = ? AND state = 0
+                    """,
+                arguments: [
+                    try sealing.seal(words, on: id.reading, at: id.destination.rawValue), id.reading,
+                    id.destination.rawValue, id.revision,
+                ])
         }
     }
 
     /// The readings the server refused, newest first.
     ///
     /// - Parameter limit: 1 … 10,000.
-    public func refused(limit: Int = 1000) async throws -> [RefusedReading] {
+    public func refused(limit: Int = 1000, at destination: DestinationKey = .vital) async throws -> [RefusedReading] {
         guard ReadingQuery.limits.contains(limit) else { throw StoreError.limitOutOfRange(limit) }
         return try await read { [sealing] db in
             try sealing.requireKeys()
@@ -279,9 +312,10 @@ extension ReadingStore {
                 db,
                 """
                 SELECT \(ReadingRow.columns), o.words FROM outbox AS o JOIN reading AS r ON r.key = o.reading
-                WHERE o.state = 2 ORDER BY o.timestamp DESC LIMIT ?
+                WHERE o.destination = ?2 AND o.state = 2 ORDER BY o.timestamp DESC LIMIT ?1
                 """)
             select.bind(1, Int64(limit))
+            select.bind(2, destination.rawValue)
             defer { select.reset() }
             let rows = RowReader(db, sealing)
             var refused: [RefusedReading] = []
@@ -290,34 +324,38 @@ extension ReadingStore {
                 refused.append(
                     RefusedReading(
                         id: try rows.content(select).0,
-                        serverSaid: try sealing.words(words, on: ReadingRow.key(select))))
+                        serverSaid: try sealing.words(
+                            words, on: ReadingRow.key(select), at: destination.rawValue)))
             }
             return refused
         }
     }
 
     /// Has the server's copy of a reading sent again, at the same timestamp: what would be sent has changed.
-    public func requeue(_ id: ReadingID) async throws {
+    public func requeue(_ id: ReadingID, at destination: DestinationKey = .vital) async throws {
         try await write(.requeue) { [sealing] db in
             for candidate in try sealing.candidates(for: id) {
                 try db.execute(
                     sql: """
                         UPDATE outbox SET state = 0, revision = revision + 1, attempts = 0, words = NULL
-                        WHERE reading = (SELECT key FROM reading WHERE id = ?)
-                        """, arguments: [candidate.data])
+                        WHERE reading = (SELECT key FROM reading WHERE id = ?) AND destination = ?
+                        """, arguments: [candidate.data, destination.rawValue])
             }
         }
     }
 
     /// Has refused readings wait again, as they were offered before: what refused them may have been mended.
     ///
-    /// - Parameter ids: only these; nil: all.
+    /// - Parameters:
+    ///   - ids: only these; nil: all.
+    ///   - destination: only what this one refused; nil: all.
     /// - Returns: how many wait again.
     /// - Throws: ``StoreError/notRefused(_:)`` for an id of no refused reading: then none waits again.
     @discardableResult
-    public func retryRefused(_ ids: [ReadingID]? = nil) async throws -> Int {
+    public func retryRefused(_ ids: [ReadingID]? = nil, at destination: DestinationKey? = nil) async throws -> Int {
         try await write(.requeue) { [sealing] db in
-            let again = "UPDATE outbox SET state = 0, attempts = 0, words = NULL WHERE state = 2"
+            let place = destination.map { " AND destination = \($0.rawValue)" } ?? ""
+            let again = "UPDATE outbox SET state = 0, attempts = 0, words = NULL WHERE state = 2" + place
             guard let ids else {
                 try db.execute(sql: again)
                 return db.changesCount

@@ -7,6 +7,8 @@ import HealthReadings
 /// A tag is the number of its key (LEB128) and 16 octets of HMAC-SHA256. A row of a store in the clear has none.
 struct OutboxTag {
     let reading: Int64
+    /// The destination's name: rows of two destinations cannot change places, nor can the destinations.
+    let destination: String
     let user: Int64
     let resource: Int64
     let provider: String
@@ -39,6 +41,8 @@ struct OutboxTag {
     private func code(_ keys: GenerationKeys) -> [UInt8] {
         var octets: [UInt8] = []
         octets.reserveCapacity(64)
+        // Rows of earlier versions name no destination, and have a number here that is never negative.
+        if destination != StoredDestination.first { octets += [0xFF] + destination.utf8 + [0] }
         for number in [reading, user, resource, type, timestamp] {
             withUnsafeBytes(of: number.bigEndian) { octets.append(contentsOf: $0) }
         }
@@ -49,17 +53,28 @@ struct OutboxTag {
 
 extension OutboxTag {
     /// The columns of `outbox AS o` that make a tag, and the tag.
-    static let columns = "o.reading, o.user, o.resource, o.provider, o.type, o.timestamp, o.tag"
+    static let columns = """
+        o.reading, (SELECT name FROM destination WHERE key = o.destination), o.user, o.resource, o.provider, o.type,
+        o.timestamp, o.tag
+        """
     /// How many there are.
-    static let count: Int32 = 7
+    static let count: Int32 = 8
 
     init(_ row: PreparedStatement, from first: Int32 = 0) {
         reading = row.int(first)
-        user = row.int(first + 1)
-        resource = row.int(first + 2)
-        provider = row.text(first + 3) ?? ""
-        type = row.int(first + 4)
-        timestamp = row.int(first + 5)
+        destination = row.text(first + 1) ?? ""
+        user = row.int(first + 2)
+        resource = row.int(first + 3)
+        provider = row.text(first + 4) ?? ""
+        type = row.int(first + 5)
+        timestamp = row.int(first + 6)
+    }
+
+    /// Writes the tags of all of a reading's rows under the newest key.
+    static func renewAll(_ db: Database, reading: Int64, _ sealing: Sealing) throws {
+        let places = try Int64.fetchAll(
+            db, sql: "SELECT destination FROM outbox WHERE reading = ?", arguments: [reading])
+        for place in places { try renew(db, reading: reading, at: place, sealing) }
     }
 
     /// Whether the row is as it was written.
@@ -70,20 +85,25 @@ extension OutboxTag {
     /// Changes a row and writes its tag under the newest key. A row whose tag does not hold keeps it, and so goes on
     /// being noticed.
     static func renew(
-        _ db: Database, reading: Int64, _ sealing: Sealing, _ change: (inout OutboxTag) -> Void = { _ in }
+        _ db: Database, reading: Int64, at destination: Int64, _ sealing: Sealing,
+        _ change: (inout OutboxTag) -> Void = { _ in }
     ) throws {
-        let select = try PreparedStatement(db, "SELECT \(columns) FROM outbox AS o WHERE o.reading = ?")
+        let select = try PreparedStatement(
+            db, "SELECT \(columns) FROM outbox AS o WHERE o.reading = ? AND o.destination = ?")
         select.bind(1, reading)
+        select.bind(2, destination)
         guard try select.next() else { return }
         var (row, tag) = (OutboxTag(select), select.octets(OutboxTag.count - 1))
         let holds = row.holds(select, sealing)
         select.reset()
         change(&row)
         if holds { tag = try row.made(sealing) ?? [] }
-        let update = try PreparedStatement(db, "UPDATE outbox SET timestamp = ?, tag = ? WHERE reading = ?")
+        let update = try PreparedStatement(
+            db, "UPDATE outbox SET timestamp = ?, tag = ? WHERE reading = ? AND destination = ?")
         update.bind(1, row.timestamp)
         update.bind(2, octets: tag.isEmpty ? nil : tag)
         update.bind(3, reading)
+        update.bind(4, destination)
         try update.run()
     }
 }

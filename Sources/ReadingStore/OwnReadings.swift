@@ -71,10 +71,17 @@ extension ReadingStore {
         }
     }
 
-    /// Counts what the store has of a person.
-    public func counts(of user: UserKey) async throws -> PersonCounts {
+    /// Counts what the store has of a person, and how much of it one destination has.
+    public func counts(
+        of user: UserKey, at destination: DestinationKey = .vital
+    ) async throws -> PersonCounts {
         try await read { db in
             let key = user.rawValue
+            let queued = "outbox WHERE user = ?1 AND destination = \(destination.rawValue)"
+            let pruned = """
+                pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
+                WHERE r.user = ?1 AND p.destination = \(destination.rawValue)
+                """
             func count(_ sql: String) throws -> Int {
                 try Int.fetchOne(db, sql: "SELECT count(*) FROM " + sql, arguments: [key]) ?? 0
             }
@@ -87,16 +94,15 @@ extension ReadingStore {
                 readings[try ReadingKind(code: try row.value(0))] = try row.value(1)
             }
             return PersonCounts(
-                readings: readings, waiting: try count("outbox WHERE user = ? AND state = 0"),
-                delivered: try count("outbox WHERE user = ? AND state = 1")
-                    + count("pruned WHERE user = ? AND delivered_at IS NOT NULL"),
-                refused: try count("outbox WHERE user = ? AND state = 2"),
+                readings: readings, waiting: try count("\(queued) AND state = 0"),
+                delivered: try count("\(queued) AND state = 1")
+                    + count("\(pruned) AND p.delivered_at IS NOT NULL"),
+                refused: try count("\(queued) AND state = 2"),
                 lastDelivery: try Int64.fetchOne(
                     db,
                     sql: """
                         SELECT max(delivered_at) FROM (
-                            SELECT delivered_at FROM outbox WHERE user = ?1
-                            UNION ALL SELECT delivered_at FROM pruned WHERE user = ?1)
+                            SELECT delivered_at FROM \(queued) UNION ALL SELECT p.delivered_at FROM \(pruned))
                         """, arguments: [key]
                 ).map(Instant.init(microseconds:)))
         }

@@ -25,8 +25,8 @@ struct PrunedReadings {
         findTimestamp = try PreparedStatement(
             db,
             """
-            SELECT 1 FROM pruned INDEXED BY pruned_timestamp
-            WHERE user = ? AND kind = ? AND provider = ? AND type = ? AND timestamp = ?
+            SELECT 1 FROM pruned_place AS p INDEXED BY pruned_place_timestamp JOIN pruned AS r ON r.identity = p.identity
+            WHERE p.destination = ? AND r.user = ? AND r.kind = ? AND p.provider = ? AND p.type = ? AND p.timestamp = ?
             """)
     }
 
@@ -47,9 +47,12 @@ struct PrunedReadings {
         return findIdentity.octets(0) == Self.value(of: record, id, key) ? .same : .other
     }
 
-    /// Whether a pruned reading is at the server under this key.
-    func holds(user: Int64, kind: Int64, provider: String, type: Int64, timestamp: Int64) throws -> Bool {
+    /// Whether a pruned reading is at a destination under this key.
+    func holds(
+        at destination: Int64, user: Int64, kind: Int64, provider: String, type: Int64, timestamp: Int64
+    ) throws -> Bool {
         var parameters = Parameters(of: findTimestamp)
+        parameters.put(destination)
         parameters.put(user)
         parameters.put(kind)
         parameters.put(text: provider)
@@ -74,7 +77,9 @@ struct PrunedReadings {
             db,
             """
             SELECT 1 FROM pruned
-            WHERE device = ? AND minute = ? AND source = ? AND user = ? AND delivered_at IS NOT NULL LIMIT 1
+            WHERE device = ? AND minute = ? AND source = ? AND user = ?
+                AND EXISTS (SELECT 1 FROM pruned_place AS p WHERE p.identity = pruned.identity
+                    AND p.delivered_at IS NOT NULL) LIMIT 1
             """)
         find.bind(1, device)
         find.bind(2, Int64(minute))
@@ -83,16 +88,20 @@ struct PrunedReadings {
         return try find.firstInt() != nil
     }
 
-    /// Hands on the key at the server of a minute's pruned trend record; nil where there is none.
-    func takeTimestamp(ofTrend minute: UInt16, device: Int64, user: Int64) throws -> Int64? {
-        let condition = "device = ? AND minute = ? AND source = 1 AND user = ? AND timestamp IS NOT NULL"
+    /// Hands on the timestamps that a minute's pruned trend record has at destinations.
+    func takeTimestamps(
+        ofTrend minute: UInt16, device: Int64, user: Int64
+    ) throws -> [(destination: Int64, timestamp: Int64)] {
+        let condition = """
+            timestamp IS NOT NULL AND identity IN (
+                SELECT identity FROM pruned WHERE device = ? AND minute = ? AND source = 1 AND user = ?)
+            """
         let arguments: StatementArguments = [device, Int64(minute), user]
-        guard
-            let timestamp = try Int64.fetchOne(
-                db, sql: "SELECT timestamp FROM pruned WHERE \(condition)", arguments: arguments)
-        else { return nil }
-        try db.execute(sql: "UPDATE pruned SET timestamp = NULL WHERE \(condition)", arguments: arguments)
-        return timestamp
+        let places = try Row.fetchAll(
+            db, sql: "SELECT destination, timestamp FROM pruned_place WHERE \(condition) ORDER BY destination",
+            arguments: arguments)
+        try db.execute(sql: "UPDATE pruned_place SET timestamp = NULL WHERE \(condition)", arguments: arguments)
+        return try places.map { (try $0.value(0), try $0.value(1)) }
     }
 
     // MARK: Digests

@@ -68,14 +68,14 @@ extension ReadingStore {
                 try Int.fetchOne(
                     db,
                     sql: """
-                        SELECT count(*) FROM reading AS r LEFT JOIN outbox AS o ON o.reading = r.key
+                        SELECT count(*) FROM reading AS r
                         WHERE coalesce(r.time, r.received_at / 1000000) < ? AND \(condition)
                         """, arguments: [PruneBatch.seconds(before: pruning.olderThan)]) ?? 0
             }
             var pruning = pruning
-            pruning.waiting = try count("o.state = 0")
-            pruning.refused = try count("o.state = 2")
-            pruning.excluded = try count("coalesce(o.state, 3) = 3")
+            pruning.waiting = try count("\(PruneBatch.queued) AND o.state = 0)")
+            pruning.refused = try count("\(PruneBatch.queued) AND o.state = 2)")
+            pruning.excluded = try count("NOT \(PruneBatch.queued) AND o.state <> 3)")
             return pruning
         }
     }
@@ -176,6 +176,13 @@ private struct PruneBatch {
 
     private static let size = 500
 
+    /// Begins the condition that a reading is queued for a destination that may still get it: one that was not removed
+    /// and takes its kind.
+    static let queued = """
+        EXISTS (SELECT 1 FROM outbox AS o JOIN destination AS d ON d.key = o.destination
+            WHERE o.reading = r.key AND d.state <> 3 AND (d.kinds >> o.resource) & 1 = 1
+        """
+
     /// The first second that is not older: times are whole seconds.
     static func seconds(before cutoff: Instant) -> Int64 {
         cutoff.seconds + (cutoff == cutoff.flooredToSecond ? 0 : 1)
@@ -187,19 +194,22 @@ private struct PruneBatch {
         try db.execute(sql: "PRAGMA secure_delete = ON")
         var batch = PruneBatch()
         for (reading, record, id) in try candidates(db, before: cutoff, after: after, rows) {
+            let identity = Data(PrunedReadings.identity(of: id, key))
             try db.execute(
                 sql: """
                     INSERT INTO pruned (identity, value, kind, device, user, sequence_epoch, sequence, base_time, time,
-                        source, minute, provider, type, timestamp, delivered_at)
+                        source, minute)
                     SELECT ?2, ?3, r.kind, r.device, r.user, r.sequence_epoch, r.sequence, r.base_time, r.time,
-                        s.source, s.minute, o.provider, o.type, o.timestamp, o.delivered_at
-                    FROM reading AS r LEFT JOIN sensor_record AS s ON s.reading = r.key
-                    LEFT JOIN outbox AS o ON o.reading = r.key WHERE r.key = ?1
+                        s.source, s.minute
+                    FROM reading AS r LEFT JOIN sensor_record AS s ON s.reading = r.key WHERE r.key = ?1
                     """,
-                arguments: [
-                    reading, Data(PrunedReadings.identity(of: id, key)),
-                    Data(PrunedReadings.value(of: record, id, key)),
-                ])
+                arguments: [reading, identity, Data(PrunedReadings.value(of: record, id, key))])
+            try db.execute(
+                sql: """
+                    INSERT INTO pruned_place (identity, destination, provider, type, timestamp, delivered_at)
+                    SELECT ?2, destination, provider, type, timestamp, delivered_at FROM outbox
+                    WHERE reading = ?1 AND state = 1
+                    """, arguments: [reading, identity])
             batch.frames += try remove(db, reading)
             batch.readings += 1
             batch.last = reading
@@ -214,9 +224,12 @@ private struct PruneBatch {
         let select = try PreparedStatement(
             db,
             """
-            SELECT \(ReadingRow.columns) FROM reading AS r LEFT JOIN outbox AS o ON o.reading = r.key
+            SELECT \(ReadingRow.columns) FROM reading AS r
             WHERE r.key > ?2 AND +r.time < ?1
-                AND (o.state = 1 OR (o.state IS NULL AND r.time_exclusion = \(Exclusion.superseded.code)))
+                AND (CASE WHEN EXISTS (SELECT 1 FROM outbox WHERE reading = r.key)
+                    THEN EXISTS (SELECT 1 FROM outbox WHERE reading = r.key AND state = 1)
+                        AND NOT \(queued) AND o.state <> 1)
+                    ELSE r.time_exclusion = \(Exclusion.superseded.code) END)
             ORDER BY r.key LIMIT \(size)
             """)
         select.bind(1, seconds(before: cutoff))

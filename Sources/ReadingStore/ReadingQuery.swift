@@ -90,7 +90,7 @@ extension ReadingStore {
 private struct PageReader {
     private let db: Database
     private let query: ReadingQuery
-    private let holds: HoldRules
+    private let deliveries: DeliveryReader
     private let rows: RowReader
     private var readings: [Reading] = []
     /// What the ids of the last reading, and of the one before it, stand as in their rows, by which pages are put in order.
@@ -100,7 +100,7 @@ private struct PageReader {
         try sealing.requireKeys()
         self.db = db
         self.query = query
-        holds = try HoldRules(db, sealing)
+        deliveries = try DeliveryReader(db, HoldRules(db, sealing), sealing)
         rows = RowReader(db, sealing)
     }
 
@@ -175,10 +175,7 @@ private struct PageReader {
         let statement = try PreparedStatement(
             db,
             """
-            SELECT \(ReadingRow.columns), r.user, o.provider, o.state, o.words
-            FROM reading AS r \(walk)
-            LEFT JOIN outbox AS o ON o.reading = r.key
-            WHERE \(conditions.joined(separator: " AND ")) ORDER BY r.time DESC, r.id DESC LIMIT ?3 OFFSET ?4
+            SELECT \(ReadingRow.columns), r.user FROM reading AS r \(walk) WHERE \(conditions.joined(separator: " AND ")) ORDER BY r.time DESC, r.id DESC LIMIT ?3 OFFSET ?4
             """)
         // An inclusive range in microseconds over times in whole seconds: the first second not before, the last not after.
         if let from = query.from {
@@ -195,16 +192,9 @@ private struct PageReader {
         defer { statement.reset() }
         while try statement.next() {
             var reading = try rows.reading(statement)
-            if let provider = statement.text(ReadingRow.count + 1) {
-                reading.deliveries = try holds.deliveries(
-                    of: reading, user: statement.int(ReadingRow.count), provider: provider,
-                    device: ReadingRow.device(statement),
-                    state: OutboxState(rawValue: statement.int(ReadingRow.count + 2))
-                ) { [rows] in
-                    try rows.sealing.words(
-                        statement.octets(ReadingRow.count + 3), on: ReadingRow.key(statement))
-                }
-            }
+            reading.deliveries = try deliveries.deliveries(
+                of: reading, ReadingRow.key(statement), user: statement.int(ReadingRow.count),
+                device: ReadingRow.device(statement))
             readings.append(reading)
             places = (try ReadingRow.storedID(statement), places.last)
         }

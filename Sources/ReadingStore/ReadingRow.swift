@@ -86,7 +86,7 @@ enum ReadingRow {
         } else {
             try write(db, reading, rows.sealing)
         }
-        if generation != rows.sealing.current { try OutboxTag.renew(db, reading: key, rows.sealing) }
+        if generation != rows.sealing.current { try OutboxTag.renewAll(db, reading: key, rows.sealing) }
     }
 }
 

@@ -158,16 +158,12 @@ extension ReadingStore {
         let select = try PreparedStatement(
             db,
             """
-            SELECT \(ReadingRow.columns), o.words, o.tag, o.reading IS NOT NULL
-            FROM reading AS r LEFT JOIN outbox AS o ON o.reading = r.key
-            WHERE r.key > ? ORDER BY r.key LIMIT \(size)
+            SELECT \(ReadingRow.columns) FROM reading AS r WHERE r.key > ? ORDER BY r.key LIMIT \(size)
             """)
         select.bind(1, after)
         defer { select.reset() }
         let reader = RowReader(db, sealing)
         var readings: [StoredReading] = []
-        var words: [(key: Int64, text: String)] = []
-        var tags: [Int64] = []
         var (last, change): (Int64?, KeyChange) = (nil, KeyChange())
         while try select.next() {
             let key = ReadingRow.key(select)
@@ -178,32 +174,50 @@ extension ReadingStore {
                     ? nil : reader.stored(select)
             }
             if let reading { readings.append(reading) }
-            let blob = select.octets(ReadingRow.count)
-            let text = try change.read("words on reading \(key)") {
-                try blob.isEmpty || Sealing.generation(of: blob) == sealing.current
-                    ? nil : sealing.words(blob, on: key)
-            }
-            if let text { words.append((key, text)) }
-            let tag = select.octets(ReadingRow.count + 1)
-            // A tag that does not hold is kept, and so goes on being noticed.
-            let generation: UInt64? = tag.isEmpty ? 0 : try? Sealing.generation(of: tag)
-            if select.int(ReadingRow.count + 2) != 0, generation != sealing.current {
-                tags.append(key)
-            }
         }
         change.readings = readings.count
         for var reading in readings {
             reading.columns.id = try sealing.stored(reading.id)
             try ReadingRow.write(db, reading, sealing)
         }
-        let updateWords = try PreparedStatement(db, "UPDATE outbox SET words = ? WHERE reading = ?")
-        for (key, text) in words {
-            updateWords.bind(1, octets: try sealing.seal(Array(text.utf8), at: .words(key)))
-            updateWords.bind(2, key)
-            try updateWords.run()
+        guard let last else { return nil }
+        try resealQueue(db, after, last, sealing, &change)
+        return (last, change)
+    }
+
+    /// Seals anew what destinations said of the readings behind one, up to another, and renews the tags.
+    private static func resealQueue(
+        _ db: Database, _ after: Int64, _ last: Int64, _ sealing: Sealing, _ change: inout KeyChange
+    ) throws {
+        let select = try PreparedStatement(
+            db,
+            "SELECT reading, destination, words, tag FROM outbox WHERE reading > ? AND reading <= ? ORDER BY reading")
+        select.bind(1, after)
+        select.bind(2, last)
+        defer { select.reset() }
+        var words: [(reading: Int64, destination: Int64, text: String)] = []
+        var tags: [(reading: Int64, destination: Int64)] = []
+        while try select.next() {
+            let (reading, destination, blob) = (select.int(0), select.int(1), select.octets(2))
+            let text = try change.read("words on reading \(reading)") {
+                try blob.isEmpty || Sealing.generation(of: blob) == sealing.current
+                    ? nil : sealing.words(blob, on: reading, at: destination)
+            }
+            if let text { words.append((reading, destination, text)) }
+            let tag = select.octets(3)
+            // A tag that does not hold is kept, and so goes on being noticed.
+            let generation: UInt64? = tag.isEmpty ? 0 : try? Sealing.generation(of: tag)
+            if generation != sealing.current { tags.append((reading, destination)) }
         }
-        for key in tags { try OutboxTag.renew(db, reading: key, sealing) }
-        return last.map { ($0, change) }
+        let update = try PreparedStatement(db, "UPDATE outbox SET words = ? WHERE reading = ? AND destination = ?")
+        for (reading, destination, text) in words {
+            update.bind(
+                1, octets: try sealing.seal(Array(text.utf8), at: .words(reading, at: destination)))
+            update.bind(2, reading)
+            update.bind(3, destination)
+            try update.run()
+        }
+        for tag in tags { try OutboxTag.renew(db, reading: tag.reading, at: tag.destination, sealing) }
     }
 
     /// Gives the frames and readings of a device to another: their seals are bound to the device they are of.

@@ -23,6 +23,7 @@ enum Schema {
             // What decides where a reading is delivered, under the key; see `OutboxTag`.
             try db.execute(sql: "ALTER TABLE outbox ADD COLUMN tag BLOB")
         }
+        migrator.registerMigration("11 destinations", migrate: DestinationTables.migrate)
         return migrator
     }()
 

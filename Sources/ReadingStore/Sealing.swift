@@ -9,8 +9,8 @@ enum SealedPlace {
     case frame(Int64)
     /// The content of a reading, by its row.
     case reading(Int64)
-    /// The server's words about a reading, by the reading's row.
-    case words(Int64)
+    /// A destination's words about a reading, by the reading's row and the destination's.
+    case words(Int64, at: Int64)
     /// What tells a device from others of its model, by its row.
     case device(Int64)
     /// The key by which pruned readings are recognised.
@@ -20,18 +20,22 @@ enum SealedPlace {
     func withOctets<Columns: BoundColumns, Value>(
         and columns: Columns, _ body: (UnsafeRawBufferPointer) throws -> Value
     ) rethrows -> Value {
-        let (letter, row): (UInt8, Int64) =
+        let (letter, row, second): (UInt8, Int64, Int64?) =
             switch self {
-            case .frame(let row): (UInt8(ascii: "f"), row)
-            case .reading(let row): (UInt8(ascii: "r"), row)
-            case .words(let row): (UInt8(ascii: "w"), row)
-            case .device(let row): (UInt8(ascii: "d"), row)
-            case .pruneKey: (UInt8(ascii: "p"), 0)
+            case .frame(let row): (UInt8(ascii: "f"), row, nil)
+            case .reading(let row): (UInt8(ascii: "r"), row, nil)
+            // Earlier versions had one destination.
+            case .words(let row, DestinationKey.vital.rawValue): (UInt8(ascii: "w"), row, nil)
+            case .words(let row, let destination): (UInt8(ascii: "v"), row, destination)
+            case .device(let row): (UInt8(ascii: "d"), row, nil)
+            case .pruneKey: (UInt8(ascii: "p"), 0, nil)
             }
-        return try withUnsafeTemporaryAllocation(byteCount: 9 + Columns.count, alignment: 1) { octets in
+        let start = second == nil ? 9 : 17
+        return try withUnsafeTemporaryAllocation(byteCount: start + Columns.count, alignment: 1) { octets in
             octets[0] = letter
             octets.storeBytes(of: row.bigEndian, toByteOffset: 1, as: Int64.self)
-            columns.write(to: UnsafeMutableRawBufferPointer(rebasing: octets[9...]))
+            if let second { octets.storeBytes(of: second.bigEndian, toByteOffset: 9, as: Int64.self) }
+            columns.write(to: UnsafeMutableRawBufferPointer(rebasing: octets[start...]))
             return try body(UnsafeRawBufferPointer(octets))
         }
     }
@@ -50,7 +54,7 @@ struct EarlierRows: Sendable, Hashable {
     func holds(_ place: SealedPlace) -> Bool {
         switch place {
         case .frame(let row): row <= frame
-        case .reading(let row), .words(let row): row <= reading
+        case .reading(let row), .words(let row, _): row <= reading
         case .device(let row): row <= device
         case .pruneKey: true
         }
@@ -186,14 +190,14 @@ final class Sealing: Sendable {
         }
     }
 
-    /// What a server said of a reading, sealed for its row.
-    func seal(_ words: String, on reading: Int64) throws -> Data {
-        Data(try seal(Array(words.utf8), at: .words(reading)))
+    /// What a destination said of a reading, sealed for its row.
+    func seal(_ words: String, on reading: Int64, at destination: Int64) throws -> Data {
+        Data(try seal(Array(words.utf8), at: .words(reading, at: destination)))
     }
 
-    /// What a server said of a reading; nothing where the row has none.
-    func words(_ blob: [UInt8], on reading: Int64) throws -> String {
-        try blob.isEmpty ? "" : String(decoding: open(blob, at: .words(reading)), as: UTF8.self)
+    /// What a destination said of a reading; nothing where the row has none.
+    func words(_ blob: [UInt8], on reading: Int64, at destination: Int64) throws -> String {
+        try blob.isEmpty ? "" : String(decoding: open(blob, at: .words(reading, at: destination)), as: UTF8.self)
     }
 
     func seal(_ label: DeviceLabel, of device: Int64) throws -> Data {
@@ -256,7 +260,7 @@ extension SealedPlace: CustomStringConvertible {
         switch self {
         case .frame(let row): "frame \(row)"
         case .reading(let row): "reading \(row)"
-        case .words(let row): "the server's words on reading \(row)"
+        case .words(let row, _): "the server's words on reading \(row)"
         case .device(let row): "device \(row)"
         case .pruneKey: "the key of pruned readings"
         }

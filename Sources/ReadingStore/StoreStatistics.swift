@@ -33,8 +33,8 @@ public struct StoreStatistics: Sendable, Hashable {
 }
 
 extension ReadingStore {
-    /// Counts what the store holds.
-    public func statistics() async throws -> StoreStatistics {
+    /// Counts what the store holds, and how much of it one destination has.
+    public func statistics(of destination: DestinationKey = .vital) async throws -> StoreStatistics {
         let size = octetsOnDisk()
         return try await read { db in
             func count(_ sql: String) throws -> Int { try Int.fetchOne(db, sql: "SELECT count(*) FROM " + sql) ?? 0 }
@@ -42,19 +42,24 @@ extension ReadingStore {
             for row in try Row.fetchAll(db, sql: "SELECT kind, count(*) FROM reading GROUP BY kind") {
                 readings[try ReadingKind(code: try row.value(0))] = try row.value(1)
             }
+            let place = "destination = \(destination.rawValue)"
             return StoreStatistics(
                 readings: readings,
                 excluded: try count("reading WHERE record_exclusion IS NOT NULL OR time_exclusion IS NOT NULL"),
                 frames: try count("frame"), malformedFrames: try count("frame WHERE state = 4"),
                 pendingFrames: try count("frame WHERE state = 0"), waitingContexts: try count("waiting_context"),
                 contacts: try count("contact"), devices: try count("device"),
-                waiting: try count("outbox WHERE state = 0"),
-                delivered: try count("outbox WHERE state = 1") + count("pruned WHERE delivered_at IS NOT NULL"),
-                refused: try count("outbox WHERE state = 2"),
+                waiting: try count("outbox WHERE state = 0 AND \(place)"),
+                delivered: try count("outbox WHERE state = 1 AND \(place)")
+                    + count("pruned_place WHERE delivered_at IS NOT NULL AND \(place)"),
+                refused: try count("outbox WHERE state = 2 AND \(place)"),
                 lastDelivery: try Int64.fetchOne(
                     db,
-                    sql:
-                        "SELECT max(delivered_at) FROM (SELECT delivered_at FROM outbox UNION ALL SELECT delivered_at FROM pruned)"
+                    sql: """
+                        SELECT max(delivered_at) FROM (
+                            SELECT delivered_at FROM outbox WHERE \(place)
+                            UNION ALL SELECT delivered_at FROM pruned_place WHERE \(place))
+                        """
                 )
                 .map(Instant.init(microseconds:)),
                 octetsOnDisk: size)

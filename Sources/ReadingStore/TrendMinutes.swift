@@ -44,6 +44,10 @@ extension ReadingStore {
 /// scans show. What the server may know of it keeps its timestamp: the record's reading takes over that row of the outbox,
 /// so the server gets no measurement under a second timestamp.
 private struct TrendCorrection {
+    /// The only destination of the versions whose readings are corrected. No other is added before the correction is
+    /// done.
+    static let place = DestinationKey.vital.rawValue
+
     private struct Scan {
         let frame: Frame
         let contact: Int64
@@ -166,7 +170,8 @@ private struct TrendCorrection {
             db,
             """
             SELECT \(ReadingRow.columns), o.state, o.timestamp, o.revision, o.attempts, o.delivered_at, o.words, \(OutboxTag.columns)
-            FROM sensor_record AS s JOIN reading AS r ON r.key = s.reading LEFT JOIN outbox AS o ON o.reading = r.key
+            FROM sensor_record AS s JOIN reading AS r ON r.key = s.reading LEFT JOIN outbox AS o
+                ON o.reading = r.key AND o.destination = \(Self.place)
             WHERE s.device = ? AND s.source = 1 ORDER BY r.key
             """)
         select.bind(1, device)
@@ -263,26 +268,26 @@ private struct TrendCorrection {
         try db.execute(
             sql: """
                 UPDATE outbox SET state = ?, revision = ?, attempts = ?, delivered_at = ?, words = ?
-                WHERE reading = ? AND \(unsent)
+                WHERE reading = ? AND destination = \(Self.place) AND \(unsent)
                 """,
             arguments: [
                 sent.state, sent.revision, sent.attempts, sent.deliveredAt,
-                try sent.words.map { try sealing.seal($0, on: reading) }, reading,
+                try sent.words.map { try sealing.seal($0, on: reading, at: Self.place) }, reading,
             ])
         guard db.changesCount == 0 else {
-            return try OutboxTag.renew(db, reading: reading, sealing) { $0.timestamp = sent.timestamp }
+            return try OutboxTag.renew(db, reading: reading, at: Self.place, sealing) { $0.timestamp = sent.timestamp }
         }
         guard sent.state != OutboxState.refused.rawValue else { return }
         let histories = try Int64.fetchAll(
             db,
             sql: """
-                SELECT reading FROM outbox WHERE \(unsent)
+                SELECT reading FROM outbox WHERE \(unsent) AND destination = \(Self.place)
                     AND reading IN (SELECT reading FROM sensor_record WHERE device = ?1 AND minute = ?2 AND source = 2)
                     AND EXISTS (SELECT 1 FROM reading WHERE key = ?3 AND time_exclusion = ?4)
                 """,
             arguments: [device, Int64(facts.minute), reading, Exclusion.superseded.code])
         for history in histories {
-            try OutboxTag.renew(db, reading: history, sealing) { $0.timestamp = sent.timestamp }
+            try OutboxTag.renew(db, reading: history, at: Self.place, sealing) { $0.timestamp = sent.timestamp }
         }
     }
 
@@ -351,7 +356,11 @@ private struct SentItem {
         revision = row.int(first + 2)
         attempts = row.int(first + 3)
         deliveredAt = row.optionalInt(first + 4)
-        words = row.isNull(first + 5) ? nil : try sealing.words(row.octets(first + 5), on: reading)
+        words =
+            row.isNull(first + 5)
+            ? nil
+            : try sealing.words(
+                row.octets(first + 5), on: reading, at: TrendCorrection.place)
     }
 
     /// Whether the server was asked to take it: then it may have it, answered or not.

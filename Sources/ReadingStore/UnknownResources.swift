@@ -13,23 +13,30 @@ extension ReadingStore {
     private static let refusedSetting = "server.refused_resources"
     private static let reofferedSetting = "server.reoffered_resources"
 
+    private static func name(_ setting: String, _ destination: DestinationKey) -> String {
+        setting + (destination == .vital ? "" : ".\(destination.rawValue)")
+    }
+
     /// Notes whether the server knows the resource of a kind. Readings of an unknown one wait as `source_error`; the
     /// provider's other kinds go on. Kept over restarts.
     public func setUnknownToServer(
-        _ isUnknown: Bool, user: UserKey, resource: ReadingKind, provider: String
+        _ isUnknown: Bool, user: UserKey, resource: ReadingKind, provider: String,
+        at destination: DestinationKey = .vital
     ) async throws {
         try await set(
-            Self.unknownSetting, UnknownResource(user: user.rawValue, kind: resource, provider: provider), to: isUnknown
-        )
+            Self.name(Self.unknownSetting, destination),
+            UnknownResource(user: user.rawValue, kind: resource, provider: provider), to: isUnknown)
     }
 
     /// Notes whether the server refuses every reading of a kind from one provider. They wait as `source_error`; the
     /// provider's other kinds go on. Kept over restarts.
-    public func setRefusedWhole(_ isRefused: Bool, user: UserKey, resource: ReadingKind, provider: String) async throws
-    {
+    public func setRefusedWhole(
+        _ isRefused: Bool, user: UserKey, resource: ReadingKind, provider: String,
+        at destination: DestinationKey = .vital
+    ) async throws {
         try await set(
-            Self.refusedSetting, UnknownResource(user: user.rawValue, kind: resource, provider: provider), to: isRefused
-        )
+            Self.name(Self.refusedSetting, destination),
+            UnknownResource(user: user.rawValue, kind: resource, provider: provider), to: isRefused)
     }
 
     /// Queues the refused readings of a target again, once in the life of a store.
@@ -39,16 +46,19 @@ extension ReadingStore {
     ///
     /// - Returns: how many wait again.
     @discardableResult
-    public func reofferRefused(user: UserKey, resource: ReadingKind, provider: String) async throws -> Int {
+    public func reofferRefused(
+        user: UserKey, resource: ReadingKind, provider: String, at destination: DestinationKey = .vital
+    ) async throws -> Int {
         let entry = UnknownResource(user: user.rawValue, kind: resource, provider: provider)
-        guard try await !read({ db in try Self.targets(db, Self.reofferedSetting).contains(entry) }) else { return 0 }
+        let setting = Self.name(Self.reofferedSetting, destination)
+        guard try await !read({ db in try Self.targets(db, setting).contains(entry) }) else { return 0 }
         return try await write(.requeue) { db in
-            try Self.set(db, Self.reofferedSetting, try Self.targets(db, Self.reofferedSetting).union([entry]))
+            try Self.set(db, setting, try Self.targets(db, setting).union([entry]))
             try db.execute(
                 sql: """
                     UPDATE outbox SET state = 0, attempts = 0, words = NULL
-                    WHERE state = 2 AND user = ? AND resource = ? AND provider = ?
-                    """, arguments: [user.rawValue, resource.code, provider])
+                    WHERE destination = ? AND state = 2 AND user = ? AND resource = ? AND provider = ?
+                    """, arguments: [destination.rawValue, user.rawValue, resource.code, provider])
             return db.changesCount
         }
     }
@@ -66,9 +76,13 @@ extension ReadingStore {
         try set(db, setting, lines: entries.map { "\($0.user) \($0.kind.code) \($0.provider)" }.sorted())
     }
 
-    static func unknownToServer(_ db: Database) throws -> Set<UnknownResource> { try targets(db, unknownSetting) }
+    static func unknownToServer(_ db: Database, _ destination: DestinationKey) throws -> Set<UnknownResource> {
+        try targets(db, name(unknownSetting, destination))
+    }
 
-    static func refusedWhole(_ db: Database) throws -> Set<UnknownResource> { try targets(db, refusedSetting) }
+    static func refusedWhole(_ db: Database, _ destination: DestinationKey) throws -> Set<UnknownResource> {
+        try targets(db, name(refusedSetting, destination))
+    }
 
     private static func targets(_ db: Database, _ setting: String) throws -> Set<UnknownResource> {
         Set(

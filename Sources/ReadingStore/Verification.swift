@@ -90,6 +90,7 @@ extension ReadingStore {
             """
             SELECT \(ReadingRow.columns) FROM reading AS r
             WHERE record_exclusion IS NULL AND time_exclusion IS NULL AND r.kind <= 2
+                AND EXISTS (SELECT 1 FROM destination WHERE key = 1 AND state <> 3 AND (kinds >> r.kind) & 1 = 1)
                 AND NOT EXISTS (SELECT 1 FROM outbox WHERE reading = r.key)
             """)
         defer { select.reset() }
@@ -121,7 +122,7 @@ extension ReadingStore {
             db,
             """
             SELECT \(OutboxTag.columns), o.words,
-                o.state = 0 AND (r.record_exclusion IS NOT NULL OR r.time_exclusion IS NOT NULL)
+                o.state = 0 AND (r.record_exclusion IS NOT NULL OR r.time_exclusion IS NOT NULL), o.destination
             FROM outbox AS o JOIN reading AS r ON r.key = o.reading
             """)
         defer { select.reset() }
@@ -131,7 +132,9 @@ extension ReadingStore {
             if !row.holds(select, sealing) || select.int(OutboxTag.count + 1) != 0 {
                 findings.append(VerificationFinding(problem: .queueChanged, subject: "reading \(row.reading)"))
             }
-            if (try? sealing.words(select.octets(OutboxTag.count), on: row.reading)) == nil {
+            if (try? sealing.words(
+                select.octets(OutboxTag.count), on: row.reading, at: select.int(OutboxTag.count + 2))) == nil
+            {
                 findings.append(
                     VerificationFinding(problem: .unreadable, subject: "words on reading \(row.reading)"))
             }

@@ -21,6 +21,7 @@ import VitalClient
 public struct VitalDestination: Destination {
     /// The destination's name in the settings.
     public let name: String
+    public let kind = "vital"
     /// What Vital can express: every kind, each reading at a second of its own, no retraction.
     public let rules = DestinationRules(
         kinds: Set(ReadingKind.allCases), hasUniqueSeconds: true, needsSource: true, canRetract: false)
@@ -80,7 +81,7 @@ public struct VitalDestination: Destination {
     private func isMoreBackfillWaiting(_ batch: DeliveryBatch, after last: Instant) async throws -> Bool {
         try await store.isMoreBackfillWaiting(
             user: batch.target.user, resource: batch.target.resource, provider: batch.target.provider, after: last,
-            in: batch.range)
+            in: batch.range, at: batch.items.first?.id.destination ?? .vital)
     }
 
     /// Posts one part.

@@ -164,6 +164,59 @@ struct MigrationTests {
         try store.close()
     }
 
+    @Test("a store of before destinations goes over to one named vital, with what it delivered, refused and pruned")
+    func destinations() async throws {
+        let directory = try Self.copyFormer("10")
+        let columns = "reading, user, resource, provider, type, timestamp, state, revision, attempts, delivered_at, tag"
+        func rows(_ sql: String, _ db: Database) throws -> [[DatabaseValue]] {
+            try Row.fetchAll(db, sql: sql).map { Array($0.databaseValues) }
+        }
+        let place = "identity, provider, type, timestamp, delivered_at"
+        var (former, places): ([[DatabaseValue]], [[DatabaseValue]]) = ([], [])
+        try TamperingTests.edit(directory) { db in
+            former = try rows("SELECT \(columns) FROM outbox ORDER BY reading", db)
+            places = try rows("SELECT \(place) FROM pruned ORDER BY identity", db)
+        }
+        #expect(Set(former.map { Int64.fromDatabaseValue($0[6]) }) == [0, 1, 2, 3] && places.count == 10)
+        let store = try await Harness.open(directory)
+        try await SealingTests.settle(store)
+        let queued = try await store.read { db in
+            try Row.fetchAll(db, sql: "SELECT \(columns) FROM outbox WHERE destination = 1 ORDER BY reading")
+                .map { Array($0.databaseValues) }
+        }
+        let pruned = try await store.read { db in
+            try Row.fetchAll(db, sql: "SELECT \(place) FROM pruned_place WHERE destination = 1 ORDER BY identity")
+                .map { Array($0.databaseValues) }
+        }
+        #expect(queued == former && pruned == places)
+        #expect(try await store.destinations().map(\.name) == ["vital"])
+        #expect(try await store.refused().map(\.serverSaid) == ["body.data.0.value: too high"])
+        #expect(try await store.statistics().delivered == 59)
+        var waiting = 0
+        for group in try await store.groupsWaiting() {
+            waiting += try await store.outboxBatch(
+                user: group.user, resource: group.resource, provider: group.provider, limit: 1000
+            ).count
+        }
+        #expect(waiting == 28)
+        // The pruned ones keep their seconds.
+        try await store.read { db in
+            let memory = try #require(try PrunedReadings(db, key: store.pruneKey.withLock(\.self)))
+            for row in try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT r.user, r.kind, p.provider, p.type, p.timestamp FROM pruned_place AS p
+                    JOIN pruned AS r ON r.identity = p.identity
+                    """)
+            {
+                #expect(
+                    try memory.holds(
+                        at: 1, user: row[0], kind: row[1], provider: row[2], type: row[3], timestamp: row[4]))
+            }
+        }
+        try store.close()
+    }
+
     @Test("what stood in columns is in the content, to the digit; frames and words too", arguments: [true, false])
     func contents(isSealed: Bool) async throws {
         let directory = Harness.newDirectory()
@@ -201,6 +254,40 @@ struct MigrationTests {
     }
 }
 
+enum FormerSchema {
+    /// Gives a store the tables that it had before destinations were told apart, and forgets the migration.
+    static func forgetDestinations(_ db: Database) throws {
+        try db.execute(
+            sql: """
+                DROP INDEX outbox_timestamp;
+                DROP INDEX outbox_waiting;
+                DROP INDEX outbox_refused;
+                ALTER TABLE outbox RENAME TO newer;
+                CREATE TABLE outbox (
+                    reading INTEGER PRIMARY KEY REFERENCES reading, user INTEGER NOT NULL REFERENCES user,
+                    resource INTEGER NOT NULL, provider TEXT NOT NULL, type INTEGER NOT NULL, timestamp INTEGER NOT NULL,
+                    state INTEGER NOT NULL DEFAULT 0, revision INTEGER NOT NULL DEFAULT 0,
+                    attempts INTEGER NOT NULL DEFAULT 0, delivered_at INTEGER, words BLOB, tag BLOB
+                ) STRICT;
+                INSERT INTO outbox
+                SELECT reading, user, resource, provider, type, timestamp, state, revision, attempts, delivered_at, words,
+                    tag FROM newer;
+                DROP TABLE newer;
+                CREATE UNIQUE INDEX outbox_timestamp ON outbox (user, resource, provider, type, timestamp);
+                CREATE INDEX outbox_waiting ON outbox (user, resource, provider, timestamp) WHERE state = 0;
+                CREATE INDEX outbox_refused ON outbox (timestamp) WHERE state = 2;
+                DROP TABLE pruned_place;
+                ALTER TABLE pruned ADD COLUMN provider TEXT;
+                ALTER TABLE pruned ADD COLUMN type INTEGER;
+                ALTER TABLE pruned ADD COLUMN timestamp INTEGER;
+                ALTER TABLE pruned ADD COLUMN delivered_at INTEGER;
+                CREATE INDEX pruned_timestamp ON pruned (user, kind, provider, type, timestamp);
+                DROP TABLE destination;
+                DELETE FROM grdb_migrations WHERE identifier LIKE '11 %'
+                """)
+    }
+}
+
 @Suite("Stores that sent weights and temperatures by names for reading")
 struct FormerNameTests {
     /// Gives readings of a meter other kinds, as far as the outbox goes, and forgets the migration.
@@ -214,6 +301,7 @@ struct FormerNameTests {
                             delivered_at = CASE WHEN ? = 1 THEN 5 END WHERE reading = ?
                         """, arguments: [resource, resource == 1 ? 1 : 6, state, state, key])
             }
+            try FormerSchema.forgetDestinations(db)
             try db.execute(sql: "DELETE FROM grdb_migrations WHERE identifier LIKE '9 %'")
         }
     }
@@ -257,6 +345,7 @@ struct FormerNameTests {
                         timestamp = (SELECT time FROM reading WHERE key = iif(reading = 6, 1, 2)) WHERE reading > 5;
                     DELETE FROM grdb_migrations WHERE identifier LIKE '9 %'
                     """)
+            try FormerSchema.forgetDestinations(db)
         }
         let times = try await first.store.read { db in
             try Int64.fetchAll(db, sql: "SELECT time FROM reading WHERE key < 6 ORDER BY key")

@@ -212,10 +212,10 @@ struct TamperingTests {
     func bounded() throws {
         let sealing = Sealing()
         sealing.set(Sealing.State(inUse: [1, 0], earlier: EarlierRows(frame: 5, reading: 3, device: 1)))
-        for place in [SealedPlace.frame(5), .reading(3), .words(3), .device(1)] {
+        for place in [SealedPlace.frame(5), .reading(3), .words(3, at: 1), .device(1)] {
             #expect(try sealing.open([0, 9], at: place) == [9])
         }
-        for place in [SealedPlace.frame(6), .reading(4), .words(4), .device(2)] {
+        for place in [SealedPlace.frame(6), .reading(4), .words(4, at: 1), .device(2)] {
             #expect(throws: StoreError.corrupt(detail: "\(place) is not sealed")) {
                 try sealing.open([0, 9], at: place)
             }

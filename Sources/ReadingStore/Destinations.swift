@@ -1,0 +1,296 @@
+import GRDB
+import HealthReadings
+
+/// The store's number of a destination.
+public struct DestinationKey: RawRepresentable, Sendable, Hashable {
+    public let rawValue: Int64
+
+    public init(rawValue: Int64) { self.rawValue = rawValue }
+
+    /// The destination named `vital`, which every store has.
+    public static let vital = DestinationKey(rawValue: 1)
+}
+
+/// What the store knows of a destination.
+public struct StoredDestination: Sendable, Hashable {
+    /// Where a destination stands.
+    public enum State: Int64, Sendable, Hashable {
+        /// Readings are queued and delivered.
+        case enabled = 1
+        /// Readings are queued and wait; they cannot be pruned.
+        case disabled
+        /// Nothing is queued, and what was delivered elsewhere can be pruned.
+        case removed
+        /// Readings are queued and wait until the owner accepts the new address.
+        case moved
+    }
+
+    /// The name of the destination that every store has.
+    static let first = "vital"
+
+    /// The store's number.
+    public var key: DestinationKey
+    /// The name in the settings.
+    public var name: String
+    /// What it is: `vital`, `jsonl`, …
+    public var kind: String
+    /// The kinds of readings it can express and was selected for.
+    public var kinds: Set<ReadingKind>
+    /// Whether no two readings of a series may share a second there.
+    public var hasUniqueSeconds: Bool
+    /// Whether readings wait until their provider is a connected source.
+    public var needsSource: Bool
+    /// Where it stands.
+    public var state: State
+    /// When it was first enabled; `nil` if it was there before destinations were told apart.
+    public var enabledAt: Instant?
+    /// A fingerprint of its address; `nil` if none was named.
+    public var address: String?
+
+    /// Whether readings of a kind are queued for it.
+    func takes(_ kind: ReadingKind) -> Bool { state != .removed && kinds.contains(kind) }
+
+    /// Why what waits for it waits; `nil` if it may be delivered.
+    var hold: Hold? {
+        switch state {
+        case .enabled: nil
+        case .disabled, .removed: .destinationDisabled
+        case .moved: .otherEndpoint
+        }
+    }
+}
+
+extension ReadingStore {
+    /// Makes a destination known, or notes what has changed of it, and queues for it what it may get.
+    ///
+    /// A new destination gets what was measured since the backfill began, counted from now. Everything is one commit, so
+    /// that no reading can be pruned between the two. A destination whose address has changed waits until
+    /// ``acceptAddress(of:)``.
+    ///
+    /// - Parameters:
+    ///   - kind: what the destination is: `vital`, `jsonl`, …
+    ///   - kinds: the kinds of readings it can express and is selected for.
+    ///   - address: a fingerprint of its address; `nil` leaves the known one.
+    @discardableResult
+    public func setDestination(
+        _ name: String, kind: String, kinds: Set<ReadingKind>, hasUniqueSeconds: Bool, needsSource: Bool,
+        address: String? = nil
+    ) async throws -> DestinationKey {
+        let now = now()
+        let known = try await destinations().first { $0.name == name }
+        if let known, known.state != .removed, known.kind == kind, known.kinds == kinds,
+            known.hasUniqueSeconds == hasUniqueSeconds, known.needsSource == needsSource,
+            address == nil || known.address == address
+        {
+            return known.key
+        }
+        try await requireKeys()
+        return try await write(.setting) { [self] db in
+            try db.execute(
+                sql: """
+                    INSERT INTO destination
+                        (name, kind, kinds, has_unique_seconds, needs_source, state, enabled_at, address)
+                    VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7)
+                    ON CONFLICT (name) DO UPDATE SET kind = ?2, kinds = ?3, has_unique_seconds = ?4, needs_source = ?5,
+                        state = CASE WHEN ?7 <> address THEN 4 WHEN state = 3 THEN 1 ELSE state END,
+                        address = coalesce(?7, address)
+                    """,
+                arguments: [
+                    name, kind, Self.mask(kinds), hasUniqueSeconds, needsSource, now.microseconds, address,
+                ])
+            guard let made = try Self.destinations(db).first(where: { $0.name == name }) else {
+                throw StoreError.unknown("destination \(name)")
+            }
+            if made.key != .vital || known?.state == .removed {
+                let pruned = try PrunedReadings(db, key: pruneKey.withLock(\.self))
+                try Backlog(db, sealing, made, pruned).queue()
+            }
+            return made.key
+        }
+    }
+
+    /// The destinations, removed ones included.
+    public func destinations() async throws -> [StoredDestination] { try await read(Self.destinations) }
+
+    /// Why nothing goes to a destination now, whatever waits for it: delivery or the destination is switched off.
+    public func standingHold(at destination: DestinationKey) async throws -> Hold? {
+        try await read { db in
+            guard try Self.isSyncEnabled(db) else { return .syncDisabled }
+            return try Self.destinations(db).first { $0.key == destination }?.hold
+        }
+    }
+
+    /// Has a destination's readings wait, or delivers them again.
+    public func setDestinationEnabled(_ isEnabled: Bool, _ name: String) async throws {
+        try await setState(
+            isEnabled ? .enabled : .disabled, of: name, from: isEnabled ? [.disabled] : [.enabled, .moved])
+    }
+
+    /// Delivers to a destination's new address what waited for the former one.
+    public func acceptAddress(of name: String) async throws { try await setState(.enabled, of: name, from: [.moved]) }
+
+    /// Queues nothing for a destination any more. What was delivered there stays known, in case it comes back.
+    public func removeDestination(_ name: String) async throws {
+        try await setState(.removed, of: name, from: [.enabled, .disabled, .moved])
+    }
+
+    private func setState(
+        _ state: StoredDestination.State, of name: String, from former: Set<StoredDestination.State>
+    ) async throws {
+        try await write(.setting) { db in
+            guard let known = try Self.destinations(db).first(where: { $0.name == name }) else {
+                throw StoreError.unknown("destination \(name)")
+            }
+            guard former.contains(known.state) else { return }
+            try db.execute(
+                sql: "UPDATE destination SET state = ? WHERE key = ?", arguments: [state.rawValue, known.key.rawValue])
+        }
+    }
+
+    static func destinations(_ db: Database) throws -> [StoredDestination] {
+        try Row.fetchAll(
+            db,
+            sql: """
+                SELECT key, name, kind, kinds, has_unique_seconds, needs_source, state, enabled_at, address
+                FROM destination ORDER BY key
+                """
+        ).map { row in
+            let (mask, code): (Int64, Int64) = (try row.value(3), try row.value(6))
+            guard let state = StoredDestination.State(rawValue: code) else {
+                throw StoreError.corrupt(detail: "a destination's state is \(code)")
+            }
+            return StoredDestination(
+                key: DestinationKey(rawValue: try row.value(0)), name: try row.value(1), kind: try row.value(2),
+                kinds: Set(ReadingKind.allCases.filter { mask >> $0.code & 1 == 1 }),
+                hasUniqueSeconds: try row.value(4), needsSource: try row.value(5), state: state,
+                enabledAt: (try row.value(7) as Int64?).map(Instant.init(microseconds:)), address: try row.value(8))
+        }
+    }
+
+    private static func mask(_ kinds: Set<ReadingKind>) -> Int64 { kinds.reduce(0) { $0 | 1 << $1.code } }
+}
+
+/// Chooses the place of a reading at a destination and queues it there.
+struct OutboxPlacement {
+    let db: Database
+    let sealing: Sealing
+    let pruned: PrunedReadings?
+    let insert: PreparedStatement
+
+    /// Queues a reading at its time, or at the first free second behind it: chosen once, kept for ever.
+    ///
+    /// - Parameter start: the first second that may be free.
+    /// - Returns: the second it has.
+    func queue(
+        _ reading: Int64, of kind: ReadingKind, device: Int64, in series: ContactState.Series, from start: Int64,
+        at destination: StoredDestination
+    ) throws -> Int64 {
+        insert.bind(1, reading)
+        insert.bind(2, destination.key.rawValue)
+        insert.bind(3, series.user)
+        insert.bind(4, series.kind)
+        insert.bind(5, series.provider)
+        insert.bind(6, series.type)
+        insert.bind(8, destination.hasUniqueSeconds ? 0 : reading)
+        var timestamp = start
+        while true {
+            let tag = OutboxTag(
+                reading: reading, destination: destination.name, user: series.user, resource: series.kind,
+                provider: series.provider, type: series.type, timestamp: timestamp)
+            insert.bind(7, timestamp)
+            insert.bind(9, octets: try tag.made(sealing))
+            let isTaken =
+                try destination.hasUniqueSeconds
+                && isTaken(timestamp, kind, device: device, series, at: destination.key.rawValue)
+            if !isTaken, try insert.run() > 0 { return timestamp }
+            timestamp &+= 1
+        }
+    }
+
+    private func isTaken(
+        _ timestamp: Int64, _ kind: ReadingKind, device: Int64, _ series: ContactState.Series, at destination: Int64
+    ) throws -> Bool {
+        try BodySummaryRules.isTaken(
+            timestamp, db, at: destination, kind: kind, user: series.user, provider: series.provider, device: device)
+            || pruned?.holds(
+                at: destination, user: series.user, kind: series.kind, provider: series.provider, type: series.type,
+                timestamp: timestamp) ?? false
+    }
+}
+
+/// Queues for a destination what the store has for it already.
+private struct Backlog {
+    private let db: Database
+    private let destination: StoredDestination
+    private let placement: OutboxPlacement
+    private let rows: RowReader
+
+    init(_ db: Database, _ sealing: Sealing, _ destination: StoredDestination, _ pruned: PrunedReadings?) throws {
+        self.db = db
+        self.destination = destination
+        placement = OutboxPlacement(
+            db: db, sealing: sealing, pruned: pruned,
+            insert: try PreparedStatement(db, JournalStatements.insertOutboxSQL))
+        rows = RowReader(db, sealing)
+    }
+
+    func queue() throws {
+        var after: Int64 = 0
+        while let last = try queue(after: after) { after = last }
+    }
+
+    /// The first second that belongs to the backfill.
+    private func cutoff() throws -> Int64 {
+        guard let days = try ReadingStore.backfillDays(db), let enabled = destination.enabledAt else { return .min }
+        let seconds = Int64(days).multipliedReportingOverflow(by: 86_400)
+        let cutoff = enabled.seconds.subtractingReportingOverflow(seconds.partialValue)
+        return seconds.overflow || cutoff.overflow ? .min : cutoff.partialValue
+    }
+
+    private func queue(after: Int64) throws -> Int64? {
+        let kinds = destination.kinds.map { String($0.code) }.sorted().joined(separator: ",")
+        let select = try PreparedStatement(
+            db,
+            """
+            SELECT \(ReadingRow.columns), r.user, d.provider,
+                EXISTS (SELECT 1 FROM outbox WHERE reading = r.key AND state = 3)
+            FROM reading AS r JOIN device AS d ON d.key = r.device
+            WHERE r.key > ?1 AND r.kind IN (\(kinds)) AND r.record_exclusion IS NULL AND r.time_exclusion IS NULL
+                AND r.time >= ?2 AND NOT EXISTS (SELECT 1 FROM outbox WHERE reading = r.key AND destination = ?3)
+            ORDER BY r.key LIMIT 500
+            """)
+        select.bind(1, after)
+        select.bind(2, try cutoff())
+        select.bind(3, destination.key.rawValue)
+        var found: [(key: Int64, reading: Reading, device: Int64, user: Int64, provider: String, isWithdrawn: Bool)] =
+            []
+        var last: Int64?
+        while try select.next() {
+            let (key, first) = (ReadingRow.key(select), ReadingRow.count)
+            last = key
+            // A damaged row stays as it is; verification reports it.
+            guard let reading = try? rows.reading(select), reading.kind.isDelivered else { continue }
+            found.append(
+                (
+                    key, reading, ReadingRow.device(select), select.int(first), select.text(first + 1) ?? "",
+                    select.int(first + 2) == 1
+                ))
+        }
+        select.reset()
+        for item in found {
+            guard let wanted = item.reading.time.instant?.seconds else { continue }
+            let series = ContactState.Series(
+                user: item.user, kind: item.reading.kind.code, provider: item.provider,
+                type: item.reading.record.sampleTypeCode)
+            _ = try placement.queue(
+                item.key, of: item.reading.kind, device: item.device, in: series, from: wanted, at: destination)
+            // Until its context has come it may be none of the kind it looks like.
+            if item.isWithdrawn {
+                try db.execute(
+                    sql: "UPDATE outbox SET state = 3 WHERE reading = ? AND destination = ?",
+                    arguments: [item.key, destination.key.rawValue])
+            }
+        }
+        return last
+    }
+}

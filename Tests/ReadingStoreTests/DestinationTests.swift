@@ -1,0 +1,123 @@
+import Foundation
+import GRDB
+import HealthReadings
+import Testing
+
+@testable import ReadingStore
+
+@Suite("Destinations in the store")
+struct DestinationTests {
+    @discardableResult
+    private static func addFile(
+        _ store: ReadingStore, _ name: String = "file", kinds: Set<ReadingKind> = [.glucose, .bloodPressure]
+    ) async throws -> DestinationKey {
+        try await store.setDestination(name, kind: "jsonl", kinds: kinds, hasUniqueSeconds: false, needsSource: false)
+    }
+
+    private static func batch(_ store: ReadingStore, at place: DestinationKey) async throws -> [OutboxItem] {
+        var items: [OutboxItem] = []
+        for group in try await store.groupsWaiting(at: place) {
+            items += try await store.outboxBatch(
+                user: group.user, resource: group.resource, provider: group.provider, limit: 1000, at: place)
+        }
+        return items
+    }
+
+    private static func fill(_ harness: Harness, _ numbers: Range<Int>) async throws {
+        try await harness.contact(numbers.map { Build.glucose(UInt16($0), "2026-11-20T10:0\($0):00", 90) })
+    }
+
+    @Test("the rows of two destinations cannot change places, nor can the destinations")
+    func bound() async throws {
+        let harness = try await Harness()
+        let place = try await Self.addFile(harness.store)
+        try await Self.addFile(harness.store, "other")
+        try await Self.fill(harness, 0..<3)
+        #expect(try await Self.batch(harness.store, at: place).count == 3)
+        #expect(try await harness.store.verify().isEmpty)
+        let changes = [
+            "UPDATE outbox SET tag = (SELECT tag FROM outbox AS o WHERE o.reading = outbox.reading AND destination = 3) "
+                + "WHERE destination = 2",
+            "UPDATE destination SET name = 'third' WHERE name = 'file'; "
+                + "UPDATE destination SET name = 'file' WHERE name = 'other'",
+            "UPDATE outbox SET tag = (SELECT tag FROM outbox AS o WHERE o.reading = outbox.reading AND destination = 1) "
+                + "WHERE destination = 2",
+        ]
+        for change in changes {
+            try await harness.store.write(.setting) { db in try db.execute(sql: change) }
+            await #expect(throws: StoreError.self, "\(change)") {
+                _ = try await Self.batch(harness.store, at: DestinationKey(rawValue: 2))
+            }
+            #expect(try await harness.store.verify().contains { $0.problem == .queueChanged }, "\(change)")
+            try await harness.store.write(.setting) { db in
+                try db.execute(sql: "DELETE FROM outbox WHERE destination > 1; DELETE FROM destination WHERE key > 1")
+            }
+            try await Self.addFile(harness.store)
+            try await Self.addFile(harness.store, "other")
+        }
+    }
+
+    @Test("an acknowledgement, a refusal and an attempt count for their destination alone")
+    func apart() async throws {
+        let harness = try await Harness()
+        let place = try await Self.addFile(harness.store)
+        try await Self.fill(harness, 0..<3)
+        let items = try await Self.batch(harness.store, at: place)
+        try await harness.store.acknowledge([items[0].id], at: Instant(seconds: 5))
+        try await harness.store.reject(items[1].id, serverSaid: "no place for 90")
+        try await harness.store.noteAttempt([items[2].id], serverSaid: "later")
+        #expect(try await Self.batch(harness.store, at: place).map(\.attempts) == [1])
+        #expect(try await Self.batch(harness.store, at: .vital).map(\.attempts) == [0, 0, 0])
+        #expect(try await harness.store.refused(at: place).map(\.serverSaid) == ["no place for 90"])
+        #expect(try await harness.store.refused().isEmpty)
+        let states = try await harness.store.query(ReadingQuery(limit: 10)).readings.reversed().map(\.deliveries)
+        #expect(states.map { $0.map(\.destination) } == Array(repeating: ["vital", "file"], count: 3))
+        #expect(
+            states.map { $0[1].state } == [.delivered, .refused(words: "no place for 90"), .waiting])
+        #expect(try await harness.store.retryRefused(nil, at: .vital) == 0)
+        #expect(try await harness.store.retryRefused() == 1)
+    }
+
+    @Test("what destinations said of readings goes over to a new key, each for its destination")
+    func resealed() async throws {
+        let harness = try await Harness(encryption: .on())
+        let place = try await Self.addFile(harness.store)
+        try await Self.fill(harness, 0..<2)
+        for (destination, words) in [(DestinationKey.vital, "too high"), (place, "too low")] {
+            let item = try #require(try await Self.batch(harness.store, at: destination).first)
+            try await harness.store.reject(item.id, serverSaid: words)
+        }
+        _ = try await harness.store.rotateKey()
+        #expect(try await harness.store.refused().map(\.serverSaid) == ["too high"])
+        #expect(try await harness.store.refused(at: place).map(\.serverSaid) == ["too low"])
+        #expect(try await Self.batch(harness.store, at: place).count == 1)
+        #expect(try await harness.store.verify().isEmpty)
+        try await harness.store.write(.setting) { db in
+            try db.execute(
+                sql: """
+                    UPDATE outbox SET words = (SELECT words FROM outbox AS o
+                        WHERE o.reading = outbox.reading AND o.destination = 1) WHERE destination = 2 AND state = 2
+                    """)
+        }
+        await #expect(throws: StoreError.self) { _ = try await harness.store.refused(at: place) }
+    }
+
+    @Test("a new destination gets what was measured since the backfill began, of the kinds it can express")
+    func backlog() async throws {
+        let harness = try await Harness()
+        try await harness.contact([
+            Build.glucose(1, "2026-01-01T10:00:00", 90), Build.glucose(2, "2026-11-20T10:00:00", 91),
+        ])
+        try await harness.store.setBackfillDays(60)
+        let place = try await Self.addFile(harness.store)
+        let none = try await Self.addFile(harness.store, "cuffs", kinds: [.bloodPressure])
+        #expect(try await Self.batch(harness.store, at: place).count == 1)
+        #expect(try await Self.batch(harness.store, at: none).isEmpty)
+        // Known already: nothing is queued twice, also after it was removed and came back.
+        try await Self.addFile(harness.store)
+        try await harness.store.removeDestination("file")
+        try await Self.addFile(harness.store)
+        #expect(try await Self.batch(harness.store, at: place).count == 1)
+        #expect(try await harness.store.verify().isEmpty)
+    }
+}
