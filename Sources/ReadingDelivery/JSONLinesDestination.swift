@@ -1,0 +1,110 @@
+import Foundation
+import HealthReadings
+import ReadingStore
+
+/// Appends every reading to a file, one JSON document a line: `{"id", "person", "reading"}`.
+///
+/// A reading counts as delivered when its line is durable (`fsync`). A reading that is sent again is appended only if it
+/// has changed, so that the last line of an id counts. A line that a crash or a full disk cut short is taken back.
+public actor JSONLinesDestination: Destination {
+    public nonisolated let name: String
+    public nonisolated let kind = "jsonl"
+    public nonisolated let rules = DestinationRules(
+        kinds: Set(ReadingKind.allCases.filter(\.isDelivered)), hasUniqueSeconds: false, needsSource: false,
+        canRetract: false)
+
+    private let path: String
+    private var file: Int32?
+    /// What the last line of an id was.
+    private var lines: [String: Int] = [:]
+
+    /// Creates a destination; the file is opened with the first delivery.
+    public init(name: String, path: String) {
+        self.name = name
+        self.path = path
+    }
+
+    deinit { if let file { close(file) } }
+
+    public func send(_ part: DeliveryPart) async throws(DeliveryFailure) -> [Outcome] {
+        let file = try opened()
+        var (text, appended): (String, [String: Int]) = ("", [:])
+        for item in part.items {
+            var reading = item.reading
+            // How it stands with destinations is not part of it, and differs each time.
+            reading.deliveries = []
+            let id = reading.id.description
+            let line = JSONValue.object([
+                "id": .string(id), "person": .string(part.person.clientUserID), "reading": reading.document,
+            ]).text
+            guard (appended[id] ?? lines[id]) != line.hashValue else { continue }
+            appended[id] = line.hashValue
+            text += line + "\n"
+        }
+        CrashPoint.reach("jsonl.before")
+        try append(text, to: file)
+        CrashPoint.reach("jsonl.after")
+        lines.merge(appended) { _, new in new }
+        return part.items.map { Outcome($0.id, .delivered) }
+    }
+
+    private func append(_ text: String, to file: Int32) throws(DeliveryFailure) {
+        let end = lseek(file, 0, SEEK_END)
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
+            guard count > 0 else {
+                guard count < 0, errno == EINTR else { throw failure(takingBackFrom: end, of: file) }
+                continue
+            }
+            rest = rest.dropFirst(count)
+        }
+        guard fsync(file) == 0 else { throw failure(takingBackFrom: end, of: file) }
+    }
+
+    private func failure(takingBackFrom end: off_t, of file: Int32) -> DeliveryFailure {
+        let failure = failure()
+        // What became of the end of the file is read anew.
+        _ = ftruncate(file, end)
+        close(file)
+        self.file = nil
+        return failure
+    }
+
+    private func failure() -> DeliveryFailure {
+        let (number, words) = (errno, String(cString: strerror(errno)))
+        return DeliveryFailure(
+            .destination, code: number == ENOSPC ? "disk_full" : "store_io", message: "cannot write \(path): \(words)")
+    }
+
+    /// The file, with what is in it known and a last line that is not whole taken back.
+    private func opened() throws(DeliveryFailure) -> Int32 {
+        if let file { return file }
+        let file = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw failure() }
+        let folder = open(
+            URL(fileURLWithPath: path).deletingLastPathComponent().path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        defer { if folder >= 0 { close(folder) } }
+        guard folder >= 0, fsync(folder) == 0,
+            let data = try? Data(contentsOf: URL(fileURLWithPath: path), options: .mappedIfSafe)
+        else {
+            defer { close(file) }
+            throw failure()
+        }
+        lines = [:]
+        var start = data.startIndex
+        while let end = data[start...].firstIndex(of: UInt8(ascii: "\n")) {
+            let line = String(decoding: data[start..<end], as: UTF8.self)
+            // {"id":"…
+            lines[String(line.dropFirst(7).prefix(32))] = line.hashValue
+            start = end + 1
+        }
+        // Lines that are taken for delivered have to be durable.
+        guard ftruncate(file, off_t(start - data.startIndex)) == 0, fsync(file) == 0 else {
+            defer { close(file) }
+            throw failure()
+        }
+        self.file = file
+        return file
+    }
+}
