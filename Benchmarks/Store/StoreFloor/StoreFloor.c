@@ -34,9 +34,11 @@ static const struct { const char *sql, *parameters; int is_query; } steps[] = {
      "SELECT key, device, contact, format, ordinal, received_at, state, mark, payload FROM frame ORDER BY key", 0},
     {"INSERT OR IGNORE INTO reading_frame (reading, frame, role) VALUES (?, ?, ?)",
      "SELECT reading, frame, role FROM reading_frame ORDER BY reading", 0},
-    {"INSERT INTO outbox (reading, user, resource, provider, type, timestamp) VALUES (?, ?, ?, ?, ?, ?)"
-     " ON CONFLICT (user, resource, provider, type, timestamp) DO NOTHING",
-     "SELECT reading, user, resource, provider, type, timestamp FROM outbox ORDER BY reading", 0},
+    {"INSERT INTO outbox (reading, destination, user, resource, provider, type, timestamp, share, tag)"
+     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+     " ON CONFLICT (destination, user, resource, provider, type, timestamp, share) DO NOTHING",
+     "SELECT reading, destination, user, resource, provider, type, timestamp, share, tag FROM outbox"
+     " ORDER BY reading", 0},
     {"SELECT frame, contact FROM waiting_context WHERE device = ? AND sequence_epoch = ? AND sequence = ? ORDER BY frame",
      "SELECT device, sequence_epoch, sequence FROM reading ORDER BY key", 1},
 };
