@@ -82,8 +82,8 @@ extension BlueZPeripheral {
         let wire = session.wire
         let deadline = ContinuousClock.now + timeout
         while true {
-            switch await wire.funnel.next(within: ContinuousClock.now.duration(to: deadline)) {
-            case .events(let signals):
+            switch await wire.subscription.next(within: ContinuousClock.now.duration(to: deadline)) {
+            case .signals(let signals):
                 var values: [CharacteristicValue] = []
                 values.reserveCapacity(signals.count)
                 for signal in signals {
@@ -102,7 +102,7 @@ extension BlueZPeripheral {
                 if self.session?.isLost ?? false { throw RadioError.lost }
                 if hasGone { return .disconnected }
             case .silence: return .silence
-            case .poked: continue
+            case .interrupted: continue
             case .ended: throw RadioError.lost
             case .cancelled: throw CancellationError()
             }

@@ -90,9 +90,9 @@ actor BlueZPeripheral: Peripheral {
             wire = PeripheralWire(usable.service, path: path)
             guard (try? await wire.open()) != nil else { return }
         }
-        defer { wire.funnel.close() }
+        defer { wire.subscription.close() }
         for path in (session?.subscribed ?? []).reversed() { await Self.stopNotify(path, wire) }
-        let left = wire.funnel.drain().count { if case .value = $0 { true } else { false } }
+        let left = wire.subscription.drain().count { if case .value = $0 { true } else { false } }
         if left > 0 {
             context.logger.notice("values came that nobody took", metadata: ["values": "\(left)"])
         }
@@ -105,8 +105,8 @@ actor BlueZPeripheral: Peripheral {
         }
         let deadline = ContinuousClock.now + context.limits.disconnect
         while wire.link.isConnected {
-            switch await wire.funnel.next(within: ContinuousClock.now.duration(to: deadline)) {
-            case .events, .poked: continue
+            switch await wire.subscription.next(within: ContinuousClock.now.duration(to: deadline)) {
+            case .signals, .interrupted: continue
             case .silence: return context.logger.notice("the device has not disconnected in time")
             case .ended, .cancelled: return
             }

@@ -38,10 +38,10 @@ final class DeviceWatch {
     /// Their 48 bits: who types an address does not know its type.
     private let addresses: Set<UInt64>?
     private let logger: Logger
-    private let funnel = SignalFunnel<Signal>()
+    private let subscription: DBusSubscription<Signal>
     private var devices: [String: DeviceObject] = [:]
     /// The paths of the devices that are watched, for the event loop to look at.
-    private let paths = Paths()
+    private let paths: Paths
     /// The paths whose properties' rule is on the bus; it stays there when the object goes, and may come again.
     private var ruled: Set<String> = []
 
@@ -49,25 +49,49 @@ final class DeviceWatch {
 
     /// - Parameter addresses: nil for every device.
     init(_ usable: ServiceLink.UsableAdapter, addresses: Set<DeviceAddress>?, logger: Logger) {
+        let bits = addresses.map { Set($0.map(\.bits)) }
+        let (prefix, paths) = (usable.adapter.path + "/", Paths())
         self.usable = usable
-        self.addresses = addresses.map { Set($0.map(\.bits)) }
+        self.addresses = bits
         self.logger = logger
+        self.paths = paths
+        subscription = DBusSubscription(usable.service.connection) { signal in
+            if signal.isMember("org.freedesktop.DBus.Properties", "PropertiesChanged") {
+                return PropertyChange(signal).map { .changed(signal.path, $0, .systemClock) }
+            }
+            guard let path = signal.argument(0)?.objectPathValue, path.hasPrefix(prefix) else { return nil }
+            if signal.isMember("org.freedesktop.DBus.ObjectManager", "InterfacesRemoved") {
+                guard bits == nil || paths.contains(path),
+                    signal.argument(1)?.stringValues?.contains(BlueZName.device) ?? false
+                else { return nil }
+                return .removed(path, .systemClock)
+            }
+            guard let properties = signal.argument(1).flatMap(ManagedObjects.interfaces)?[BlueZName.device] else {
+                return nil
+            }
+            if let bits {
+                let address = DeviceObject(path: path, properties, logger: logger).address
+                guard let address, bits.contains(address.bits) else { return nil }
+            }
+            return .added(path, properties, .systemClock)
+        }
     }
-
-    deinit { funnel.close() }
 
     /// Begins to watch.
     ///
     /// - Returns: the devices there are now.
     func begin() async throws -> [Change] {
+        let objects = DBusMatch(sender: BlueZName.service, interface: BlueZName.objectManager)
         do throws(DBusError) {
-            try await addObjectRule()
             if addresses == nil {
                 // By no path namespace: see PeripheralWire.
-                try await addPropertyRule(
+                try await subscription.add(
+                    objects,
                     DBusMatch(
                         sender: BlueZName.service, interface: BlueZName.properties, member: "PropertiesChanged",
                         arg0: BlueZName.device))
+            } else {
+                try await subscription.add(objects)
             }
         } catch {
             throw error.radioError
@@ -92,17 +116,17 @@ final class DeviceWatch {
     }
 
     /// Makes ``next()`` return, from any task.
-    var interruption: @Sendable () -> Void { { [funnel] in funnel.poke() } }
+    var interruption: @Sendable () -> Void { { [subscription] in subscription.interrupt() } }
 
     /// What happens next, by the burst; empty where the burst held nothing of interest, or after an interruption.
     ///
     /// - Throws: ``RadioError/lost`` when the bus is gone, `CancellationError`.
     func next() async throws -> [Change] {
-        switch await funnel.next() {
-        case .silence, .poked: return []
+        switch await subscription.next() {
+        case .silence, .interrupted: return []
         case .ended: throw RadioError.lost
         case .cancelled: throw CancellationError()
-        case .events(let signals):
+        case .signals(let signals):
             var changes: [Change] = []
             changes.reserveCapacity(signals.count)
             for signal in signals {
@@ -145,7 +169,7 @@ final class DeviceWatch {
         }
         paths.insert(path)
         if ruled.insert(path).inserted {
-            try await addPropertyRule(
+            try await subscription.add(
                 DBusMatch(
                     sender: BlueZName.service, path: path, interface: BlueZName.properties,
                     member: "PropertiesChanged", arg0: BlueZName.device))
@@ -163,35 +187,6 @@ final class DeviceWatch {
         try? await connection.call(
             BlueZName.service, path, BlueZName.properties, "GetAll", [.string(BlueZName.device)]
         ).first?.stringKeyed
-    }
-
-    private func addObjectRule() async throws(DBusError) {
-        let rule = DBusMatch(sender: BlueZName.service, interface: BlueZName.objectManager)
-        let prefix = usable.adapter.path + "/"
-        let (addresses, paths, logger) = (addresses, paths, logger)
-        try await funnel.add(rule, on: connection) { signal in
-            guard let path = signal.argument(0)?.objectPathValue, path.hasPrefix(prefix) else { return nil }
-            if signal.isMember("org.freedesktop.DBus.ObjectManager", "InterfacesRemoved") {
-                guard addresses == nil || paths.contains(path),
-                    signal.argument(1)?.stringValues?.contains(BlueZName.device) ?? false
-                else { return nil }
-                return .removed(path, .systemClock)
-            }
-            guard let properties = signal.argument(1).flatMap(ManagedObjects.interfaces)?[BlueZName.device] else {
-                return nil
-            }
-            if let addresses {
-                let address = DeviceObject(path: path, properties, logger: logger).address
-                guard let address, addresses.contains(address.bits) else { return nil }
-            }
-            return .added(path, properties, .systemClock)
-        }
-    }
-
-    private func addPropertyRule(_ rule: DBusMatch) async throws(DBusError) {
-        try await funnel.add(rule, on: connection) { signal in
-            PropertyChange(signal).map { .changed(signal.path, $0, .systemClock) }
-        }
     }
 }
 

@@ -39,7 +39,7 @@ struct LinkCourse {
                     let connectedAt = wire.link.connectedAt ?? .systemClock
                     let connected = try await describe(device)
                     // Links that came and went before this one are not to be taken for its end.
-                    _ = wire.funnel.drain()
+                    _ = wire.subscription.drain()
                     if wire.link.isConnected { return (connectedAt, connected) }
                     why = Self.leftAtOnce
                 }
@@ -83,10 +83,10 @@ struct LinkCourse {
             let link = wire.link
             if !link.isConnected { return Self.leftAtOnce }
             if link.areServicesResolved { return "" }
-            switch await wire.funnel.next(within: ContinuousClock.now.duration(to: deadline)) {
-            case .events(let signals):
+            switch await wire.subscription.next(within: ContinuousClock.now.duration(to: deadline)) {
+            case .signals(let signals):
                 for case .lost in signals { throw RadioError.lost }
-            case .poked: continue
+            case .interrupted: continue
             case .silence: throw RadioError.notConnected(address, "its services were not resolved in time")
             case .ended: throw RadioError.lost
             case .cancelled: throw CancellationError()

@@ -31,7 +31,7 @@ struct PairingCourse {
     /// - Throws: ``RadioError``, `CancellationError`.
     func run() async throws -> Bond {
         do throws(DBusError) { try await wire.open() } catch { throw error.radioError }
-        defer { wire.funnel.close() }
+        defer { wire.subscription.close() }
         do {
             try await registerAgent()
             try await pairWithRetries()
@@ -81,8 +81,8 @@ struct PairingCourse {
         defer { release.run() }
         let watcher = Task { [wire] in
             while !wire.link.isConnected {
-                switch await wire.funnel.next() {
-                case .events, .poked: continue
+                switch await wire.subscription.next() {
+                case .signals, .interrupted: continue
                 case .silence, .ended, .cancelled: return
                 }
             }

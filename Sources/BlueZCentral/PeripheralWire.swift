@@ -31,56 +31,31 @@ final class PeripheralWire: Sendable {
         fileprivate var resolvedSignals = 0
     }
 
-    private struct State {
-        var link = Link()
-        var notifying: [String: Characteristic] = [:]
-        /// The objects whose values' rule is on the bus.
-        var ruled: Set<String> = []
-    }
-
-    private let state = Mutex(State())
-    let funnel = SignalFunnel<Signal>()
+    private let record: WireRecord
+    let subscription: DBusSubscription<Signal>
     let service: ServiceLink.Service
     let path: String
 
     init(_ service: ServiceLink.Service, path: String) {
         self.service = service
         self.path = path
+        let record = WireRecord(path: path)
+        self.record = record
+        subscription = DBusSubscription(service.connection) { record.take($0) }
     }
 
-    deinit { funnel.close() }
-
-    var link: Link { state.withLock(\.link) }
+    var link: Link { record.state.withLock(\.link) }
 
     /// Puts the rules for the link on the bus.
     func open() async throws(DBusError) {
-        let connection = service.connection
-        try await funnel.add(changes(of: path), on: connection) { [weak self] signal in self?.takeChange(signal) }
-        try await funnel.add(
+        try await subscription.add(
+            changes(of: path),
             DBusMatch(sender: BlueZName.service, path: path, interface: BlueZName.device, member: "Disconnected"),
-            on: connection
-        ) { [weak self] signal in
-            self?.state.withLock { $0.link.reason = signal.argument(0)?.stringValue }
-            return .changed
-        }
-        try await funnel.add(
             DBusMatch(
                 sender: BlueZName.service, interface: BlueZName.objectManager, member: "InterfacesRemoved",
-                arg0Path: path), on: connection
-        ) { [weak self] signal in
-            guard let self, signal.argument(0)?.objectPathValue == self.path,
-                signal.argument(1)?.stringValues?.contains(BlueZName.device) ?? false
-            else { return nil }
-            return noteLink(isConnected: false)
-        }
-        try await funnel.add(
+                arg0Path: path),
             DBusMatch(
-                sender: BlueZName.bus, interface: BlueZName.bus, member: "NameOwnerChanged", arg0: BlueZName.service),
-            on: connection
-        ) { [weak self] _ in
-            _ = self?.noteLink(isConnected: false)
-            return .lost
-        }
+                sender: BlueZName.bus, interface: BlueZName.bus, member: "NameOwnerChanged", arg0: BlueZName.service))
     }
 
     /// What the daemon answers of the device now.
@@ -94,7 +69,7 @@ final class PeripheralWire: Sendable {
             guard let properties = reply.first?.stringKeyed else {
                 throw DBusError.unexpectedReply(expected: "a{sv}", found: reply.signature)
             }
-            state.withLock { state in
+            record.state.withLock { state in
                 // Of what changed meanwhile the wire knows better.
                 if state.link.connectedSignals == before.connectedSignals,
                     let isConnected = properties["Connected"]?.boolValue
@@ -111,7 +86,7 @@ final class PeripheralWire: Sendable {
             return properties
         } catch let error as DBusError {
             guard RemoteError(error)?.isVanished ?? false else { throw error.radioError }
-            _ = noteLink(isConnected: false)
+            _ = record.noteLink(isConnected: false)
             return nil
         }
     }
@@ -119,15 +94,15 @@ final class PeripheralWire: Sendable {
     /// From now on the values of this characteristic count. What else changes them (a read, another program's
     /// notifications) does not.
     func notify(_ characteristic: Characteristic, at path: String) async throws(DBusError) {
-        let isNew = state.withLock { state in
+        let isNew = record.state.withLock { state in
             state.notifying[path] = characteristic
             return state.ruled.insert(path).inserted
         }
         guard isNew else { return }
         do {
-            try await funnel.add(changes(of: path), on: service.connection) { [weak self] in self?.takeValue($0) }
+            try await subscription.add(changes(of: path))
         } catch {
-            state.withLock { _ = $0.ruled.remove(path) }
+            record.state.withLock { _ = $0.ruled.remove(path) }
             throw error
         }
     }
@@ -140,21 +115,56 @@ final class PeripheralWire: Sendable {
             sender: BlueZName.service, path: path, interface: BlueZName.properties, member: "PropertiesChanged")
     }
 
-    func stopNotifying(at path: String) { _ = state.withLock { $0.notifying.removeValue(forKey: path) } }
+    func stopNotifying(at path: String) { _ = record.state.withLock { $0.notifying.removeValue(forKey: path) } }
 
     /// A read changes a characteristic's value, too: where it notifies, the daemon's signal of that is no notification.
     /// It comes right before the answer, so it is the last of these octets.
     func removeEcho(of value: [UInt8], handle: UInt16) {
-        funnel.removeLast { signal in
+        subscription.removeLast { signal in
             guard case .value(let other, handle) = signal else { return false }
             return other.octets == value
         }
     }
+}
 
-    // MARK: On the event loop
+/// What the event loop knows of a device; its signals are decoded here.
+private final class WireRecord: Sendable {
+    struct State {
+        var link = PeripheralWire.Link()
+        var notifying: [String: Characteristic] = [:]
+        /// The objects whose values' rule is on the bus.
+        var ruled: Set<String> = []
+    }
 
-    private func takeChange(_ signal: borrowing DBusSignal) -> Signal? {
-        guard signal.isChange(of: "org.bluez.Device1") else { return nil }
+    let state = Mutex(State())
+    private let path: String
+
+    init(path: String) { self.path = path }
+
+    /// Decodes a signal that meets one of the wire's rules.
+    func take(_ signal: borrowing DBusSignal) -> PeripheralWire.Signal? {
+        if signal.isChange(of: "org.bluez.GattCharacteristic1") { return takeValue(signal) }
+        if signal.isChange(of: "org.bluez.Device1") { return takeChange(signal) }
+        if signal.isMember("org.bluez.Device1", "Disconnected") {
+            state.withLock { $0.link.reason = signal.argument(0)?.stringValue }
+            return .changed
+        }
+        if signal.isMember("org.freedesktop.DBus.ObjectManager", "InterfacesRemoved") {
+            guard signal.argument(0)?.objectPathValue == path,
+                signal.argument(1)?.stringValues?.contains(BlueZName.device) ?? false
+            else { return nil }
+            return noteLink(isConnected: false)
+        }
+        if signal.isMember("org.freedesktop.DBus", "NameOwnerChanged") {
+            _ = noteLink(isConnected: false)
+            return .lost
+        }
+        return nil
+    }
+
+    private func takeChange(_ signal: borrowing DBusSignal) -> PeripheralWire.Signal? {
+        // A characteristic's object may not speak for the device.
+        guard signal.pathEquals(path) else { return nil }
         var connected: Bool?
         var resolved: Bool?
         signal.forEachChangedProperty { property in
@@ -174,8 +184,7 @@ final class PeripheralWire: Sendable {
         return resolved == nil ? nil : .changed
     }
 
-    private func takeValue(_ signal: borrowing DBusSignal) -> Signal? {
-        guard signal.isChange(of: "org.bluez.GattCharacteristic1") else { return nil }
+    private func takeValue(_ signal: borrowing DBusSignal) -> PeripheralWire.Signal? {
         let path = signal.path
         guard let characteristic = state.withLock({ $0.notifying[path] }) else { return nil }
         var octets: [UInt8]?
@@ -188,7 +197,7 @@ final class PeripheralWire: Sendable {
             handle: characteristic.valueHandle)
     }
 
-    private func noteLink(isConnected: Bool) -> Signal {
+    func noteLink(isConnected: Bool) -> PeripheralWire.Signal {
         state.withLock { state in
             state.link.connectedSignals += 1
             state.link.isConnected = isConnected

@@ -141,15 +141,14 @@ actor ServiceLink {
         while !isClosed {
             do {
                 let connection = try await DBusConnection.open(address)
-                let funnel = SignalFunnel<Event>()
-                defer { funnel.close() }
-                try await subscribe(funnel, to: connection)
+                let subscription = try await subscribe(to: connection)
+                defer { subscription.close() }
                 self.connection = connection
                 if isClosed { return await connection.close() }
                 await load(connection)
                 finishSettling()
                 delay = Self.firstDelay
-                await attend(funnel, connection)
+                await attend(subscription, connection)
                 self.connection = nil
                 await connection.close()
                 if isClosed { return }
@@ -169,39 +168,44 @@ actor ServiceLink {
         }
     }
 
-    private func subscribe(_ funnel: SignalFunnel<Event>, to connection: DBusConnection) async throws(DBusError) {
-        let owner = DBusMatch(
-            sender: BlueZName.bus, interface: BlueZName.bus, member: "NameOwnerChanged", arg0: BlueZName.service)
-        try await funnel.add(owner, on: connection) { signal in
-            signal.argument(2)?.stringValue.map { .owner($0) }
-        }
-        // Devices come and go by the hundred: of those not even a value is built.
-        let objects = DBusMatch(sender: BlueZName.service, interface: BlueZName.objectManager)
-        try await funnel.add(objects, on: connection) { signal in
-            guard let path = signal.argument(0)?.objectPathValue,
-                path.utf8.count(where: { $0 == UInt8(ascii: "/") }) == 3
-            else { return nil }
-            if signal.isMember("org.freedesktop.DBus.ObjectManager", "InterfacesRemoved") {
-                let names = signal.argument(1)?.stringValues ?? []
-                return names.contains(BlueZName.adapter) ? .removed(path) : nil
-            }
-            return signal.argument(1).flatMap(ManagedObjects.interfaces)?[BlueZName.adapter].map { .added(path, $0) }
-        }
-        let properties = DBusMatch(
-            sender: BlueZName.service, interface: BlueZName.properties, member: "PropertiesChanged",
-            arg0: BlueZName.adapter)
-        try await funnel.add(properties, on: connection) { [discoveryEnds] signal in
+    private func subscribe(to connection: DBusConnection) async throws(DBusError) -> DBusSubscription<Event> {
+        let subscription = DBusSubscription(connection) { [discoveryEnds] in Self.event($0, discoveryEnds) }
+        try await subscription.add(
+            DBusMatch(
+                sender: BlueZName.bus, interface: BlueZName.bus, member: "NameOwnerChanged", arg0: BlueZName.service),
+            DBusMatch(sender: BlueZName.service, interface: BlueZName.objectManager),
+            DBusMatch(
+                sender: BlueZName.service, interface: BlueZName.properties, member: "PropertiesChanged",
+                arg0: BlueZName.adapter))
+        return subscription
+    }
+
+    /// What a signal says of the service and its adapters.
+    private static func event(_ signal: borrowing DBusSignal, _ discoveryEnds: DiscoveryEnds) -> Event? {
+        if signal.isMember("org.freedesktop.DBus.Properties", "PropertiesChanged") {
             guard let change = PropertyChange(signal) else { return nil }
             if let isDiscovering = change.changed["Discovering"]?.boolValue {
                 discoveryEnds.note(isDiscovering, at: signal.path)
             }
             return .changed(signal.path, change)
         }
+        if signal.isMember("org.freedesktop.DBus", "NameOwnerChanged") {
+            return signal.argument(2)?.stringValue.map { .owner($0) }
+        }
+        // Devices come and go by the hundred: of those not even a value is built.
+        guard let path = signal.argument(0)?.objectPathValue,
+            path.utf8.count(where: { $0 == UInt8(ascii: "/") }) == 3
+        else { return nil }
+        if signal.isMember("org.freedesktop.DBus.ObjectManager", "InterfacesRemoved") {
+            let names = signal.argument(1)?.stringValues ?? []
+            return names.contains(BlueZName.adapter) ? .removed(path) : nil
+        }
+        return signal.argument(1).flatMap(ManagedObjects.interfaces)?[BlueZName.adapter].map { .added(path, $0) }
     }
 
     /// Follows the service until the bus is gone.
-    private func attend(_ funnel: SignalFunnel<Event>, _ connection: DBusConnection) async {
-        while case .events(let events) = await funnel.next() {
+    private func attend(_ subscription: DBusSubscription<Event>, _ connection: DBusConnection) async {
+        while case .signals(let events) = await subscription.next() {
             for event in events { await take(event, connection) }
             tellChange()
         }

@@ -81,7 +81,7 @@ extension DBusConnection {
     /// An answer, to a call that still waits or to none.
     func receiveAnswer(_ message: borrowing OwnedMessage) {
         guard let call = calls.take(dbus_message_get_reply_serial(message.pointer)) else { return }
-        for sink in sinks { sink.flush() }
+        releaseSignals()
         call.continuation.resume(returning: Self.answer(of: message))
     }
 

@@ -1,56 +1,124 @@
 import CDBus
 
 extension DBusConnection {
-    /// Subscribes to signals.
+    /// Subscribes to the signals that meet a match rule.
     ///
-    /// They are decoded on the event loop by `decode` (nil: not wanted), which must not block, and handed over by the
-    /// burst. The rule is on the bus before this returns. Order is kept within a subscription; two subscriptions are two
-    /// streams, so what must keep its order belongs into one.
+    /// `decode` runs on the event loop and must not block; it returns `nil` for a signal that isn't wanted. The rule is on
+    /// the bus when this returns.
     ///
-    /// - Throws: ``DBusError``: ``DBusError/invalidArgument(_:)`` for a rule that is none, or what the bus says of it.
+    /// - Throws: ``DBusError``: ``DBusError/invalidArgument(_:)`` for a rule that is not one, or what the bus answers.
     public func signals<Signal: Sendable>(
         _ match: DBusMatch, decode: @escaping @Sendable (borrowing DBusSignal) -> Signal?
     ) async throws(DBusError) -> DBusSignals<Signal> {
-        let rule = try match.text()
-        guard isOpen else { throw .disconnected }
-        let followed = match.sender.flatMap { $0.hasPrefix(":") || $0 == DBUS_SERVICE_DBUS ? nil : $0 }
-        let owner = followed.map { follow($0) }
-        let buffer = SignalBuffer<Signal>()
-        let sink = DecodingSink(
-            number: nextNumber(), rule: SignalRule(match, owner: owner), followed: followed, buffer: buffer,
-            decode: decode)
-        sinks.append(sink)
-        do {
-            if let followed, let owner {
-                let changes = DBusMatch(
-                    sender: DBUS_SERVICE_DBUS, path: DBUS_PATH_DBUS, interface: DBUS_INTERFACE_DBUS,
-                    member: "NameOwnerChanged", arg0: followed)
-                // In this order: the bus answers and emits in turn, so what it says of the owner is never out of date.
-                try await addMatch(try changes.text(), for: sink)
-                try await askOwner(of: followed, owner)
-            }
-            try await addMatch(rule, for: sink)
-        } catch {
-            unsubscribe(sink.number)
-            throw error
-        }
-        return DBusSignals(SignalSubscription(self, number: sink.number, buffer: buffer))
+        try await signals([match], decode: decode)
     }
 
-    private func follow(_ name: String) -> NameOwner {
+    /// Subscribes to the signals that meet any of several match rules.
+    ///
+    /// The subscription keeps the order of its signals, also across rules; two subscriptions are two streams. A signal
+    /// that meets several rules comes once. The rules are on the bus when this returns.
+    ///
+    /// - Throws: ``DBusError``: ``DBusError/invalidArgument(_:)`` for a rule that is not one, or what the bus answers.
+    public func signals<Signal: Sendable>(
+        _ matches: [DBusMatch], decode: @escaping @Sendable (borrowing DBusSignal) -> Signal?
+    ) async throws(DBusError) -> DBusSignals<Signal> {
+        let subscription = DBusSubscription(self, decode: decode)
+        try await subscription.add(matches)
+        return DBusSignals(subscription)
+    }
+
+    /// Adds rules for the signals that a sink takes.
+    func add(_ matches: [DBusMatch], to sink: any SignalSink) async throws(DBusError) {
+        var texts: [String] = []
+        for match in matches { texts.append(try match.text()) }
+        guard isOpen else { throw .disconnected }
+        guard !sink.isClosed else { throw .cancelled }
+        if matches.isEmpty { return }
+        let route = route(to: sink)
+        var (rules, added): ([SignalRule], [String]) = ([], [])
+        do {
+            for (match, text) in zip(matches, texts) {
+                // Matched here before the bus has the rule: a signal may come before the bus answers.
+                let rule = SignalRule(match, owner: match.followed.map { owner(of: $0) })
+                route.rules.append(rule)
+                rules.append(rule)
+                if let name = match.followed { try await follow(name, for: route) }
+                added.append(text)
+                try await addMatch(text, for: route)
+            }
+        } catch {
+            takeBack(rules, added, from: route)
+            throw error
+        }
+    }
+
+    /// Takes a sink and its rules away.
+    func remove(_ sink: any SignalSink) {
+        if let route = routes.first(where: { $0.sink === sink }) { remove(route) }
+    }
+
+    private func route(to sink: any SignalSink) -> SignalRoute {
+        if let route = routes.first(where: { $0.sink === sink }) { return route }
+        let route = SignalRoute(sink)
+        routes.append(route)
+        return route
+    }
+
+    private func remove(_ route: SignalRoute) {
+        route.isRemoved = true
+        routes.removeAll { $0 === route }
+        for text in route.texts { removeMatch(text) }
+        forgetOwners()
+    }
+
+    private func takeBack(_ rules: [SignalRule], _ texts: [String], from route: SignalRoute) {
+        guard !route.isRemoved else { return }
+        route.rules.removeAll { rule in rules.contains { $0 === rule } }
+        if route.rules.isEmpty { return remove(route) }
+        for text in texts {
+            guard let index = route.texts.lastIndex(of: text) else { continue }
+            route.texts.remove(at: index)
+            removeMatch(text)
+        }
+        forgetOwners()
+    }
+
+    private func addMatch(_ text: String, for route: SignalRoute) async throws(DBusError) {
+        guard !route.isRemoved else { throw .cancelled }
+        // Noted before the call: the bus may have heard one that was cancelled.
+        route.texts.append(text)
+        _ = try await callBus("AddMatch", [.string(text)])
+    }
+
+    private func removeMatch(_ text: String) {
+        try? send(DBUS_SERVICE_DBUS, DBUS_PATH_DBUS, DBUS_INTERFACE_DBUS, "RemoveMatch", [.string(text)])
+    }
+
+    private func callBus(_ member: String, _ arguments: [DBusValue]) async throws(DBusError) -> [DBusValue] {
+        try await call(DBUS_SERVICE_DBUS, DBUS_PATH_DBUS, DBUS_INTERFACE_DBUS, member, arguments)
+    }
+
+    // MARK: Owners of names
+
+    private func owner(of name: String) -> NameOwner {
         let owner = owners[name] ?? NameOwner()
-        owner.users += 1
         owners[name] = owner
         return owner
     }
 
-    private func addMatch(_ rule: String, for sink: SignalSink) async throws(DBusError) {
-        // Noted before it is known: a call that was cancelled may have been heard.
-        sink.matchRules.append(rule)
-        _ = try await callBus("AddMatch", [.string(rule)])
+    /// Lets the bus tell who owns a name for as long as the route is there.
+    private func follow(_ name: String, for route: SignalRoute) async throws(DBusError) {
+        if route.followed.contains(name) { return }
+        let changes = DBusMatch(
+            sender: DBUS_SERVICE_DBUS, path: DBUS_PATH_DBUS, interface: DBUS_INTERFACE_DBUS,
+            member: "NameOwnerChanged", arg0: name)
+        // In this order: the bus answers and emits in turn, so the owner it tells is never out of date.
+        try await addMatch(try changes.text(), for: route)
+        try await askOwner(of: name)
+        route.followed.insert(name)
     }
 
-    private func askOwner(of name: String, _ owner: NameOwner) async throws(DBusError) {
+    private func askOwner(of name: String) async throws(DBusError) {
         let answer: [DBusValue]
         do {
             answer = try await callBus("GetNameOwner", [.string(name)])
@@ -60,32 +128,27 @@ extension DBusConnection {
         guard let unique = answer.first?.stringValue else {
             throw .unexpectedReply(expected: "s", found: answer.signature)
         }
-        owner.change(to: unique)
+        owners[name]?.change(to: unique)
     }
 
-    private func callBus(_ member: String, _ arguments: [DBusValue]) async throws(DBusError) -> [DBusValue] {
-        try await call(DBUS_SERVICE_DBUS, DBUS_PATH_DBUS, DBUS_INTERFACE_DBUS, member, arguments)
-    }
-
-    /// Takes a subscription and its rules away.
-    func unsubscribe(_ number: UInt64) {
-        guard let index = sinks.firstIndex(where: { $0.number == number }) else { return }
-        let sink = sinks.remove(at: index)
-        if let name = sink.followed, let owner = owners[name] {
-            owner.users -= 1
-            if owner.users == 0 { owners[name] = nil }
-        }
-        for rule in sink.matchRules {
-            try? send(DBUS_SERVICE_DBUS, DBUS_PATH_DBUS, DBUS_INTERFACE_DBUS, "RemoveMatch", [.string(rule)])
+    /// Drops the names that no rule follows any more.
+    private func forgetOwners() {
+        owners = owners.filter { _, owner in
+            routes.contains { route in route.rules.contains { $0.owner === owner } }
         }
     }
 
-    /// A signal: the bus's own are heeded, then who wants it decodes it.
+    /// Heeds a signal if the bus itself sent it, and gives it to the subscriptions whose rules it meets.
     func receiveSignal(_ message: borrowing OwnedMessage) {
         let signal = DBusSignal(message.pointer)
         if signal.isMember(Self.localInterface, "Disconnected") { return end() }
         if signal.header.sender.isText(Self.busName) { heed(signal) }
-        for sink in sinks where sink.rule.matches(signal) { sink.receive(signal) }
+        for route in routes {
+            for rule in route.rules where rule.matches(signal) {
+                route.sink.receive(signal)
+                break
+            }
+        }
     }
 
     private static var localInterface: StaticString { "org.freedesktop.DBus.Local" }

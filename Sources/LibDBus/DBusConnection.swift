@@ -24,7 +24,7 @@ public actor DBusConnection {
     let transport: BusTransport
     var isOpen = true
     var calls = PendingCalls()
-    var sinks: [SignalSink] = []
+    var routes: [SignalRoute] = []
     var owners: [String: NameOwner] = [:]
     var objects = ExportedObjects()
     var handlings: [UInt64: Handling] = [:]
@@ -137,8 +137,7 @@ public actor DBusConnection {
             transport.handle(Int16(POLLIN))
             hasMore = takeMessages()
         }
-        var isWanted = false
-        for sink in sinks where sink.flush() { isWanted = true }
+        let isWanted = releaseSignals()
         beginArrivals()
         expireCalls()
         if !flushWaiters.isEmpty, !transport.isSending { resumeFlushWaiters() }
@@ -152,19 +151,24 @@ public actor DBusConnection {
     private func takeMessages() -> Bool {
         var found = false
         while isOpen, let message = OwnedMessage(owning: transport.pop()) {
-            receive(message)
+            switch dbus_message_get_type(message.pointer) {
+            case DBUS_MESSAGE_TYPE_SIGNAL: receiveSignal(message)
+            case DBUS_MESSAGE_TYPE_METHOD_CALL: receiveCall(message)
+            case DBUS_MESSAGE_TYPE_METHOD_RETURN, DBUS_MESSAGE_TYPE_ERROR: receiveAnswer(message)
+            default: break
+            }
             found = true
         }
         return found
     }
 
-    private func receive(_ message: borrowing OwnedMessage) {
-        switch dbus_message_get_type(message.pointer) {
-        case DBUS_MESSAGE_TYPE_SIGNAL: receiveSignal(message)
-        case DBUS_MESSAGE_TYPE_METHOD_CALL: receiveCall(message)
-        case DBUS_MESSAGE_TYPE_METHOD_RETURN, DBUS_MESSAGE_TYPE_ERROR: receiveAnswer(message)
-        default: break
-        }
+    /// Hands over the signals that came.
+    ///
+    /// - Returns: whether there were any that somebody wanted.
+    @discardableResult func releaseSignals() -> Bool {
+        var isWanted = false
+        for route in routes where route.sink.release() { isWanted = true }
+        return isWanted
     }
 
     /// The connection is over: tells everyone who waits for something.
@@ -173,8 +177,8 @@ public actor DBusConnection {
         isOpen = false
         transport.close()
         for call in calls.takeAll() { call.continuation.resume(returning: .failure(.disconnected)) }
-        for sink in sinks { sink.finish(.disconnected) }
-        sinks = []
+        for route in routes { route.sink.end(with: .disconnected) }
+        routes = []
         owners = [:]
         for handling in handlings.values { handling.task?.cancel() }
         handlings = [:]

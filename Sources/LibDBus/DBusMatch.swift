@@ -58,4 +58,9 @@ public struct DBusMatch: Sendable, Hashable {
         }
         return text
     }
+
+    /// The well-known name whose owner has to be followed.
+    var followed: String? {
+        sender.flatMap { $0.hasPrefix(":") || $0 == "org.freedesktop.DBus" ? nil : $0 }
+    }
 }

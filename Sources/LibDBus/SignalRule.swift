@@ -3,8 +3,8 @@ import Glibc
 
 /// A match rule, made ready to be compared with signals where they lie.
 final class SignalRule {
-    /// Follows a well-known name.
-    private let owner: NameOwner?
+    /// The owner of the well-known name that has to be the sender.
+    let owner: NameOwner?
     private let sender: CText?
     private let path: CText?
     private let pathNamespace: CText?
@@ -46,10 +46,22 @@ final class SignalRule {
     }
 }
 
+/// A subscription at the event loop: where signals that meet any of its rules go.
+final class SignalRoute {
+    let sink: any SignalSink
+    var rules: [SignalRule] = []
+    /// The match rules that are on the bus for it, or may be.
+    var texts: [String] = []
+    /// The well-known names whose changes of owner are among them.
+    var followed: Set<String> = []
+    /// Whether its rules were taken off the bus.
+    var isRemoved = false
+
+    init(_ sink: any SignalSink) { self.sink = sink }
+}
+
 /// The owner of a well-known name, as the bus tells it.
 final class NameOwner {
-    /// How many subscriptions follow the name.
-    var users = 0
     private var unique: CText?
 
     func change(to unique: UnsafePointer<CChar>?) {

@@ -25,6 +25,29 @@ struct LinkTests {
         #expect(await bench.daemon.log.count { $0.hasSuffix("Device1.Disconnect") } == 1)
     }
 
+    @Test("A meter's match rules are on the bus while it is connected, and off it again afterwards")
+    func leavesNoRules() async throws {
+        let bench = try await Bench()
+        _ = try await bench.addMeter()
+        let connection = try await bench.radio.context.link.service().connection
+        func rules() async throws -> Int? {
+            try await connection.call(
+                "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus.Debug.Stats",
+                "GetConnectionStats", [.string(connection.uniqueName)]
+            ).first?.stringKeyed?["MatchRules"]?.intValue
+        }
+        let before = try #require(try await rules())
+        for _ in 0..<3 {
+            let (peripheral, characteristics) = try await bench.connect()
+            for number: UInt16 in [0x2A18, 0x2A34, 0x2A18] {
+                try await peripheral.startNotifying(try #require(characteristics[number]))
+            }
+            try await until { try await rules() == before + 7 }
+            await peripheral.disconnect()
+            try await until { try await rules() == before }
+        }
+    }
+
     @Test(
         "What passes by itself is tried again",
         arguments: [

@@ -393,7 +393,7 @@ extension DBusConnection {
     var nextDeadline: SuspendingClock.Instant? { calls.nextDeadline }
 
     /// How many subscriptions, and names that are followed, it knows.
-    var subscriptions: [Int] { [sinks.count, owners.count] }
+    var subscriptions: [Int] { [routes.count, owners.count] }
 
     /// Where the system tells of this connection's thread.
     func threadFolder() -> String? {
