@@ -94,7 +94,7 @@ let package = Package(
         module("LibDBus", ["CDBus"]),
         module("BlueZCentral", ["LibDBus", "GATTClient", "HealthReadings", logging]),
         module("HCIMonitor"),
-        module("HCICapture", ["HCIMonitor", "GATTClient", "HealthReadings"]),
+        module("HCICapture", ["HCIMonitor", "GATTProfiles", "GATTClient", "HealthReadings"]),
         module("HelperProcesses", ["CSpawn", "CSandbox"]),
         module("NFCPipe"),
         module("ISO15693Reader", ["NFCPipe", "HelperProcesses", "CPCSC"]),

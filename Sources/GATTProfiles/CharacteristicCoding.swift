@@ -1,3 +1,4 @@
+import GATTClient
 import HealthReadings
 
 /// A characteristic's value as it is sent: octets ↔ fields, nothing interpreted and nothing lost that has a meaning.
@@ -18,6 +19,9 @@ public protocol CharacteristicCoding: Sendable, Hashable {
 }
 
 extension CharacteristicCoding {
+    /// The characteristic.
+    public static var uuid: BluetoothUUID { BluetoothUUID(assignedNumber) }
+
     /// Reads a value.
     ///
     /// - Throws: ``MalformedFrame`` with the first field that is missing or impossible.

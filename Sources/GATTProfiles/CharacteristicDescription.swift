@@ -4,73 +4,27 @@ extension StandardFrameDecoder {
     /// A value of a characteristic that is no measurement, as `healthrelay decode` shows it: fields by name, every
     /// key always there, null where unknown or not sent.
     ///
-    /// Records (2A18, 2A35, 2A36, 2A37, 2A5E, 2A5F, 2A1C, 2A9D, 2A9C) have a document of their own, see `Record.document()`, and are nil here, as is a
-    /// characteristic this module does not know.
+    /// Records have a document of their own, see `Record.document()`, and are `nil` here, as is a characteristic this
+    /// module does not know.
+    ///
     /// - Throws: ``MalformedFrame`` where the octets are no such value.
     public func describe(characteristic: UInt16, octets: [UInt8]) throws(MalformedFrame) -> JSONValue? {
-        if let kind = DeviceInformationString.Kind(rawValue: characteristic) {
-            let value = DeviceInformationString(decoding: octets)
-            return .object([kind.name: .string(value.text)])
-        }
-        switch characteristic {
-        case DateTime.assignedNumber: return try DateTime(decoding: octets).document
-        case CurrentTime.assignedNumber: return try CurrentTime(decoding: octets).document
-        case LocalTimeInformation.assignedNumber: return try LocalTimeInformation(decoding: octets).document
-        case GlucoseMeasurementContext.assignedNumber: return try GlucoseMeasurementContext(decoding: octets).document
-        case GlucoseFeature.assignedNumber: return names(try GlucoseFeature(decoding: octets).names)
-        case BloodPressureFeature.assignedNumber: return names(try BloodPressureFeature(decoding: octets).names)
-        case SystemID.assignedNumber: return try SystemID(decoding: octets).document
-        case BatteryLevel.assignedNumber:
-            return .object(["battery_percent": .optional(try BatteryLevel(decoding: octets).percent)])
-        case RecordAccessResponse.assignedNumber: return try describeRecordAccess(octets)
-        case ContinuousGlucoseMeasurement.assignedNumber:
-            let values = try ContinuousGlucoseMeasurement.all(in: octets.span.bytes)
-            return .object(["measurements": .array(values.map(\.document))])
-        case ContinuousGlucoseFeature.assignedNumber: return try ContinuousGlucoseFeature(decoding: octets).document
-        case ContinuousGlucoseStatus.assignedNumber: return try ContinuousGlucoseStatus(decoding: octets).document
-        case ContinuousGlucoseSessionStart.assignedNumber:
-            return try ContinuousGlucoseSessionStart(decoding: octets).document
-        case ContinuousGlucoseRunTime.assignedNumber: return try ContinuousGlucoseRunTime(decoding: octets).document
-        case ContinuousGlucoseAnswer.assignedNumber: return try ContinuousGlucoseAnswer(decoding: octets).document
-        default: return nil
-        }
+        try ServiceProfile.readers[characteristic]?.describe?(octets)
     }
 
     /// Whether ``describe(characteristic:octets:)`` or ``decode(_:model:)`` has something to say of a characteristic.
-    public static func knows(characteristic: UInt16) -> Bool { knownCharacteristics.contains(characteristic) }
+    public static func knows(characteristic: UInt16) -> Bool { ServiceProfile.readers[characteristic] != nil }
 
-    /// The characteristics this module reads, by assigned number.
-    public static let knownCharacteristics: [UInt16] =
-        [
-            DateTime.assignedNumber, LocalTimeInformation.assignedNumber, GlucoseMeasurement.assignedNumber,
-            BatteryLevel.assignedNumber, SystemID.assignedNumber,
-        ] + DeviceInformationString.Kind.allCases.map(\.rawValue) + [
-            CurrentTime.assignedNumber, GlucoseMeasurementContext.assignedNumber,
-            BloodPressureMeasurement.assignedNumber, IntermediateCuffPressure.assignedNumber,
-            BloodPressureFeature.assignedNumber, GlucoseFeature.assignedNumber, RecordAccessResponse.assignedNumber,
-            HeartRateMeasurement.assignedNumber, PulseOximeterSpotCheck.assignedNumber,
-            PulseOximeterContinuous.assignedNumber, TemperatureMeasurement.assignedNumber,
-            WeightMeasurement.assignedNumber, BodyCompositionMeasurement.assignedNumber,
-            ContinuousGlucoseMeasurement.assignedNumber, ContinuousGlucoseFeature.assignedNumber,
-            ContinuousGlucoseStatus.assignedNumber, ContinuousGlucoseSessionStart.assignedNumber,
-            ContinuousGlucoseRunTime.assignedNumber, ContinuousGlucoseAnswer.assignedNumber,
-        ]
-
-    private func names(_ names: [String]) -> JSONValue { .object(["features": .array(names.map(JSONValue.string))]) }
-
-    private func describeRecordAccess(_ octets: [UInt8]) throws(MalformedFrame) -> JSONValue {
-        // Op codes of answers are 5 and 6, those of requests are below.
-        guard let opCode = octets.first, opCode < 5 else { return try RecordAccessResponse(decoding: octets).document }
-        return try RecordAccessRequest(decoding: octets).document
-    }
+    /// The characteristics this module reads, by assigned number, in ascending order.
+    public static let knownCharacteristics: [UInt16] = ServiceProfile.readers.keys.sorted()
 }
 
-extension DateTime {
-    fileprivate var document: JSONValue { .object(["date_time": .optional(wallTime?.description)]) }
+extension DateTime: ClockCoding {
+    var document: JSONValue { .object(["date_time": .optional(wallTime?.description)]) }
 }
 
-extension CurrentTime {
-    fileprivate var document: JSONValue {
+extension CurrentTime: ClockCoding {
+    var document: JSONValue {
         .object([
             "date_time": .optional(wallTime?.description), "day_of_week": .optional(dayName),
             "fractions_256": .integer(Int64(fractions256)),
@@ -79,8 +33,8 @@ extension CurrentTime {
     }
 }
 
-extension LocalTimeInformation {
-    fileprivate var document: JSONValue {
+extension LocalTimeInformation: DocumentCoding {
+    var document: JSONValue {
         .object([
             "time_zone_minutes": .optional(standardOffsetMinutes),
             "dst_offset_minutes": .optional(daylightSavingMinutes),
@@ -88,16 +42,28 @@ extension LocalTimeInformation {
     }
 }
 
+extension GlucoseFeature: DocumentCoding {
+    var document: JSONValue { .object(["features": .array(names.map(JSONValue.string))]) }
+}
+
+extension BloodPressureFeature: DocumentCoding {
+    var document: JSONValue { .object(["features": .array(names.map(JSONValue.string))]) }
+}
+
+extension BatteryLevel: DocumentCoding {
+    var document: JSONValue { .object(["battery_percent": .optional(percent)]) }
+}
+
 extension GlucoseMeasurementContext {
-    fileprivate var document: JSONValue {
+    var document: JSONValue {
         var members = [JSONValue.Member("sequence", .integer(Int64(sequenceNumber)))]
         if case .object(let fields) = context.document { members += fields }
         return .object(members)
     }
 }
 
-extension SystemID {
-    fileprivate var document: JSONValue {
+extension SystemID: DocumentCoding {
+    var document: JSONValue {
         func hex(_ value: UInt64, _ digits: Int) -> JSONValue {
             let text = String(value, radix: 16)
             return .string(String(repeating: "0", count: digits - text.count) + text)
@@ -110,7 +76,7 @@ extension SystemID {
 }
 
 extension RecordAccessResponse {
-    fileprivate var document: JSONValue {
+    var document: JSONValue {
         var (opCode, count): (UInt8?, UInt16?)
         var result: String?
         switch self {
@@ -126,7 +92,7 @@ extension RecordAccessResponse {
 }
 
 extension RecordAccessRequest {
-    fileprivate var document: JSONValue {
+    var document: JSONValue {
         switch self {
         case .report(let selection): selection.document(request: "report_stored_records")
         case .count(let selection): selection.document(request: "report_number_of_stored_records")

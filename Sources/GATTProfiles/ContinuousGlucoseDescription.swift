@@ -13,7 +13,7 @@ extension ContinuousGlucoseMeasurement {
     }
 }
 
-extension ContinuousGlucoseFeature {
+extension ContinuousGlucoseFeature: DocumentCoding {
     var document: JSONValue {
         .object([
             "features": .array(names.map(JSONValue.string)), "sample_type": .string(type.name),
@@ -22,7 +22,7 @@ extension ContinuousGlucoseFeature {
     }
 }
 
-extension ContinuousGlucoseStatus {
+extension ContinuousGlucoseStatus: DocumentCoding {
     var document: JSONValue {
         .object([
             "time_offset_minutes": .integer(Int64(timeOffset)),
@@ -31,7 +31,7 @@ extension ContinuousGlucoseStatus {
     }
 }
 
-extension ContinuousGlucoseSessionStart {
+extension ContinuousGlucoseSessionStart: DocumentCoding {
     var document: JSONValue {
         .object([
             "date_time": .optional(dateTime.wallTime?.description),
@@ -41,11 +41,11 @@ extension ContinuousGlucoseSessionStart {
     }
 }
 
-extension ContinuousGlucoseRunTime {
+extension ContinuousGlucoseRunTime: DocumentCoding {
     var document: JSONValue { .object(["session_run_time_hours": .integer(Int64(hours))]) }
 }
 
-extension ContinuousGlucoseAnswer {
+extension ContinuousGlucoseAnswer: DocumentCoding {
     var document: JSONValue {
         var (response, minutes): (String, UInt8?) = ("response_code", nil)
         var (level, requestOpCode, code): (Quantity?, UInt8?, UInt8?) = (nil, nil, nil)

@@ -2,11 +2,9 @@ import HealthReadings
 
 /// Decodes the values of the standard health characteristics, whatever the model.
 ///
-/// Glucose Measurement (2A18) and Blood Pressure Measurement (2A35) are records, Glucose Measurement Context (2A34) is a
-/// context; so are the measurements of straps, oximeters, thermometers and scales (2A37, 2A5E, 2A5F, 2A1C, 2A9D, 2A9C),
-/// and those of continuous glucose sensors (2AA7) together with their session (``ContinuousGlucoseRecord``).
-/// Nothing follows from others. Intermediate Cuff Pressure (2A36) is what the cuff holds while it measures, so
-/// it is no record: a pressure of the cuff can never become a person's.
+/// Which characteristics are records, contexts and companions, and what reads them, is in ``ServiceProfile``. The
+/// measurements of continuous glucose sensors (2AA7) are records together with their session
+/// (``ContinuousGlucoseRecord``). Nothing follows from other characteristics.
 public struct StandardFrameDecoder: FrameDecoding {
     /// Makes a decoder.
     public init() {}
@@ -26,39 +24,16 @@ public struct StandardFrameDecoder: FrameDecoding {
 
     /// Decodes one value of a characteristic with a 16-bit assigned number.
     public func decode(characteristic: UInt16, octets: RawSpan) -> DecodedFrame {
+        guard let read = ServiceProfile.decoders[characteristic] else { return .nothing }
         do throws(MalformedFrame) {
-            switch characteristic {
-            case GlucoseMeasurement.assignedNumber:
-                return .record(try GlucoseMeasurement(decoding: octets).record)
-            case BloodPressureMeasurement.assignedNumber:
-                return .record(try BloodPressureMeasurement(decoding: octets).record)
-            case IntermediateCuffPressure.assignedNumber:
-                _ = try IntermediateCuffPressure(decoding: octets)
-                return .nothing
-            case GlucoseMeasurementContext.assignedNumber:
-                let value = try GlucoseMeasurementContext(decoding: octets)
-                return .glucoseContext(sequence: value.sequenceNumber, value.context)
-            case HeartRateMeasurement.assignedNumber:
-                return .record(try HeartRateMeasurement(decoding: octets).record)
-            case PulseOximeterSpotCheck.assignedNumber:
-                return .record(try PulseOximeterSpotCheck(decoding: octets).record)
-            case PulseOximeterContinuous.assignedNumber:
-                return .record(try PulseOximeterContinuous(decoding: octets).record)
-            case TemperatureMeasurement.assignedNumber:
-                return .record(try TemperatureMeasurement(decoding: octets).record)
-            case WeightMeasurement.assignedNumber:
-                return .record(try WeightMeasurement(decoding: octets).record)
-            case BodyCompositionMeasurement.assignedNumber:
-                return .record(try BodyCompositionMeasurement(decoding: octets).record)
-            default: return .nothing
-            }
+            return try read(octets)
         } catch {
             return .malformed(error)
         }
     }
 }
 
-extension GlucoseMeasurement {
+extension GlucoseMeasurement: RecordCoding {
     /// The record this is, with the reason why it is never delivered, where its own content gives one.
     @inline(__always)
     public var record: Record {
@@ -88,7 +63,7 @@ extension GlucoseMeasurement {
     }
 }
 
-extension BloodPressureMeasurement {
+extension BloodPressureMeasurement: RecordCoding {
     /// The record this is, with the reason why it is never delivered, where its own content gives one.
     ///
     /// A mean or pulse that is no number leaves the reading as it is.

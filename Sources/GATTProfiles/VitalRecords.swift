@@ -1,6 +1,6 @@
 import HealthReadings
 
-extension HeartRateMeasurement {
+extension HeartRateMeasurement: RecordCoding {
     /// The intervals in milliseconds, to a hundredth: the service's own resolution is a 1024th of a second.
     public var intervalMilliseconds: [ExactDecimal] {
         intervals.compactMap {
@@ -37,17 +37,17 @@ extension SaturationAndPulse {
     }
 }
 
-extension PulseOximeterSpotCheck {
+extension PulseOximeterSpotCheck: RecordCoding {
     /// The record this is. A clock that was never set gives no time.
     public var record: Record { value.record(status, baseTime: clockIsNotSet ? nil : timeStamp?.wallTime) }
 }
 
-extension PulseOximeterContinuous {
+extension PulseOximeterContinuous: RecordCoding {
     /// The record this is: the normal response.
     public var record: Record { normal.record(status, baseTime: nil) }
 }
 
-extension TemperatureMeasurement {
+extension TemperatureMeasurement: RecordCoding {
     /// The record this is.
     public var record: Record {
         let quantity = Quantity(temperature.number, isFahrenheit ? .degreesFahrenheit : .degreesCelsius)
@@ -59,7 +59,7 @@ extension TemperatureMeasurement {
     }
 }
 
-extension WeightMeasurement {
+extension WeightMeasurement: RecordCoding {
     /// The record this is.
     public var record: Record {
         var quantities = [VitalValue.Measured(.weight, weight)]
@@ -85,7 +85,7 @@ extension WeightMeasurement {
     }
 }
 
-extension BodyCompositionMeasurement {
+extension BodyCompositionMeasurement: RecordCoding {
     /// The record this is.
     public var record: Record {
         var quantities = [VitalValue.Measured(.bodyFat, bodyFat)]

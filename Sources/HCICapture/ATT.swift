@@ -1,4 +1,5 @@
 import GATTClient
+import GATTProfiles
 
 /// The attribute protocol's opcodes (Core Specification, Vol 3, Part F, 3.4.8).
 enum ATT {
@@ -34,12 +35,12 @@ extension BluetoothUUID {
     static let characteristicDeclaration: BluetoothUUID = 0x2803
     static let clientConfiguration: BluetoothUUID = 0x2902
     static let deviceName: BluetoothUUID = 0x2A00
-    static let recordAccessControlPoint: BluetoothUUID = 0x2A52
+    static let recordAccessControlPoint = RecordAccessRequest.uuid
     /// What shows a device's clock: Current Time, Date Time, CGM Status.
-    static let clocks: Set<BluetoothUUID> = [0x2A2B, 0x2A08, 0x2AA9]
+    static let clocks = Set(ServiceProfile.clocks.map(\.uuid))
     /// What comes when it is asked for at a record access control point: glucose measurements and contexts, and the
     /// measurements of continuous sensors.
-    static let askedFor = Set(ServiceProfile.all.filter(\.isAskedFor).flatMap { $0.records + $0.beside })
+    static let askedFor = Set(ServiceProfile.all.filter(\.isAskedFor).flatMap { $0.records + $0.companions })
 
     /// Declarations (28xx) and descriptors (29xx): attributes that are no characteristic's value.
     var isDeclarationOrDescriptor: Bool {

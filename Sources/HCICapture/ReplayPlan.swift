@@ -1,4 +1,5 @@
 import GATTClient
+import GATTProfiles
 import HealthReadings
 
 /// A connection as it will be offered: its entry with the handle map and the address that hold for it.

@@ -1,4 +1,5 @@
 import GATTClient
+import GATTProfiles
 import HealthReadings
 
 /// The proof that a bond holds: the device is connected by it, and does something that it does on an encrypted link
@@ -13,11 +14,6 @@ struct BondProof: Sendable {
     var offered = OfferedServices([])
     /// The serial number string (2A25), which joins two addresses of one device.
     var serial: String?
-
-    /// Values that devices let be read, the best first: features that the profiles protect, then what any device has.
-    static let readable: [BluetoothUUID] = [
-        0x2A49, 0x2A51, 0x2AA8, 0x2A25, 0x2A24, 0x2A29, 0x2A26, 0x2A23, 0x2A19, 0x2A2B, 0x2A08,
-    ]
 
     /// Connects, tries and disconnects.
     ///
@@ -48,10 +44,10 @@ struct BondProof: Sendable {
                 hasSucceeded = true
             }
         }
-        if let characteristic = find(0x2A25) {
+        if let characteristic = find(DeviceFacts.serialNumber) {
             serial = try await read(peripheral, characteristic).flatMap(DeviceFacts.serial)
         }
-        for uuid in Self.readable where !hasSucceeded {
+        for uuid in ServiceProfile.proofs where !hasSucceeded {
             if let characteristic = find(uuid) { _ = try await read(peripheral, characteristic) }
         }
     }

@@ -28,70 +28,22 @@ struct ContactCourse: Sendable {
         journal: any FrameJournal, memory: any DeviceMemory,
         report: @escaping @Sendable (TransferEvent) async -> Void
     ) async {
-        func has(_ uuid: BluetoothUUID) -> Bool { characteristics.contains { $0.uuid == uuid } }
-        let (hasGlucose, measures) = (
-            has(GlucoseTransfer.measurement), RecordStreams.measurements.areThere(in: characteristics)
-        )
-        let oneTouch = OneTouchLink(peripheral, characteristics)
-        let sensor = ContinuousGlucoseSensor(peripheral, characteristics)
-        guard hasGlucose || measures || oneTouch != nil || sensor != nil else {
+        let transfers = RecordTransfers(of: peripheral, characteristics, model: model, allRecords: allRecords).transfers
+        guard !transfers.isEmpty else {
             // What is sent only while somebody looks is nothing to read, and nothing is wrong.
             return LiveCourse.isLive(characteristics) ? () : fail(TransferError.nothingToRead)
         }
-        if let oneTouch {
-            var intake = FrameIntake(contact: contact, journal: journal, report: report)
-            do {
-                summary.isComplete = try await OneTouchTransfer(link: oneTouch, wantsAll: allRecords)
-                    .run(into: &intake, memory: memory)
-                hasUsedEncryption = true
-            } catch {
-                fail(error)
-            }
-            add(intake)
-            summary.announced = intake.announced
-        }
-        // Glucose first: a cuff disconnects when it has sent all it has.
-        if hasGlucose, mayGoOn {
+        for transfer in transfers where mayGoOn {
             var intake = FrameIntake(
-                contact: contact, journal: journal, hasPartners: model?.has(.emptyPartners) == true, report: report)
+                contact: contact, journal: journal, hasPartners: transfer.hasPartners, report: report)
             do {
-                summary.isComplete = try await readGlucose(
-                    peripheral, characteristics, allRecords: allRecords, into: &intake, memory)
-                hasUsedEncryption = true
-            } catch {
-                fail(error)
-            }
-            add(intake)
-            summary.announced = intake.announced
-        }
-        if let sensor, mayGoOn {
-            var intake = FrameIntake(contact: contact, journal: journal, report: report)
-            do {
-                let isWhole = try await sensor.read(
-                    into: &intake, memory: memory, model: model, allRecords: allRecords)
+                let isWhole = try await transfer.run(into: &intake, memory: memory)
                 summary.isComplete = summary.isComplete && isWhole
                 hasUsedEncryption = true
             } catch {
                 fail(error)
             }
-            // Minutes without a value are no gaps.
-            add(intake, hasGaps: false)
-            if let announced = intake.announced { summary.announced = (summary.announced ?? 0) + announced }
-        }
-        if measures, mayGoOn {
-            var intake = FrameIntake(contact: contact, journal: journal, report: report)
-            do {
-                try await UnpromptedTransfer(
-                    peripheral: peripheral, characteristics: characteristics, streams: .measurements,
-                    gap: model?.recordGap ?? UnpromptedTransfer.patientGap, model: model, wantsAll: allRecords
-                ).run(into: &intake)
-                hasUsedEncryption = true
-            } catch {
-                fail(error)
-            }
-            add(intake)
-            // A cuff cannot say how many records it has: they are as many as came.
-            if let announced = summary.announced { summary.announced = announced + intake.received }
+            add(intake, of: transfer)
         }
     }
 
@@ -112,28 +64,17 @@ struct ContactCourse: Sendable {
         summary.error = ContactFailure(failure ?? error).code
     }
 
-    /// - Returns: whether everything came that the meter has.
-    private func readGlucose(
-        _ peripheral: any Peripheral, _ characteristics: [Characteristic], allRecords: Bool,
-        into intake: inout FrameIntake, _ memory: any DeviceMemory
-    ) async throws -> Bool {
-        if let controlPoint = characteristics.controlPoint(of: GlucoseTransfer.service) {
-            return try await GlucoseTransfer(
-                peripheral, characteristics, controlPoint: controlPoint, model: model, allRecords: allRecords
-            ).run(into: &intake, memory: memory)
-        }
-        try await UnpromptedTransfer(
-            peripheral: peripheral, characteristics: characteristics, streams: .glucose
-        ).run(into: &intake)
-        return intake.gaps.isEmpty
-    }
-
-    private mutating func add(_ intake: FrameIntake, hasGaps: Bool = true) {
+    private mutating func add(_ intake: FrameIntake, of transfer: any RecordTransfer) {
         contact = intake.contact
         summary.received += intake.received
         // Numbers that are ages, or out of order, have no gaps that say anything.
-        if hasGaps, model?.has(.numbersByAge) != true, model?.has(.numbersOutOfOrder) != true {
+        if transfer.hasGaps, model?.has(.numbersByAge) != true, model?.has(.numbersOutOfOrder) != true {
             summary.gaps += intake.gaps
+        }
+        if transfer.isCounted {
+            if let announced = intake.announced { summary.announced = (summary.announced ?? 0) + announced }
+        } else if let announced = summary.announced {
+            summary.announced = announced + intake.received
         }
         if intake.received > 0 { hasUsedEncryption = true }
     }

@@ -4,6 +4,9 @@ import HealthReadings
 
 /// What a connected device says of itself: read before its records, so that they are stored with it.
 struct DeviceFacts {
+    /// Serial Number String.
+    static let serialNumber = BluetoothUUID(DeviceInformationString.Kind.serialNumber.rawValue)
+
     /// Serial number string (2A25).
     var serial: String?
     /// Battery level (2A19), 0 … 100 per cent.
@@ -31,14 +34,13 @@ struct DeviceFacts {
                 return nil
             }
         }
-        serial = try await value(0x2A25).flatMap { Self.serial($0.octets) }
-        batteryPercent = try await value(0x2A19).flatMap { try? BatteryLevel(decoding: $0.octets).percent }
-        clock = try await value(0x2A2B).flatMap { current in
-            Self.clock(current) { try CurrentTime(decoding: $0).wallTime }
-        }
-        if clock == nil {
-            clock = try await value(0x2A08).flatMap { date in
-                Self.clock(date) { try DateTime(decoding: $0).wallTime }
+        serial = try await value(Self.serialNumber).flatMap { Self.serial($0.octets) }
+        batteryPercent = try await value(BatteryLevel.uuid).flatMap { try? BatteryLevel(decoding: $0.octets).percent }
+        for profile in ServiceProfile.clocks where clock == nil && profile.showsWallTime {
+            clock = try await value(profile.uuid).flatMap { value in
+                (try? profile.wallTime(in: value.octets)).map {
+                    ClockReading(deviceTime: $0, readAt: value.receivedAt)
+                }
             }
         }
         hasAnswered = answers > 0
@@ -49,9 +51,5 @@ struct DeviceFacts {
         let string = DeviceInformationString(decoding: octets)
         guard string.isFaithful, string.text.contains(where: { $0.isLetter || $0.isNumber }) else { return nil }
         return string.text
-    }
-
-    private static func clock(_ value: CharacteristicValue, _ decode: ([UInt8]) throws -> WallTime?) -> ClockReading? {
-        (try? decode(value.octets)).map { ClockReading(deviceTime: $0, readAt: value.receivedAt) }
     }
 }

@@ -10,10 +10,8 @@ import HealthReadings
 /// newest stored one on. That one comes again on purpose: its base time proves that the meter's numbers go on from ours
 /// and were not begun anew and overtaken since. Whatever cannot be proven is answered by reading everything.
 struct GlucoseTransfer {
-    static let service: BluetoothUUID = 0x1808
-    static let measurement: BluetoothUUID = 0x2A18
-    static let context: BluetoothUUID = 0x2A34
-    static let controlPoint: BluetoothUUID = 0x2A52
+    static let measurement = GlucoseMeasurement.uuid
+    static let controlPoint = RecordAccessRequest.uuid
 
     /// How long records may come late, behind the answer that says they have all come.
     static let lateness: Duration = .seconds(1)

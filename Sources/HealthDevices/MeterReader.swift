@@ -143,7 +143,7 @@ public struct MeterReader: Sendable {
         _ peripheral: any Peripheral, _ characteristics: [Characteristic], _ contact: Contact
     ) async throws {
         guard contact.device.model.flatMap({ catalogue[$0] })?.has(.wantsDateTime) == true,
-            let characteristic = characteristics.first(where: { $0.uuid == 0x2A08 }),
+            let characteristic = characteristics.first(where: { $0.uuid == DateTime.uuid }),
             let time = await clockToWrite(contact.device)
         else { return }
         do {

@@ -1,4 +1,5 @@
 import GATTClient
+import GATTProfiles
 
 /// Which of a device's characteristics bring records, and which bring what goes with them.
 struct RecordStreams: Sendable {
@@ -6,14 +7,17 @@ struct RecordStreams: Sendable {
     /// What comes beside the records; a device need not have it, and may refuse it.
     let others: [BluetoothUUID]
 
+    /// Those of some services.
+    init(_ profiles: [ServiceProfile]) {
+        (records, others) = (profiles.flatMap(\.records), profiles.flatMap(\.companions))
+    }
+
     /// A glucose meter's measurements, with their contexts.
-    static let glucose = RecordStreams(records: [GlucoseTransfer.measurement], others: [GlucoseTransfer.context])
+    static let glucose = RecordStreams([.glucose])
     /// A continuous sensor's values.
-    static let continuousGlucose = RecordStreams(records: [ContinuousGlucoseSession.measurement], others: [])
+    static let continuousGlucose = RecordStreams([.continuousGlucose])
     /// What cuffs, thermometers, oximeters and scales send once they have measured, with what they show until then.
-    static let measurements = RecordStreams(
-        records: ServiceProfile.all.filter { !$0.isAskedFor }.flatMap(\.records),
-        others: ServiceProfile.all.filter { !$0.isAskedFor }.flatMap(\.beside))
+    static let measurements = RecordStreams(ServiceProfile.unprompted)
 
     /// Whether a device with these characteristics has records of this kind.
     func areThere(in characteristics: [Characteristic]) -> Bool {

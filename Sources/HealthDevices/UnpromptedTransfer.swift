@@ -7,7 +7,7 @@ import HealthReadings
 /// So do blood-pressure monitors (Blood Pressure Profile 1.1.1), many of which delete each record once it was
 /// confirmed, thermometers, oximeters and scales; and so are glucose records read where no Record Access Control Point is
 /// known. All that a device sends so is enabled before anything is waited for: one that has sent what it has is gone.
-struct UnpromptedTransfer {
+struct UnpromptedTransfer: RecordTransfer {
     /// How long a device may take to send its first record.
     static let firstRecord: Duration = .seconds(15)
     /// The silence after which a device of no listed model is taken to have sent all it has. Two seconds are common
@@ -25,13 +25,14 @@ struct UnpromptedTransfer {
     /// Whether also what was sent before is wanted, where the device knows a command for that.
     var wantsAll = false
 
-    private static let (oximeter, spotCheck): (BluetoothUUID, BluetoothUUID) = (0x1822, 0x2A5E)
+    /// It has no number of records to tell.
+    var isCounted: Bool { false }
 
     /// The pause that some devices need between the connection and the first subscription.
     static let pause: Duration = .milliseconds(100)
 
     /// Takes what comes until the device falls silent or disconnects, which both are an ordinary end.
-    func run(into intake: inout FrameIntake) async throws {
+    func run(into intake: inout FrameIntake, memory: any DeviceMemory) async throws -> Bool {
         // The others first: the records may begin to come at once.
         let wanted = (streams.others + streams.records).flatMap { uuid in characteristics.filter { $0.uuid == uuid } }
         var enabled = wanted.count { streams.records.contains($0.uuid) }
@@ -45,7 +46,7 @@ struct UnpromptedTransfer {
         try await prepare()
         var stored: RecordAccessProcedure?
         do {
-            let all = wanted + (memory.map { [$0] } ?? [])
+            let all = wanted + (storedRecords.map { [$0] } ?? [])
             try await peripheral.whileNotifying(all, optional: all.map(\.uuid), whenRefused: note) {
                 stored = try await askForStored()
                 while true {
@@ -67,21 +68,28 @@ struct UnpromptedTransfer {
         // The records of one service were refused; those of the others have come.
         if let refusal { throw refusal }
         if case .failed(let failure)? = stored?.outcome { throw TransferError(failure, received: intake.received) }
+        return true
     }
 
-    /// Where an oximeter is asked for the spot checks that it has stored (Pulse Oximeter Service 1.0.1): it sends unasked
-    /// what it measures, and these only when it is asked. Nil where the device is none, or stores none.
-    private var memory: Characteristic? {
-        guard streams.records.contains(Self.spotCheck) else { return nil }
-        return characteristics.first { $0.uuid == GlucoseTransfer.controlPoint && $0.service == Self.oximeter }
+    /// Where a device is asked for the records that it has stored, as an oximeter is for its spot checks (Pulse Oximeter
+    /// Service 1.0.1): it sends unasked what it measures, and these only when it is asked. `nil` if the device has no such
+    /// service, or stores none.
+    private var storedRecords: Characteristic? {
+        let services = ServiceProfile.all.filter {
+            $0.transfer == .unprompted(asksForStored: true) && $0.records.contains(where: streams.records.contains)
+        }
+        return characteristics.first { characteristic in
+            characteristic.uuid == GlucoseTransfer.controlPoint
+                && services.contains { $0.service == characteristic.service }
+        }
     }
 
     /// Asks for what is stored: all of it, as these records have no numbers. What came before is known by its time.
     private func askForStored() async throws -> RecordAccessProcedure? {
         var procedure = RecordAccessProcedure(.report(.all))
-        guard let memory, case .write(let octets) = procedure.begin() else { return nil }
+        guard let storedRecords, case .write(let octets) = procedure.begin() else { return nil }
         do {
-            try await peripheral.write(octets, to: memory, expectingResponse: true)
+            try await peripheral.write(octets, to: storedRecords, expectingResponse: true)
         } catch GATTError.attribute {
             // What it measures comes all the same.
             return nil

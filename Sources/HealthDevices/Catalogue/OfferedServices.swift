@@ -1,4 +1,5 @@
 import GATTClient
+import GATTProfiles
 
 /// What a connected device was found to offer.
 public struct OfferedServices: Sendable, Hashable {

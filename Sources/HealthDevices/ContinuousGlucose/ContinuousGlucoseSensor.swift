@@ -39,10 +39,9 @@ struct ContinuousGlucoseSensor {
                 allRecords: allRecords
             ).run(into: &intake, memory: memory)
         }
-        try await UnpromptedTransfer(
+        return try await UnpromptedTransfer(
             peripheral: peripheral, characteristics: characteristics, streams: .continuousGlucose
-        ).run(into: &intake)
-        return true
+        ).run(into: &intake, memory: memory)
     }
 
     /// What the sensor can; nil where it does not tell.

@@ -5,8 +5,8 @@ import HealthReadings
 /// What is needed to read a continuous sensor's values: what stands in its other characteristics, and when its session
 /// began.
 struct ContinuousGlucoseSession: Sendable, Hashable {
-    static let service: BluetoothUUID = 0x181F
-    static let measurement: BluetoothUUID = 0x2AA7
+    static let service = ServiceProfile.continuousGlucose.service
+    static let measurement = ContinuousGlucoseMeasurement.uuid
 
     /// How far two times of one session may be apart: a host that sets the sensor's time again moves its start.
     private static let tolerance: Int64 = 120

@@ -1,4 +1,5 @@
 import GATTClient
+import GATTProfiles
 import HealthReadings
 
 extension DevicesManager {

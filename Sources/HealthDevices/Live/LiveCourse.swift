@@ -4,14 +4,15 @@ import HealthReadings
 
 /// Follows one connected device that sends values while it measures, until it leaves or the task is cancelled.
 struct LiveCourse {
-    static let heartRate: BluetoothUUID = 0x2A37
-    static let oximeter: BluetoothUUID = 0x2A5F
+    /// What a device may refuse: that of services that also have records.
+    private static let optional = ServiceProfile.all.filter { !$0.records.isEmpty }.flatMap(\.live)
     /// How long a device may be silent before it is left: straps send about once a second, also without a value.
     static let patience: Duration = .seconds(30)
 
     let peripheral: any Peripheral
     let device: DeviceDescription
     let pace: LivePace
+    private let decoder = StandardFrameDecoder()
     private var variability: HeartRateVariability
     private var toldAt: Instant?
 
@@ -24,14 +25,14 @@ struct LiveCourse {
 
     /// Whether a device with these characteristics sends live values.
     static func isLive(_ characteristics: [Characteristic]) -> Bool {
-        characteristics.contains { $0.uuid == heartRate || $0.uuid == oximeter }
+        characteristics.contains { ServiceProfile.live.contains($0.uuid) }
     }
 
     /// Tells of each value. The device's leaving, or falling silent, is an ordinary end.
     mutating func run(_ characteristics: [Characteristic], _ yield: (LiveReading) -> Void) async throws {
-        let wanted = characteristics.filter { $0.uuid == Self.heartRate || $0.uuid == Self.oximeter }
+        let wanted = characteristics.filter { ServiceProfile.live.contains($0.uuid) }
         guard !wanted.isEmpty else { throw TransferError.nothingToRead }
-        try await peripheral.whileNotifying(wanted, optional: [Self.oximeter]) {
+        try await peripheral.whileNotifying(wanted, optional: Self.optional) {
             while true {
                 try Task.checkCancellation()
                 guard case .values(let values) = try await peripheral.nextValues(within: Self.patience) else { return }
@@ -50,28 +51,30 @@ struct LiveCourse {
         func tell(_ record: Record) {
             yield(LiveReading(record: record, device: device, receivedAt: value.receivedAt))
         }
-        switch value.uuid {
-        case Self.heartRate:
-            // A value that is none says nothing; the next comes in a second.
-            guard let measurement = try? HeartRateMeasurement(decoding: value.octets) else { return }
-            tell(measurement.record)
-            variability.add(measurement.intervals, at: value.receivedAt, hasContact: measurement.hasContact)
-            guard !measurement.intervals.isEmpty, variability.isFull,
-                isDue(value.receivedAt), let result = variability.result
-            else { return }
-            toldAt = value.receivedAt
-            let vital = VitalValue(
-                kind: .hrv,
-                [
-                    .init(.rmssd, Quantity(result.rmssd, .milliseconds)),
-                    .init(.sdnn, Quantity(result.sdnn, .milliseconds)),
-                ], windowSeconds: variability.windowSeconds)
-            tell(Record(value: .vital(vital)))
-        case Self.oximeter:
-            guard let measurement = try? PulseOximeterContinuous(decoding: value.octets) else { return }
-            tell(measurement.record)
-        default: return
-        }
+        // A value that is none says nothing; the next comes in a second.
+        guard ServiceProfile.live.contains(value.uuid), let number = value.uuid.assignedNumber,
+            case .record(let record) = decoder.decode(characteristic: number, octets: value.octets.span.bytes)
+        else { return }
+        tell(record)
+        guard value.uuid == HeartRateMeasurement.uuid, let rate = try? HeartRateMeasurement(decoding: value.octets),
+            let variability = variability(after: rate, at: value.receivedAt)
+        else { return }
+        tell(variability)
+    }
+
+    /// The variability that is due after a heart rate.
+    private mutating func variability(after measurement: HeartRateMeasurement, at time: Instant) -> Record? {
+        variability.add(measurement.intervals, at: time, hasContact: measurement.hasContact)
+        guard !measurement.intervals.isEmpty, variability.isFull, isDue(time), let result = variability.result
+        else { return nil }
+        toldAt = time
+        let vital = VitalValue(
+            kind: .hrv,
+            [
+                .init(.rmssd, Quantity(result.rmssd, .milliseconds)),
+                .init(.sdnn, Quantity(result.sdnn, .milliseconds)),
+            ], windowSeconds: variability.windowSeconds)
+        return Record(value: .vital(vital))
     }
 }
 

@@ -5,7 +5,7 @@ import HealthReadings
 ///
 /// The newest stored record is asked for again: its time proves that the meter's numbers go on from ours. Whatever
 /// cannot be proven is answered by reading everything. Each record is durable before the meter is told that it came.
-struct OneTouchTransfer {
+struct OneTouchTransfer: RecordTransfer {
     let link: OneTouchLink
     let wantsAll: Bool
 

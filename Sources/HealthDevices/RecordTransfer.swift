@@ -1,0 +1,104 @@
+import GATTClient
+import GATTProfiles
+import HealthReadings
+
+/// One way in which the records of a connected device are taken.
+protocol RecordTransfer: Sendable {
+    /// Whether the device says how many records it has. Of others it has as many as came.
+    var isCounted: Bool { get }
+    /// Whether a number that is missing between two records is a missing record.
+    var hasGaps: Bool { get }
+    /// Whether empty records may come behind others (``Quirk/emptyPartners``).
+    var hasPartners: Bool { get }
+
+    /// Takes what is new on the device.
+    ///
+    /// - Returns: whether everything came that the device has.
+    /// - Throws: ``TransferError``, ``GATTError``, `CancellationError`, or an error of the journal or the memory. What
+    ///   came before is durable.
+    func run(into intake: inout FrameIntake, memory: any DeviceMemory) async throws -> Bool
+}
+
+extension RecordTransfer {
+    var isCounted: Bool { true }
+    var hasGaps: Bool { true }
+    var hasPartners: Bool { false }
+}
+
+/// The transfers that a connected device is read by, in the order in which they are made.
+struct RecordTransfers {
+    let transfers: [any RecordTransfer]
+
+    /// Finds what a device offers: a maker's own protocol, then the services of ``ServiceProfile/all`` in their order.
+    ///
+    /// What comes as soon as it is enabled is enabled together, and last: a cuff disconnects when it has sent all it has.
+    init(
+        of peripheral: any Peripheral, _ characteristics: [Characteristic], model: DeviceModel?, allRecords: Bool
+    ) {
+        func offers(_ profile: ServiceProfile) -> Bool {
+            RecordStreams([profile]).areThere(in: characteristics)
+        }
+        var transfers: [any RecordTransfer] = []
+        if let link = OneTouchLink(peripheral, characteristics) {
+            transfers.append(OneTouchTransfer(link: link, wantsAll: allRecords))
+        }
+        for profile in ServiceProfile.all where offers(profile) {
+            switch profile.transfer {
+            case .numbered:
+                transfers.append(
+                    NumberedTransfer(
+                        peripheral: peripheral, characteristics: characteristics, profile: profile, model: model,
+                        wantsAll: allRecords))
+            case .session:
+                if let sensor = ContinuousGlucoseSensor(peripheral, characteristics) {
+                    transfers.append(SessionTransfer(sensor: sensor, model: model, wantsAll: allRecords))
+                }
+            case .unprompted, nil: continue
+            }
+        }
+        if RecordStreams.measurements.areThere(in: characteristics) {
+            transfers.append(
+                UnpromptedTransfer(
+                    peripheral: peripheral, characteristics: characteristics, streams: .measurements,
+                    gap: model?.recordGap ?? UnpromptedTransfer.patientGap, model: model, wantsAll: allRecords))
+        }
+        self.transfers = transfers
+    }
+}
+
+/// Records with numbers: asked for at the service's control point, or taken as they come where no control point is known.
+private struct NumberedTransfer: RecordTransfer {
+    let peripheral: any Peripheral
+    let characteristics: [Characteristic]
+    let profile: ServiceProfile
+    let model: DeviceModel?
+    let wantsAll: Bool
+
+    var hasPartners: Bool { model?.has(.emptyPartners) == true }
+
+    func run(into intake: inout FrameIntake, memory: any DeviceMemory) async throws -> Bool {
+        if let controlPoint = characteristics.controlPoint(of: profile.service) {
+            return try await GlucoseTransfer(
+                peripheral, characteristics, controlPoint: controlPoint, model: model, allRecords: wantsAll
+            ).run(into: &intake, memory: memory)
+        }
+        _ = try await UnpromptedTransfer(
+            peripheral: peripheral, characteristics: characteristics, streams: RecordStreams([profile])
+        ).run(into: &intake, memory: memory)
+        return intake.gaps.isEmpty
+    }
+}
+
+/// The records of a continuous sensor's session.
+private struct SessionTransfer: RecordTransfer {
+    let sensor: ContinuousGlucoseSensor
+    let model: DeviceModel?
+    let wantsAll: Bool
+
+    /// Minutes without a value are no gaps.
+    var hasGaps: Bool { false }
+
+    func run(into intake: inout FrameIntake, memory: any DeviceMemory) async throws -> Bool {
+        try await sensor.read(into: &intake, memory: memory, model: model, allRecords: wantsAll)
+    }
+}
