@@ -15,16 +15,21 @@ struct Tally {
 extension OutboxWorker {
     /// One pass over everything that waits, or over what of it lies in a range of time.
     ///
-    /// - Parameter isAsked: whether somebody asked for it, so that what waits after a failure is tried as well.
-    func deliverAll(in range: ClosedRange<Instant>?, isAsked: Bool) async -> SyncReport {
+    /// - Parameters:
+    ///   - kinds: only these; `nil`: all.
+    ///   - isAsked: whether somebody asked for it, so that what waits after a failure is tried as well.
+    func deliverAll(
+        kinds: Set<ReadingKind>?, in range: ClosedRange<Instant>?, isAsked: Bool
+    ) async -> SyncReport {
         var report = SyncReport()
         do {
             let place = try await place()
             let groups = try await store.groupsWaiting(in: range, at: place).filter {
-                destination.rules.kinds.contains($0.resource)
+                destination.rules.kinds.contains($0.resource) && kinds?.contains($0.resource) ?? true
             }
-            if range == nil { circuit.keep(only: Set(groups.map(\.target))) }
-            for kind in ReadingKind.counted where !groups.contains(where: { $0.resource == kind }) {
+            if range == nil, kinds == nil { circuit.keep(only: Set(groups.map(\.target))) }
+            for kind in ReadingKind.counted
+            where kinds?.contains(kind) ?? true && !groups.contains(where: { $0.resource == kind }) {
                 hub.emit(.nothingToSync(kind))
             }
             let people = Dictionary(try await store.users().map { ($0.key, $0) }) { first, _ in first }

@@ -94,8 +94,10 @@ public actor OutboxWorker: Service {
     /// Ends early where the task is cancelled; what was posted by then is acknowledged.
     ///
     /// - Parameter range: delivers only what waits with a timestamp in it, both ends included; nil: all.
-    public func syncOnce(in range: ClosedRange<Instant>? = nil) async -> SyncReport {
-        let report = await pass(range, isAsked: true)
+    public func syncOnce(
+        kinds: Set<ReadingKind>? = nil, in range: ClosedRange<Instant>? = nil
+    ) async -> SyncReport {
+        let report = await pass(kinds, range, isAsked: true)
         if report.failure == nil { signal.signal(.firm) }
         return report
     }
@@ -151,8 +153,10 @@ public actor OutboxWorker: Service {
     }
 
     /// One pass at a time: a second caller waits for the first and then makes its own.
-    private func pass(_ range: ClosedRange<Instant>? = nil, isAsked: Bool = false) async -> SyncReport {
-        let report = await alone { await self.deliverAll(in: range, isAsked: isAsked) }
+    private func pass(
+        _ kinds: Set<ReadingKind>? = nil, _ range: ClosedRange<Instant>? = nil, isAsked: Bool = false
+    ) async -> SyncReport {
+        let report = await alone { await self.deliverAll(kinds: kinds, in: range, isAsked: isAsked) }
         conclude(report)
         return report
     }

@@ -51,9 +51,11 @@ public struct StoredDestination: Sendable, Hashable {
     func takes(_ kind: ReadingKind) -> Bool { state != .removed && kinds.contains(kind) }
 
     /// Why what waits for it waits; `nil` if it may be delivered.
-    var hold: Hold? {
+    ///
+    /// - Parameter isManual: whether readings go only when somebody asks, and nobody does.
+    func hold(isManual: Bool = false) -> Hold? {
         switch state {
-        case .enabled: nil
+        case .enabled: isManual ? .manual : nil
         case .disabled, .removed: .destinationDisabled
         case .moved: .otherEndpoint
         }
@@ -116,7 +118,7 @@ extension ReadingStore {
     public func standingHold(at destination: DestinationKey) async throws -> Hold? {
         try await read { db in
             guard try Self.isSyncEnabled(db) else { return .syncDisabled }
-            return try Self.destinations(db).first { $0.key == destination }?.hold
+            return try Self.destinations(db).first { $0.key == destination }?.hold()
         }
     }
 
@@ -241,7 +243,10 @@ private struct Backlog {
 
     /// The first second that belongs to the backfill.
     private func cutoff() throws -> Int64 {
-        guard let days = try ReadingStore.backfillDays(db), let enabled = destination.enabledAt else { return .min }
+        guard
+            let days = try ReadingStore.rule(db, of: destination.name).backfillDays ?? ReadingStore.backfillDays(db),
+            let enabled = destination.enabledAt
+        else { return .min }
         let seconds = Int64(days).multipliedReportingOverflow(by: 86_400)
         let cutoff = enabled.seconds.subtractingReportingOverflow(seconds.partialValue)
         return seconds.overflow || cutoff.overflow ? .min : cutoff.partialValue

@@ -1,27 +1,53 @@
 import GRDB
 import HealthReadings
 
-/// What waits whatever its source says: what nobody has consented to, all of an ignored device, and what a device
-/// measured long before it was first met.
+/// What waits whatever its source says: what nobody has consented to, what the destination was not selected for, all of
+/// an ignored device, and what a device measured long before it was first met.
 ///
-/// How old a reading may be is counted from the first contact with its device, not from now: a reading that waited for
-/// a year for its server is still delivered.
+/// How old a reading may be is counted from the first contact with its device, or from when the destination was first
+/// enabled if that came later; not from now: a reading that waited for a year for its server is still delivered.
 struct DeviceHolds: Sendable {
+    /// What holds for every destination.
+    struct Common: Sendable {
+        fileprivate let ignored: Set<Int64>
+        fileprivate let consents: ConsentHolds
+        /// When each device was first met, in seconds.
+        fileprivate let firstContacts: [Int64: Int64]
+
+        init(_ db: Database) throws {
+            consents = try ConsentHolds(db)
+            let origins = try ReadingStore.ignoredOrigins(db)
+            ignored = try DeviceHolds.devices(db, models: origins.models, addresses: origins.addresses)
+            firstContacts = try DeviceHolds.firstContacts(db)
+        }
+    }
+
     private let ignored: Set<Int64>
     /// Readings of a device (its row) before this second are older than the backfill.
     private let cutoffs: [Int64: Int64]
     private let consents: ConsentHolds
+    private let selection: SelectionHolds
 
-    init(_ db: Database) throws {
-        consents = try ConsentHolds(db)
-        ignored = try Self.ignoredDevices(db)
-        guard let days = try ReadingStore.backfillDays(db) else {
+    init(_ db: Database, _ destination: DestinationKey) throws {
+        guard let known = try ReadingStore.destinations(db).first(where: { $0.key == destination }) else {
+            throw StoreError.unknown("destination \(destination.rawValue)")
+        }
+        try self.init(db, known, Common(db))
+    }
+
+    init(_ db: Database, _ destination: StoredDestination, _ common: Common) throws {
+        consents = common.consents
+        ignored = common.ignored
+        let rule = try ReadingStore.rule(db, of: destination.name)
+        selection = try SelectionHolds(db, rule.selection)
+        guard let days = try rule.backfillDays ?? ReadingStore.backfillDays(db) else {
             cutoffs = [:]
             return
         }
         let seconds = Int64(days).multipliedReportingOverflow(by: 86_400)
-        cutoffs = try Self.firstContacts(db).mapValues { first in
-            let cutoff = first.subtractingReportingOverflow(seconds.partialValue)
+        let enabled = destination.enabledAt?.seconds ?? .min
+        cutoffs = common.firstContacts.mapValues { first in
+            let cutoff = max(first, enabled).subtractingReportingOverflow(seconds.partialValue)
             return seconds.overflow || cutoff.overflow ? .min : cutoff.partialValue
         }
     }
@@ -46,9 +72,9 @@ struct DeviceHolds: Sendable {
         return contacts
     }
 
-    private static func ignoredDevices(_ db: Database) throws -> Set<Int64> {
-        let origins = try ReadingStore.ignoredOrigins(db)
-        guard !origins.models.isEmpty || !origins.addresses.isEmpty else { return [] }
+    /// The rows of devices of these models or with one of these addresses.
+    static func devices(_ db: Database, models: Set<String>, addresses: Set<UInt64>) throws -> Set<Int64> {
+        guard !models.isEmpty || !addresses.isEmpty else { return [] }
         let select = try PreparedStatement(
             db,
             """
@@ -56,13 +82,13 @@ struct DeviceHolds: Sendable {
             FROM device AS d LEFT JOIN device_address AS a ON a.device = d.key
             """)
         defer { select.reset() }
-        let bits = Set(origins.addresses.map { Int64(bitPattern: $0) })
+        let bits = Set(addresses.map { Int64(bitPattern: $0) })
         var keys: Set<Int64> = []
         while try select.next() {
-            let isIgnored =
-                select.text(1).map(origins.models.contains) ?? false
+            let isNamed =
+                select.text(1).map(models.contains) ?? false
                 || [select.optionalInt(2), select.optionalInt(3)].contains { $0.map(bits.contains) ?? false }
-            if isIgnored { keys.insert(select.int(0)) }
+            if isNamed { keys.insert(select.int(0)) }
         }
         return keys
     }
@@ -70,6 +96,7 @@ struct DeviceHolds: Sendable {
     /// Why a reading of this person, kind, device and time waits; nil where none of these is a reason.
     func hold(user: Int64, kind: ReadingKind, device: Int64, seconds: Int64?) -> Hold? {
         if !consents.isGranted(user: user, kind: kind.code) { return .noConsent }
+        if !selection.isSelected(user: user, kind: kind, device: device) { return .notSelected }
         if ignored.contains(device) { return .ignored }
         guard let seconds, let cutoff = cutoffs[device], seconds < cutoff else { return nil }
         return .olderThanBackfill
@@ -85,6 +112,10 @@ struct DeviceHolds: Sendable {
             let old =
                 "o.timestamp < \(latest) AND o.timestamp < CASE r.device \(cases.joined(separator: " ")) ELSE o.timestamp END"
             conditions.append((.olderThanBackfill, ignored.isEmpty ? old : "\(old) AND r.device NOT IN (\(devices))"))
+        }
+        if let unselected = selection.condition {
+            conditions =
+                [(.notSelected, unselected)] + conditions.map { ($0.hold, "\($0.sql) AND NOT \(unselected)") }
         }
         guard let unwanted = consents.condition else { return conditions }
         return [(.noConsent, unwanted)] + conditions.map { ($0.hold, "\($0.sql) AND NOT (\(unwanted))") }

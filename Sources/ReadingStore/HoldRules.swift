@@ -14,17 +14,23 @@ struct HoldRules: Sendable {
     private let ignored: Set<String>
     private let isSyncEnabled: Bool
     private let sources: [Key: Hold?]
-    private let devices: DeviceHolds
+    private var devices: [DestinationKey: DeviceHolds] = [:]
+    private var manual: Set<DestinationKey> = []
     private var unknown: [DestinationKey: Set<UnknownResource>] = [:]
     private var refused: [DestinationKey: Set<UnknownResource>] = [:]
 
-    init(_ db: Database, _ sealing: Sealing) throws {
+    /// - Parameter heedsMode: whether what goes only when somebody asks is held.
+    init(_ db: Database, _ sealing: Sealing, heedsMode: Bool = true) throws {
         isLocked = sealing.refusal != nil
         ignored = try ReadingStore.ignoredOrigins(db).providers
         isSyncEnabled = try ReadingStore.isSyncEnabled(db)
-        devices = try DeviceHolds(db)
         let known = try ReadingStore.destinations(db)
         destinations = known
+        let common = try DeviceHolds.Common(db)
+        for destination in known {
+            devices[destination.key] = try DeviceHolds(db, destination, common)
+            if heedsMode, try ReadingStore.rule(db, of: destination.name).isManual { manual.insert(destination.key) }
+        }
         for destination in known.map(\.key) {
             unknown[destination] = try ReadingStore.unknownToServer(db, destination)
             refused[destination] = try ReadingStore.refusedWhole(db, destination)
@@ -61,8 +67,8 @@ struct HoldRules: Sendable {
         at destination: StoredDestination
     ) -> Hold? {
         if isLocked { return .locked }
-        let apart = devices.hold(user: user, kind: kind, device: device, seconds: seconds)
-        if apart != .noConsent, ignored.contains(provider) { return .ignored }
+        let apart = devices[destination.key]?.hold(user: user, kind: kind, device: device, seconds: seconds)
+        if apart != .noConsent, apart != .notSelected, ignored.contains(provider) { return .ignored }
         return apart ?? hold(user: user, provider: provider, kind: kind, at: destination)
     }
 
@@ -71,7 +77,7 @@ struct HoldRules: Sendable {
         if isLocked { return .locked }
         if ignored.contains(provider) { return .ignored }
         if !isSyncEnabled { return .syncDisabled }
-        if let hold = destination.hold { return hold }
+        if let hold = destination.hold(isManual: manual.contains(destination.key)) { return hold }
         if destination.needsSource {
             let source = sources[Key(user: user, provider: provider)] ?? .some(.noSource)
             if let source { return source }

@@ -70,15 +70,17 @@ public struct RefusedReading: Sendable, Hashable {
 extension ReadingStore {
     /// What waits, grouped as it is delivered; groups that hold nothing do not appear.
     ///
-    /// - Parameter range: only what waits with a timestamp in it, both ends included; nil: all.
+    /// - Parameters:
+    ///   - range: only what waits with a timestamp in it, both ends included; nil: all.
+    ///   - heedsMode: whether what goes only when somebody asks is shown as held (`manual`): not to who asks.
     public func groupsWaiting(
-        in range: ClosedRange<Instant>? = nil, at destination: DestinationKey = .vital
+        in range: ClosedRange<Instant>? = nil, at destination: DestinationKey = .vital, heedsMode: Bool = false
     ) async throws -> [OutboxGroup] {
         let seconds = Self.seconds(in: range)
         // A key that has come back is noticed here: it is where delivery begins.
         if sealing.refusal != nil { try await openKeys() }
         return try await read { [sealing] db in
-            let holds = try HoldRules(db, sealing)
+            let holds = try HoldRules(db, sealing, heedsMode: heedsMode)
             guard let known = holds.destinations.first(where: { $0.key == destination }) else {
                 throw StoreError.unknown("destination \(destination.rawValue)")
             }
@@ -105,7 +107,8 @@ extension ReadingStore {
                 if rest.held == .locked { return [rest] }
                 // A provider that is ignored holds all of it; what its devices hold is then no reason beside it.
                 let parts = apart.filter {
-                    $0.isOfSameTarget(as: rest) && (rest.held != .ignored || $0.held == .noConsent)
+                    $0.isOfSameTarget(as: rest)
+                        && (rest.held != .ignored || $0.held == .noConsent || $0.held == .notSelected)
                 }
                 guard !parts.isEmpty else { return [rest] }
                 rest.count -= parts.reduce(0) { $0 + $1.count }
@@ -120,7 +123,7 @@ extension ReadingStore {
     private static func heldApart(
         _ db: Database, _ destination: DestinationKey, _ seconds: (first: Int64, last: Int64)
     ) throws -> [OutboxGroup] {
-        try DeviceHolds(db).conditions.flatMap { hold, condition in
+        try DeviceHolds(db, destination).conditions.flatMap { hold, condition in
             try Row.fetchAll(
                 db,
                 sql: """
@@ -147,7 +150,7 @@ extension ReadingStore {
             sql: """
                 SELECT o.timestamp FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
                 WHERE o.destination = ? AND o.state = 0 AND o.user = ? AND o.resource = ? AND o.provider = ?
-                    AND o.timestamp BETWEEN ? AND ? \(try DeviceHolds(db).deliverable) ORDER BY o.timestamp LIMIT 1
+                    AND o.timestamp BETWEEN ? AND ? \(try DeviceHolds(db, destination).deliverable) ORDER BY o.timestamp LIMIT 1
                 """,
             arguments: [
                 destination.rawValue, group.user.rawValue, group.resource.code, group.provider, seconds.first,
@@ -177,7 +180,7 @@ extension ReadingStore {
                 SELECT \(ReadingRow.columns), o.revision, o.attempts, \(OutboxTag.columns)
                 FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
                 WHERE o.destination = ?7 AND o.state = 0 AND o.user = ?1 AND o.resource = ?2 AND o.provider = ?3
-                    AND o.timestamp BETWEEN ?5 AND ?6 \(try DeviceHolds(db).deliverable)
+                    AND o.timestamp BETWEEN ?5 AND ?6 \(try DeviceHolds(db, destination).deliverable)
                 ORDER BY o.timestamp LIMIT ?4
                 """)
             select.bind(1, user.rawValue)
@@ -233,7 +236,7 @@ extension ReadingStore {
                         WHERE o.destination = ? AND o.state = 0 AND o.user = ? AND o.resource = ? AND o.provider = ?
                             AND o.timestamp > ? AND o.timestamp < ? AND o.timestamp <= ?
                             AND o.timestamp < (SELECT min(started_at) / 1000000 FROM contact WHERE device = r.device)
-                            \(try DeviceHolds(db).deliverable))
+                            \(try DeviceHolds(db, destination).deliverable))
                     """,
                 arguments: [
                     destination.rawValue, user.rawValue, resource.code, provider, timestamp.seconds, latest,
@@ -243,7 +246,7 @@ extension ReadingStore {
     }
 
     /// The whole seconds within a range: timestamps are whole seconds, its ends need not be.
-    private static func seconds(in range: ClosedRange<Instant>?) -> (first: Int64, last: Int64) {
+    static func seconds(in range: ClosedRange<Instant>?) -> (first: Int64, last: Int64) {
         guard let range else { return (.min, .max) }
         let begin = range.lowerBound.seconds
         return (range.lowerBound == range.lowerBound.flooredToSecond ? begin : begin + 1, range.upperBound.seconds)

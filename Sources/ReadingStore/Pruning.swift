@@ -73,9 +73,10 @@ extension ReadingStore {
                         """, arguments: [PruneBatch.seconds(before: pruning.olderThan)]) ?? 0
             }
             var pruning = pruning
-            pruning.waiting = try count("\(PruneBatch.queued) AND o.state = 0)")
-            pruning.refused = try count("\(PruneBatch.queued) AND o.state = 2)")
-            pruning.excluded = try count("NOT \(PruneBatch.queued) AND o.state <> 3)")
+            let queued = try PruneBatch.queued(db)
+            pruning.waiting = try count("\(queued) AND o.state = 0)")
+            pruning.refused = try count("\(queued) AND o.state = 2)")
+            pruning.excluded = try count("NOT \(queued) AND o.state <> 3)")
             return pruning
         }
     }
@@ -176,12 +177,20 @@ private struct PruneBatch {
 
     private static let size = 500
 
-    /// Begins the condition that a reading is queued for a destination that may still get it: one that was not removed
-    /// and takes its kind.
-    static let queued = """
-        EXISTS (SELECT 1 FROM outbox AS o JOIN destination AS d ON d.key = o.destination
-            WHERE o.reading = r.key AND d.state <> 3 AND (d.kinds >> o.resource) & 1 = 1
-        """
+    /// Begins the condition that a reading is queued for a destination that may still get it: one that was not removed,
+    /// takes its kind and was selected for it.
+    static func queued(_ db: Database) throws -> String {
+        let unselected = try ReadingStore.destinations(db).compactMap { destination in
+            let rule = try ReadingStore.rule(db, of: destination.name)
+            return try SelectionHolds(db, rule.selection).condition.map {
+                " AND NOT (o.destination = \(destination.key.rawValue) AND \($0))"
+            }
+        }
+        return """
+            EXISTS (SELECT 1 FROM outbox AS o JOIN destination AS d ON d.key = o.destination
+                WHERE o.reading = r.key AND d.state <> 3 AND (d.kinds >> o.resource) & 1 = 1\(unselected.joined())
+            """
+    }
 
     /// The first second that is not older: times are whole seconds.
     static func seconds(before cutoff: Instant) -> Int64 {
@@ -228,7 +237,7 @@ private struct PruneBatch {
             WHERE r.key > ?2 AND +r.time < ?1
                 AND (CASE WHEN EXISTS (SELECT 1 FROM outbox WHERE reading = r.key)
                     THEN EXISTS (SELECT 1 FROM outbox WHERE reading = r.key AND state = 1)
-                        AND NOT \(queued) AND o.state <> 1)
+                        AND NOT \(queued(db)) AND o.state <> 1)
                     ELSE r.time_exclusion = \(Exclusion.superseded.code) END)
             ORDER BY r.key LIMIT \(size)
             """)
