@@ -11,7 +11,7 @@ import ReadingStore
 public protocol Destination: Sendable {
     /// The destination's name in the settings and in the store.
     var name: String { get }
-    /// What it is: `vital`, `jsonl`, …
+    /// What it is: `vital`, `file`, …
     var kind: String { get }
     /// What the destination can express.
     var rules: DestinationRules { get }

@@ -8,8 +8,11 @@ import ReadingStore
 /// has changed, so that the last line of an id counts. A line that a crash or a full disk cut short is taken back.
 public actor JSONLinesDestination: Destination {
     public nonisolated let name: String
-    public nonisolated let kind = "jsonl"
-    public nonisolated let rules = DestinationRules(
+    public nonisolated let kind = "file"
+    public nonisolated var rules: DestinationRules { JSONLinesDestination.rules }
+
+    /// What a file can express.
+    public static let rules = DestinationRules(
         kinds: Set(ReadingKind.allCases.filter(\.isDelivered)), hasUniqueSeconds: false, needsSource: false,
         canRetract: false)
 

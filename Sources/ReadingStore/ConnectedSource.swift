@@ -54,31 +54,35 @@ public struct ConnectedSource: Sendable, Hashable {
 
 extension ReadingStore {
     /// The source of a user and provider; nil where nothing is known of it.
-    public func source(user: UserKey, provider: String) async throws -> ConnectedSource? {
+    public func source(
+        user: UserKey, provider: String, at destination: DestinationKey = .vital
+    ) async throws -> ConnectedSource? {
         try await read { db in
-            try Self.sources(db, user: user).first { $0.provider == provider }
+            try Self.sources(db, user: user, at: destination).first { $0.provider == provider }
         }
     }
 
-    /// All sources known of a user, by provider.
-    public func sources(user: UserKey) async throws -> [ConnectedSource] {
-        try await read { db in try Self.sources(db, user: user) }
+    /// All sources known of a user at a destination, by provider.
+    public func sources(user: UserKey, at destination: DestinationKey = .vital) async throws -> [ConnectedSource] {
+        try await read { db in try Self.sources(db, user: user, at: destination) }
     }
 
     /// Notes what is known of a source; ``ConnectedSource/wasCreatedOnce`` never goes back to false, and
     /// ``ConnectedSource/connectedAt`` stays where the new value has none.
-    public func setSource(_ source: ConnectedSource, user: UserKey) async throws {
+    public func setSource(
+        _ source: ConnectedSource, user: UserKey, at destination: DestinationKey = .vital
+    ) async throws {
         try await write(.source) { db in
             try db.execute(
                 sql: """
-                    INSERT INTO source (user, provider, status, created_once, connected_at, checked_at)
-                    VALUES (?, ?, ?, ?, ?, ?)
-                    ON CONFLICT (user, provider) DO UPDATE SET
+                    INSERT INTO source (destination, user, provider, status, created_once, connected_at, checked_at)
+                    VALUES (?, ?, ?, ?, ?, ?, ?)
+                    ON CONFLICT (destination, user, provider) DO UPDATE SET
                         status = excluded.status, created_once = max(created_once, excluded.created_once),
                         connected_at = coalesce(excluded.connected_at, connected_at), checked_at = excluded.checked_at
                     """,
                 arguments: [
-                    user.rawValue, source.provider, source.status.rawValue, source.wasCreatedOnce,
+                    destination.rawValue, user.rawValue, source.provider, source.status.rawValue, source.wasCreatedOnce,
                     source.connectedAt?.microseconds, source.checkedAt?.microseconds,
                 ])
         }
@@ -87,24 +91,26 @@ extension ReadingStore {
     /// Notes, before the request is sent, that we create this source: it is created once only.
     ///
     /// - Returns: whether this is the first time. False means: do not create it.
-    public func markCreatedOnce(user: UserKey, provider: String) async throws -> Bool {
+    public func markCreatedOnce(
+        user: UserKey, provider: String, at destination: DestinationKey = .vital
+    ) async throws -> Bool {
         try await write(.source) { db in
             try db.execute(
                 sql: """
-                    INSERT INTO source (user, provider, status, created_once) VALUES (?, ?, 'absent', 1)
-                    ON CONFLICT (user, provider) DO UPDATE SET created_once = 1 WHERE created_once = 0
-                    """, arguments: [user.rawValue, provider])
+                    INSERT INTO source (destination, user, provider, status, created_once) VALUES (?, ?, ?, 'absent', 1)
+                    ON CONFLICT (destination, user, provider) DO UPDATE SET created_once = 1 WHERE created_once = 0
+                    """, arguments: [destination.rawValue, user.rawValue, provider])
             return db.changesCount == 1
         }
     }
 
-    static func sources(_ db: Database, user: UserKey) throws -> [ConnectedSource] {
+    static func sources(_ db: Database, user: UserKey, at destination: DestinationKey) throws -> [ConnectedSource] {
         try Row.fetchAll(
             db,
             sql: """
                 SELECT provider, status, created_once, connected_at, checked_at FROM source
-                WHERE user = ? ORDER BY provider
-                """, arguments: [user.rawValue]
+                WHERE destination = ? AND user = ? ORDER BY provider
+                """, arguments: [destination.rawValue, user.rawValue]
         ).map { row in
             ConnectedSource(
                 provider: try row.value(0), status: try .init(rawValue: row.value(1)) ?? .error,

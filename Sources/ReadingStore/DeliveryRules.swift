@@ -41,15 +41,21 @@ extension ReadingStore {
     }
 
     /// The zone the server was last told of a user; nil: none yet.
-    public func zoneAtServer(of user: UserKey) async throws -> String? {
-        try await read { db in try Self.lines(db, "server.zone.\(user.rawValue)").first }
+    public func zoneAtServer(of user: UserKey, at destination: DestinationKey = .vital) async throws -> String? {
+        try await read { db in try Self.lines(db, Self.zoneSetting(user.rawValue, destination)).first }
     }
 
     /// Notes which zone the server was told of a user; nil: none.
-    public func setZoneAtServer(_ zone: String?, of user: UserKey) async throws {
+    public func setZoneAtServer(
+        _ zone: String?, of user: UserKey, at destination: DestinationKey = .vital
+    ) async throws {
         try await write(.setting) { db in
-            try Self.set(db, "server.zone.\(user.rawValue)", lines: zone.map { [$0] } ?? [])
+            try Self.set(db, Self.zoneSetting(user.rawValue, destination), lines: zone.map { [$0] } ?? [])
         }
+    }
+
+    static func zoneSetting(_ user: Int64, _ destination: DestinationKey) -> String {
+        "server.zone.\(user)" + (destination == .vital ? "" : ".\(destination.rawValue)")
     }
 
     static func ignoredOrigins(_ db: Database) throws -> IgnoredOrigins {

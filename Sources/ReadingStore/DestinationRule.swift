@@ -69,8 +69,6 @@ extension ReadingStore {
 
     /// Queues again what was delivered to a destination, at the same timestamps, so that it replaces what is there.
     ///
-    /// What waits since the destination's address changed goes to the new address from then on.
-    ///
     /// - Parameters:
     ///   - kinds: only these; `nil`: all.
     ///   - range: only what has a timestamp in it, both ends included; `nil`: all.
@@ -84,11 +82,6 @@ extension ReadingStore {
         return try await write(.requeue) { db in
             guard let known = try Self.destinations(db).first(where: { $0.name == name }) else {
                 throw StoreError.unknown("destination \(name)")
-            }
-            if known.state == .moved {
-                try db.execute(
-                    sql: "UPDATE destination SET state = ? WHERE key = ?",
-                    arguments: [StoredDestination.State.enabled.rawValue, known.key.rawValue])
             }
             try db.execute(
                 sql: """
@@ -140,7 +133,8 @@ extension DestinationRule {
                 kinds: choice("kind").map { Set($0.compactMap(ReadingKind.init(rawValue:))) },
                 people: choice("person").map(Set.init),
                 devices: addresses == nil && models == nil
-                    ? nil : .init(addresses: Set((addresses ?? []).compactMap(UInt64.init)), models: Set(models ?? []))))
+                    ? nil : .init(addresses: Set((addresses ?? []).compactMap(UInt64.init)), models: Set(models ?? [])))
+        )
     }
 }
 

@@ -10,6 +10,9 @@ enum DestinationTables {
         try db.execute(sql: pruned)
     }
 
+    /// Moves people's ids and sources to the destination named `vital`: two servers know a person by two ids.
+    static func migratePeople(_ db: Database) throws { try db.execute(sql: people) }
+
     private static let destinations = """
         -- kinds: a bit for each kind of reading that it can express and was selected for. has_unique_seconds: no two
         -- readings of a series share a second there. state: 1 enabled, 2 disabled, 3 removed, 4 waits since its address
@@ -47,6 +50,27 @@ enum DestinationTables {
             ON outbox (destination, user, resource, provider, type, timestamp, share);
         CREATE INDEX outbox_waiting ON outbox (destination, user, resource, provider, timestamp) WHERE state = 0;
         CREATE INDEX outbox_refused ON outbox (destination, timestamp) WHERE state = 2;
+        """
+
+    private static let people = """
+        -- The id that a destination knows a person by.
+        CREATE TABLE destination_user (
+            destination INTEGER NOT NULL REFERENCES destination,
+            user INTEGER NOT NULL REFERENCES user ON DELETE CASCADE, id TEXT NOT NULL,
+            PRIMARY KEY (destination, user)
+        ) STRICT, WITHOUT ROWID;
+        INSERT INTO destination_user SELECT 1, key, server_user_id FROM user WHERE server_user_id IS NOT NULL;
+        ALTER TABLE user DROP COLUMN server_user_id;
+        ALTER TABLE source RENAME TO former_source;
+        CREATE TABLE source (
+            destination INTEGER NOT NULL REFERENCES destination,
+            user INTEGER NOT NULL REFERENCES user ON DELETE CASCADE, provider TEXT NOT NULL,
+            status TEXT NOT NULL CHECK (status IN ('connected', 'paused', 'error', 'revoked', 'absent')),
+            created_once INTEGER NOT NULL DEFAULT 0, connected_at INTEGER, checked_at INTEGER,
+            PRIMARY KEY (destination, user, provider)
+        ) STRICT, WITHOUT ROWID;
+        INSERT INTO source SELECT 1, user, provider, status, created_once, connected_at, checked_at FROM former_source;
+        DROP TABLE former_source;
         """
 
     private static let pruned = """

@@ -32,7 +32,7 @@ public struct StoredDestination: Sendable, Hashable {
     public var key: DestinationKey
     /// The name in the settings.
     public var name: String
-    /// What it is: `vital`, `jsonl`, …
+    /// What it is: `vital`, `file`, …
     public var kind: String
     /// The kinds of readings it can express and was selected for.
     public var kinds: Set<ReadingKind>
@@ -67,10 +67,10 @@ extension ReadingStore {
     ///
     /// A new destination gets what was measured since the backfill began, counted from now. Everything is one commit, so
     /// that no reading can be pruned between the two. A destination whose address has changed waits until
-    /// ``acceptAddress(of:)``.
+    /// ``acceptAddress(_:of:)``, or until the former address is back.
     ///
     /// - Parameters:
-    ///   - kind: what the destination is: `vital`, `jsonl`, …
+    ///   - kind: what the destination is: `vital`, `file`, …
     ///   - kinds: the kinds of readings it can express and is selected for.
     ///   - address: a fingerprint of its address; `nil` leaves the known one.
     @discardableResult
@@ -82,7 +82,7 @@ extension ReadingStore {
         let known = try await destinations().first { $0.name == name }
         if let known, known.state != .removed, known.kind == kind, known.kinds == kinds,
             known.hasUniqueSeconds == hasUniqueSeconds, known.needsSource == needsSource,
-            address == nil || known.address == address
+            address == nil || known.address == address && known.state != .moved
         {
             return known.key
         }
@@ -94,8 +94,9 @@ extension ReadingStore {
                         (name, kind, kinds, has_unique_seconds, needs_source, state, enabled_at, address)
                     VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7)
                     ON CONFLICT (name) DO UPDATE SET kind = ?2, kinds = ?3, has_unique_seconds = ?4, needs_source = ?5,
-                        state = CASE WHEN ?7 <> address THEN 4 WHEN state = 3 THEN 1 ELSE state END,
-                        address = coalesce(?7, address)
+                        state = CASE WHEN state = 2 THEN 2 WHEN ?7 <> address THEN 4
+                            WHEN state = 3 OR ?7 = address THEN 1 ELSE state END,
+                        address = coalesce(address, ?7)
                     """,
                 arguments: [
                     name, kind, Self.mask(kinds), hasUniqueSeconds, needsSource, now.microseconds, address,
@@ -129,7 +130,17 @@ extension ReadingStore {
     }
 
     /// Delivers to a destination's new address what waited for the former one.
-    public func acceptAddress(of name: String) async throws { try await setState(.enabled, of: name, from: [.moved]) }
+    ///
+    /// - Parameter address: the fingerprint of the new address; `nil` leaves the known one.
+    public func acceptAddress(_ address: String?, of name: String) async throws {
+        try await write(.setting) { db in
+            try db.execute(
+                sql: """
+                    UPDATE destination SET state = CASE state WHEN 4 THEN 1 ELSE state END, address = coalesce(?, address)
+                    WHERE name = ?
+                    """, arguments: [address, name])
+        }
+    }
 
     /// Queues nothing for a destination any more. What was delivered there stays known, in case it comes back.
     public func removeDestination(_ name: String) async throws {

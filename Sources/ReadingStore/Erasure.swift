@@ -151,10 +151,13 @@ extension ReadingStore {
                 AND NOT EXISTS (SELECT 1 FROM pruned WHERE device = device.key)
             """,
             "DELETE FROM source WHERE user = ?1",
+            "DELETE FROM destination_user WHERE user = ?1",
             "DELETE FROM user_zone WHERE user = ?1",
             "DELETE FROM user WHERE key = ?1",
         ]
-        try Self.set(db, "server.zone.\(user)", lines: [])
+        for destination in try Self.destinations(db) {
+            try Self.set(db, Self.zoneSetting(user, destination.key), lines: [])
+        }
         try Self.set(
             db, SlotOwners.setting, lines: Self.lines(db, SlotOwners.setting).filter { !$0.hasSuffix(" \(user)") })
         for statement in statements {

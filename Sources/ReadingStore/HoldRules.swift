@@ -4,6 +4,7 @@ import HealthReadings
 /// Why readings that are not delivered wait, as things stand now: fetched once for a statement, asked for each row.
 struct HoldRules: Sendable {
     private struct Key: Hashable {
+        var destination: Int64
         var user: Int64
         var provider: String
     }
@@ -35,13 +36,13 @@ struct HoldRules: Sendable {
             unknown[destination] = try ReadingStore.unknownToServer(db, destination)
             refused[destination] = try ReadingStore.refusedWhole(db, destination)
         }
-        let select = try PreparedStatement(db, "SELECT user, provider, status FROM source")
+        let select = try PreparedStatement(db, "SELECT destination, user, provider, status FROM source")
         defer { select.reset() }
         var sources: [Key: Hold?] = [:]
         while try select.next() {
-            let provider = select.text(1) ?? ""
-            let status = ConnectedSource.Status(rawValue: select.text(2) ?? "") ?? .error
-            sources[Key(user: select.int(0), provider: provider)] =
+            let provider = select.text(2) ?? ""
+            let status = ConnectedSource.Status(rawValue: select.text(3) ?? "") ?? .error
+            sources[Key(destination: select.int(0), user: select.int(1), provider: provider)] =
                 .some(ConnectedSource(provider: provider, status: status).hold)
         }
         self.sources = sources
@@ -79,7 +80,8 @@ struct HoldRules: Sendable {
         if !isSyncEnabled { return .syncDisabled }
         if let hold = destination.hold(isManual: manual.contains(destination.key)) { return hold }
         if destination.needsSource {
-            let source = sources[Key(user: user, provider: provider)] ?? .some(.noSource)
+            let source =
+                sources[Key(destination: destination.key.rawValue, user: user, provider: provider)] ?? .some(.noSource)
             if let source { return source }
         }
         let entry = UnknownResource(user: user, kind: kind, provider: provider)

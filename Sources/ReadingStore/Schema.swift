@@ -24,6 +24,7 @@ enum Schema {
             try db.execute(sql: "ALTER TABLE outbox ADD COLUMN tag BLOB")
         }
         migrator.registerMigration("11 destinations", migrate: DestinationTables.migrate)
+        migrator.registerMigration("12 people at destinations", migrate: DestinationTables.migratePeople)
         return migrator
     }()
 

@@ -33,8 +33,9 @@ public struct StoreStatistics: Sendable, Hashable {
 }
 
 extension ReadingStore {
-    /// Counts what the store holds, and how much of it one destination has.
-    public func statistics(of destination: DestinationKey = .vital) async throws -> StoreStatistics {
+    /// Counts what the store holds, and how much of it one destination has; `nil`: all that were not removed, a reading
+    /// for each destination it is queued for.
+    public func statistics(of destination: DestinationKey? = nil) async throws -> StoreStatistics {
         let size = octetsOnDisk()
         return try await read { db in
             func count(_ sql: String) throws -> Int { try Int.fetchOne(db, sql: "SELECT count(*) FROM " + sql) ?? 0 }
@@ -42,7 +43,9 @@ extension ReadingStore {
             for row in try Row.fetchAll(db, sql: "SELECT kind, count(*) FROM reading GROUP BY kind") {
                 readings[try ReadingKind(code: try row.value(0))] = try row.value(1)
             }
-            let place = "destination = \(destination.rawValue)"
+            let place =
+                "destination "
+                + (destination.map { "= \($0.rawValue)" } ?? "IN (SELECT key FROM destination WHERE state <> 3)")
             return StoreStatistics(
                 readings: readings,
                 excluded: try count("reading WHERE record_exclusion IS NOT NULL OR time_exclusion IS NOT NULL"),

@@ -15,7 +15,8 @@ public struct StoreUser: Sendable, Hashable {
     public var key: UserKey
     /// The client's id of the user: `white_bear`; empty as long as nobody has named them.
     public var clientUserID: String
-    /// The server's id (a UUID); nil until the user was created or adopted there.
+    /// The id (a UUID) at the destination that was asked for, or at `vital`; nil until the user was created or adopted
+    /// there.
     public var serverUserID: String?
     /// The IANA zone in force now: `Europe/Berlin`.
     public var timeZone: String
@@ -23,28 +24,28 @@ public struct StoreUser: Sendable, Hashable {
 
 extension ReadingStore {
     /// The user readings belong to whose device is assigned to nobody.
-    public func currentUser() async throws -> StoreUser {
-        guard let user = try await lastUser() else { throw StoreError.unknown("a current user") }
+    public func currentUser(at destination: DestinationKey = .vital) async throws -> StoreUser {
+        guard let user = try await lastUser(at: destination) else { throw StoreError.unknown("a current user") }
         return user
     }
 
     /// The current user; nil for a store that is new.
-    func lastUser() async throws -> StoreUser? {
+    func lastUser(at destination: DestinationKey = .vital) async throws -> StoreUser? {
         try await read { db in
-            try Self.user(db, where: "key = (SELECT value FROM setting WHERE name = 'user.current')")
+            try Self.user(db, where: "key = (SELECT value FROM setting WHERE name = 'user.current')", at: destination)
         }
     }
 
     /// The user with the client's id; nil where there is none.
-    public func user(_ clientUserID: String) async throws -> StoreUser? {
-        try await read { db in try Self.user(db, where: "client_user_id = ?", [clientUserID]) }
+    public func user(_ clientUserID: String, at destination: DestinationKey = .vital) async throws -> StoreUser? {
+        try await read { db in try Self.user(db, where: "client_user_id = ?", [clientUserID], at: destination) }
     }
 
     /// All users, in the order they were made.
-    public func users() async throws -> [StoreUser] {
+    public func users(at destination: DestinationKey = .vital) async throws -> [StoreUser] {
         try await read { db in
             try Row.fetchAll(db, sql: "SELECT key FROM user ORDER BY key").compactMap { row in
-                try Self.user(db, where: "key = ?", [try row.value(0) as Int64])
+                try Self.user(db, where: "key = ?", [try row.value(0) as Int64], at: destination)
             }
         }
     }
@@ -62,20 +63,34 @@ extension ReadingStore {
     }
 
     /// Notes the server's id of a user; nil forgets it.
-    public func setServerUserID(_ serverUserID: String?, of user: UserKey) async throws {
+    public func setServerUserID(
+        _ serverUserID: String?, of user: UserKey, at destination: DestinationKey = .vital
+    ) async throws {
         try await write(.user) { db in
-            try db.execute(
-                sql: "UPDATE user SET server_user_id = ? WHERE key = ?", arguments: [serverUserID, user.rawValue])
-            guard db.changesCount == 1 else { throw StoreError.unknown("user \(user.rawValue)") }
+            guard try Self.user(db, where: "key = ?", [user.rawValue]) != nil else {
+                throw StoreError.unknown("user \(user.rawValue)")
+            }
+            if let serverUserID {
+                try db.execute(
+                    sql: "INSERT OR REPLACE INTO destination_user (destination, user, id) VALUES (?, ?, ?)",
+                    arguments: [destination.rawValue, user.rawValue, serverUserID])
+            } else {
+                try db.execute(
+                    sql: "DELETE FROM destination_user WHERE destination = ? AND user = ?",
+                    arguments: [destination.rawValue, user.rawValue])
+            }
         }
     }
 
-    static func user(_ db: Database, where condition: String, _ arguments: StatementArguments = []) throws -> StoreUser?
-    {
+    static func user(
+        _ db: Database, where condition: String, _ arguments: StatementArguments = [],
+        at destination: DestinationKey = .vital
+    ) throws -> StoreUser? {
         try Row.fetchOne(
             db,
             sql: """
-                SELECT key, client_user_id, server_user_id,
+                SELECT key, client_user_id,
+                    (SELECT id FROM destination_user WHERE user = user.key AND destination = \(destination.rawValue)),
                     (SELECT zone FROM user_zone WHERE user = user.key ORDER BY begins_at DESC LIMIT 1)
                 FROM user WHERE \(condition)
                 """, arguments: arguments

@@ -39,24 +39,41 @@ public actor SourceKeeper {
     }
 
     private let store: ReadingStore
+    private let destination: String
     private let api: VitalAPI
     private let policy: SourcePolicy
     private let lifetime: Duration
     private let clock: SyncClock
     private let logger: Logger
     private var known: [UserKey: Known] = [:]
+    /// The store's number of the destination, once it is known there.
+    private var key: DestinationKey?
 
-    /// - Parameter lifetime: how long a list of sources is believed.
+    /// - Parameters:
+    ///   - destination: the name of the destination whose people and sources these are.
+    ///   - lifetime: how long a list of sources is believed.
     public init(
-        store: ReadingStore, api: VitalAPI, policy: SourcePolicy, lifetime: Duration = .seconds(300),
+        store: ReadingStore, destination: String = "vital", api: VitalAPI, policy: SourcePolicy,
+        lifetime: Duration = .seconds(300),
         clock: SyncClock = .system, logger: Logger = Logger(label: "healthrelay.sync")
     ) {
         self.logger = logger
         self.store = store
+        self.destination = destination
         self.api = api
         self.policy = policy
         self.lifetime = lifetime
         self.clock = clock
+    }
+
+    /// Where the store keeps what belongs to this server.
+    public func place() async throws -> DestinationKey {
+        if let key { return key }
+        guard let found = try await store.destinations().first(where: { $0.name == destination })?.key else {
+            throw StoreError.unknown("destination \(destination)")
+        }
+        key = found
+        return found
     }
 
     /// Forgets what the server said: the next decision asks again.
@@ -64,21 +81,21 @@ public actor SourceKeeper {
 
     /// The server's id of a person, who is created there, or adopted, where it is not known yet.
     public func serverUserID(of user: StoreUser) async throws -> String {
-        if let id = try await store.user(user.clientUserID)?.serverUserID { return id }
+        if let id = try await store.user(user.clientUserID, at: place())?.serverUserID { return id }
         return try await createUser(user)
     }
 
     private func createUser(_ user: StoreUser) async throws -> String {
         if let id = try await api.signedInUserID() {
             // A session is one person's, whom it names: there is nobody to create with it.
-            try await store.setServerUserID(id, of: user.key)
+            try await store.setServerUserID(id, of: user.key, at: place())
             return id
         }
         let created = try await api.createUser(clientUserID: user.clientUserID, fallbackTimeZone: user.timeZone)
         CrashPoint.reach("user.after-create")
-        try await store.setServerUserID(created.userID, of: user.key)
+        try await store.setServerUserID(created.userID, of: user.key, at: place())
         // One who is adopted keeps the zone they had; they are told with the next list.
-        try await store.setZoneAtServer(created.isNew ? user.timeZone : nil, of: user.key)
+        try await store.setZoneAtServer(created.isNew ? user.timeZone : nil, of: user.key, at: place())
         return created.userID
     }
 
@@ -102,7 +119,7 @@ public actor SourceKeeper {
         var source = try await stored(provider, user)
         source.status = .error
         source.checkedAt = clock.now()
-        try await store.setSource(source, user: user.key)
+        try await store.setSource(source, user: user.key, at: place())
         known[user.key]?.decisions[provider] = decision
         return decision
     }
@@ -111,25 +128,25 @@ public actor SourceKeeper {
     public func sources(of user: StoreUser) async throws -> [ConnectedSource] {
         try await list(user)
         let providers = Set(known[user.key].map { Array($0.listed.keys) } ?? [])
-            .union(try await store.sources(user: user.key).map(\.provider))
+            .union(try await store.sources(user: user.key, at: place()).map(\.provider))
         for provider in providers {
             guard try await stored(provider, user).status != .absent || isListed(provider, user) else { continue }
             let decision = try await newDecision(provider, for: user)
             known[user.key]?.decisions[provider] = decision
         }
-        return try await store.sources(user: user.key)
+        return try await store.sources(user: user.key, at: place())
     }
 
     /// Connects a source because its owner says so, also one that was revoked.
     public func connect(_ provider: String, for user: StoreUser) async throws {
         let userID = try await serverUserID(of: user)
-        _ = try await store.markCreatedOnce(user: user.key, provider: provider)
+        _ = try await store.markCreatedOnce(user: user.key, provider: provider, at: place())
         try await api.connectManualSource(provider, for: userID)
         // The owner's word ends a revocation; what the server lists from now on counts.
         var source = try await stored(provider, user)
         source.status = .absent
         source.checkedAt = clock.now()
-        try await store.setSource(source, user: user.key)
+        try await store.setSource(source, user: user.key, at: place())
         _ = try await confirm(provider, for: user)
     }
 
@@ -166,7 +183,7 @@ public actor SourceKeeper {
         var source = try await stored(provider, user)
         source.status = .revoked
         source.checkedAt = clock.now()
-        try await store.setSource(source, user: user.key)
+        try await store.setSource(source, user: user.key, at: place())
         let decision = Decision(hold: .sourceRevoked, reason: nil)
         known[user.key]?.decisions[provider] = decision
         try await api.deleteSource(provider, of: try await serverUserID(of: user))
@@ -178,7 +195,7 @@ public actor SourceKeeper {
     private func isListed(_ provider: String, _ user: StoreUser) -> Bool { known[user.key]?.listed[provider] != nil }
 
     private func stored(_ provider: String, _ user: StoreUser) async throws -> ConnectedSource {
-        try await store.source(user: user.key, provider: provider)
+        try await store.source(user: user.key, provider: provider, at: place())
             ?? ConnectedSource(provider: provider, status: .absent)
     }
 
@@ -202,12 +219,12 @@ public actor SourceKeeper {
     /// Every post names the zone as well, so that readings do not wait for this: a server that does not take it is asked
     /// again with the next list.
     private func tellZone(of user: StoreUser) async throws {
-        guard try await store.zoneAtServer(of: user.key) != user.timeZone,
-            let userID = try await store.user(user.clientUserID)?.serverUserID
+        guard try await store.zoneAtServer(of: user.key, at: place()) != user.timeZone,
+            let userID = try await store.user(user.clientUserID, at: place())?.serverUserID
         else { return }
         do {
             try await api.updateUser(userID, fallbackTimeZone: user.timeZone)
-            try await store.setZoneAtServer(user.timeZone, of: user.key)
+            try await store.setZoneAtServer(user.timeZone, of: user.key, at: place())
         } catch let error as VitalError where !error.concernsCredentials {
             logger.info("the server was not told the time zone", metadata: ["code": "\(error.code)"])
         }
@@ -237,7 +254,7 @@ public actor SourceKeeper {
 
     private func create(_ source: ConnectedSource, _ user: StoreUser) async throws -> Decision {
         // The mark comes first; where it was set before, an earlier answer was lost: the list does not have it.
-        _ = try await store.markCreatedOnce(user: user.key, provider: source.provider)
+        _ = try await store.markCreatedOnce(user: user.key, provider: source.provider, at: place())
         CrashPoint.reach("source.before-create")
         do {
             try await api.connectManualSource(source.provider, for: try await serverUserID(of: user))
@@ -268,7 +285,7 @@ public actor SourceKeeper {
         }
         source.connectedAt = listed.connectedAt ?? source.connectedAt ?? clock.now()
         source.checkedAt = clock.now()
-        try await store.setSource(source, user: user.key)
+        try await store.setSource(source, user: user.key, at: place())
         return decision
     }
 
@@ -276,7 +293,7 @@ public actor SourceKeeper {
         var source = source
         source.status = .revoked
         source.checkedAt = clock.now()
-        try await store.setSource(source, user: user.key)
+        try await store.setSource(source, user: user.key, at: place())
         return Decision(hold: .sourceRevoked, reason: nil)
     }
 
@@ -284,6 +301,6 @@ public actor SourceKeeper {
         var source = source
         source.status = .absent
         source.checkedAt = clock.now()
-        try await store.setSource(source, user: user.key)
+        try await store.setSource(source, user: user.key, at: place())
     }
 }

@@ -23,7 +23,10 @@ public struct VitalDestination: Destination {
     public let name: String
     public let kind = "vital"
     /// What Vital can express: every kind, each reading at a second of its own, no retraction.
-    public let rules = DestinationRules(
+    public var rules: DestinationRules { Self.rules }
+
+    /// What every Vital-compatible server can express.
+    public static let rules = DestinationRules(
         kinds: Set(ReadingKind.allCases), hasUniqueSeconds: true, needsSource: true, canRetract: false)
 
     /// People and their sources at the server.
@@ -42,7 +45,8 @@ public struct VitalDestination: Destination {
         self.store = store
         self.api = api
         self.conversion = conversion
-        sources = SourceKeeper(store: store, api: api, policy: policy, clock: clock, logger: logger)
+        sources = SourceKeeper(
+            store: store, destination: name, api: api, policy: policy, clock: clock, logger: logger)
     }
 
     /// Decides whether the person's source takes readings now; `nil` if it does.

@@ -11,7 +11,7 @@ struct DestinationTests {
     private static func addFile(
         _ store: ReadingStore, _ name: String = "file", kinds: Set<ReadingKind> = [.glucose, .bloodPressure]
     ) async throws -> DestinationKey {
-        try await store.setDestination(name, kind: "jsonl", kinds: kinds, hasUniqueSeconds: false, needsSource: false)
+        try await store.setDestination(name, kind: "file", kinds: kinds, hasUniqueSeconds: false, needsSource: false)
     }
 
     private static func batch(_ store: ReadingStore, at place: DestinationKey) async throws -> [OutboxItem] {

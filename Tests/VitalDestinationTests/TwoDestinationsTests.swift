@@ -203,11 +203,11 @@ struct TwoDestinationsTests {
             let rules = file.destination.rules
             for address in ["one", "two"] {
                 try await store.setDestination(
-                    "file", kind: "jsonl", kinds: rules.kinds, hasUniqueSeconds: false, needsSource: false,
+                    "file", kind: "file", kinds: rules.kinds, hasUniqueSeconds: false, needsSource: false,
                     address: address)
             }
             #expect(await file.syncOnce().held.map(\.hold) == [.otherEndpoint])
-            try await store.acceptAddress(of: "file")
+            try await store.acceptAddress("two", of: "file")
             #expect(await file.syncOnce().delivered == 4)
             #expect(try Self.ids(path).count == 4)
         }
@@ -228,7 +228,7 @@ struct TwoDestinationsTests {
             try await store.setDestinationEnabled(true, "file")
             #expect(await file.syncOnce().delivered == 4)
             #expect(try await store.prune(olderThan: .seconds(60)).readings == 4)
-            #expect(try await store.statistics().delivered == 4)
+            #expect(try await store.statistics(of: .vital).delivered == 4)
             #expect(try await store.statistics(of: file.place()).delivered == 4)
             // What was pruned keeps its seconds at the server, and comes back nowhere.
             try await fixture.read(4)
