@@ -12,12 +12,13 @@ extension Gateway {
         }
         try await store.setIgnored(ignored)
         try await store.setConsentStandard(granted: settings["consent.default"] != "denied")
-        try await store.setBackfillDays(settings["sync.backfill_days"].flatMap(Int.init))
+        try await store.setBackfillDays(settings.backfillDays(nil))
         let zone = try await store.currentUser().timeZone
         try await store.setPeople(
             settings.people.map {
                 StorePerson(clientUserID: $0.clientUserID, timeZone: $0.timeZone ?? zone, shares: $0.shares)
             })
+        try await heedDestinations()
     }
 
     /// `sync.ignore`: addresses of devices, ids of models, slugs of providers.

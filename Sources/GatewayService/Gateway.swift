@@ -6,7 +6,6 @@ import ReadingDelivery
 import ReadingStore
 import Synchronization
 import VitalClient
-import VitalDestination
 
 /// The gateway put together: the store it owns, and the server it delivers to.
 public final class Gateway: Sendable {
@@ -17,14 +16,10 @@ public final class Gateway: Sendable {
     public let store: ReadingStore
     /// The models it knows.
     public let catalogue = Catalogue()
-    /// Delivery; nil where no key for a server is set.
-    public let worker: OutboxWorker?
-    /// People and their sources at the server; nil where no key for it is set.
-    let sources: SourceKeeper?
-    let api: VitalAPI?
-    let connection: VitalConnection?
-    /// Why nothing is delivered although there is a key; nil where there is no such reason.
-    let refusal: Problem?
+    /// The destinations, in the order of the settings.
+    let links: [DestinationLink]
+    /// Whether ``links`` are all that there are: else those of the settings that are missing stay as they are.
+    let hasAllLinks: Bool
     let radioSource: RadioSource
     /// Whether this is `run`, which reads meters when they show up.
     let isService: Bool
@@ -48,17 +43,20 @@ public final class Gateway: Sendable {
     /// Opens the store and prepares delivery; nothing is sent yet.
     ///
     /// - Parameters:
-    ///   - server: where and with which credentials to deliver, in place of the settings' server.
+    ///   - sandbox: a server to deliver to, as the destination `sandbox`, in place of the settings' destinations.
+    ///   - named: the only destinations of the settings to deliver to; `nil`: all, or none beside a sandbox.
     ///   - radio: makes the radio when it is first needed.
     ///   - isService: whether it reads meters when they show up, as `run` does.
     ///   - patience: how long to wait for another owner of the store to let go of it: a command takes a moment.
     /// - Throws: ``StoreError``, or ``Problem`` for settings that cannot be used.
     public static func open(
-        _ settings: Settings, state: StateDirectory, server: VitalConnection? = nil,
+        _ settings: Settings, state: StateDirectory, sandbox: VitalConnection? = nil, named: [String]? = nil,
         radio: @escaping RadioSource.Factory = RadioSource.system, isService: Bool = false,
         patience: Duration = .zero, logger: Logger = Logger(label: "healthrelay")
     ) async throws -> Gateway {
-        let (connection, refusal) = try Self.connection(settings, state: state.path, server)
+        for name in named ?? [] where settings.destination(name) == nil {
+            throw settings.noSuchDestination(name)
+        }
         let end = ContinuousClock.now + patience
         while true {
             do {
@@ -66,25 +64,19 @@ public final class Gateway: Sendable {
                     directory: state.path, decoder: decoder,
                     clientUserID: settings["user.client_user_id"], timeZone: settings["user.time_zone"],
                     encryption: settings.storeEncryption, finishesErasure: !isService, logger: logger)
+                let workshop = DestinationWorkshop(
+                    settings: settings, state: state.path, store: store, catalogue: Catalogue(), logger: logger)
                 let gateway = Gateway(
-                    settings, store, connection, refusal, RadioSource(settings, logger, radio), isService: isService,
-                    logger)
+                    settings, store, workshop.links(sandbox, named: named),
+                    hasAllLinks: named == nil && (sandbox == nil || settings.hasImpliedDestination),
+                    RadioSource(settings, logger, radio), isService: isService, logger)
                 try await gateway.heedDeliveryRules()
+                // Made at the first start, whether or not anything asks for it.
+                _ = try await store.gatewayID()
                 return gateway
             } catch StoreError.locked where ContinuousClock.now < end {
                 try await Task.sleep(for: .milliseconds(50))
             }
-        }
-    }
-
-    /// Where to deliver, or why delivery is paused whatever else works.
-    private static func connection(
-        _ settings: Settings, state: String, _ server: VitalConnection?
-    ) throws -> (VitalConnection?, Problem?) {
-        do {
-            return (try server ?? VitalConnection(settings, state: state), nil)
-        } catch let problem as Problem where problem.code == VitalConnection.insecureCode {
-            return (nil, problem)
         }
     }
 
@@ -101,32 +93,19 @@ public final class Gateway: Sendable {
     }
 
     private init(
-        _ settings: Settings, _ store: ReadingStore, _ connection: VitalConnection?, _ refusal: Problem?,
+        _ settings: Settings, _ store: ReadingStore, _ links: [DestinationLink], hasAllLinks: Bool,
         _ radioSource: RadioSource, isService: Bool, _ logger: Logger
     ) {
-        self.refusal = refusal
+        self.links = links
+        self.hasAllLinks = hasAllLinks
         current = Mutex(settings)
         self.store = store
-        self.connection = connection
         self.radioSource = radioSource
         self.isService = isService
         self.logger = logger
         clock = GatewayClock(
             requiresSynchronization: settings.requiresSynchronizedClock, file: ClockFile(directory: store.directory),
             memory: .of(store, logger: logger))
-        api = connection.map { VitalAPI(server: $0.server, credentials: $0.credentials, logger: logger) }
-        let policy: SourcePolicy = settings["sources.policy"] == "require" ? .require : .create
-        var options = OutboxWorker.Options()
-        options.isAutomatic = settings["sync.mode"] != "manual"
-        let catalogue = catalogue
-        let conversion = SampleConversion { id in
-            catalogue[id].map { ModelName(brand: $0.brand, model: $0.name) }
-        }
-        let destination = api.map {
-            VitalDestination(store: store, api: $0, policy: policy, conversion: conversion, logger: logger)
-        }
-        sources = destination?.sources
-        worker = destination.map { OutboxWorker(store: store, destination: $0, options: options, logger: logger) }
     }
 
     /// The server's provider slug for a model: the catalogue's, unless `sources.map` names another.
@@ -176,8 +155,9 @@ public final class Gateway: Sendable {
             current.withLock { $0 = old }
             throw error
         }
-        worker?.wake()
-        return SettingDefinition.all.filter { !$0.isLive && !old.isSame(fresh, $0.key) }.map(\.key)
+        wakeWorkers()
+        return fresh.destinationsThatDiffer(from: old)
+            + SettingDefinition.all.filter { !$0.isLive && !old.isSame(fresh, $0.key) }.map(\.key)
     }
 
     /// Does what a command asks.
@@ -188,6 +168,7 @@ public final class Gateway: Sendable {
         case .user(let operation): try await run(operation, json: request.json, output: output)
         case .source(let operation): try await run(operation, json: request.json, output: output)
         case .sync(let operation): try await run(operation, json: request.json, output: output)
+        case .destination(let operation): try await run(operation, json: request.json, output: output)
         case .store(let operation): try await run(operation, json: request.json, output: output)
         case .device(let operation): try await run(operation, json: request.json, output: output)
         case .sensor(let operation):
@@ -206,27 +187,4 @@ public final class Gateway: Sendable {
         await radioSource.close()
         try store.close()
     }
-
-    /// Delivery, or the problem that there is none.
-    func requireWorker() throws -> OutboxWorker {
-        guard let worker else { throw refusal ?? Self.noServer }
-        return worker
-    }
-
-    /// People and their sources at the server, or the problem that there is no server.
-    func requireSources() throws -> SourceKeeper {
-        guard let sources else { throw refusal ?? Self.noServer }
-        return sources
-    }
-
-    /// The server, or the problem that there is none.
-    func requireAPI() throws -> VitalAPI {
-        guard let api else { throw refusal ?? Self.noServer }
-        return api
-    }
-
-    private static let noServer = Problem(
-        "no_server_key", .configuration,
-        "there is no key for the server, so nothing can be delivered; readings are kept",
-        hint: "put the key into a file (mode 0600) and name it: `server.api_key_file`")
 }

@@ -33,6 +33,7 @@ public struct GatewayRunner: Service {
     private let settings: Settings
     private let state: StateDirectory
     private let connection: @Sendable () async throws -> VitalConnection?
+    private let named: [String]?
     private let captures: [String]
     private let radio: RadioSource.Factory
     private let showsValues: Bool
@@ -42,7 +43,9 @@ public struct GatewayRunner: Service {
     private let announce: @Sendable (Announcement) -> Void
 
     /// - Parameters:
-    ///   - connection: where to deliver in place of the settings' server, once it is known.
+    ///   - connection: a server to deliver to, as the destination `sandbox`, in place of the settings' destinations, once
+    ///     it is known.
+    ///   - named: the only destinations of the settings to deliver to; `nil`: all, or none beside a sandbox.
     ///   - captures: capture files to take as devices.
     ///   - radio: makes the radio.
     ///   - reloads: settings that are read again while it runs.
@@ -52,13 +55,14 @@ public struct GatewayRunner: Service {
     public init(
         settings: Settings, state: StateDirectory, captures: [String] = [],
         radio: @escaping RadioSource.Factory = RadioSource.system, showsValues: Bool, showsLink: Bool = false,
-        logger: Logger, reloads: AsyncStream<Settings> = AsyncStream { $0.finish() },
+        logger: Logger, reloads: AsyncStream<Settings> = AsyncStream { $0.finish() }, named: [String]? = nil,
         connection: @escaping @Sendable () async throws -> VitalConnection? = { nil },
         announce: @escaping @Sendable (Announcement) -> Void
     ) {
         self.settings = settings
         self.state = state
         self.connection = connection
+        self.named = named
         self.captures = captures
         self.radio = radio
         self.showsValues = showsValues
@@ -71,15 +75,13 @@ public struct GatewayRunner: Service {
     /// Runs until a graceful shutdown.
     public func run() async throws {
         let gateway = try await Gateway.open(
-            settings, state: state, server: try await connection(), radio: radio, isService: true,
+            settings, state: state, sandbox: try await connection(), named: named, radio: radio, isService: true,
             patience: .seconds(5), logger: logger)
         let door = try AccessPoint(
             settings, directory: state.path, logger: logger,
             time: { Date(timeIntervalSince1970: TimeInterval(await gateway.clock.judgingTime().seconds)) })
         gateway.door = door
-        if gateway.worker == nil {
-            announce(.notDelivering(gateway.refusal?.message ?? "no key for a server is set; readings are kept"))
-        }
+        for message in gateway.undelivered { announce(.notDelivering(message)) }
 
         let narrator = Narrator(showsValues: showsValues) { announce(.way($0)) }
         let (hub, counters, manager) = (APIEventHub(), RequestCounters(), ServiceManager())
@@ -100,7 +102,7 @@ public struct GatewayRunner: Service {
         // The control socket listens before the page does: who is told that the gateway is up can use it.
         var services: [any Service] = [
             NamedService(control, state.socket), NamedService(page, "the page on \(door.listen)"),
-            EventFeed(hub: hub, store: gateway.store, worker: gateway.worker),
+            EventFeed(hub: hub, store: gateway.store, workers: gateway.workers),
             DoorService(door: door, clock: gateway.clock, logger: logger),
             ReloadService(gateway: gateway, reloads: reloads, manager: manager, logger: logger), StartupMemory(),
             FilesRewriting(store: gateway.store, isUp: isUp.stream, logger: logger),
@@ -113,7 +115,7 @@ public struct GatewayRunner: Service {
                 ServiceAnnouncement(
                     bus: .system, port: { door.port }, name: "HealthRelay on \(AccessPoint.hostName)", logger: logger))
         }
-        if let worker = gateway.worker {
+        for worker in gateway.workers {
             services.append(EventTeller(events: worker.events(), narrator: narrator))
             services.append(worker)
         }

@@ -4,8 +4,12 @@ import VitalClient
 /// Keeps a session's tokens in the state directory, in a file of mode 0600.
 struct SessionFile: VitalSessionStorage {
     let directory: String
+    /// The destination whose session it is.
+    var destination = DestinationSetting.serverName
 
-    private var path: String { directory + "/session.json" }
+    private var path: String {
+        directory + (destination == DestinationSetting.serverName ? "/session.json" : "/session-\(destination).json")
+    }
 
     func load() throws -> VitalSessionRecord? {
         guard let data = OrdinaryFile.contents(path) else { return nil }

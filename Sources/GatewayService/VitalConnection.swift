@@ -7,6 +7,8 @@ public struct VitalConnection: Sendable {
     public var server: VitalServer
     /// The team's key, or a person's session.
     public var credentials: VitalCredentials
+    /// A PEM file of the certificates to trust in place of the system's; `nil`: the system's.
+    public var authorities: String?
 
     /// Makes a connection with a team's key.
     public init(server: VitalServer, key: Secret) {
@@ -14,17 +16,20 @@ public struct VitalConnection: Sendable {
         credentials = .apiKey(key)
     }
 
-    /// What the settings say, else what the service manager hands over (`api-key`, `sign-in-token`); nil where there is
-    /// neither key nor sign-in token.
+    /// What a destination's settings say; `nil` if there is neither a key nor a sign-in token.
+    ///
+    /// The destination `vital` takes what the service manager hands over (`api-key`, `sign-in-token`) if its settings name
+    /// no file.
     ///
     /// - Parameter state: the directory in which a session's tokens are kept.
-    /// - Throws: ``Problem`` where the file cannot be read or the server's URL cannot be used: `server_insecure` for plain
-    ///   HTTP to another machine, unless `server.insecure` permits it.
+    /// - Throws: ``Problem`` if a file cannot be read or the server's URL cannot be used: `server_insecure` for plain HTTP
+    ///   to another machine, unless `insecure` permits it.
     public init?(
-        _ settings: Settings, state: String, environment: [String: String] = ProcessInfo.processInfo.environment
+        _ settings: DestinationSetting, state: String,
+        environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws {
-        var files = (settings["server.api_key_file"], settings["server.sign_in_token_file"])
-        if files == (nil, nil) {
+        var files = (settings["api_key_file"], settings["sign_in_token_file"])
+        if files == (nil, nil), settings.name == DestinationSetting.serverName {
             let handed = ServiceCredentials(environment)
             files = (handed.file("api-key"), handed.file("sign-in-token"))
         }
@@ -33,38 +38,50 @@ public struct VitalConnection: Sendable {
         case (.some, .some):
             throw Problem(
                 "config_invalid", .configuration,
-                "server.api_key_file and server.sign_in_token_file are both set: with which should readings be sent?",
+                "destinations.\(settings.name): api_key_file and sign_in_token_file are both set: with which should "
+                    + "readings be sent?",
                 hint: "take one of them out")
         case (let path?, nil): credentials = .apiKey(try Self.secret(in: path, "key"))
         case (nil, let path?):
             let text = try Self.secret(in: path, "sign-in token")
             do throws(VitalSignInToken.Malformed) {
                 credentials = .session(
-                    VitalSession(signInToken: try text.signInToken(), storage: SessionFile(directory: state)))
+                    VitalSession(
+                        signInToken: try text.signInToken(),
+                        storage: SessionFile(directory: state, destination: settings.name)))
             } catch {
                 throw Problem("key_unreadable", .configuration, "\(path): \(error)")
             }
         }
-        if let url = settings["server.base_url"] {
+        if let url = settings["base_url"] {
             server = try VitalServer(baseURL: url)
-            let isPermitted = ["true", "on", "yes"].contains(settings["server.insecure"]?.lowercased())
-            guard isPermitted || !server.isExposed else { throw Self.insecure(server.host) }
+            guard settings.isOn("insecure") || !server.isExposed else {
+                throw Self.insecure(settings.name, server.host)
+            }
         } else {
             server = VitalServer(
-                environment: settings["server.environment"].flatMap(VitalEnvironment.init(rawValue:)) ?? .sandbox,
-                region: settings["server.region"].flatMap(VitalRegion.init(rawValue:)) ?? .us)
+                environment: settings["environment"].flatMap(VitalEnvironment.init(rawValue:)) ?? .sandbox,
+                region: settings["region"].flatMap(VitalRegion.init(rawValue:)) ?? .us)
+        }
+        if let path = settings["ca_file"] {
+            guard access(path, R_OK) == 0 else {
+                throw Problem(
+                    "config_invalid", .configuration,
+                    "destinations.\(settings.name).ca_file: cannot read \(path): \(String(cString: strerror(errno)))")
+            }
+            authorities = path
         }
     }
 
     /// The problem's code for a server that is reached over plain HTTP and not on this machine.
     static let insecureCode = "server_insecure"
 
-    private static func insecure(_ host: String) -> Problem {
+    private static func insecure(_ name: String, _ host: String) -> Problem {
         Problem(
             insecureCode, .configuration,
-            "server.base_url reaches \(host) over plain http, so the key and the readings could be read on the way; "
+            "destinations.\(name).base_url reaches \(host) over plain http, so the key and the readings could be read on the way; "
                 + "nothing is sent, readings are kept",
-            hint: "use an https URL; `server.insecure: true` permits plain http all the same")
+            hint: "use an https URL; `insecure: true` of the destination permits plain http all the same")
     }
 
     private static func secret(in path: String, _ what: String) throws(Problem) -> Secret {

@@ -108,8 +108,8 @@ class Deliver(Kept):
 
     def finish(self, case):
         status = json.loads(case.must("sync").out)
-        if status["waiting"] or status["refused"]:
-            raise Failed(f"still waiting: {status['waiting']}, refused: {status['refused']}")
+        if any(each["waiting"] or each["refused"] for each in status["destinations"]):
+            raise Failed(f"still waiting or refused: {status['destinations']}")
         seen = {}
         for sample in self.bench.server.samples(case.environment["HEALTHRELAY_USER_CLIENT_USER_ID"]):
             item = sample["item"]

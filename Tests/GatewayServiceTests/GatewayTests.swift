@@ -62,7 +62,7 @@ struct GatewayTests {
             #expect(gateway.worker == nil)
             for operation in [
                 GatewayService.Operation.sync(.now(from: nil, to: nil)), .source(.list), .user(.create("bear")),
-                .source(.link("oura", wait: 1)), .sync(.watch),
+                .source(.link("oura", wait: 1)), .sync(.watch()),
             ] {
                 await #expect(throws: Problem.self, "\(operation)") {
                     try await gateway.run(OperationRequest(operation, json: true), output: Kept())
@@ -170,7 +170,7 @@ struct GatewayTests {
         let operations: [GatewayService.Operation] = [
             .query(query), .user(.create("ä b")), .user(.remove(confirmed: "bear", local: true)),
             .user(.remove(confirmed: nil, local: false)), .source(.link("oura", wait: 300)),
-            .sync(.now(from: "2026-11-20", to: nil)), .sync(.watch), .store(.verify),
+            .sync(.now(from: "2026-11-20", to: nil)), .sync(.watch()), .store(.verify),
         ]
         for operation in operations {
             let request = OperationRequest(operation, json: true)

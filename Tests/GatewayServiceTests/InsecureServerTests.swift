@@ -27,7 +27,7 @@ struct InsecureServerTests {
         guard isRefused else { return try connect() }
         let problem = #expect(throws: Problem.self) { try connect() }
         #expect(problem?.code == "server_insecure" && problem?.status == .configuration)
-        #expect(problem?.hint?.contains("server.insecure") == true)
+        #expect(problem?.hint?.contains("insecure: true") == true)
         #expect(problem?.message.contains("secretword") == false)
     }
 
@@ -51,7 +51,7 @@ struct InsecureServerTests {
         #expect(status.contains { $0.contains("plain http") }, "\(status)")
         let checks = Collected()
         let found = await #expect(throws: Problem.self) { try await bench.run(.doctor, json: false, output: checks) }
-        #expect(found?.status == .configuration && found?.hint?.contains("server.insecure") == true)
+        #expect(found?.status == .configuration && found?.hint?.contains("insecure: true") == true)
         #expect(checks.data.contains { $0.contains("plain http") }, "\(checks.data)")
         try await bench.gateway.close()
     }

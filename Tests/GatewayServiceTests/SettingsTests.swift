@@ -29,7 +29,8 @@ struct SettingsTests {
         "a key nobody knows is refused with its place and what is known",
         arguments: [
             ("server:\n  base_urll: http://127.0.0.1:1\n", 2, "server.base_urll", "server.base_url"),
-            ("log: {level: info}\nsever:\n  region: eu\n", 2, "sever", "server"),
+            ("server:\n  kinds: [glucose]\n", 2, "server.kinds", "server.base_url"),
+            ("log: {level: info}\nsever:\n  region: eu\n", 2, "sever", "destinations"),
             (
                 "# a comment\n\nsync:\n  mode: manual\n  backfil_days: 90\n", 5, "sync.backfil_days",
                 "sync.backfill_days"
@@ -107,11 +108,11 @@ struct SettingsTests {
         #expect(problem.message.contains(variable) && problem.message.contains("'mars'"), "\(problem)")
         let settings = try settings("server: {region: us}", environment: [variable: "eu"])
         #expect(
-            settings["server.region"] == "eu"
-                && settings.origin(of: "server.region") == .environment(variable: variable))
+            settings.vital?["region"] == "eu"
+                && settings.vital?.origin(of: "region") == .environment(variable: variable))
         // Empty is none, and variables of others are nobody's.
         let none = try self.settings("server: {region: us}", environment: [variable: "", "HEALTHRELAY_NONSENSE": "1"])
-        #expect(none["server.region"] == "us")
+        #expect(none.vital?["region"] == "us")
     }
 
     @Test(
@@ -128,8 +129,8 @@ struct SettingsTests {
         arguments: ["", "\n", "server:\n", "server: {base_url: null, region: ~}"])
     func nothing(_ text: String) throws {
         let settings = try settings(text)
-        #expect(settings["server.base_url"] == nil && settings["server.region"] == "us")
-        #expect(settings.origin(of: "server.region") == .standard)
+        #expect(settings.vital?["base_url"] == nil && settings.vital?["region"] == "us")
+        #expect(settings.vital?.origin(of: "region") == .standard)
         #expect(settings["http.listen"] == "127.0.0.1:8480" && settings.list("sync.ignore").isEmpty)
     }
 
@@ -140,11 +141,11 @@ struct SettingsTests {
             text, environment: ["HEALTHRELAY_SYNC_MODE": "automatic", "HEALTHRELAY_LOG_LEVEL": "debug"],
             flags: ["log.level": "trace"])
         #expect(
-            settings["server.region"] == "eu" && settings["sync.mode"] == "automatic"
+            settings.vital?["region"] == "eu" && settings["sync.mode"] == "automatic"
                 && settings["log.level"] == "trace")
         #expect(settings.origin(of: "log.level") == .flag)
-        guard case .file(let path, let line) = settings.origin(of: "server.region") else {
-            Issue.record("\(settings.origin(of: "server.region"))")
+        guard case .file(let path, let line) = settings.vital?.origin(of: "region") else {
+            Issue.record("\(String(describing: settings.vital?.origin(of: "region")))")
             return
         }
         #expect(path == settings.file && line == 2)
@@ -213,7 +214,7 @@ struct SettingsTests {
     func shown() throws {
         let document = try settings("server: {base_url: 'https://bear:secretword@example.org/v'}").document
         guard case .object(let members) = document else { return }
-        #expect(members.map(\.key) == SettingDefinition.all.map(\.key))
+        #expect(members.map(\.key) == ["destinations"] + SettingDefinition.all.map(\.key))
         #expect(!document.text.contains("secretword") && document.text.contains("example.org/v"))
         #expect(Set(SettingDefinition.all.map(\.key)).count == SettingDefinition.all.count)
         #expect(SettingDefinition.all.allSatisfy { $0.standard.map($0.accepts) ?? true })
@@ -231,5 +232,20 @@ struct SettingsTests {
             ])
         #expect(Settings.usualPaths(["HOME": "/h", "XDG_CONFIG_HOME": "/x"]).last == "/x/healthrelay/config.yaml")
         #expect(Settings.usualPaths([:]).count == 1)
+    }
+}
+
+extension Settings {
+    /// The destination that a `server:` section, and nothing at all, stand for.
+    var vital: DestinationSetting? { destination("vital") }
+}
+
+extension VitalConnection {
+    /// Where the settings' first destination is.
+    init?(
+        _ settings: Settings, state: String, environment: [String: String] = ProcessInfo.processInfo.environment
+    ) throws {
+        guard let destination = settings.destinations.first else { return nil }
+        try self.init(destination, state: state, environment: environment)
     }
 }

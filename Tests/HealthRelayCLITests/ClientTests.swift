@@ -48,7 +48,7 @@ import Testing
         let revoked = try await tool("consent", "revoke", "glucose")
         try await check("consent_show", revoked.output)
         #expect(try await curl("-H", field, base + "/api/v1/readings?types=glucose").hasSuffix(" 403"))
-        let status = try Document(try await tool("sync", "status").output)
+        let status = try #require(try Document(try await tool("sync", "status").output).destination)
         #expect(status.elements("waiting").contains { $0["held"]?.plain == "no_consent" })
         try await check("consent_show", try await tool("consent", "grant").output)
         #expect(try await curl("-H", field, base + "/api/v1/readings?types=glucose").hasSuffix(" 200"))

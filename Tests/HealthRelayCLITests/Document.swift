@@ -26,6 +26,9 @@ indirect enum Document: Equatable {
         if case .array(let elements)? = self[key] { elements } else { [] }
     }
 
+    /// Of `sync status`: the one destination.
+    var destination: Document? { elements("destinations").count == 1 ? elements("destinations").first : nil }
+
     func without(_ key: String) -> Document {
         guard case .object(var members) = self else { return self }
         members[key] = nil

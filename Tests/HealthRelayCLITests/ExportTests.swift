@@ -159,7 +159,7 @@ struct ExportTests {
         }
         let status = try await Tool.run(["sync", "status", "--json", "--state-dir", scratch.state])
         #expect(status.status == 0, "\(status.errors)")
-        let waiting = try Document(status.output).elements("waiting")
+        let waiting = try #require(try Document(status.output).destination).elements("waiting")
         #expect(!waiting.isEmpty && waiting.allSatisfy { $0["held"]?.plain == "locked" })
         #expect(!FileManager.default.fileExists(atPath: key))
         let run = try Tool.Running(

@@ -39,7 +39,7 @@ import Testing
 
     static func isDelivered(_ scratch: Scratch) async -> Bool {
         guard let status = try? await Tool.run(["sync", "status", "--json", "--state-dir", scratch.state]),
-            let document = try? Document(status.output), let expected = try? await expected
+            let document = try? Document(status.output).destination, let expected = try? await expected
         else { return false }
         return document["delivered"]?.text == String(expected.delivered) && document.elements("waiting").isEmpty
     }

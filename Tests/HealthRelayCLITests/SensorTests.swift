@@ -186,7 +186,7 @@ import Testing
         func samples() async throws -> Int {
             let status = try await Document(
                 Tool.run(["sync", "status", "--json", "--state-dir", scratch.state]).output)
-            return Int(status["delivered"]?.plain ?? "") ?? 0
+            return Int(status.destination?["delivered"]?.plain ?? "") ?? 0
         }
         let expected = try await Document(Tool.run(["query", "--json", "--state-dir", scratch.state]).output)
             .elements("readings").count { $0["excluded"] == .text("null") }

@@ -22,7 +22,7 @@ import Testing
         func sync(_ arguments: String...) async throws -> Document {
             let result = try await Tool.run(["sync"] + arguments + state, environment: sandbox.environment)
             #expect(result.status == 0, "\(result.errors)")
-            return try Document(result.output)
+            return try #require(try Document(result.output).destination)
         }
         let all = try await times(Tool.run(["query"] + state, environment: sandbox.environment))
         let day = try await times(
@@ -121,7 +121,7 @@ import Testing
         let sync = ["sync", "--json", "--state-dir", scratch.state]
         let result = try await Tool.run(sync, environment: sandbox.environment)
         #expect(result.status == 75, "\(result.status) \(result.errors)")
-        let document = try Document(result.output)
+        let document = try #require(try Document(result.output).destination)
         #expect(document.elements("refused").isEmpty && document.elements("waiting").count == 1, "\(result.output)")
         if status == 400 || status == 422 {
             #expect(result.errors.contains("server_refuses_all"))

@@ -106,11 +106,11 @@ import Testing
 
     @Test("a server that answers HTML is 76, one that is not there 69, a key it refuses 77; readings stay")
     func servers() async throws {
-        let scratch = try Scratch()
-        let key = scratch.url.appendingPathComponent("key")
-        try "sk_us_test".write(to: key, atomically: true, encoding: .utf8)
-        _ = try await Tool.run(["replay", Tool.fixture("cuff-three.btsnoop"), "--state-dir", scratch.state])
         for (answer, status) in [("200 OK", Int32(76)), ("401 Unauthorized", 77), ("", 69)] {
+            let scratch = try Scratch()
+            let key = scratch.url.appendingPathComponent("key")
+            try "sk_us_test".write(to: key, atomically: true, encoding: .utf8)
+            _ = try await Tool.run(["replay", Tool.fixture("cuff-three.btsnoop"), "--state-dir", scratch.state])
             let server = try answer.isEmpty ? nil : HTMLServer(answer, in: scratch.url)
             let result = try await Tool.run(
                 ["sync", "--state-dir", scratch.state, "--json"],
@@ -120,7 +120,7 @@ import Testing
                 ])
             #expect(result.status == status, "\(answer): \(result.status) \(result.errors)")
             #expect(!result.errors.contains("sk_us_test"))
-            let waiting = try Document(result.lines.first ?? "").elements("waiting")
+            let waiting = try #require(try Document(result.lines.first ?? "").destination).elements("waiting")
             #expect(waiting.first?["count"]?.text == "3")
         }
     }

@@ -9,20 +9,20 @@ import ServiceLifecycle
 struct EventFeed: Service {
     let hub: APIEventHub
     let store: ReadingStore
-    let worker: OutboxWorker?
+    let workers: [OutboxWorker]
 
     func run() async throws {
         let readings = store.committedReadings()
-        let deliveries = worker?.events()
+        let deliveries = workers.map { ($0.destination.name, $0.events()) }
         await cancelWhenGracefulShutdown {
             await withTaskGroup(of: Void.self) { group in
                 group.addTask {
                     for await batch in readings { await post(batch) }
                 }
-                if let deliveries {
+                for (destination, events) in deliveries {
                     group.addTask {
-                        for await event in deliveries {
-                            if let document = event.document { hub.post("sync", document) }
+                        for await event in events {
+                            if let document = event.document(of: destination) { hub.post("sync", document) }
                         }
                     }
                 }

@@ -25,15 +25,9 @@ struct GatewayMetrics {
         page.gauge("healthrelay_frames", "Frames that are stored as they came.", statistics.frames)
         page.gauge("healthrelay_frames_malformed", "Frames that were no record.", statistics.malformedFrames)
         page.gauge("healthrelay_frames_pending", "Frames that are still to be decoded.", statistics.pendingFrames)
-        page.gauge("healthrelay_delivered", "Readings that the server has taken.", statistics.delivered)
-        page.gauge("healthrelay_refused", "Readings that the server refused.", statistics.refused)
+        try await destinations(&page, now)
         page.gauge("healthrelay_store_octets", "Octets of the store on disk.", Int(statistics.octetsOnDisk))
         page.gauge("healthrelay_store_locked", "1 while the store's key is not there.", isLocked ? 1 : 0)
-        if let last = statistics.lastDelivery {
-            page.gauge(
-                "healthrelay_last_delivery_timestamp_seconds", "When the server last took a reading.", last.seconds)
-        }
-        try await waiting(&page, now)
         try await devices(&page)
         page.family("healthrelay_contact_failures_total", "counter", "Contacts that failed, by code.") { family in
             for (code, count) in counters.failures.sorted(by: { $0.key < $1.key }) {
@@ -61,19 +55,36 @@ struct GatewayMetrics {
         return page.text
     }
 
-    private func waiting(_ page: inout Page, _ now: Instant) async throws {
-        let groups = try await gateway.store.groupsWaiting()
-        func labels(_ group: OutboxGroup) -> [(String, String)] {
+    /// What each destination has and waits for, labelled with its name.
+    private func destinations(_ page: inout Page, _ now: Instant) async throws {
+        let statuses = try await gateway.destinationStatuses()
+        func family<Value: CustomStringConvertible>(
+            _ name: String, _ help: String, _ value: (DestinationStatus) -> Value?
+        ) {
+            page.family("healthrelay_\(name)", "gauge", help) { family in
+                for status in statuses {
+                    if let value = value(status) { family.sample(value, [("destination", status.name)]) }
+                }
+            }
+        }
+        family("destination_enabled", "1 while a destination is switched on.") { $0.isEnabled ? 1 : 0 }
+        family("delivered", "Readings that a destination has taken.") { $0.delivered }
+        family("refused", "Readings that a destination refused.") { $0.refusedCount }
+        family("last_delivery_timestamp_seconds", "When a destination last took a reading.") { $0.lastSuccess?.seconds }
+        let groups = statuses.flatMap { status in status.waiting.map { (status.name, $0) } }
+        func labels(_ name: String, _ group: OutboxGroup) -> [(String, String)] {
             [
-                ("provider", group.provider), ("kind", group.resource.rawValue),
+                ("destination", name), ("provider", group.provider), ("kind", group.resource.rawValue),
                 ("held", group.held?.rawValue ?? "none"),
             ]
         }
-        page.family("healthrelay_waiting", "gauge", "Readings that wait for the server, and why.") { family in
-            for group in groups { family.sample(group.count, labels(group)) }
+        page.family("healthrelay_waiting", "gauge", "Readings that wait for a destination, and why.") { family in
+            for (name, group) in groups { family.sample(group.count, labels(name, group)) }
         }
         page.family("healthrelay_waiting_oldest_age_seconds", "gauge", "Age of the oldest that waits.") { family in
-            for group in groups { family.sample(Int(max(0, now.seconds - group.oldest.seconds)), labels(group)) }
+            for (name, group) in groups {
+                family.sample(Int(max(0, now.seconds - group.oldest.seconds)), labels(name, group))
+            }
         }
     }
 

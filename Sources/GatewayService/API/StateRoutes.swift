@@ -53,7 +53,7 @@ struct StateRoutes {
     /// A person's sources, as the store knows them: the server is not asked.
     private func sources(_ audience: Audience) async throws -> JSONValue {
         let user = try await person(audience)
-        let sources = try await gateway.store.sources(user: user.key)
+        let sources = try await gateway.store.sources(user: user.key, at: gateway.primaryPlace())
         return .object(["sources": .array(sources.map(\.document))])
     }
 
@@ -62,7 +62,7 @@ struct StateRoutes {
         let counts = try await gateway.store.counts(of: user.key)
         let devices = try await gateway.store.devices(of: user.key)
         return .object([
-            "version": .string(GatewayVersion.current),
+            "id": .string(try await gateway.store.gatewayID()), "version": .string(GatewayVersion.current),
             "time": .string(Instant.systemClock.flooredToSecond.description),
             "started": .string(started.flooredToSecond.description), "time_zone": .string(user.timeZone),
             "user": .string(user.clientUserID),
@@ -71,7 +71,7 @@ struct StateRoutes {
             "devices": .integer(Int64(devices.count)), "waiting": .integer(Int64(counts.waiting)),
             "refused": .integer(Int64(counts.refused)), "delivered": .integer(Int64(counts.delivered)),
             "last_delivery": .optional(counts.lastDelivery?.flooredToSecond.description),
-            "delivers": .bool(gateway.worker != nil),
+            "delivers": .bool(!gateway.workers.isEmpty),
             "consent": .array(
                 try await gateway.store.consentedKinds(of: user.key).map(\.rawValue).sorted().map(JSONValue.string)),
         ])
@@ -83,7 +83,7 @@ struct StateRoutes {
         let user = try await gateway.store.currentUser()
         let devices = try await gateway.knownDevices()
         return .object([
-            "version": .string(GatewayVersion.current),
+            "id": .string(try await gateway.store.gatewayID()), "version": .string(GatewayVersion.current),
             "time": .string(Instant.systemClock.flooredToSecond.description),
             "started": .string(started.flooredToSecond.description), "time_zone": .string(user.timeZone),
             "user": .optional(user.clientUserID.isEmpty ? nil : user.clientUserID),
@@ -92,7 +92,7 @@ struct StateRoutes {
             "devices": .integer(Int64(devices.count)), "waiting": .integer(Int64(statistics.waiting)),
             "refused": .integer(Int64(statistics.refused)), "delivered": .integer(Int64(statistics.delivered)),
             "last_delivery": .optional(statistics.lastDelivery?.flooredToSecond.description),
-            "delivers": .bool(gateway.worker != nil),
+            "delivers": .bool(!gateway.workers.isEmpty),
             "consent": .array(
                 try await gateway.store.consentedKinds(of: nil).map(\.rawValue).sorted().map(JSONValue.string)),
         ])

@@ -15,7 +15,8 @@ struct Doctor: Sendable {
     let stateDirectory: String
     /// The store, or why there is none.
     let store: Result<ReadingStore?, Problem>
-    let connection: Result<VitalConnection?, Problem>
+    /// The Vital-compatible servers of the settings, by the destination's name.
+    let servers: [(name: String, connection: Result<VitalConnection?, Problem>)]
     let radio: (any Radio)?
     let clock: GatewayClock
     let logger: Logger
@@ -55,8 +56,10 @@ extension Gateway {
         radio: @escaping RadioSource.Factory = RadioSource.system, logger: Logger = Logger(label: "healthrelay"),
         output: any OperationOutput
     ) async throws {
-        let connection = Result(catching: { try VitalConnection(settings, state: state.path) }).mapError(
-            Problem.init(telling:))
+        let servers = settings.destinations.filter { $0.kind.name == DestinationKind.vital.name }.map { setting in
+            let connection = Result { try VitalConnection(setting, state: state.path) }
+            return (name: setting.name, connection: connection.mapError(Problem.init(telling:)))
+        }
         var opened: ReadingStore?
         let store = await Result<ReadingStore?, any Error> {
             guard !ReadingStore.databaseFiles(in: state.path).isEmpty else { return nil }
@@ -71,7 +74,7 @@ extension Gateway {
             requiresSynchronization: settings.requiresSynchronizedClock, file: ClockFile(directory: state.path),
             keepsRecord: false, memory: memory)
         let doctor = Doctor(
-            settings: settings, stateDirectory: state.path, store: store, connection: connection,
+            settings: settings, stateDirectory: state.path, store: store, servers: servers,
             radio: radio(settings, logger), clock: clock, logger: logger)
         try await Doctor.report(await doctor.examine(), json: json, to: output)
     }
@@ -79,8 +82,9 @@ extension Gateway {
     func examine(json: Bool, output: any OperationOutput) async throws {
         let doctor = Doctor(
             settings: settings, stateDirectory: store.directory, store: .success(store),
-            connection: refusal.map(Result.failure) ?? .success(connection), radio: radioSource.radio, clock: clock,
-            logger: logger)
+            servers: links.filter { $0.setting.kind.name == DestinationKind.vital.name }.map { link in
+                (link.name, link.refusal.map(Result.failure) ?? .success(link.open?.vital?.connection))
+            }, radio: radioSource.radio, clock: clock, logger: logger)
         try await Doctor.report(await doctor.examine(), json: json, to: output)
     }
 }

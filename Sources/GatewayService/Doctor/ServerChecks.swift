@@ -3,20 +3,39 @@ import ReadingStore
 import VitalClient
 
 extension Doctor {
-    /// Whether the server answers and takes the key: asks for a user, which makes nothing.
+    /// Whether the servers answer and take their keys. With several, each is named.
     func serverCheck() async -> DoctorCheck {
+        guard !servers.isEmpty else {
+            let names = settings.destinations.map(\.name).joined(separator: ", ")
+            return .good("server", "no destination is a server; readings go to \(names)")
+        }
+        var checks: [DoctorCheck] = []
+        for server in servers {
+            var check = await serverCheck(server.connection)
+            if servers.count > 1 { check.found = "\(server.name): \(check.found)" }
+            checks.append(check)
+        }
+        guard let worst = checks.first(where: { !$0.ok }) ?? checks.first else { return checks[0] }
+        var check = worst
+        check.found = checks.map(\.found).joined(separator: "; ")
+        return check
+    }
+
+    /// Whether a server answers and takes the key: asks for a user, which makes nothing.
+    private func serverCheck(_ connection: Result<VitalConnection?, Problem>) async -> DoctorCheck {
         switch connection {
         case .failure(let problem): return .bad("server", problem)
         case .success(nil):
             return .bad(
                 "server", .configuration, "no key for a server is set, so nothing is delivered; readings are kept",
-                mend: "put the key into a file (mode 0600) and name it: `server.api_key_file`")
+                mend: "put the key into a file (mode 0600) and name it: `api_key_file` of the destination")
         case .success(let connection?):
             var limits = VitalAPI.Limits()
             limits.connecting = .seconds(5)
             limits.call = .seconds(10)
             let api = VitalAPI(
-                server: connection.server, credentials: connection.credentials, limits: limits, logger: logger)
+                server: connection.server, credentials: connection.credentials, limits: limits,
+                authorities: connection.authorities, logger: logger)
             let name = settings["user.client_user_id"] ?? "healthrelay-doctor"
             do {
                 if let user = try await api.signedInUserID() {
@@ -38,13 +57,22 @@ extension Doctor {
         guard case .success(let store?) = store else { return .good("source", "no store, so no sources yet") }
         do {
             let user = try await store.currentUser()
-            let sources = try await store.sources(user: user.key).filter { $0.status != .absent }
-            let held = try await store.groupsWaiting().filter { $0.held.map(needsAPerson) ?? false }
+            var (sources, groups): ([ConnectedSource], [OutboxGroup]) = ([], [])
+            for destination in try await store.destinations() where destination.state != .removed {
+                sources += try await store.sources(user: user.key, at: destination.key).filter { $0.status != .absent }
+                groups += try await store.groupsWaiting(at: destination.key)
+            }
+            if let moved = try await store.destinations().first(where: { $0.state == .moved }) {
+                return .bad(
+                    "source", .configuration, "the address of \(moved.name) has changed, and its readings wait",
+                    mend: "if the new address is meant: `healthrelay destination accept \(moved.name)`")
+            }
+            let held = groups.filter { $0.held.map(needsAPerson) ?? false }
             if let group = held.first(where: { $0.isUnknownToServer || $0.isRefusedWhole }) {
                 return .bad(
                     "source", .configuration,
                     "\(group.count) \(group.resource.rawValue) for \(group.provider) wait: \(group.heldWords ?? "")",
-                    mend: "is `server.base_url` the server's? once it is: `healthrelay sync retry`")
+                    mend: "is `base_url` of the destination the server's? once it is: `healthrelay sync retry`")
             }
             if let group = held.first {
                 let others = held.count > 1 ? ", and others" : ""
@@ -54,7 +82,7 @@ extension Doctor {
                         + "\(group.held?.words ?? "")\(others)",
                     mend: "connect it: `healthrelay source connect \(group.provider)`")
             }
-            let unwanted = try await store.groupsWaiting().filter { $0.held == .noConsent }
+            let unwanted = groups.filter { $0.held == .noConsent }
             if !unwanted.isEmpty {
                 let kinds = Set(unwanted.map(\.resource.rawValue)).sorted().joined(separator: " ")
                 return .good(

@@ -45,7 +45,9 @@ extension Doctor {
         let files =
             ReadingStore.databaseFiles(in: stateDirectory)
             + [CertificateKeeper.fileName, AccessStore.fileName].map { stateDirectory + "/" + $0 }
-            + ["server.api_key_file", "server.sign_in_token_file"].compactMap { settings[$0] }
+            + settings.destinations.flatMap { destination in
+                ["api_key_file", "sign_in_token_file"].compactMap { destination[$0] }
+            }
             + settings.storeKeyFiles(in: stateDirectory)
         for file in files {
             var status = stat()

@@ -18,7 +18,7 @@ extension Gateway {
             person = try await consenting(name)
             let kinds = try names.isEmpty ? ReadingKind.allCases : names.map(Self.kind)
             for kind in kinds { try await store.setConsent(kind, granted: isGranted, of: person.key) }
-            if isGranted { worker?.wake() }
+            if isGranted { wakeWorkers() }
         }
         guard !json else { return try await output.data(consentDocument(of: person).text) }
         for consent in try await store.consents(of: person.key) {

@@ -9,6 +9,8 @@ public enum Operation: Codable, Sendable, Hashable {
     case source(SourceOperation)
     /// Delivery.
     case sync(SyncOperation)
+    /// Where readings go.
+    case destination(DestinationOperation)
     /// The store itself.
     case store(StoreOperation)
     /// Devices near and known, over Bluetooth.
@@ -74,12 +76,13 @@ public enum SourceOperation: Codable, Sendable, Hashable {
 
 /// The arguments of `sync`.
 public enum SyncOperation: Codable, Sendable, Hashable {
-    /// Delivers what waits, or what of it lies between two instants, both included: RFC 3339 or a date.
-    case now(from: String?, to: String?)
-    case watch
+    /// Delivers what waits, or what of it lies between two instants, both included (RFC 3339 or a date), and is of one of
+    /// these kinds (none: all).
+    case now(from: String?, to: String?, types: [String] = [], destination: String? = nil)
+    case watch(destination: String? = nil)
     case status
     /// Offers refused readings to the server once more: those with these ids, or all.
-    case retry([String])
+    case retry([String], destination: String? = nil)
     case enable
     case disable
 }

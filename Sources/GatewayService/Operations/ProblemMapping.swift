@@ -88,20 +88,22 @@ extension Problem {
     private init(_ error: VitalError) {
         let (status, hint): (ExitStatus, String?) =
             switch error.kind {
-            case .authenticationFailed: (.notPermitted, "check the key in the file `server.api_key_file` names")
+            case .authenticationFailed:
+                (.notPermitted, "check the key in the file that `api_key_file` of the destination names")
             case .tokenExpired:
                 (
                     .notPermitted,
-                    "put a new sign-in token into the file `server.sign_in_token_file` names, and start again"
+                    "put a new sign-in token into the file that `sign_in_token_file` of the destination names, and start again"
                 )
             case .noWearableData: (.noInput, nil)
             case .forbidden: (.notPermitted, "the key is known; ask the server's operator what it may do")
-            case .noConnection: (.unavailable, "check the network and `server.base_url`; readings wait in the store")
+            case .noConnection:
+                (.unavailable, "check the network and `base_url` of the destination; readings wait in the store")
             case .untrustedServer: (.unavailable, "check the server's certificate and this machine's clock")
             case .timeout, .rateLimitExceeded, .serverError: (.tryAgain, "readings wait in the store")
             case .sourceNotConnected: (.configuration, "connect it: `healthrelay source connect PROVIDER`")
             case .notJSON, .redirected:
-                (.protocolBroken, "is `server.base_url` the server's? a proxy or portal may answer")
+                (.protocolBroken, "is `base_url` of the destination the server's? a proxy or portal may answer")
             case .notFound, .validationFailed, .conflict, .payloadTooLarge, .refused, .unexpectedAnswer,
                 .answerTooLarge:
                 (.protocolBroken, nil)

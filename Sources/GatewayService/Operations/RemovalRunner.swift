@@ -9,14 +9,20 @@ extension Gateway {
     /// What removing a person came to.
     private struct Removal: Sendable {
         var user: StoreUser
+        /// What became of them at the server that `user` is about.
         var atServer: AtServer
+        /// What became of them at each destination, in the order of the settings.
+        var places: [(name: String, result: AtServer)]
         var erased: Erasure
 
-        /// `{client_user_id, user_id, at_server, erased: {readings, frames, contacts, sources}}`.
+        /// `{client_user_id, user_id, at_server, destinations: [{name, result}], erased: {readings, frames, contacts,
+        /// sources}}`.
         var document: JSONValue {
             .object([
                 "client_user_id": .optional(user.clientUserID.isEmpty ? nil : user.clientUserID),
                 "user_id": .optional(user.serverUserID), "at_server": .string(atServer.rawValue),
+                "destinations": .array(
+                    places.map { .object(["name": .string($0.name), "result": .string($0.result.rawValue)]) }),
                 "erased": .object([
                     "readings": .integer(Int64(erased.readings)), "frames": .integer(Int64(erased.frames)),
                     "contacts": .integer(Int64(erased.contacts)), "sources": .integer(Int64(erased.sources)),
@@ -36,23 +42,23 @@ extension Gateway {
 
     func remove(confirmed: String?, isLocal: Bool, json: Bool, _ output: any OperationOutput) async throws {
         let work = { @Sendable [self] () async throws -> Removal in
-            let user = try await store.currentUser()
+            let user = try await store.currentUser(at: primaryPlace())
             if let confirmed, confirmed != user.clientUserID {
                 throw Problem(
                     "user_changed", .tryAgain, "the current user is no longer '\(confirmed)'; nothing was erased",
                     hint: "look again: `healthrelay user show`")
             }
             // The server first: what it still holds could not be found again once their id is gone here.
-            let atServer = isLocal ? .untouched : try await removeAtServer(user)
+            let places = try await removeEverywhere(user, isLocal: isLocal)
             try await revokeClients(of: [user])
             let erased = try await store.eraseUser(user.key)
             try await forgetAccess(of: [user], everybody: false)
-            await sources?.forget()
+            for link in links { await link.open?.vital?.sources.forget() }
             refreshMeters()
-            return Removal(user: user, atServer: atServer, erased: erased)
+            return Removal(user: user, atServer: atServer(places), places: places, erased: erased)
         }
         // A post on its way would arrive for somebody who is gone, and might make them again.
-        let removal = if let worker { try await worker.withoutDelivery(work) } else { try await work() }
+        let removal = try await withoutDelivery(work)
         try await tell(removal, json: json, output)
     }
 
@@ -63,11 +69,10 @@ extension Gateway {
             var removals: [Removal] = []
             // The server first, and for all: once their ids are gone here, nobody could find them there again.
             for user in people {
-                let atServer =
-                    operation.atServer
-                    ? try await removeAtServer(user, instead: "without --server, what is here alone is erased")
-                    : .untouched
-                removals.append(Removal(user: user, atServer: atServer, erased: Erasure()))
+                let places = try await removeEverywhere(
+                    user, isLocal: !operation.atServer, instead: "without --server, what is here alone is erased")
+                removals.append(
+                    Removal(user: user, atServer: atServer(places), places: places, erased: Erasure()))
             }
             try await revokeClients(of: people)
             for index in removals.indices {
@@ -78,11 +83,11 @@ extension Gateway {
                 try await store.destroyPruneKey()
                 try await destroyKey(output)
             }
-            await sources?.forget()
+            for link in links { await link.open?.vital?.sources.forget() }
             refreshMeters()
             return removals
         }
-        let removals = if let worker { try await worker.withoutDelivery(work) } else { try await work() }
+        let removals = try await withoutDelivery(work)
         guard !json else {
             return try await output.data(JSONValue.object(["users": .array(removals.map(\.document))]).text)
         }
@@ -136,14 +141,32 @@ extension Gateway {
         return [user]
     }
 
-    private func removeAtServer(
-        _ user: StoreUser, instead: String = "`healthrelay user remove --local` erases what is here alone"
-    ) async throws -> AtServer {
+    /// Removes a person at every destination that can take back what it has.
+    private func removeEverywhere(
+        _ user: StoreUser, isLocal: Bool,
+        instead: String = "`healthrelay user remove --local` erases what is here alone"
+    ) async throws -> [(name: String, result: AtServer)] {
+        var places: [(name: String, result: AtServer)] = []
+        for link in links {
+            let isServer = link.setting.kind.name == DestinationKind.vital.name
+            let result = isLocal || !isServer ? .untouched : try await remove(user, at: link, instead: instead)
+            places.append((link.name, result))
+        }
+        return places
+    }
+
+    private func atServer(_ places: [(name: String, result: AtServer)]) -> AtServer {
+        places.first { $0.name == primary?.name }?.result ?? .untouched
+    }
+
+    private func remove(_ user: StoreUser, at link: DestinationLink, instead: String) async throws -> AtServer {
+        let place = try await store.destinations().first { $0.name == link.name }?.key ?? .vital
+        let known = try await store.users(at: place).first { $0.key == user.key }?.serverUserID
         // Nobody without a name was ever made there.
-        guard !user.clientUserID.isEmpty || user.serverUserID != nil else { return .absent }
+        guard !user.clientUserID.isEmpty || known != nil else { return .absent }
         do {
-            let api = try requireAPI()
-            if let userID = user.serverUserID { return try await api.deleteUser(userID) ? .removed : .absent }
+            guard let api = link.open?.vital?.api else { throw link.refusal ?? Self.noServer }
+            if let known { return try await api.deleteUser(known) ? .removed : .absent }
             do {
                 let userID = try await api.resolveUser(clientUserID: user.clientUserID).userID
                 return try await api.deleteUser(userID) ? .removed : .absent
@@ -154,6 +177,7 @@ extension Gateway {
             throw CancellationError()
         } catch {
             var problem = Problem(describing: error) ?? .unexpected(error)
+            if links.count > 1 { problem.message = "\(link.name): " + problem.message }
             problem.message += "; nothing was erased here"
             problem.hint =
                 ["no_server_key", VitalConnection.insecureCode].contains(problem.code)
@@ -167,10 +191,13 @@ extension Gateway {
         guard !json else {
             return try await output.data(removal.document.text)
         }
-        switch removal.atServer {
-        case .removed: try await output.data("removed at the server")
-        case .absent: try await output.data("not at the server")
-        case .untouched: try await output.data("left as they are at the server")
+        for (name, result) in removal.places {
+            let place = links.count > 1 ? name : "the server"
+            switch result {
+            case .removed: try await output.data("removed at \(place)")
+            case .absent: try await output.data("not at \(place)")
+            case .untouched: try await output.data("left as they are at \(place)")
+            }
         }
         try await output.data(
             "erased here: \(erased.readings) readings, \(erased.frames) frames, \(erased.contacts) contacts, "

@@ -3,7 +3,7 @@ import ReadingStore
 
 extension Gateway {
     func run(_ operation: SourceOperation, json: Bool, output: any OperationOutput) async throws {
-        let (worker, keeper) = (try requireWorker(), try requireSources())
+        let keeper = try requireSources()
         let user = try await store.currentUser()
         switch operation {
         case .list: break
@@ -12,10 +12,10 @@ extension Gateway {
             try await keeper.connect(provider, for: user)
         case .link(let provider, let wait):
             try await link(provider, wait: wait, json: json, output)
-            return worker.wake()
+            return wakeWorkers()
         case .revoke(let provider): try await keeper.revoke(provider, of: user)
         }
-        worker.wake()
+        wakeWorkers()
         let sources = try await keeper.sources(of: user)
         guard !json else {
             return try await output.data(JSONValue.object(["sources": .array(sources.map(\.document))]).text)

@@ -6,8 +6,9 @@ extension Gateway {
         switch operation {
         case .stats:
             let statistics = try await store.statistics()
-            guard !json else { return try await output.data(statistics.document.text) }
-            for line in statistics.lines { try await output.data(line) }
+            let id = try await store.gatewayID()
+            guard !json else { return try await output.data(statistics.document(of: id).text) }
+            for line in statistics.lines + ["gateway: \(id)"] { try await output.data(line) }
         case .verify: try await verify(json: json, output)
         case .forget(let operation): try await forget(operation, json: json, output)
         case .export(let passphrase): try await store.export(passphrase: passphrase, to: output.octets)
@@ -81,8 +82,10 @@ extension Pruning {
 }
 
 extension StoreStatistics {
-    fileprivate var document: JSONValue {
+    /// - Parameter gateway: the gateway's id.
+    fileprivate func document(of gateway: String) -> JSONValue {
         .object([
+            "gateway": .string(gateway),
             "readings": .object(
                 Gateway.counts(readings).map { .init($0.key.rawValue, .integer(Int64($0.value))) }),
             "excluded": .integer(Int64(excluded)), "frames": .integer(Int64(frames)),

@@ -7,22 +7,27 @@ extension Gateway {
         switch operation {
         case .enable, .disable:
             try await store.setSyncEnabled(operation == .enable)
-            if operation == .enable { worker?.wake() }
+            if operation == .enable { wakeWorkers() }
             try await status(json: json, output)
         case .status: try await status(json: json, output)
-        case .now(let from, let to):
+        case .now(let from, let to, let types, let name):
+            let links = try chosenLinks(name)
+            let kinds = types.isEmpty ? nil : try Set(types.map(Self.kind))
             let range = try await range(from: from, to: to)
-            let report = try await requireWorker().syncOnce(in: range)
+            let problem = try await deliver(to: links, kinds: kinds, in: range)
             try await status(json: json, output)
-            if let problem = Problem(report, isRequired: settings["sources.policy"] == "require") { throw problem }
-        case .retry(let ids):
-            let count = try await store.retryRefused(ids.isEmpty ? nil : try ids.map(Self.readingID))
-            await worker?.retryNow()
+            if let problem { throw problem }
+        case .retry(let ids, let name):
+            let links = try chosenLinks(name)
+            let place = try await place(name)
+            let count = try await store.retryRefused(ids.isEmpty ? nil : try ids.map(Self.readingID), at: place)
+            for link in links { await link.worker?.retryNow() }
             guard !json else {
                 return try await output.data(JSONValue.object(["waiting_again": .integer(Int64(count))]).text)
             }
             try await output.data("\(count) refused readings wait for the server again")
-        case .watch: try await watch(json: json, output)
+        case .watch(let name):
+            try await watch(chosenLinks(name).compactMap(\.worker), json: json, output)
         }
     }
 
@@ -36,21 +41,61 @@ extension Gateway {
     }
 
     /// Prints what delivery does until it ends. Where no service delivers, this process does meanwhile.
-    private func watch(json: Bool, _ output: any OperationOutput) async throws {
-        let worker = try requireWorker()
-        let events = worker.events()
+    private func watch(_ workers: [OutboxWorker], json: Bool, _ output: any OperationOutput) async throws {
+        guard !workers.isEmpty else { throw nothingDelivered ?? Self.noServer }
+        let names = links.count > 1
+        let lines = AsyncStream<String>.makeStream()
         try await withThrowingTaskGroup(of: Void.self) { group in
-            if await !worker.isRunning { group.addTask { try await worker.run() } }
-            for await event in events {
-                guard let line = json ? event.document?.text : event.line else { continue }
-                try await output.data(line)
+            for worker in workers {
+                let (name, events) = (worker.destination.name, worker.events())
+                group.addTask {
+                    for await event in events {
+                        let line =
+                            json ? event.document(of: name)?.text : event.line.map { names ? "\(name): \($0)" : $0 }
+                        if let line { lines.continuation.yield(line) }
+                    }
+                    lines.continuation.finish()
+                }
+                if await !worker.isRunning { group.addTask { try await worker.run() } }
             }
+            for await line in lines.stream { try await output.data(line) }
             group.cancelAll()
         }
     }
 
+    /// Delivers to destinations at once, each by itself.
+    ///
+    /// - Returns: what failed; `nil` if nothing did.
+    private func deliver(
+        to links: [DestinationLink], kinds: Set<ReadingKind>?, in range: ClosedRange<Instant>?
+    ) async throws -> Problem? {
+        if links.allSatisfy({ $0.worker == nil }) {
+            throw links.lazy.compactMap(\.refusal).first ?? Self.noServer
+        }
+        let reports = await withTaskGroup(of: (Int, SyncReport).self) { group in
+            for (index, link) in links.enumerated() {
+                guard let worker = link.worker else { continue }
+                group.addTask { (index, await worker.syncOnce(kinds: kinds, in: range)) }
+            }
+            return await group.reduce(into: [Int: SyncReport]()) { $0[$1.0] = $1.1 }
+        }
+        let problems = links.enumerated().compactMap { index, link -> Problem? in
+            guard let report = reports[index] else { return link.refusal }
+            guard var problem = Problem(report, isRequired: settings["sources.policy"] == "require") else { return nil }
+            if self.links.count > 1 { problem.message = "\(link.name): " + problem.message }
+            return problem
+        }
+        return problems.max { $0.status.rawValue < $1.status.rawValue }
+    }
+
+    /// The store's number of a destination; `nil` without a name.
+    private func place(_ name: String?) async throws -> DestinationKey? {
+        guard let name else { return nil }
+        return try await store.destinations().first { $0.name == name }?.key
+    }
+
     /// What `--from` and `--to` say; nil where neither is given.
-    private func range(from: String?, to: String?) async throws -> ClosedRange<Instant>? {
+    func range(from: String?, to: String?) async throws -> ClosedRange<Instant>? {
         guard from != nil || to != nil else { return nil }
         let user = try await store.currentUser()
         guard let zone = ZoneRules.named(user.timeZone) else { throw StoreError.unknownTimeZone(user.timeZone) }
@@ -65,35 +110,11 @@ extension Gateway {
         return start...end
     }
 
-    /// `{waiting, delivered, refused, not_delivered, last_success, next_attempt}`.
+    /// `{enabled, destinations}`.
     func syncDocument() async throws -> JSONValue {
-        let statistics = try await store.statistics()
-        return .object([
-            "waiting": .array(
-                try await store.groupsWaiting().map { group in
-                    .object([
-                        "provider": .string(group.provider), "kind": .string(group.resource.rawValue),
-                        "count": .integer(Int64(group.count)),
-                        "oldest": .string(group.oldest.flooredToSecond.description),
-                        "held": .optional(group.held?.rawValue),
-                    ])
-                }),
-            "delivered": .integer(Int64(statistics.delivered)),
-            "refused": .array(
-                try await refused().map {
-                    .object(["id": .string($0.id.description), "server_said": .string($0.serverSaid)])
-                }),
-            "not_delivered": .array(
-                ReadingKind.allCases.compactMap { kind in
-                    kind.keptBecause.map {
-                        .object([
-                            "kind": .string(kind.rawValue),
-                            "count": .integer(Int64(statistics.readings[kind] ?? 0)), "reason": .string($0),
-                        ])
-                    }
-                }),
-            "last_success": .optional(statistics.lastDelivery?.flooredToSecond.description),
-            "next_attempt": .optional(await worker?.status.nextAttempt?.flooredToSecond.description),
+        .object([
+            "enabled": .bool(try await store.isSyncEnabled()),
+            "destinations": .array(try await destinationStatuses().map(\.document)),
         ])
     }
 
@@ -103,41 +124,15 @@ extension Gateway {
     /// Why a group waits of which the server refuses every reading.
     static let refusedWhole = "the server refuses every reading of this kind; tried again after at most 15 minutes"
 
-    /// What the server refused; while the store is locked so are its words, and the groups that wait say so.
-    private func refused() async throws -> [RefusedReading] {
-        store.lockedBecause == nil ? try await store.refused() : []
-    }
-
     private func status(json: Bool, _ output: any OperationOutput) async throws {
         guard !json else {
-            if let refusal { try await output.warn(refusal) }
+            for refusal in links.compactMap(\.refusal) { try await output.warn(refusal) }
             return try await output.data(syncDocument().text)
         }
-        if let refusal { try await output.data("delivery is paused: \(refusal.message)") }
-        let waiting = try await store.groupsWaiting()
-        let refused = try await refused()
-        let statistics = try await store.statistics()
-        let (delivered, last) = (statistics.delivered, statistics.lastDelivery)
-        let delivery = await worker?.status
-        let next = delivery?.nextAttempt
-        for group in waiting {
-            let reason = group.heldWords.map { ", held: \($0)" } ?? ""
-            try await output.data(
-                "\(group.count) \(group.resource.rawValue) for \(group.provider) wait since \(group.oldest)\(reason)")
-        }
-        if waiting.isEmpty { try await output.data("nothing waits") }
-        if let failure = delivery?.failure, let next {
-            let waits = failure.isRetryable ? "the last attempt failed" : "delivery waits for a person"
-            try await output.data("\(waits): \(failure.message); next attempt at \(next.flooredToSecond)")
-        }
-        for reading in refused {
-            try await output.data("refused: \(reading.id): the server said: \(reading.serverSaid)")
-        }
-        for kind in ReadingKind.allCases {
-            guard let reason = kind.keptBecause, let count = statistics.readings[kind], count > 0 else { continue }
-            try await output.data("\(count) \(kind.rawValue): \(reason)")
-        }
-        try await output.data("delivered: \(delivered)" + (last.map { ", last at \($0.flooredToSecond)" } ?? ""))
+        if try await !store.isSyncEnabled() { try await output.data("delivery is switched off") }
+        let statuses = try await destinationStatuses()
+        for line in statuses.flatMap(\.lines) { try await output.data(line) }
+        if statuses.isEmpty { try await output.note("no destinations: readings are kept here") }
     }
 }
 
@@ -158,6 +153,10 @@ extension Problem {
             self.init(
                 "refused", .tryAgain, "the server refused \(report.refused) readings, which are set aside",
                 hint: "`sync status` shows its words; `sync retry` offers them again")
+        } else if report.held.contains(where: { $0.hold == .otherEndpoint }) {
+            self.init(
+                "address_changed", .configuration, "the destination's address has changed, and its readings wait",
+                hint: "if the new address is meant: `healthrelay destination accept NAME`")
         } else if let held = report.held.first(where: { $0.hold == .sourceError }) {
             self.init(
                 "source_error", .tryAgain,
@@ -187,34 +186,34 @@ extension Problem {
             failure.code, status, failure.message,
             hint: failure.isRetryable
                 ? "readings wait in the store"
-                : "check the key in `server.api_key_file`, or the token in `server.sign_in_token_file`")
+                : "check the key or the sign-in token of the destination")
     }
 }
 
 extension SyncEvent {
     /// The event for scripts, every key always there; nil for steps of single readings.
-    var document: JSONValue? {
-        switch self {
-        case .syncing(let target): Self.document("syncing", target)
-        case .successSyncing(let target, let delivered): Self.document("successSyncing", target, delivered: delivered)
-        case .failedSyncing(let target, let failure): Self.document("failedSyncing", target, error: failure.code)
-        case .nothingToSync(let kind): Self.document("nothingToSync", kind: kind)
-        case .held(let target, let hold, let count, _): Self.document("held", target, held: hold, count: count)
-        case .paused(let failure): Self.document("paused", error: failure.code)
-        case .readings: nil
-        case .syncingCompleted: Self.document("syncingCompleted")
+    func document(of destination: String) -> JSONValue? {
+        func document(
+            _ event: String, _ target: DeliveryTarget? = nil, kind: ReadingKind? = nil, delivered: Int? = nil,
+            held: Hold? = nil, count: Int? = nil, error: String? = nil
+        ) -> JSONValue {
+            .object([
+                "event": .string(event), "destination": .string(destination),
+                "kind": .optional((target?.resource ?? kind)?.rawValue), "provider": .optional(target?.provider),
+                "delivered": .optional(delivered), "held": .optional(held?.rawValue), "count": .optional(count),
+                "error": .optional(error),
+            ])
         }
-    }
-
-    private static func document(
-        _ event: String, _ target: DeliveryTarget? = nil, kind: ReadingKind? = nil, delivered: Int? = nil,
-        held: Hold? = nil, count: Int? = nil, error: String? = nil
-    ) -> JSONValue {
-        .object([
-            "event": .string(event), "kind": .optional((target?.resource ?? kind)?.rawValue),
-            "provider": .optional(target?.provider), "delivered": .optional(delivered),
-            "held": .optional(held?.rawValue), "count": .optional(count), "error": .optional(error),
-        ])
+        return switch self {
+        case .syncing(let target): document("syncing", target)
+        case .successSyncing(let target, let delivered): document("successSyncing", target, delivered: delivered)
+        case .failedSyncing(let target, let failure): document("failedSyncing", target, error: failure.code)
+        case .nothingToSync(let kind): document("nothingToSync", kind: kind)
+        case .held(let target, let hold, let count, _): document("held", target, held: hold, count: count)
+        case .paused(let failure): document("paused", error: failure.code)
+        case .readings: nil
+        case .syncingCompleted: document("syncingCompleted")
+        }
     }
 
     /// The event for people; nil for steps of single readings.

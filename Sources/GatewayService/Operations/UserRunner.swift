@@ -25,7 +25,9 @@ extension Gateway {
             return try await remove(confirmed: confirmed, isLocal: local, json: json, output)
         case .clear:
             let user = try await store.currentUser()
-            try await store.setServerUserID(nil, of: user.key)
+            for destination in try await store.destinations() {
+                try await store.setServerUserID(nil, of: user.key, at: destination.key)
+            }
             try await store.setSyncEnabled(false)
             if !json {
                 try await output.note("delivery is off; readings stay. `user set` and `sync enable` turn it on")
@@ -37,11 +39,11 @@ extension Gateway {
     private func adopt(_ user: VitalUser) async throws {
         let zone = try await store.currentUser().timeZone
         let stored = try await store.setCurrentUser(user.clientUserID, timeZone: zone)
-        try await store.setServerUserID(user.userID, of: stored.key)
+        try await store.setServerUserID(user.userID, of: stored.key, at: primaryPlace())
     }
 
     private func show(json: Bool, _ output: any OperationOutput) async throws {
-        let user = try await store.currentUser()
+        let user = try await store.currentUser(at: primaryPlace())
         guard !json else {
             return try await output.data(
                 JSONValue.object([

@@ -122,7 +122,7 @@ async function refreshGlance() {
   const [gateway, latest, devices, sync] = await Promise.all([
     read("/api/v1/gateway"), read("/api/v1/readings?latest=true"), read("/api/v1/devices"),
     // What waits is told for the whole household only.
-    person === null ? read("/api/v1/sync") : {waiting: [], refused: []}]);
+    person === null ? read("/api/v1/sync") : {destinations: []}]);
   const of = kind => latest.readings.find(r => r.kind === kind);
   const glucose = of("glucose"), pressure = of("blood_pressure");
   const cards = [];
@@ -130,8 +130,10 @@ async function refreshGlance() {
   if (pressure) cards.push(card("Last blood pressure",
     `${pressure.blood_pressure.systolic?.text ?? "–"}/${pressure.blood_pressure.diastolic?.text ?? "–"}`,
     pressure.blood_pressure.systolic?.unit, readingTime(pressure)));
-  const held = sync.waiting.filter(w => w.held).map(w => words(w.held));
-  cards.push(card("Waiting for the server", String(gateway.waiting), gateway.waiting === 1 ? "reading" : "readings",
+  const waiting = sync.destinations.flatMap(d => d.waiting.map(w => ({...w, destination: d.name})));
+  const refused = sync.destinations.filter(d => d.refused.length);
+  const held = waiting.filter(w => w.held).map(w => words(w.held));
+  cards.push(card("Waiting for delivery", String(gateway.waiting), gateway.waiting === 1 ? "reading" : "readings",
     !gateway.delivers ? "no key for a server is set" : held.length ? [...new Set(held)].join(", ")
       : gateway.last_delivery ? `last delivered ${ago(gateway.last_delivery)}` : "nothing delivered yet", held.length > 0 && gateway.delivers));
   const failing = devices.devices.filter(d => d.last_contact?.error).length;
@@ -140,9 +142,9 @@ async function refreshGlance() {
     : gateway.devices ? "all in order" : "none yet", failing + weak > 0));
   $("glance").replaceChildren(...cards);
   refreshDevices(devices.devices);
-  $("waiting").replaceChildren(...(sync.waiting.length ? sync.waiting.map(w => item(
-    `${plural(w.count, words(w.kind) + " reading")} for ${w.provider}: ${w.held ? words(w.held) : "on the way"}`)) : [item("Nothing waits.")]),
-    ...(sync.refused.length ? [item(`${plural(sync.refused.length, "reading")} refused by the server.`)] : []));
+  $("waiting").replaceChildren(...(waiting.length ? waiting.map(w => item(
+    `${plural(w.count, words(w.kind) + " reading")} of ${w.provider} for ${w.destination}: ${w.held ? words(w.held) : "on the way"}`)) : [item("Nothing waits.")]),
+    ...refused.map(d => item(`${plural(d.refused.length, "reading")} refused by ${d.name}.`)));
 }
 function item(text) { const li = document.createElement("li"); li.textContent = text; return li; }
 

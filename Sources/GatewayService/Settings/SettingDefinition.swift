@@ -7,6 +7,8 @@ struct SettingDefinition: Sendable {
         case whole(ClosedRange<Int>)
         case flag
         case list
+        /// A list with one entry at least, of these where some are given.
+        case selection([String]?)
         /// Any keys, each with a text.
         case map
     }
@@ -21,7 +23,7 @@ struct SettingDefinition: Sendable {
         self.standard = standard
     }
 
-    /// The environment variable that sets it: `server.base_url` is `HEALTHRELAY_SERVER_BASE_URL`.
+    /// The environment variable that sets it: `sync.mode` is `HEALTHRELAY_SYNC_MODE`.
     var variable: String { "HEALTHRELAY_" + key.uppercased().replacing(".", with: "_") }
 
     /// Whether a change counts while the gateway runs, when it is told to read its settings again.
@@ -37,6 +39,8 @@ struct SettingDefinition: Sendable {
         case .whole(let range): "a whole number from \(range.lowerBound) to \(range.upperBound)"
         case .flag: "true or false"
         case .list: "a list"
+        case .selection(nil): "a list with one entry at least"
+        case .selection(let choices?): "a list of one or more of \(choices.joined(separator: ", "))"
         case .map: "keys with values"
         }
     }
@@ -44,21 +48,23 @@ struct SettingDefinition: Sendable {
     func accepts(_ text: String) -> Bool {
         switch form {
         case .text, .list, .map: true
+        case .selection: false
         case .choice(let choices): choices.contains(text)
         case .whole(let range): Int(text).map(range.contains) ?? false
         case .flag: ["true", "false", "on", "off", "yes", "no"].contains(text.lowercased())
         }
     }
 
-    /// All settings, in the order they are shown.
+    func accepts(entries: [String]) -> Bool {
+        guard case .selection(let choices) = form else { return true }
+        return !entries.isEmpty && entries.allSatisfy { !$0.isEmpty && choices?.contains($0) ?? true }
+    }
+
+    /// Whether a flag's text says yes.
+    static func isOn(_ text: String?) -> Bool { ["true", "on", "yes"].contains(text?.lowercased()) }
+
+    /// All settings apart from `destinations` and `users`, in the order they are shown.
     static let all: [SettingDefinition] = [
-        .init("server.kind", .choice(["vital"]), "vital"),
-        .init("server.environment", .choice(["production", "sandbox", "local"]), "sandbox"),
-        .init("server.region", .choice(["us", "eu"]), "us"),
-        .init("server.base_url", .text),
-        .init("server.api_key_file", .text),
-        .init("server.sign_in_token_file", .text),
-        .init("server.insecure", .flag, "false"),
         .init("user.client_user_id", .text),
         .init("user.time_zone", .text),
         .init("sources.policy", .choice(["create", "require"]), "create"),

@@ -7,11 +7,21 @@ extension Settings {
     ///
     /// - Throws: ``Problem`` with the value's place.
     func requireUsable() throws {
-        if let url = self["server.base_url"] {
+        for destination in destinations {
+            for key in destination.kind.required where destination[key] == nil {
+                throw Problem(
+                    "config_invalid", .configuration,
+                    "\(Self.place(destination.origin))destinations.\(destination.name): \(key) is missing")
+            }
+        }
+        for destination in destinations where destination.kind.name == DestinationKind.vital.name {
+            guard let url = destination["base_url"] else { continue }
             do throws(InvalidBaseURL) {
                 _ = try VitalServer(baseURL: url)
             } catch  where error != .credentials {
-                throw unusable("server.base_url", error.description)
+                throw Problem(
+                    "config_invalid", .configuration,
+                    Self.place(destination.origin(of: "base_url")) + error.description)
             } catch {
                 // Shown with its password masked; what sends readings refuses it.
             }

@@ -5,7 +5,7 @@ import Yams
 /// The effective settings: flag over environment over file over what stands when nobody says.
 ///
 /// A key that no setting has, and a value that is none of what the setting may be, are errors that name the place:
-/// a misspelt `server.base_url` must not send readings somewhere else in silence.
+/// a misspelt `base_url` must not send readings somewhere else in silence.
 public struct Settings: Sendable {
     /// Where a value came from.
     public enum Origin: Sendable, Hashable {
@@ -24,6 +24,8 @@ public struct Settings: Sendable {
     }
 
     private var values: [String: Value] = [:]
+    /// Where readings go.
+    public private(set) var destinations: [DestinationSetting] = []
     /// The people besides `user.client_user_id`, and their shares of devices.
     public private(set) var people: [PersonSetting] = []
     /// The file that was read; nil where there is none.
@@ -36,10 +38,14 @@ public struct Settings: Sendable {
         flags: [String: String] = [:]
     ) throws {
         let path = named ?? environment["HEALTHRELAY_CONFIG"]
+        var section = DestinationSection()
         if let path = path ?? Self.usualPaths(environment).first(where: FileManager.default.fileExists(atPath:)) {
-            try read(path)
+            try read(path, &section)
             file = path
         }
+        destinations = try section.destinations(
+            isServerSet: !Self.serverOverrides(environment, flags: flags).isEmpty)
+        try Self.overlay(&destinations, environment, flags: flags)
         for definition in SettingDefinition.all {
             if let text = environment[definition.variable], !text.isEmpty {
                 try set(definition, text, .environment(variable: definition.variable))
@@ -55,7 +61,7 @@ public struct Settings: Sendable {
         return ["/etc/healthrelay/config.yaml"] + (home.map { [$0 + "/healthrelay/config.yaml"] } ?? [])
     }
 
-    private mutating func read(_ path: String) throws {
+    private mutating func read(_ path: String, _ destinations: inout DestinationSection) throws {
         let text: String
         do {
             text = try OrdinaryFile.text(path)
@@ -74,16 +80,26 @@ public struct Settings: Sendable {
         guard let sections = root.mapping else {
             throw Problem(
                 "config_invalid", .configuration,
-                "\(path): expected sections such as `server:`, found \(text.prefix(40))")
+                "\(path): expected sections such as `user:`, found \(text.prefix(40))")
         }
-        for (name, body) in sections { try read(section: name.string ?? "", at: name.mark?.line ?? 0, body, path) }
+        for (name, body) in sections {
+            switch name.string ?? "" {
+            case "users": try readUsers(body, path)
+            case "destinations": try destinations.read(destinations: body, path)
+            case let section: try read(section: section, at: name.mark?.line ?? 0, body, path, &destinations)
+            }
+        }
     }
 
-    private mutating func read(section: String, at line: Int, _ body: Node, _ path: String) throws {
-        if section == "users" { return try readUsers(body, path) }
-        guard SettingDefinition.all.contains(where: { $0.key.hasPrefix(section + ".") }) else {
+    private mutating func read(
+        section: String, at line: Int, _ body: Node, _ path: String, _ destinations: inout DestinationSection
+    ) throws {
+        let isServer = section == "server"
+        guard isServer || SettingDefinition.all.contains(where: { $0.key.hasPrefix(section + ".") }) else {
             throw Self.unknown(
-                section, path, line, known: Set(SettingDefinition.all.map { String($0.key.prefix { $0 != "." }) }))
+                section, path, line,
+                known: Set(
+                    SettingDefinition.all.map { String($0.key.prefix { $0 != "." }) } + ["destinations", "users"]))
         }
         guard let members = body.mapping else {
             if body.scalar?.string.isEmpty == true || body.null != nil { return }
@@ -91,38 +107,87 @@ public struct Settings: Sendable {
                 "config_invalid", .configuration,
                 "\(path):\(line): expected settings under `\(section)`, found \(Self.words(body))")
         }
+        if isServer {
+            destinations.server = try DestinationSetting(server: body, members, path)
+            return
+        }
         for (name, node) in members {
             let key = section + "." + (name.string ?? "")
             let place = Origin.file(path: path, line: name.mark?.line ?? line)
             guard let definition = SettingDefinition.all.first(where: { $0.key == key }) else {
                 throw Self.unknown(key, path, name.mark?.line ?? line, known: Set(SettingDefinition.all.map(\.key)))
             }
-            if node.null != nil || node.scalar?.string == "null" { continue }
-            switch (definition.form, node) {
-            case (.list, .sequence(let items)) where items.isEmpty: continue
-            case (.map, .mapping(let pairs)) where pairs.isEmpty: continue
-            case (.list, .sequence(let items)) where items.allSatisfy { $0.scalar != nil }:
-                values[key] = Value(text: "", lines: items.compactMap(\.string), origin: place)
-            case (.map, .mapping(let pairs)) where pairs.allSatisfy { $0.scalar != nil && $1.scalar != nil }:
-                let entries = pairs.compactMap { key, value in key.string.flatMap { k in value.string.map { (k, $0) } }
-                }
-                values[key] = Value(text: "", pairs: Dictionary(entries) { $1 }, origin: place)
-            case (_, .scalar(let scalar)): try set(definition, scalar.string, place)
-            default:
-                throw Problem(
-                    "config_invalid", .configuration,
-                    "\(path):\(name.mark?.line ?? line): \(key): expected \(definition.expectation), "
-                        + "found \(Self.words(node))")
-            }
+            if let value = try Self.value(of: definition, key, node, place) { values[key] = value }
         }
     }
 
+    /// What a node of the file says of a setting; `nil` if it says nothing.
+    ///
+    /// - Parameter key: the setting's whole key, for errors.
+    static func value(
+        of definition: SettingDefinition, _ key: String, _ node: Node, _ place: Origin
+    ) throws(Problem) -> Value? {
+        if node.null != nil || node.scalar?.string == "null" { return nil }
+        switch (definition.form, node) {
+        case (.list, .sequence(let items)) where items.isEmpty: return nil
+        case (.map, .mapping(let pairs)) where pairs.isEmpty: return nil
+        case (.list, .sequence(let items)) where items.allSatisfy { $0.scalar != nil }:
+            return Value(text: "", lines: items.compactMap(\.string), origin: place)
+        case (.selection, .sequence(let items))
+        where items.allSatisfy { $0.scalar != nil } && definition.accepts(entries: items.compactMap(\.string)):
+            return Value(text: "", lines: items.compactMap(\.string), origin: place)
+        case (.map, .mapping(let pairs)) where pairs.allSatisfy { $0.scalar != nil && $1.scalar != nil }:
+            let entries = pairs.compactMap { key, value in key.string.flatMap { k in value.string.map { (k, $0) } } }
+            return Value(text: "", pairs: Dictionary(entries) { $1 }, origin: place)
+        case (.selection, _): break
+        case (_, .scalar(let scalar)): return try value(of: definition, key, text: scalar.string, place)
+        default: break
+        }
+        throw Problem(
+            "config_invalid", .configuration,
+            "\(Self.place(place))\(key): expected \(definition.expectation), found \(words(node))")
+    }
+
+    /// What a text says of a setting.
+    static func value(
+        of definition: SettingDefinition, _ key: String, text: String, _ origin: Origin
+    ) throws(Problem) -> Value {
+        var value = Value(text: text, origin: origin)
+        switch definition.form {
+        case .list, .selection:
+            value.lines = text.split(separator: ",").map(String.init)
+            if case .selection = definition.form { value.text = "" }
+        case .map:
+            value.pairs = Dictionary(
+                text.split(separator: ",").compactMap { pair in
+                    let parts = pair.split(separator: "=", maxSplits: 1)
+                    return parts.count == 2 ? (String(parts[0]), String(parts[1])) : nil
+                }
+            ) { $1 }
+        case .text, .choice, .whole, .flag: break
+        }
+        let isAccepted =
+            if case .selection = definition.form {
+                definition.accepts(entries: value.lines)
+            } else {
+                definition.accepts(text)
+            }
+        guard isAccepted else {
+            throw Problem(
+                "config_invalid", .configuration,
+                "\(place(origin))\(key): expected \(definition.expectation), found '\(text)'")
+        }
+        return value
+    }
+
     /// What stands in the file, for errors.
-    private static func words(_ node: Node) -> String {
+    static func words(_ node: Node) -> String {
         switch node {
         case .scalar(let scalar): "'\(scalar.string)'"
+        case .sequence(let items) where items.isEmpty: "an empty list"
         case .sequence(let items):
-            items.allSatisfy { $0.scalar != nil } ? "a list" : "a list with more than texts in it"
+            items.allSatisfy { $0.scalar != nil }
+                ? "a list of \(items.compactMap(\.string).joined(separator: ", "))" : "a list with more than texts in it"
         case .mapping(let pairs):
             pairs.allSatisfy { $1.scalar != nil } ? "keys with values" : "keys with more than a value each"
         case .alias: "an alias"
@@ -140,34 +205,20 @@ public struct Settings: Sendable {
         try PersonSetting.checkShares(of: people, path)
     }
 
-    static func place(_ origin: Origin) -> String {
+    /// Where a value came from, for errors, with what separates it from them.
+    static func place(_ origin: Origin, end: String = ": ") -> String {
         switch origin {
         case .standard, .flag: ""
-        case .file(let path, let line): "\(path):\(line): "
-        case .environment(let variable): "\(variable): "
+        case .file(let path, let line): "\(path):\(line)\(end)"
+        case .environment(let variable): "\(variable)\(end)"
         }
     }
 
     private mutating func set(_ definition: SettingDefinition, _ text: String, _ origin: Origin) throws {
-        guard definition.accepts(text) else {
-            throw Problem(
-                "config_invalid", .configuration,
-                "\(Self.place(origin))\(definition.key): expected \(definition.expectation), found '\(text)'")
-        }
-        var value = Value(text: text, origin: origin)
-        if case .list = definition.form { value.lines = text.split(separator: ",").map(String.init) }
-        if case .map = definition.form {
-            value.pairs = Dictionary(
-                text.split(separator: ",").compactMap { pair in
-                    let parts = pair.split(separator: "=", maxSplits: 1)
-                    return parts.count == 2 ? (String(parts[0]), String(parts[1])) : nil
-                }
-            ) { $1 }
-        }
-        values[definition.key] = value
+        values[definition.key] = try Self.value(of: definition, definition.key, text: text, origin)
     }
 
-    private static func unknown(_ key: String, _ path: String, _ line: Int, known: Set<String>) -> Problem {
+    static func unknown(_ key: String, _ path: String, _ line: Int, known: Set<String>) -> Problem {
         Problem(
             "config_invalid", .configuration, "\(path):\(line): there is no setting `\(key)`",
             hint: "known: " + known.sorted().joined(separator: ", "))
@@ -196,18 +247,27 @@ public struct Settings: Sendable {
     public var document: JSONValue {
         let users = people.isEmpty ? [] : [JSONValue.Member("users", .array(people.map(\.document)))]
         return .object(
-            SettingDefinition.all.map { definition in
-                let value: JSONValue =
-                    switch definition.form {
-                    case .list: .array(list(definition.key).map(JSONValue.string))
-                    case .map:
-                        .object(map(definition.key).sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) })
-                    case .whole: .optional(self[definition.key].flatMap(Int.init))
-                    case .flag: .bool(["true", "on", "yes"].contains(self[definition.key] ?? ""))
-                    default: .optional(self[definition.key].map(Self.masked))
-                    }
-                return .init(definition.key, value)
-            } + users)
+            [.init("destinations", .array(destinations.map(\.document)))]
+                + SettingDefinition.all.map { definition in
+                    .init(
+                        definition.key,
+                        definition.document(
+                            text: self[definition.key], lines: list(definition.key), pairs: map(definition.key)))
+                } + users)
+    }
+}
+
+extension SettingDefinition {
+    /// A value as `config show` prints it.
+    func document(text: String?, lines: [String]?, pairs: [String: String]) -> JSONValue {
+        switch form {
+        case .list: .array((lines ?? []).map(JSONValue.string))
+        case .selection: lines.map { .array($0.map(JSONValue.string)) } ?? .null
+        case .map: .object(pairs.sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) })
+        case .whole: .optional(text.flatMap(Int.init))
+        case .flag: .bool(Self.isOn(text))
+        case .text, .choice: .optional(text.map(Self.masked))
+        }
     }
 
     /// A URL's password is a secret too.

@@ -17,6 +17,10 @@ struct Run: AsyncParsableCommand {
     var captures: [String] = []
     @Flag(help: "Deliver to a sandbox server in this process.")
     var sandbox = false
+    @Option(
+        name: .customLong("destination"),
+        help: ArgumentHelp("Deliver to this destination only; beside the sandbox.", valueName: "name"))
+    var destinations: [String] = []
     @OptionGroup var global: GlobalOptions
 
     func run() async throws {
@@ -48,7 +52,7 @@ struct Run: AsyncParsableCommand {
                 settings: settings, state: state, captures: captures,
                 // A capture is replayed in front of a person; elsewhere what is printed may end up in a log.
                 showsValues: !captures.isEmpty || Terminal.isInteractive, showsLink: Terminal.showsErrors,
-                logger: logger, reloads: reading.settings,
+                logger: logger, reloads: reading.settings, named: destinations.isEmpty ? nil : destinations,
                 connection: connection
             ) { [stateDir = global.stateDir] in Self.tell($0, json: json, stateDir: stateDir) })
         let group = ServiceGroup(

@@ -17,15 +17,26 @@ struct Sync: AsyncParsableCommand {
             help: ArgumentHelp(
                 "Only what waits up to this time; a date means the end of that day.", valueName: "instant"))
         var to: String?
+        @Option(help: ArgumentHelp("Only these kinds, with commas between.", valueName: "kind"))
+        var types: String?
+        @Option(help: ArgumentHelp("Only to this destination.", valueName: "name"))
+        var destination: String?
         @OptionGroup var global: GlobalOptions
 
         func validate() throws {
-            guard watch, from != nil || to != nil else { return }
-            throw ValidationError("--watch tells of everything: it cannot be used together with --from or --to")
+            guard watch, from != nil || to != nil || types != nil else { return }
+            throw ValidationError(
+                "--watch tells of everything: it cannot be used together with --from, --to or --types")
         }
 
         func run() async throws {
-            try await OperationCommand.run(.sync(watch ? .watch : .now(from: from, to: to)), global)
+            let kinds = types?.split(separator: ",").map(String.init) ?? []
+            try await OperationCommand.run(
+                .sync(
+                    watch
+                        ? .watch(destination: destination)
+                        : .now(from: from, to: to, types: kinds, destination: destination)),
+                global)
         }
     }
 
@@ -40,8 +51,12 @@ struct Sync: AsyncParsableCommand {
             abstract: "Offer refused readings to the server once more.",
             discussion: "What the server refuses is set aside and blocks nothing; when its cause is mended, try again.")
         @Argument(help: ArgumentHelp("Only these, by id; without one, all.", valueName: "id")) var ids: [String] = []
+        @Option(help: ArgumentHelp("Only those that this destination refused.", valueName: "name"))
+        var destination: String?
         @OptionGroup var global: GlobalOptions
-        func run() async throws { try await OperationCommand.run(.sync(.retry(ids)), global) }
+        func run() async throws {
+            try await OperationCommand.run(.sync(.retry(ids, destination: destination)), global)
+        }
     }
 
     struct Enable: AsyncParsableCommand {

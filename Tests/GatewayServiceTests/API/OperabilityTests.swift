@@ -24,8 +24,13 @@ import Testing
         }
         for name in [
             "healthrelay_readings", "healthrelay_waiting", "healthrelay_waiting_oldest_age_seconds",
+            "healthrelay_destination_enabled", "healthrelay_delivered", "healthrelay_refused",
             "healthrelay_device_clock_difference_seconds", "healthrelay_http_responses_total",
         ] { #expect(families.contains(name[...]), "\(name)") }
+        for family in ["healthrelay_waiting", "healthrelay_delivered", "healthrelay_refused"] {
+            let samples = answer.text.split(separator: "\n").filter { $0.hasPrefix(family + "{") }
+            #expect(!samples.isEmpty && samples.allSatisfy { $0.contains(#"destination="vital""#) }, "\(samples)")
+        }
         for secret in ["C0:00", "meter+", "BLESmart", "mg/dL", "mmHg", "00001808"] {
             #expect(!answer.text.contains(secret), "\(secret)")
         }

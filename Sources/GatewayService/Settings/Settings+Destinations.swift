@@ -1,0 +1,143 @@
+import Yams
+
+/// What a file says about destinations, before the environment and flags.
+struct DestinationSection {
+    /// The entries of `destinations`; `nil` if the file has no such section.
+    var listed: [DestinationSetting]?
+    /// The `server:` section.
+    var server: DestinationSetting?
+
+    mutating func read(destinations body: Node, _ path: String) throws(Problem) {
+        if body.null != nil || body.scalar?.string.isEmpty == true { return }
+        guard let nodes = body.sequence else {
+            throw Self.refused(
+                "\(path):\(body.mark?.line ?? 0): destinations: expected a list of destinations, "
+                    + "found \(Settings.words(body))")
+        }
+        var destinations: [DestinationSetting] = []
+        for node in nodes {
+            let destination = try DestinationSetting(node, path)
+            guard !destinations.contains(where: { $0.name == destination.name }) else {
+                throw Self.refused(
+                    "\(path):\(node.mark?.line ?? 0): destinations: there are two named \(destination.name)")
+            }
+            destinations.append(destination)
+        }
+        listed = destinations
+    }
+
+    /// What the file names: `destinations`, and the `server:` section as the destination `vital`.
+    ///
+    /// A file that says nothing of either stands for one destination named `vital`, which delivers once it has a key.
+    ///
+    /// - Parameter isServerSet: whether the environment or a flag sets anything of `server`.
+    /// - Throws: ``Problem`` if both forms name the same destination.
+    func destinations(isServerSet: Bool) throws(Problem) -> [DestinationSetting] {
+        let named = listed?.first { $0.name == DestinationSetting.serverName }
+        guard let server else {
+            let isMissing = listed == nil || isServerSet && named == nil
+            return (isMissing ? [DestinationSetting(name: DestinationSetting.serverName, kind: .vital)] : [])
+                + (listed ?? [])
+        }
+        if let named {
+            throw Self.refused(
+                "\(Settings.place(server.origin))a `server:` section is the destination named "
+                    + "\(DestinationSetting.serverName), and `destinations` names one too "
+                    + "(\(Settings.place(named.origin, end: "")))",
+                hint: "move what the section says into the destination, and take the section out")
+        }
+        return [server] + (listed ?? [])
+    }
+
+    static func refused(_ message: String, hint: String? = nil) -> Problem {
+        Problem("config_invalid", .configuration, message, hint: hint)
+    }
+}
+
+extension Settings {
+    /// The destination of this name.
+    public func destination(_ name: String) -> DestinationSetting? { destinations.first { $0.name == name } }
+
+    /// Lets the environment and flags say what the file does not: `HEALTHRELAY_DESTINATIONS_<NAME>_<KEY>` and
+    /// `HEALTHRELAY_SERVER_<KEY>`.
+    ///
+    /// - Throws: ``Problem`` if two names share a variable, or a variable sets what no destination has.
+    static func overlay(
+        _ destinations: inout [DestinationSetting], _ environment: [String: String], flags: [String: String]
+    ) throws(Problem) {
+        var places: [String: (index: Int, definition: SettingDefinition)] = [:]
+        for (index, destination) in destinations.enumerated() {
+            for definition in destination.kind.settings {
+                let variable = destination.variable(of: definition.key)
+                if let other = places.updateValue((index, definition), forKey: variable) {
+                    throw DestinationSection.refused(
+                        "destinations: \(destinations[other.index].name) and \(destination.name) share the environment "
+                            + "variable \(variable)", hint: "give one of them another name")
+                }
+            }
+        }
+        for (variable, text) in environment.sorted(by: { $0.key < $1.key })
+        where variable.hasPrefix(DestinationSetting.variablePrefix) && !text.isEmpty {
+            guard let place = places[variable] else {
+                throw DestinationSection.refused(
+                    "\(variable): there is no destination with such a setting",
+                    hint: "the environment overrides settings of destinations that the settings file names: "
+                        + destinations.map(\.name).joined(separator: ", "))
+            }
+            try destinations[place.index].set(place.definition, text, .environment(variable: variable))
+        }
+        for (key, text) in flags.sorted(by: { $0.key < $1.key }) {
+            guard let index = destinations.firstIndex(where: { key.hasPrefix("destinations.\($0.name).") }),
+                let definition = destinations[index].definition(of: String(key.split(separator: ".").last ?? ""))
+            else { continue }
+            try destinations[index].set(definition, text, .flag)
+        }
+        try overlayServer(&destinations, environment, flags: flags)
+    }
+
+    /// What of `server` the environment and flags set, by key.
+    static func serverOverrides(_ environment: [String: String], flags: [String: String]) -> [ServerOverride] {
+        var overrides: [ServerOverride] = []
+        for key in DestinationSetting.serverKeys {
+            let variable = serverVariable(key)
+            if let text = environment[variable], !text.isEmpty {
+                overrides.append(ServerOverride(key: key, text: text, origin: .environment(variable: variable)))
+            }
+            if let text = flags["server." + key] {
+                overrides.append(ServerOverride(key: key, text: text, origin: .flag))
+            }
+        }
+        return overrides
+    }
+
+    /// A key of `server` that the environment or a flag sets.
+    struct ServerOverride {
+        var key: String
+        var text: String
+        var origin: Origin
+    }
+
+    private static func serverVariable(_ key: String) -> String { "HEALTHRELAY_SERVER_" + key.uppercased() }
+
+    private static func overlayServer(
+        _ destinations: inout [DestinationSetting], _ environment: [String: String], flags: [String: String]
+    ) throws(Problem) {
+        if let kind = environment[serverVariable("kind")], !kind.isEmpty, kind != DestinationKind.vital.name {
+            throw DestinationSection.refused("\(serverVariable("kind")): server.kind: expected vital, found '\(kind)'")
+        }
+        for override in serverOverrides(environment, flags: flags) {
+            let (key, origin) = (override.key, override.origin)
+            guard let index = destinations.firstIndex(where: { $0.name == DestinationSetting.serverName }),
+                let definition = destinations[index].definition(of: key)
+            else {
+                throw DestinationSection.refused("\(place(origin))the destination vital has no setting `\(key)`")
+            }
+            if case .environment(let variable) = origin,
+                case .environment(let other) = destinations[index].origin(of: key)
+            {
+                throw DestinationSection.refused("\(variable) and \(other) set the same setting")
+            }
+            try destinations[index].set(definition, override.text, origin)
+        }
+    }
+}

@@ -1,0 +1,173 @@
+import Foundation
+import Testing
+
+/// Several destinations of one gateway: real processes, two servers and a file.
+@Suite(.serialized, .timeLimit(.minutes(10))) struct DestinationsTests {
+    /// A gateway's files, and the settings that name its destinations.
+    private final class Place {
+        let scratch: Scratch
+        let config: URL
+        let file: URL
+        /// What ``counts()`` found last.
+        private(set) var last: [String: String] = [:]
+
+        init() throws {
+            scratch = try Scratch()
+            config = scratch.url.appendingPathComponent("config.yaml")
+            file = scratch.url.appendingPathComponent("readings.jsonl")
+        }
+
+        func settings(_ destinations: String...) throws {
+            let text = """
+                user: {client_user_id: white_bear, time_zone: Europe/Berlin}
+                http: {listen: "127.0.0.1:0"}
+                destinations:
+
+                """
+            try (text + destinations.map { "  - \($0)\n" }.joined()).write(
+                to: config, atomically: true, encoding: .utf8)
+        }
+
+        func server(_ name: String, _ server: Sandboxed, _ more: String = "") -> String {
+            let key = scratch.url.appendingPathComponent("sandbox-key").path
+            return "{name: \(name), kind: vital, base_url: \"\(server.baseURL)\", api_key_file: \(key)\(more)}"
+        }
+
+        func start(_ captures: String...) throws -> Tool.Running {
+            let replay = captures.isEmpty ? [] : ["--replay"] + captures.map { Tool.fixture($0 + ".btsnoop") }
+            return try Tool.Running(
+                ["run", "--config", config.path, "--state-dir", scratch.state] + replay, environment: [:],
+                in: scratch.url)
+        }
+
+        func run(_ arguments: String...) async throws -> Tool.Result {
+            try await Tool.run(arguments + ["--config", config.path, "--state-dir", scratch.state])
+        }
+
+        /// `sync status`, by destination.
+        func status() async throws -> [String: Document] {
+            let status = try await run("sync", "status", "--json")
+            let destinations = (try? Document(status.output))?.elements("destinations") ?? []
+            return Dictionary(destinations.map { ($0["name"]?.plain ?? "", $0) }) { $1 }
+        }
+
+        /// How many readings each destination has, and how many wait for it.
+        func counts() async -> [String: String] {
+            last = ((try? await status()) ?? [:]).mapValues { status in
+                let waiting = status.elements("waiting").compactMap { $0["count"].flatMap { Int($0.text) } }
+                return "\(status["delivered"]?.text ?? "") \(waiting.reduce(0, +))"
+            }
+            return last
+        }
+
+        /// The ids in a file, a line each.
+        func ids(_ file: URL) throws -> [String] {
+            try String(contentsOf: file, encoding: .utf8).split(separator: "\n").map {
+                try #require(try Document(String($0))["id"]?.plain)
+            }
+        }
+    }
+
+    private func stop(_ run: Tool.Running) async {
+        run.kill(SIGTERM)
+        #expect(await run.finish().status == 0, "\(run.errorText)")
+    }
+
+    @Test("one of three destinations is stopped: the others do not notice, and it gets what waited")
+    func isolation() async throws {
+        let place = try Place()
+        let (clinic, home) = (try await Sandboxed(in: place.scratch), try await Sandboxed(in: place.scratch))
+        try place.settings(
+            place.server("clinic", clinic), place.server("home", home),
+            "{name: backup, kind: file, path: \(place.file.path)}")
+        let first = try place.start("cuff-three")
+        #expect(
+            await first.wait { _ in await place.counts() == ["clinic": "3 0", "home": "3 0", "backup": "3 0"] },
+            "\(place.last) \(first.errorText)")
+        await stop(first)
+
+        home.process.kill(SIGSTOP)
+        let second = try place.start("cuff-three", "glucose-first-delivery")
+        #expect(
+            await second.wait { _ in
+                let counts = await place.counts()
+                return counts["clinic"]?.hasSuffix(" 0") == true && counts["clinic"] != "3 0"
+                    && counts["backup"] == counts["clinic"] && counts["home"]?.hasPrefix("3 ") == true
+            }, "\(place.last) \(second.errorText)")
+        let delivered = try #require(try await place.status()["clinic"]?["delivered"]?.text)
+        #expect(try await clinic.samples == Int(delivered))
+        #expect(try Set(place.ids(place.file)).count == Int(delivered))
+        // Each reading says how it stands with each.
+        let readings = try await Document(place.run("query", "--json").output).elements("readings")
+        let states = Set(
+            readings.map { reading in
+                reading.elements("deliveries").map { "\($0["destination"]?.plain ?? "") \($0["state"]?.plain ?? "")" }
+                    .filter { !$0.hasPrefix("home") }
+            })
+        #expect(states.subtracting([[]]) == [["clinic delivered", "backup delivered"]], "\(states)")
+        #expect(try await place.run("sync", "--destination", "clinic").status == 0)
+
+        home.process.kill(SIGCONT)
+        #expect(
+            await second.wait { _ in
+                _ = try? await place.run("sync", "--destination", "home")
+                return await place.counts()["home"] == "\(delivered) 0"
+            }, "\(place.last)")
+        #expect(try await home.samples == Int(delivered))
+        await stop(second)
+    }
+
+    @Test("the settings remove, add and rename destinations, and one moves: each gets what the rules say")
+    func changes() async throws {
+        let place = try Place()
+        let (clinic, home) = (try await Sandboxed(in: place.scratch), try await Sandboxed(in: place.scratch))
+        let backup = "{name: backup, kind: file, path: \(place.file.path)}"
+        try place.settings(place.server("clinic", clinic), backup)
+        let first = try place.start("cuff-three")
+        #expect(
+            await first.wait { _ in await place.counts() == ["clinic": "3 0", "backup": "3 0"] },
+            "\(place.last) \(first.errorText)")
+        await stop(first)
+
+        // The file is renamed and lies elsewhere, a server is new, and another is gone.
+        let archive = place.scratch.url.appendingPathComponent("archive.jsonl")
+        try place.settings(
+            place.server("home", home, ", kinds: [blood_pressure]"),
+            "{name: archive, kind: file, path: \(archive.path)}",
+            "{name: recent, kind: file, path: \(archive.path).new, backfill_days: 0}")
+        let second = try place.start()
+        #expect(
+            await second.wait { _ in await place.counts() == ["home": "3 0", "archive": "3 0", "recent": "0 0"] },
+            "\(place.last) \(second.errorText)")
+        #expect(try place.ids(archive).count == 3 && place.ids(place.file).count == 3)
+        let listed = try await Document(place.run("destination", "list", "--json").output).elements("destinations")
+        #expect(listed.map { $0["name"]?.plain } == ["home", "archive", "recent"])
+        await stop(second)
+
+        // What was removed holds up nothing: it gets no new readings and no longer keeps any from being pruned.
+        let third = try place.start("glucose-first-delivery")
+        #expect(
+            await third.wait { _ in
+                let counts = await place.counts()
+                return counts["archive"]?.hasSuffix(" 0") == true && counts["archive"] != "3 0"
+            }, "\(place.last) \(third.errorText)")
+        #expect(try place.ids(place.file).count == 3)
+        let held = try await place.status()["home"]?.elements("waiting").map { $0["held"]?.plain }
+        #expect(Set(held ?? []) == ["not_selected"], "\(held ?? [])")
+        await stop(third)
+
+        // Another address is another place until somebody says that it is meant.
+        try place.settings(place.server("home", clinic), "{name: archive, kind: file, path: \(archive.path)}")
+        let fourth = try place.start()
+        #expect(await fourth.wait { _ in await place.counts().count == 2 })
+        let moved = try await place.status()["home"]?.elements("waiting").map { $0["held"]?.plain }
+        #expect(Set(moved ?? []) == ["other_endpoint"], "\(moved ?? [])")
+        let sync = try await place.run("sync")
+        #expect(sync.status == 78 && sync.errors.contains("destination accept"), "\(sync.errors)")
+        #expect(try await place.run("destination", "accept", "home").status == 0)
+        #expect(
+            await fourth.wait { _ in await place.counts()["home"]?.hasSuffix(" 0") == true },
+            "\(place.last)")
+        await stop(fourth)
+    }
+}
