@@ -48,6 +48,8 @@ public struct QueryOperation: Codable, Sendable, Hashable {
     public var cursor: String?
     /// The newest reading of each kind only.
     public var latest = false
+    /// The client's id of the person whose readings to give; nil: everybody's.
+    public var person: String?
     /// How readings are printed.
     public var format = Format.text
 

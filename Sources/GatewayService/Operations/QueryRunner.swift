@@ -24,6 +24,12 @@ extension Gateway {
             }
             query.offset = offset
         }
+        if let person = operation.person {
+            guard let user = try await store.user(person) else {
+                throw Problem("no_such_user", .noInput, "the store knows no user \(person.prefix(64))")
+            }
+            query.user = user.key
+        }
         let page = try await store.query(query)
         switch operation.format {
         case .json: try await output.data(page.document.text)

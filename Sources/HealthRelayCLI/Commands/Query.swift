@@ -21,6 +21,8 @@ struct Query: AsyncParsableCommand {
     var cursor: String?
     @Flag(help: "Only the newest reading of each kind.")
     var latest = false
+    @Option(help: ArgumentHelp("Only this person's readings, by the client's id.", valueName: "id"))
+    var person: String?
     @Option(help: ArgumentHelp("json, ndjson or csv; wins over --json.", valueName: "format"))
     var format: Format?
     @OptionGroup var global: GlobalOptions
@@ -38,6 +40,7 @@ struct Query: AsyncParsableCommand {
         operation.offset = offset
         operation.cursor = cursor
         operation.latest = latest
+        operation.person = person
         operation.format =
             switch format {
             case .json: .json
