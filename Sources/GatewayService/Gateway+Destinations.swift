@@ -150,6 +150,8 @@ extension Gateway {
         for known in try await store.destinations()
         where known.state != .removed && !links.contains(where: { $0.name == known.name }) {
             try await store.removeDestination(known.name)
+            // Every store begins with one that nobody may have used.
+            guard known.enabledAt != nil || known.address != nil else { continue }
             logger.notice("a destination is no longer in the settings", metadata: ["destination": "\(known.name)"])
         }
     }

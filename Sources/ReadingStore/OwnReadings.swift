@@ -71,16 +71,17 @@ extension ReadingStore {
         }
     }
 
-    /// Counts what the store has of a person, and how much of it one destination has.
-    public func counts(
-        of user: UserKey, at destination: DestinationKey = .vital
-    ) async throws -> PersonCounts {
+    /// Counts what the store has of a person, and how much of it one destination has; `nil`: all that were not removed, a
+    /// reading for each destination it is queued for.
+    public func counts(of user: UserKey, at destination: DestinationKey? = nil) async throws -> PersonCounts {
         try await read { db in
             let key = user.rawValue
-            let queued = "outbox WHERE user = ?1 AND destination = \(destination.rawValue)"
+            let place =
+                destination.map { "= \($0.rawValue)" } ?? "IN (SELECT key FROM destination WHERE state <> 3)"
+            let queued = "outbox WHERE user = ?1 AND destination \(place)"
             let pruned = """
                 pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
-                WHERE r.user = ?1 AND p.destination = \(destination.rawValue)
+                WHERE r.user = ?1 AND p.destination \(place)
                 """
             func count(_ sql: String) throws -> Int {
                 try Int.fetchOne(db, sql: "SELECT count(*) FROM " + sql, arguments: [key]) ?? 0

@@ -170,4 +170,76 @@ import Testing
             "\(place.last)")
         await stop(fourth)
     }
+
+    @Test("a person has an id of their own at each server, and is removed at every one; a file says that it stays")
+    func removal() async throws {
+        let place = try Place()
+        let (clinic, home) = (try await Sandboxed(in: place.scratch), try await Sandboxed(in: place.scratch))
+        // Another person is there before, so that the two servers number people differently.
+        _ = try await clinic.curl(
+            "-X", "POST", "-H", "content-type: application/json", "-d", #"{"client_user_id":"other"}"#,
+            clinic.baseURL + "/v2/user/")
+        try place.settings(
+            place.server("clinic", clinic), place.server("home", home),
+            "{name: backup, kind: file, path: \(place.file.path)}")
+        #expect(try await place.run("replay", Tool.fixture("cuff-three.btsnoop")).status == 0)
+        let sync = try await place.run("sync")
+        #expect(sync.status == 0, "\(sync.errors)")
+        #expect(await place.counts() == ["clinic": "3 0", "home": "3 0", "backup": "3 0"])
+        #expect(try await place.run("query", "--person", "white_bear", "--format", "ndjson").lines.count == 3)
+        #expect(try await place.run("query", "--person", "brown_bear").status == 66)
+
+        let removed = try await Document(place.run("user", "remove", "--yes", "--json").output)
+        #expect(
+            removed.elements("destinations").map { "\($0["name"]?.plain ?? "") \($0["result"]?.plain ?? "")" }
+                == ["clinic removed", "home removed", "backup untouched"], "\(removed.text)")
+        for (server, others) in [(clinic, ["other"]), (home, [])] {
+            let users = try await Document(server.curl(server.baseURL + "/sandbox/users")).elements("users")
+            #expect(users.compactMap { $0["client_user_id"]?.plain } == others)
+        }
+        #expect(try place.ids(place.file).count == 3)
+    }
+
+    @Test("a destination whose settings cannot be used is paused, and the others deliver")
+    func paused() async throws {
+        let place = try Place()
+        let clinic = try await Sandboxed(in: place.scratch)
+        try place.settings(
+            place.server("clinic", clinic), "{name: lost, kind: vital, api_key_file: /nonexistent/key}")
+        let run = try place.start("cuff-three")
+        #expect(
+            await run.wait { _ in await place.counts() == ["clinic": "3 0", "lost": "0 3"] },
+            "\(place.last) \(run.errorText)")
+        #expect(run.errorText.contains("/nonexistent/key"), "\(run.errorText)")
+        #expect(try await place.run("sync", "--destination", "clinic").status == 0)
+        #expect(try await place.run("sync").status == 78)
+        #expect(try await place.run("destination", "test", "lost").status == 78)
+        await stop(run)
+    }
+
+    @Test("run --sandbox delivers to the sandbox alone, and what waits for the owner's server goes on waiting")
+    func sandbox() async throws {
+        let place = try Place()
+        let clinic = try await Sandboxed(in: place.scratch)
+        try place.settings(place.server("clinic", clinic))
+        #expect(try await place.run("replay", Tool.fixture("cuff-three.btsnoop")).status == 0)
+        let trial = try Tool.Running(
+            ["run", "--sandbox", "--config", place.config.path, "--state-dir", place.scratch.state], environment: [:],
+            in: place.scratch.url)
+        #expect(
+            await trial.wait { _ in await place.counts() == ["sandbox": "3 0"] }, "\(place.last) \(trial.errorText)")
+        await stop(trial)
+        #expect(try await clinic.samples == 0)
+        #expect(await place.counts() == ["clinic": "0 3"])
+        let both = try Tool.Running(
+            [
+                "run", "--sandbox", "--destination", "clinic", "--config", place.config.path, "--state-dir",
+                place.scratch.state,
+            ], environment: [:], in: place.scratch.url)
+        #expect(
+            await both.wait { _ in await place.counts() == ["sandbox": "3 0", "clinic": "3 0"] },
+            "\(place.last) \(both.errorText)")
+        await stop(both)
+        #expect(try await clinic.samples == 3)
+    }
 }

@@ -57,12 +57,15 @@ extension Doctor {
         guard case .success(let store?) = store else { return .good("source", "no store, so no sources yet") }
         do {
             let user = try await store.currentUser()
-            var (sources, groups): ([ConnectedSource], [OutboxGroup]) = ([], [])
-            for destination in try await store.destinations() where destination.state != .removed {
+            var (sources, groups): ([String], [OutboxGroup]) = ([], [])
+            let destinations = try await store.destinations().filter { $0.state != .removed }
+            for destination in destinations {
+                let place = destinations.count > 1 ? " at \(destination.name)" : ""
                 sources += try await store.sources(user: user.key, at: destination.key).filter { $0.status != .absent }
+                    .map { "\($0.provider) is \($0.status.rawValue)\(place)" }
                 groups += try await store.groupsWaiting(at: destination.key)
             }
-            if let moved = try await store.destinations().first(where: { $0.state == .moved }) {
+            if let moved = destinations.first(where: { $0.state == .moved }) {
                 return .bad(
                     "source", .configuration, "the address of \(moved.name) has changed, and its readings wait",
                     mend: "if the new address is meant: `healthrelay destination accept \(moved.name)`")
@@ -93,7 +96,7 @@ extension Doctor {
                 return .good("source", "delivery is switched off", mend: "switch it on: `healthrelay sync enable`")
             }
             guard !sources.isEmpty else { return .good("source", "none yet; connected with the first delivery") }
-            return .good("source", sources.map { "\($0.provider) is \($0.status.rawValue)" }.joined(separator: ", "))
+            return .good("source", sources.joined(separator: ", "))
         } catch {
             return .bad("source", Problem(describing: error) ?? .unexpected(error))
         }
