@@ -14,8 +14,9 @@ public struct ServiceProfile: Sendable {
         /// control point.
         case session
         /// They come as soon as they are enabled. `asksForStored` says that the device may store more, which come when
-        /// they are asked for at the service's record access control point.
-        case unprompted(asksForStored: Bool)
+        /// they are asked for at the service's record access control point; `start` is what a device waits for before it
+        /// sends anything.
+        case unprompted(asksForStored: Bool = false, start: Start? = nil)
 
         /// Whether no record comes before it is asked for.
         public var isAskedFor: Bool {
@@ -24,6 +25,14 @@ public struct ServiceProfile: Sendable {
             case .unprompted: false
             }
         }
+    }
+
+    /// What is written to a device once its records are enabled.
+    public struct Start: Sendable, Hashable {
+        /// The control point.
+        public let controlPoint: BluetoothUUID
+        /// The request.
+        public let octets: [UInt8]
     }
 
     /// The service.
@@ -74,11 +83,18 @@ public struct ServiceProfile: Sendable {
             .described(ContinuousGlucoseAnswer.self, as: .controlPoint), .recordAccess,
         ])
 
+    /// The Generic Health Sensor service. Its live observations come once the control point is told to send them (op
+    /// code 1). What it has stored is not read.
+    public static let healthSensor = ServiceProfile(
+        0x1840, transfer: .unprompted(start: Start(controlPoint: 0x2BF4, octets: [1])),
+        [.healthObservation, CharacteristicProfile(0x2BF3, .feature), CharacteristicProfile(0x2BF4, .controlPoint)])
+
     /// All of them, in the order in which a device's records are read: a scale sends its weight last, and a composition
     /// that belongs to it comes before, or at once.
     public static let all: [ServiceProfile] = [
-        // Current time, device information, battery.
+        // Current time, elapsed time, device information, battery.
         ServiceProfile(0x1805, [.clock(CurrentTime.self), .described(LocalTimeInformation.self, as: .readable)]),
+        ServiceProfile(0x183F, [.clock(CurrentElapsedTime.self)]),
         ServiceProfile(
             0x180A,
             [
@@ -88,21 +104,22 @@ public struct ServiceProfile: Sendable {
         ServiceProfile(0x180F, [.described(BatteryLevel.self, as: .readable)]),
         glucose,
         continuousGlucose,
-        // Thermometer, pulse oximeter, body composition, weight, blood pressure, heart rate.
+        // Thermometer, pulse oximeter, body composition, weight, blood pressure, health sensor, heart rate.
         ServiceProfile(
-            0x1809, transfer: .unprompted(asksForStored: false),
+            0x1809, transfer: .unprompted(),
             [.record(TemperatureMeasurement.self), CharacteristicProfile(0x2A1E, .companion)]),
         ServiceProfile(
             0x1822, transfer: .unprompted(asksForStored: true),
             [.record(PulseOximeterSpotCheck.self), .live(PulseOximeterContinuous.self), .recordAccess]),
-        ServiceProfile(0x181B, transfer: .unprompted(asksForStored: false), [.record(BodyCompositionMeasurement.self)]),
-        ServiceProfile(0x181D, transfer: .unprompted(asksForStored: false), [.record(WeightMeasurement.self)]),
+        ServiceProfile(0x181B, transfer: .unprompted(), [.record(BodyCompositionMeasurement.self)]),
+        ServiceProfile(0x181D, transfer: .unprompted(), [.record(WeightMeasurement.self)]),
         ServiceProfile(
-            0x1810, transfer: .unprompted(asksForStored: false),
+            0x1810, transfer: .unprompted(),
             [
                 .record(BloodPressureMeasurement.self), .cuffPressure,
                 .described(BloodPressureFeature.self, as: .feature), .clock(DateTime.self),
             ]),
+        healthSensor,
         ServiceProfile(0x180D, [.live(HeartRateMeasurement.self)]),
     ]
 

@@ -29,6 +29,7 @@ struct FrameIntake: Sendable {
     private var sequences = SequenceSet()
     private var counted = SequenceSet()
     private var session: ContinuousGlucoseSession?
+    private var joiner = HealthObservationJoiner()
 
     init(
         contact: Contact, journal: any FrameJournal, hasPartners: Bool = false,
@@ -91,6 +92,18 @@ struct FrameIntake: Sendable {
                     format: format, payload: value.octets, receivedAt: value.receivedAt,
                     ordinal: nextOrdinal(of: format)))
             guard isRecord else { continue }
+            if value.uuid == HealthObservationSegment.uuid {
+                guard let segment = try? HealthObservationSegment(decoding: value.octets) else { continue }
+                if let whole = joiner.take(segment) {
+                    // The segments are durable as they came; what they are together is read from a frame of its own.
+                    frames.append(
+                        Frame(
+                            format: format, payload: whole.encoded, receivedAt: value.receivedAt,
+                            ordinal: nextOrdinal(of: format)))
+                } else if !segment.isWhole {
+                    continue
+                }
+            }
             if hasPartners, GlucoseMeasurement.isEmptyPartner(value.octets) {
                 partners += 1
                 continue

@@ -46,9 +46,10 @@ struct UnpromptedTransfer: RecordTransfer {
         try await prepare()
         var stored: RecordAccessProcedure?
         do {
-            let all = wanted + (storedRecords.map { [$0] } ?? [])
+            let all = wanted + (storedRecords.map { [$0] } ?? []) + starts.map(\.controlPoint)
             try await peripheral.whileNotifying(all, optional: all.map(\.uuid), whenRefused: note) {
                 stored = try await askForStored()
+                try await start()
                 while true {
                     try Task.checkCancellation()
                     // Before the first record cuff pressures may come for as long as a measurement takes.
@@ -81,6 +82,29 @@ struct UnpromptedTransfer: RecordTransfer {
         return characteristics.first { characteristic in
             characteristic.uuid == GlucoseTransfer.controlPoint
                 && services.contains { $0.service == characteristic.service }
+        }
+    }
+
+    /// What the device is told before it sends anything, and where.
+    private var starts: [(controlPoint: Characteristic, octets: [UInt8])] {
+        var starts: [(controlPoint: Characteristic, octets: [UInt8])] = []
+        for profile in ServiceProfile.unprompted where profile.records.contains(where: streams.records.contains) {
+            guard case .unprompted(_, let start?) = profile.transfer,
+                RecordStreams([profile]).areThere(in: characteristics)
+            else { continue }
+            starts += characteristics.filter { $0.uuid == start.controlPoint }.map { ($0, start.octets) }
+        }
+        return starts
+    }
+
+    /// Tells the device to begin.
+    private func start() async throws {
+        for start in starts {
+            do {
+                try await peripheral.write(start.octets, to: start.controlPoint, expectingResponse: true)
+            } catch GATTError.attribute {
+                // What another of its services sends comes all the same.
+            }
         }
     }
 

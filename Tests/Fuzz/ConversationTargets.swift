@@ -78,6 +78,7 @@ private final class TalkingDevice: Peripheral, FrameJournal, DeviceMemory {
             seenAt: Instant(seconds: 0))
         let bits = UInt16(octets[1]) | UInt16(octets[2]) << 8
         var places = Self.offered.indices.filter { bits >> UInt16($0) & 1 != 0 }.map { Self.offered[$0] }
+        if octets[3] & 8 != 0 { places += [(0x2B8B, 0x1840), (0x2BF4, 0x1840)] }
         if bits & 0x100 != 0 { places.append((Self.questions, Self.offered[8].service)) }
         has = places.enumerated().map { number, place in
             Characteristic(uuid: place.uuid, service: place.service, valueHandle: UInt16(number + 3))

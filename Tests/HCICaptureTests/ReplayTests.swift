@@ -405,7 +405,7 @@ struct ReplayTests {
         "a characteristic that only a handle map names is offered in its profile's service",
         arguments: [
             (0x2A18, 0x1808), (0x2A35, 0x1810), (0x2A37, 0x180D), (0x2A1C, 0x1809), (0x2A5E, 0x1822),
-            (0x2A5F, 0x1822), (0x2A9D, 0x181D), (0x2A9C, 0x181B), (0x2AA7, 0x181F),
+            (0x2A5F, 0x1822), (0x2A9D, 0x181D), (0x2A9C, 0x181B), (0x2AA7, 0x181F), (0x2B8B, 0x1840),
         ] as [(UInt16, UInt16)])
     func serviceOfAHandleMap(characteristic: UInt16, service: UInt16) async throws {
         var builder = Builder()

@@ -80,6 +80,7 @@ final class EmulatedDevice: Peripheral {
         var waitedSinceConnecting = Duration.zero
         var clock: Int64 = 1_795_000_000
         var linkChanged: (@Sendable (Bool) -> Void)?
+        var joiner = HealthObservationJoiner()
 
         /// What the device does where encryption is missing.
         func checkSecurity() throws {
@@ -304,9 +305,15 @@ final class EmulatedDevice: Peripheral {
             return .silence
         }
         if case .values(let values) = burst {
-            // Each value of a sensor's notification is a frame.
-            let frames = values.filter { $0.uuid != 0x2A52 }.reduce(0) { count, value in
-                count + (value.uuid == 0x2AA7 ? ContinuousGlucoseMeasurement.parts(of: value.octets).count : 1)
+            // Each value of a sensor's notification is a frame, and what segments are together is one more.
+            let frames = state.withLock { state in
+                values.filter { $0.uuid != 0x2A52 }.reduce(0) { count, value in
+                    if value.uuid == 0x2AA7 {
+                        return count + ContinuousGlucoseMeasurement.parts(of: value.octets).count
+                    }
+                    let segment = value.uuid == 0x2B8B ? try? HealthObservationSegment(decoding: value.octets) : nil
+                    return count + (segment.flatMap { state.joiner.take($0) } == nil ? 1 : 2)
+                }
             }
             if frames > 0 { log.note(.handedOut(frames)) }
             if state.withLock({ $0.behaviour.cancelsItsReader }) { withUnsafeCurrentTask { $0?.cancel() } }

@@ -18,7 +18,7 @@ import Testing
         #expect(numbers(streams.flatMap(\.records)) == numbers(ServiceProfile.all.flatMap(\.records)))
         #expect(numbers(streams.flatMap(\.others)) == numbers(ServiceProfile.all.flatMap(\.companions)))
         // A scale's composition is read before its weight.
-        #expect(RecordStreams.measurements.records == [0x2A1C, 0x2A5E, 0x2A9C, 0x2A9D, 0x2A35])
+        #expect(RecordStreams.measurements.records == [0x2A1C, 0x2A5E, 0x2A9C, 0x2A9D, 0x2A35, 0x2B8B])
         #expect(RecordStreams.glucose.records == [0x2A18] && RecordStreams.glucose.others == [0x2A34])
         #expect(RecordStreams.continuousGlucose.records == [0x2AA7] && RecordStreams.continuousGlucose.others == [])
         #expect(RecordStreams.measurements.others == [0x2A1E, 0x2A36])
@@ -27,11 +27,12 @@ import Testing
 
     @Test("clocks, proofs of a bond and what is asked for are those of the table, the best first")
     func derived() {
-        #expect(ServiceProfile.clocks.map(\.uuid) == [0x2A2B, 0x2A08, 0x2AA9])
-        #expect(ServiceProfile.clocks.filter(\.showsWallTime).map(\.uuid) == [0x2A2B, 0x2A08])
+        #expect(ServiceProfile.clocks.map(\.uuid) == [0x2A2B, 0x2BF2, 0x2A08, 0x2AA9])
+        #expect(ServiceProfile.clocks.filter(\.showsWallTime).map(\.uuid) == [0x2A2B, 0x2BF2, 0x2A08])
         #expect(
             ServiceProfile.proofs == [
-                0x2A51, 0x2AA8, 0x2A49, 0x2A0F, 0x2A25, 0x2A24, 0x2A29, 0x2A26, 0x2A23, 0x2A27, 0x2A28, 0x2A19, 0x2A2B,
+                0x2A51, 0x2AA8, 0x2A49, 0x2BF3, 0x2A0F, 0x2A25, 0x2A24, 0x2A29, 0x2A26, 0x2A23, 0x2A27, 0x2A28, 0x2A19,
+                0x2A2B, 0x2BF2,
                 0x2A08, 0x2AA9,
             ])
         #expect(
@@ -42,7 +43,7 @@ import Testing
             StandardFrameDecoder.knownCharacteristics == [
                 0x2A08, 0x2A0F, 0x2A18, 0x2A19, 0x2A1C, 0x2A23, 0x2A24, 0x2A25, 0x2A26, 0x2A27, 0x2A28, 0x2A29, 0x2A2B,
                 0x2A34, 0x2A35, 0x2A36, 0x2A37, 0x2A49, 0x2A51, 0x2A52, 0x2A5E, 0x2A5F, 0x2A9C, 0x2A9D, 0x2AA7, 0x2AA8,
-                0x2AA9, 0x2AAA, 0x2AAB, 0x2AAC,
+                0x2AA9, 0x2AAA, 0x2AAB, 0x2AAC, 0x2B8B, 0x2BF2,
             ])
     }
 
@@ -148,7 +149,10 @@ import Testing
         // Date Time and the record access control point stand in several services.
         let places = ServiceProfile.all.flatMap { profile in profile.characteristics.map { ($0.uuid, profile.service) }
         }
-        for (uuid, service) in places where uuid != 0x2A08 && uuid != 0x2A52 && uuid != 0x2AAC {
+        for (uuid, service) in places
+        where uuid != 0x2A08 && uuid != 0x2A52 && uuid != 0x2AAC
+            && uuid != 0x2BF4
+        {
             #expect(ServiceProfile.homes[uuid] == service, "\(uuid)")
         }
         #expect(ServiceProfile.homes[0x2A08] == nil && ServiceProfile.homes[0x2A52] == nil)

@@ -48,5 +48,10 @@ extension Catalogue {
             services: [0x181D], provider: "manual", pairing: .any, memory: .unknown,
             howToPair: "put the scale into its pairing mode", howToWake: "step onto the scale",
             recordGap: UnpromptedTransfer.patientGap, tested: [.emulated]),
+        DeviceModel(
+            id: "generic_health_sensor", brand: "Generic", name: "Health sensor",
+            kinds: [.spo2, .temperature, .weight, .bloodPressure], services: [0x1840], provider: "manual",
+            pairing: .any, memory: .unknown, howToPair: "put the sensor into its pairing mode",
+            howToWake: "take a measurement", recordGap: UnpromptedTransfer.patientGap, tested: [.emulated]),
     ]
 }
