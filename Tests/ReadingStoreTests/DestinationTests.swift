@@ -120,4 +120,74 @@ struct DestinationTests {
         #expect(try await Self.batch(harness.store, at: place).count == 1)
         #expect(try await harness.store.verify().isEmpty)
     }
+
+    @Test("a destination waits at another address until it is accepted or the former is back; off stays off")
+    func moved() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        func open(at address: String) async throws -> StoredDestination.State? {
+            try await store.setDestination(
+                "file", kind: "file", kinds: [.glucose], hasUniqueSeconds: false, needsSource: false, address: address)
+            return try await store.destinations().first { $0.name == "file" }?.state
+        }
+        #expect(try await open(at: "one") == .enabled)
+        #expect(try await open(at: "two") == .moved)
+        #expect(try await open(at: "two") == .moved)
+        #expect(try await open(at: "one") == .enabled)
+        #expect(try await open(at: "two") == .moved)
+        try await store.acceptAddress("two", of: "file")
+        #expect(try await open(at: "two") == .enabled)
+        try await store.setDestinationEnabled(false, "file")
+        #expect(try await open(at: "three") == .disabled)
+        try await store.setDestinationEnabled(true, "file")
+        #expect(try await open(at: "three") == .moved)
+    }
+
+    @Test("what a destination was not selected for is held there alone, and does not keep it from being pruned")
+    func selection() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        let place = try await Self.addFile(store)
+        try await Self.fill(harness, 0..<3)
+        try await store.setRule(
+            DestinationRule(selection: DestinationSelection(kinds: [.bloodPressure])), of: "file")
+        #expect(try await store.groupsWaiting(at: place).map(\.held) == [.notSelected])
+        #expect(try await Self.batch(store, at: place).isEmpty)
+        let items = try await Self.batch(store, at: .vital)
+        #expect(items.count == 3)
+        try await store.acknowledge(items.map(\.id), at: Instant(seconds: 5))
+        #expect(try await store.prune(olderThan: .zero).readings == 3)
+
+        try await Self.fill(harness, 3..<5)
+        try await store.setRule(DestinationRule(isManual: true), of: "file")
+        #expect(try await store.groupsWaiting(at: place, heedsMode: true).map(\.held) == [.manual])
+        #expect(try await Self.batch(store, at: place).count == 2)
+    }
+
+    @Test("a person's id and sources at one destination are not those at another")
+    func people() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        let place = try await Self.addFile(store)
+        let user = try await store.currentUser().key
+        try await store.setServerUserID("first", of: user)
+        try await store.setServerUserID("second", of: user, at: place)
+        try await store.setSource(ConnectedSource(provider: "accuchek_ble", status: .paused), user: user, at: place)
+        #expect(try await store.currentUser().serverUserID == "first")
+        #expect(try await store.currentUser(at: place).serverUserID == "second")
+        #expect(try await store.sources(user: user).isEmpty)
+        #expect(try await store.sources(user: user, at: place).map(\.status) == [.paused])
+        try await store.eraseUser(user)
+        #expect(try await store.sources(user: user, at: place).isEmpty)
+        #expect(try await store.users(at: place).allSatisfy { $0.serverUserID == nil })
+    }
+
+    @Test("the gateway's id stays as it is after the store is opened again")
+    func gatewayID() async throws {
+        let harness = try await Harness()
+        let id = try await harness.store.gatewayID()
+        #expect(UUID(uuidString: id) != nil && id == id.lowercased())
+        try harness.store.close()
+        #expect(try await Harness(harness.directory).store.gatewayID() == id)
+    }
 }

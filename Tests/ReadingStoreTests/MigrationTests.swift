@@ -190,6 +190,11 @@ struct MigrationTests {
         }
         #expect(queued == former && pruned == places)
         #expect(try await store.destinations().map(\.name) == ["vital"])
+        // The server's id of the person and their sources are the destination's as well.
+        let person = try await store.currentUser()
+        #expect(person.serverUserID == "5f0c7f4e-0000-4000-8000-000000000001")
+        #expect(try await store.sources(user: person.key).map(\.status) == Array(repeating: .connected, count: 4))
+        #expect(try await store.zoneAtServer(of: person.key) == "Europe/Berlin")
         #expect(try await store.refused().map(\.serverSaid) == ["body.data.0.value: too high"])
         #expect(try await store.statistics().delivered == 59)
         var waiting = 0
