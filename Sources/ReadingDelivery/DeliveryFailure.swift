@@ -9,6 +9,9 @@ public struct DeliveryFailure: Error, Sendable, Hashable, CustomStringConvertibl
         case destination
         /// One target: the others may go.
         case target
+        /// Every reading of one target was refused and none accepted: nothing tells whether it is the readings or the
+        /// destination. The target waits, and the others may go.
+        case wholeTarget
         /// Something among the readings is refused: fewer, or others, may be taken.
         case items
         /// Too much at once.
@@ -17,6 +20,8 @@ public struct DeliveryFailure: Error, Sendable, Hashable, CustomStringConvertibl
         case held(Hold)
         /// The destination does not know this kind of readings from this provider. The target rests for the longest wait.
         case unknownKind
+        /// The delivery was stopped here. This is not counted as a failure.
+        case cancelled
     }
 
     /// What the failure says about other readings.
@@ -58,7 +63,7 @@ public struct DeliveryFailure: Error, Sendable, Hashable, CustomStringConvertibl
         case let error as DeliveryFailure: self = error
         case let error as StoreError: self.init(.destination, code: error.code, message: error.description)
         case is CancellationError:
-            self.init(.destination, code: Self.cancelled, message: "delivery was stopped")
+            self.init(.cancelled, code: "cancelled", message: "delivery was stopped")
         default: self.init(.destination, code: "internal", message: "delivery failed: \(type(of: error))")
         }
     }
@@ -70,29 +75,27 @@ public struct DeliveryFailure: Error, Sendable, Hashable, CustomStringConvertibl
             serverSaid: held.reason)
     }
 
-    private static let cancelled = "cancelled"
-    private static let refusesAll = "server_refuses_all"
-
     /// Creates the failure that the destination refuses every reading of a target: nothing tells whether it is the readings
     /// or the destination.
     static func refusalOfAll(_ last: DeliveryFailure) -> DeliveryFailure {
         DeliveryFailure(
-            .target, code: refusesAll, message: "the server refuses every reading of this kind: \(last.message)",
+            .wholeTarget, code: "server_refuses_all",
+            message: "the server refuses every reading of this kind: \(last.message)",
             serverSaid: last.serverSaid, retryAfter: last.retryAfter)
     }
 
     /// Whether every reading of the target was refused and none accepted.
-    var isRefusalOfAll: Bool { code == Self.refusesAll }
+    var isRefusalOfAll: Bool { scope == .wholeTarget }
 
     /// Whether the delivery was stopped.
-    public var isCancellation: Bool { code == Self.cancelled }
+    public var isCancellation: Bool { scope == .cancelled }
 
     /// Why the target waits; `nil` for a real failure.
     var hold: DeliveryHold? {
         switch scope {
         case .held(let hold): DeliveryHold(hold, reason: serverSaid)
         case .unknownKind: DeliveryHold(.sourceError, reason: serverSaid ?? message)
-        case .destination, .target, .items, .tooLarge: nil
+        case .destination, .target, .wholeTarget, .items, .tooLarge, .cancelled: nil
         }
     }
 

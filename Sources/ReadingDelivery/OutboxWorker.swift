@@ -195,7 +195,7 @@ public actor OutboxWorker: Service {
         state.failures = next?.count ?? 0
         state.failure = next?.failure
         state.nextAttempt = next.map { clock.now().advanced(by: max(.zero, $0.due - clock.uptime())) }
-        guard let failure = report.failure, failure.code != "cancelled", let next else { return }
+        guard let failure = report.failure, !failure.isCancellation, let next else { return }
         logger.warning(
             "delivery failed",
             metadata: ["code": "\(failure.code)", "next_attempt_in": "\(max(.zero, next.due - clock.uptime()))"])
