@@ -144,7 +144,7 @@ extension Gateway {
             let rules = link.setting.kind.rules
             try await store.setDestination(
                 link.name, kind: link.setting.kind.name, kinds: rules.kinds, hasUniqueSeconds: rules.hasUniqueSeconds,
-                needsSource: rules.needsSource, address: link.open?.fingerprint)
+                needsSource: rules.needsSource, canRetract: rules.canRetract, address: link.open?.fingerprint)
         }
         guard hasAllLinks else { return }
         for known in try await store.destinations()

@@ -76,7 +76,9 @@ public actor Narrator {
         case .failedSyncing(_, let failure), .paused(let failure):
             // The server's words may repeat what was sent.
             print("delivery      \(showsValues ? failure.message : failure.code.replacing("_", with: " "))")
-        case .syncing, .successSyncing, .nothingToSync, .syncingCompleted: break
+        case .retracted(let count): print("taken back    \(count) readings")
+        case .leftBehind(let count): print("left there    \(count) readings that cannot be taken back")
+        case .readings(_, .handedOver), .syncing, .successSyncing, .nothingToSync, .syncingCompleted: break
         }
     }
 

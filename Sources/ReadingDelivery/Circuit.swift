@@ -19,11 +19,34 @@ struct Circuit {
     /// The failure of the server as a whole; nil: it is believed to work.
     private(set) var server: Failure?
     private(set) var targets: [DeliveryTarget: Failure] = [:]
+    /// The failure to have readings taken back; `nil`: it works, or there is nothing to take back.
+    private(set) var retraction: Failure?
     /// Targets that failed since one last succeeded.
     private var inRow: Set<DeliveryTarget> = []
 
     /// The failure that is to be waited out, and until when; nil: nothing failed.
-    var next: Failure? { server ?? targets.values.min { $0.due < $1.due } }
+    var next: Failure? { server ?? (Array(targets.values) + [retraction].compactMap(\.self)).min { $0.due < $1.due } }
+
+    /// Whether taking back has to wait by itself.
+    func isRetractionWaiting(at now: Duration) -> Bool { retraction.map { $0.due > now } ?? false }
+
+    /// The destination took back what it was asked to.
+    mutating func retracted() {
+        server = nil
+        retraction = nil
+    }
+
+    /// Nothing is to be taken back.
+    mutating func hasNothingToRetract() { retraction = nil }
+
+    /// Taking back failed: that alone waits.
+    mutating func failedToRetract(_ failure: DeliveryFailure, at now: Duration, _ backoff: Backoff) {
+        let count = (retraction?.count ?? 0) + 1
+        let wait =
+            failure.isRetryable
+            ? backoff.delay(failures: count, retryAfter: failure.retryAfter) : backoff.longest
+        retraction = Failure(count: count, due: now + wait, failure: failure)
+    }
 
     /// Whether a target has to wait by itself.
     func isWaiting(_ target: DeliveryTarget, at now: Duration) -> Bool { targets[target].map { $0.due > now } ?? false }

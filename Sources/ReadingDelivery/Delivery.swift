@@ -6,6 +6,7 @@ import ReadingStore
 struct Tally {
     var delivered = 0
     var refused = 0
+    var handedOver = 0
     /// Items of the batch at hand that were acknowledged or set aside.
     var settled: Set<OutboxID> = []
     /// Items the destination refused although they were alone: set aside once it has accepted another.
@@ -24,6 +25,11 @@ extension OutboxWorker {
         var report = SyncReport()
         do {
             let place = try await place()
+            try await requeueOverdue(at: place)
+            guard try await retractAll(at: place, isAsked: isAsked, into: &report) else {
+                hub.emit(.syncingCompleted)
+                return report
+            }
             let groups = try await store.groupsWaiting(in: range, at: place).filter {
                 destination.rules.kinds.contains($0.resource) && kinds?.contains($0.resource) ?? true
             }
@@ -69,6 +75,7 @@ extension OutboxWorker {
         defer {
             report.delivered += tally.delivered
             report.refused += tally.refused
+            report.handedOver += tally.handedOver
         }
         do {
             try await deliver(target, in: range, of: person, into: &tally)
@@ -83,7 +90,7 @@ extension OutboxWorker {
             if let held = failure.hold {
                 if failure.scope == .unknownKind { try await noteUnknownKind(target) }
                 circuit.held(target)
-                note(held, target, group.count - tally.delivered - tally.refused, in: &report)
+                note(held, target, group.count - tally.delivered - tally.refused - tally.handedOver, in: &report)
                 return true
             }
             if tally.delivered > 0 { circuit.succeeded(target) }
@@ -124,7 +131,7 @@ extension OutboxWorker {
 
     /// Notes a failure, and says whether the next group may be tried.
     @discardableResult
-    private func note(_ failure: DeliveryFailure, _ target: DeliveryTarget?, in report: inout SyncReport) -> Bool {
+    func note(_ failure: DeliveryFailure, _ target: DeliveryTarget?, in report: inout SyncReport) -> Bool {
         if let target { hub.emit(.failedSyncing(target, failure)) }
         report.failure = report.failure.map { $0.isRetryable ? failure : $0 } ?? failure
         return circuit.failed(target, failure, at: clock.uptime(), options.backoff)

@@ -28,6 +28,32 @@ public protocol Destination: Sendable {
     ///
     /// - Returns: what became of each reading. A reading without an outcome goes on waiting.
     func send(_ part: DeliveryPart) async throws(DeliveryFailure) -> [Outcome]
+
+    /// Takes back readings that were excluded, replaced or erased since they were delivered. Called only if
+    /// ``DestinationRules/canRetract`` is set, and before anything else is sent.
+    ///
+    /// The destination may never have had them, or may have been asked before: both count as taken back.
+    ///
+    /// - Returns: what became of each: ``Outcome/Result/delivered`` if the destination has them no longer,
+    ///   ``Outcome/Result/refused(_:)`` if it keeps them for good. One without an outcome is asked for again.
+    func retract(_ items: [Retraction]) async throws(DeliveryFailure) -> [RetractionKey: Outcome.Result]
+
+    /// Receipts for readings that were only handed over (``Outcome/Result/handedOver``), as they come.
+    ///
+    /// The worker listens for as long as it runs. A reading whose receipt does not come in time is sent again.
+    var acknowledgements: AsyncStream<Acknowledgement> { get }
+
+    /// Keeps the destination's connection, if it needs one between deliveries.
+    ///
+    /// The worker calls it once, and again after a growing wait each time it throws. It ends when the connection is no
+    /// longer needed, or with the task's cancellation. Deliveries don't wait for it:
+    /// ``send(_:)`` throws a failure while there is no connection, and ``DestinationContext/wake()`` ends that wait.
+    func run(_ context: DestinationContext) async throws
+
+    /// Checks that readings could be delivered: address, certificate, credentials, permission. Leaves no reading behind.
+    ///
+    /// - Returns: what was looked at.
+    func test() async -> [Finding]
 }
 
 extension Destination {
@@ -40,6 +66,18 @@ extension Destination {
     public func parts(_ batch: DeliveryBatch) async throws(DeliveryFailure) -> [DeliveryPart] {
         [DeliveryPart(target: batch.target, person: batch.person, items: batch.items, isLast: batch.isLast)]
     }
+
+    /// Nothing: for a destination that cannot take anything back.
+    public func retract(_ items: [Retraction]) async throws(DeliveryFailure) -> [RetractionKey: Outcome.Result] { [:] }
+
+    /// None.
+    public var acknowledgements: AsyncStream<Acknowledgement> { AsyncStream { $0.finish() } }
+
+    /// Nothing: for a destination that has no connection between deliveries.
+    public func run(_ context: DestinationContext) async throws {}
+
+    /// Nothing that could be looked at.
+    public func test() async -> [Finding] { [] }
 }
 
 /// What a destination can express.
@@ -143,6 +181,8 @@ public struct Outcome: Sendable, Hashable {
     public enum Result: Sendable, Hashable {
         /// The destination has it.
         case delivered
+        /// The destination has it; whether it keeps it comes with a receipt (``Destination/acknowledgements``).
+        case handedOver
         /// The destination never takes it as it is; the words say why.
         case refused(String)
     }

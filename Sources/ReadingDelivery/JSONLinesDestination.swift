@@ -2,7 +2,8 @@ import Foundation
 import HealthReadings
 import ReadingStore
 
-/// Appends every reading to a file, one JSON document a line: `{"id", "person", "reading"}`.
+/// Appends every reading to a file, one JSON document a line: `{"id", "person", "reading"}`, and
+/// `{"id", "person", "retracted": true}` for one that is taken back.
 ///
 /// A reading counts as delivered when its line is durable (`fsync`). A reading that is sent again is appended only if it
 /// has changed, so that the last line of an id counts. A line that a crash or a full disk cut short is taken back.
@@ -14,7 +15,7 @@ public actor JSONLinesDestination: Destination {
     /// What a file can express.
     public static let rules = DestinationRules(
         kinds: Set(ReadingKind.allCases.filter(\.isDelivered)), hasUniqueSeconds: false, needsSource: false,
-        canRetract: false)
+        canRetract: true)
 
     private let path: String
     private var file: Int32?
@@ -49,6 +50,40 @@ public actor JSONLinesDestination: Destination {
         CrashPoint.reach("jsonl.after")
         lines.merge(appended) { _, new in new }
         return part.items.map { Outcome($0.id, .delivered) }
+    }
+
+    /// Appends a line for each reading that the file has and that no such line follows.
+    public func retract(_ items: [Retraction]) async throws(DeliveryFailure) -> [RetractionKey: Outcome.Result] {
+        let file = try opened()
+        var (text, appended): (String, [String: Int]) = ("", [:])
+        for item in items {
+            let id = item.reading.description
+            let line = JSONValue.object([
+                "id": .string(id), "person": .string(item.person), "retracted": .bool(true),
+            ]).text
+            guard let last = appended[id] ?? lines[id], last != line.hashValue else { continue }
+            appended[id] = line.hashValue
+            text += line + "\n"
+        }
+        CrashPoint.reach("jsonl.before")
+        try append(text, to: file)
+        CrashPoint.reach("jsonl.after")
+        lines.merge(appended) { _, new in new }
+        return Dictionary(items.map { ($0.key, .delivered) }) { first, _ in first }
+    }
+
+    /// Opens the file.
+    public func test() async -> [Finding] {
+        do {
+            _ = try opened()
+            return [Finding("file", isGood: true, found: "\(path) can be written")]
+        } catch {
+            return [
+                Finding(
+                    "file", isGood: false, found: error.message,
+                    mend: "make its folder, and let the gateway write there")
+            ]
+        }
     }
 
     private func append(_ text: String, to file: Int32) throws(DeliveryFailure) {

@@ -36,8 +36,10 @@ public actor OutboxWorker: Service {
         public var interval: Duration = .seconds(300)
         /// How failures are waited out.
         public var backoff = Backoff()
+        /// How long a reading that was handed over waits for its receipt before it is sent again.
+        public var receiptTimeout: Duration = .seconds(120)
 
-        /// 500 readings a post, a pass every five minutes, waits from 2 s to 15 min.
+        /// 500 readings a post, a pass every five minutes, waits from 2 s to 15 min, receipts within 2 min.
         public init() {}
     }
 
@@ -58,7 +60,11 @@ public actor OutboxWorker: Service {
     var resting: [DeliveryTarget: Duration] = [:]
     /// The store's number of the destination, once it is known there.
     private var known: DestinationKey?
-    private var state = SyncStatus()
+    var state = SyncStatus()
+    /// How many readings were told to be left behind at the destination.
+    var toldLeftBehind = 0
+    /// When the oldest reading that was handed over is sent again; `nil`: none waits for a receipt.
+    var receiptDue: Duration?
     /// Waits for what is being done alone now.
     private var present: (@Sendable () async -> Void)?
 
@@ -125,6 +131,8 @@ public actor OutboxWorker: Service {
         }
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await self.listen() }
+            group.addTask { await self.keepConnection() }
+            group.addTask { await self.takeReceipts() }
             await passes()
             group.cancelAll()
         }
@@ -136,7 +144,8 @@ public actor OutboxWorker: Service {
             guard !Task.isCancelled else { return }
             // A server that is down is asked again when its wait is over, however much is stored meanwhile; one target
             // that fails keeps nothing else waiting.
-            let wait = circuit.next.map { max(.zero, $0.due - clock.uptime()) } ?? options.interval
+            let due = [circuit.next?.due, circuit.server == nil ? receiptDue : nil].compactMap(\.self).min()
+            let wait = due.map { max(.zero, $0 - clock.uptime()) } ?? options.interval
             await signal.wait(
                 atMost: circuit.server == nil ? min(wait, options.interval) : wait,
                 endedBy: circuit.server == nil ? .soft : .firm, sleep: clock.sleep)
@@ -184,7 +193,7 @@ public actor OutboxWorker: Service {
         let rules = destination.rules
         let key = try await store.setDestination(
             destination.name, kind: destination.kind, kinds: rules.kinds, hasUniqueSeconds: rules.hasUniqueSeconds,
-            needsSource: rules.needsSource)
+            needsSource: rules.needsSource, canRetract: rules.canRetract)
         known = key
         return key
     }

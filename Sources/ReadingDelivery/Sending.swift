@@ -50,6 +50,15 @@ extension OutboxWorker {
             tally.delivered += delivered.count
             tally.settled.formUnion(delivered.map(\.id))
         }
+        let handedOver = part.items.filter { outcomes[$0.id] == .handedOver }
+        if !handedOver.isEmpty {
+            CrashPoint.reach("hand-over.sent")
+            try await store.handOver(handedOver.map(\.id), at: clock.now())
+            hub.emit(.readings(handedOver.map(\.reading.id), .handedOver))
+            tally.handedOver += handedOver.count
+            receiptDue = receiptDue ?? clock.uptime() + options.receiptTimeout
+            tally.settled.formUnion(handedOver.map(\.id))
+        }
         for item in part.items {
             if case .refused(let words) = outcomes[item.id] { try await setAside(item, words, into: &tally) }
         }

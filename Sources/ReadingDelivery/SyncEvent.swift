@@ -7,6 +7,8 @@ public enum DeliveryStep: Sendable, Hashable {
     case sourceChecked
     /// The server has answered that it has it.
     case posted
+    /// The destination has it and has not confirmed yet that it keeps it.
+    case handedOver
     /// That is durable here: it waits no longer.
     case acknowledged
     /// The server refuses it: it waits for a person. The words may repeat its value; they belong into no log.
@@ -27,6 +29,10 @@ public enum SyncEvent: Sendable, Hashable {
     case held(DeliveryTarget, Hold, count: Int, reason: String?)
     /// Delivery waits for a person: the key is not accepted.
     case paused(DeliveryFailure)
+    /// The destination has taken back readings that were excluded, replaced or erased since they were delivered.
+    case retracted(count: Int)
+    /// The destination has readings that were excluded, replaced or erased since, and cannot take them back.
+    case leftBehind(count: Int)
     /// A step of readings on their way.
     case readings([ReadingID], DeliveryStep)
     /// A pass over everything that waits has ended.
@@ -51,6 +57,10 @@ public struct SyncReport: Sendable, Hashable {
     public var delivered = 0
     /// Readings the server refused, now set aside.
     public var refused = 0
+    /// Readings the destination has and has not confirmed yet that it keeps.
+    public var handedOver = 0
+    /// Readings the destination has taken back.
+    public var retracted = 0
     /// What waits and why.
     public var held: [Held] = []
     /// Why the pass ended early, or did not deliver everything.
@@ -67,4 +77,6 @@ public struct SyncStatus: Sendable, Hashable {
     public var failure: DeliveryFailure?
     /// Attempts that failed since the last that did not.
     public var failures = 0
+    /// Why the destination's connection was lost last; `nil`: it was not, or the destination has none.
+    public var connectionFailure: DeliveryFailure?
 }

@@ -117,7 +117,7 @@ enum FrameRole: Int64 {
 /// Where an outbox row stands.
 enum OutboxState: Int64 {
     case waiting = 0
-    case delivered, refused, withdrawn
+    case delivered, refused, withdrawn, handedOver
 }
 
 extension MeasuredNumber {

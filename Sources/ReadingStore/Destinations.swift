@@ -40,6 +40,8 @@ public struct StoredDestination: Sendable, Hashable {
     public var hasUniqueSeconds: Bool
     /// Whether readings wait until their provider is a connected source.
     public var needsSource: Bool
+    /// Whether it can take back what it has.
+    public var canRetract: Bool
     /// Where it stands.
     public var state: State
     /// When it was first enabled; `nil` if it was there before destinations were told apart.
@@ -72,16 +74,18 @@ extension ReadingStore {
     /// - Parameters:
     ///   - kind: what the destination is: `vital`, `file`, …
     ///   - kinds: the kinds of readings it can express and is selected for.
+    ///   - canRetract: whether it can take back what it has; `nil` leaves what is known.
     ///   - address: a fingerprint of its address; `nil` leaves the known one.
     @discardableResult
     public func setDestination(
         _ name: String, kind: String, kinds: Set<ReadingKind>, hasUniqueSeconds: Bool, needsSource: Bool,
-        address: String? = nil
+        canRetract: Bool? = nil, address: String? = nil
     ) async throws -> DestinationKey {
         let now = now()
         let known = try await destinations().first { $0.name == name }
         if let known, known.state != .removed, known.kind == kind, known.kinds == kinds,
             known.hasUniqueSeconds == hasUniqueSeconds, known.needsSource == needsSource,
+            canRetract == nil || known.canRetract == canRetract,
             address == nil || known.address == address && known.state != .moved
         {
             return known.key
@@ -91,15 +95,15 @@ extension ReadingStore {
             try db.execute(
                 sql: """
                     INSERT INTO destination
-                        (name, kind, kinds, has_unique_seconds, needs_source, state, enabled_at, address)
-                    VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7)
+                        (name, kind, kinds, has_unique_seconds, needs_source, state, enabled_at, address, can_retract)
+                    VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, coalesce(?8, 0))
                     ON CONFLICT (name) DO UPDATE SET kind = ?2, kinds = ?3, has_unique_seconds = ?4, needs_source = ?5,
                         state = CASE WHEN state = 2 THEN 2 WHEN ?7 <> address THEN 4
                             WHEN state = 3 OR ?7 = address THEN 1 ELSE state END,
-                        address = coalesce(address, ?7)
+                        address = coalesce(address, ?7), can_retract = coalesce(?8, can_retract)
                     """,
                 arguments: [
-                    name, kind, Self.mask(kinds), hasUniqueSeconds, needsSource, now.microseconds, address,
+                    name, kind, Self.mask(kinds), hasUniqueSeconds, needsSource, now.microseconds, address, canRetract,
                 ])
             guard let made = try Self.destinations(db).first(where: { $0.name == name }) else {
                 throw StoreError.unknown("destination \(name)")
@@ -142,7 +146,8 @@ extension ReadingStore {
         }
     }
 
-    /// Queues nothing for a destination any more. What was delivered there stays known, in case it comes back.
+    /// Queues nothing for a destination any more. What was delivered there stays known, in case it comes back; what it was
+    /// still to take back is left behind.
     public func removeDestination(_ name: String) async throws {
         try await setState(.removed, of: name, from: [.enabled, .disabled, .moved])
     }
@@ -157,6 +162,13 @@ extension ReadingStore {
             guard former.contains(known.state) else { return }
             try db.execute(
                 sql: "UPDATE destination SET state = ? WHERE key = ?", arguments: [state.rawValue, known.key.rawValue])
+            guard state == .removed else { return }
+            try db.execute(
+                sql: """
+                    UPDATE destination SET left_behind = left_behind + (
+                        SELECT count(*) FROM retraction WHERE destination = ?1 AND reading IS NULL) WHERE key = ?1
+                    """, arguments: [known.key.rawValue])
+            try db.execute(sql: "DELETE FROM retraction WHERE destination = ?", arguments: [known.key.rawValue])
         }
     }
 
@@ -164,7 +176,7 @@ extension ReadingStore {
         try Row.fetchAll(
             db,
             sql: """
-                SELECT key, name, kind, kinds, has_unique_seconds, needs_source, state, enabled_at, address
+                SELECT key, name, kind, kinds, has_unique_seconds, needs_source, state, enabled_at, address, can_retract
                 FROM destination ORDER BY key
                 """
         ).map { row in
@@ -175,7 +187,8 @@ extension ReadingStore {
             return StoredDestination(
                 key: DestinationKey(rawValue: try row.value(0)), name: try row.value(1), kind: try row.value(2),
                 kinds: Set(ReadingKind.allCases.filter { mask >> $0.code & 1 == 1 }),
-                hasUniqueSeconds: try row.value(4), needsSource: try row.value(5), state: state,
+                hasUniqueSeconds: try row.value(4), needsSource: try row.value(5), canRetract: try row.value(9),
+                state: state,
                 enabledAt: (try row.value(7) as Int64?).map(Instant.init(microseconds:)), address: try row.value(8))
         }
     }

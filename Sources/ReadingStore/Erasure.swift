@@ -11,9 +11,21 @@ public struct Erasure: Sendable, Hashable {
     public var contacts = 0
     /// Sources that were known.
     public var sources = 0
+    /// What destinations have of the person; one that has nothing is missing.
+    public var destinations: [ErasureAtDestination] = []
 
     /// Nothing.
     public init() {}
+}
+
+/// What becomes of an erased person's readings at a destination.
+public struct ErasureAtDestination: Sendable, Hashable {
+    /// The destination's name.
+    public var destination: String
+    /// Readings that it is to take back: the next delivery asks for it.
+    public var retracting: Int
+    /// Readings that it cannot take back.
+    public var leftBehind: Int
 }
 
 extension ReadingStore {
@@ -37,12 +49,18 @@ extension ReadingStore {
     /// keeps octets of what once stood in it, whatever has been deleted since. Where that is cut short, it is done when
     /// the store is opened next. What the medium keeps below the file system is beyond this program.
     ///
+    /// - Parameters:
+    ///   - retracts: whether destinations are asked to take back what they have of the person. Until they have, the store
+    ///     keeps what they need for that, sealed: the readings' ids, the person's client id, kinds and times.
+    ///   - done: destinations that have erased the person themselves.
     /// - Throws: ``StoreError/unknown(_:)`` for a user the store does not know; ``StoreError/inputOutput(detail:)``
     ///   where the rows are gone and the files could not be written anew: erasing a second time mends it.
     @discardableResult
-    public func eraseUser(_ user: UserKey) async throws -> Erasure {
+    public func eraseUser(
+        _ user: UserKey, retracts: Bool = false, except done: Set<DestinationKey> = []
+    ) async throws -> Erasure {
         let now = now()
-        let erasure = try await write(.erase) { db in
+        let erasure = try await write(.erase) { [sealing] db in
             guard let person = try Self.user(db, where: "key = ?", [user.rawValue]) else {
                 throw StoreError.unknown("user \(user.rawValue)")
             }
@@ -50,7 +68,10 @@ extension ReadingStore {
             try db.execute(sql: "PRAGMA secure_delete = ON")
             let isCurrent = current == String(user.rawValue)
             try Self.keepKeys(db)
-            let erasure = try Self.eraseRows(db, of: user.rawValue, isCurrent: isCurrent)
+            let destinations =
+                retracts ? try Retracting(db: db, sealing: sealing).retractAll(of: user.rawValue, except: done) : []
+            var erasure = try Self.eraseRows(db, of: user.rawValue, isCurrent: isCurrent)
+            erasure.destinations = destinations
             if isCurrent { _ = try Self.adoptUser(db, "", timeZone: person.timeZone, now: now) }
             try Self.markUnfinished(db)
             return erasure

@@ -131,10 +131,11 @@ struct DeliveryReader {
                 let state = OutboxState(rawValue: select.int(2))
             else { continue }
             // A removed destination gets nothing any more; what it has is still told.
-            guard destination.state != .removed || state == .delivered else { continue }
+            guard destination.state != .removed || state == .delivered || state == .handedOver else { continue }
             let shown: DeliveryState =
                 switch state {
                 case .delivered: .delivered
+                case .handedOver: .handedOver
                 case .refused: .refused(words: try sealing.words(select.octets(3), on: key, at: place))
                 // A record that may still turn out to be of another kind waits for its context.
                 case .waiting, .withdrawn:

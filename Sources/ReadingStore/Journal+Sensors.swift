@@ -95,10 +95,20 @@ extension Journal {
         return try deliverable(minute: minute, source: .trend).map { trend in
             let places = try Row.fetchAll(
                 db, sql: "SELECT destination, timestamp FROM outbox WHERE reading = ?", arguments: [trend])
+            try retractReplaced(trend)
             try ReadingRow.change(db, trend, rows) { $0.columns.timeExclusion = Exclusion.superseded.code }
             try db.execute(sql: "DELETE FROM outbox WHERE reading = ?", arguments: [trend])
             for place in places { try hand(try place.value(1), at: try place.value(0)) }
             return .revised(try load(trend))
         }
+    }
+
+    /// A destination that tells readings by their second has the history record in the trend record's place; one that tells
+    /// them by id has both, and takes back the trend record.
+    private func retractReplaced(_ trend: Int64) throws {
+        guard holds.destinations.contains(where: { !$0.hasUniqueSeconds }) else { return }
+        let retracting = Retracting(db: db, sealing: sealing)
+        try retracting.countReplaced(trend)
+        try retracting.retract(trend, id: load(trend).id)
     }
 }

@@ -296,6 +296,11 @@ struct Journal {
         let revised = try load(key)
         guard revised.excluded != reading.excluded || revised.record.status != reading.record.status else { return }
         let state: OutboxState = revised.excluded == nil ? .waiting : .withdrawn
+        if revised.excluded == nil {
+            try Retracting.cancel(db, key)
+        } else {
+            try Retracting(db: db, sealing: sealing).retract(key, id: revised.id)
+        }
         let requeue = try PreparedStatement(
             db,
             """
@@ -319,6 +324,7 @@ struct Journal {
         let reading = try load(key)
         let exclusion = reading.record.exclusion(with: context)
         if exclusion != reading.record.exclusion {
+            try Retracting(db: db, sealing: sealing).retract(key, id: reading.id)
             try ReadingRow.change(db, key, rows) { $0.columns.recordExclusion = exclusion?.code }
             let withdraw = try PreparedStatement(
                 db, "UPDATE outbox SET state = ?, revision = revision + 1 WHERE reading = ?")

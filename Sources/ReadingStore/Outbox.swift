@@ -259,15 +259,25 @@ extension ReadingStore {
             let update = try PreparedStatement(
                 db,
                 """
-                UPDATE outbox SET state = 1, delivered_at = ?2
-                WHERE reading = ?1 AND revision = ?3 AND destination = ?4 AND state = 0
+                UPDATE outbox SET state = 1, delivered_at = ?2, handed_over_at = NULL
+                WHERE reading = ?1 AND revision = ?3 AND destination = ?4 AND state IN (0, 4)
+                """)
+            // It was excluded on its way: the destination has it all the same.
+            let late = try PreparedStatement(
+                db,
+                """
+                UPDATE outbox SET delivered_at = ?2 WHERE reading = ?1 AND destination = ?3 AND state = 3
                 """)
             for id in ids {
                 update.bind(1, id.reading)
                 update.bind(2, instant.microseconds)
                 update.bind(3, id.revision)
                 update.bind(4, id.destination.rawValue)
-                try update.run()
+                guard try update.run() == 0 else { continue }
+                late.bind(1, id.reading)
+                late.bind(2, instant.microseconds)
+                late.bind(3, id.destination.rawValue)
+                try late.run()
             }
         }
     }
@@ -295,7 +305,7 @@ extension ReadingStore {
             try db.execute(
                 sql: """
                     UPDATE outbox SET state = 2, attempts = attempts + 1, words = ?
-                    WHERE reading = ? AND destination = ? AND revision = ? AND state = 0
+                    WHERE reading = ? AND destination = ? AND revision = ? AND state IN (0, 4)
                     """,
                 arguments: [
                     try sealing.seal(words, on: id.reading, at: id.destination.rawValue), id.reading,

@@ -6,6 +6,8 @@ import GRDB
 extension ReadingStore {
     /// The checks of keys that no row is under any more and that are to go from the file.
     private static let retired = "seal.retired"
+    /// Whether the key is to be destroyed once nothing is left to be taken back.
+    private static let destruction = "seal.destroy"
 
     var keyFile: KeyFile {
         KeyFile(
@@ -159,6 +161,10 @@ extension ReadingStore {
             let isUsed = try Bool.fetchOne(
                 db, sql: "SELECT EXISTS (SELECT 1 FROM frame) OR EXISTS (SELECT 1 FROM reading)")
             guard isUsed == false, try Self.lines(db, Self.pruneKeySetting).isEmpty else { return false }
+            // What destinations are still to take back is sealed under it.
+            let isNeeded = try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM retraction)") ?? false
+            try Self.set(db, Self.destruction, lines: isNeeded ? ["1"] : [])
+            guard !isNeeded else { return false }
             let checks = Set(try KeyList(db).entries.filter { $0.number > 0 }.map(\.check))
             try db.execute(sql: "UPDATE device SET label = NULL")
             try Self.set(db, Self.retired, lines: Self.lines(db, Self.retired) + checks.sorted())
@@ -168,6 +174,20 @@ extension ReadingStore {
         guard isUnused, keyFile.source.isWritable else { return false }
         try await openKeys()
         return true
+    }
+
+    /// Whether the key is destroyed as soon as nothing is left to be taken back.
+    public func isKeyToBeDestroyed() async throws -> Bool {
+        try await read { db in try !Self.lines(db, Self.destruction).isEmpty }
+    }
+
+    /// Destroys the key if that was asked for and the last reading to be taken back has been.
+    func destroyKeyIfAsked() async throws {
+        let isAsked = try await read { db in
+            try !Self.lines(db, Self.destruction).isEmpty
+                && Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM retraction)") == false
+        }
+        if isAsked { try await destroyKey() }
     }
 
     /// Notes that every row is under the current key.

@@ -233,6 +233,9 @@ struct CommitPoint: Sendable {
     static let attempt = CommitPoint(before: "attempt.before-commit", after: "attempt.after-commit", keepsJournal: true)
     static let reject = CommitPoint(before: "reject.before-commit", after: "reject.after-commit", keepsJournal: true)
     static let requeue = CommitPoint(before: "requeue.before-commit", after: "requeue.after-commit", keepsJournal: true)
+    static let retract = CommitPoint(before: "retract.before-commit", after: "retract.after-commit", keepsJournal: true)
+    static let handOver = CommitPoint(
+        before: "hand-over.before-commit", after: "hand-over.after-commit", keepsJournal: true)
     static let erase = CommitPoint(before: "erase.before-commit", after: "erase.after-commit")
     static let prune = CommitPoint(before: "prune.before-commit", after: "prune.after-commit")
     static let reseal = CommitPoint(before: "reseal.before-commit", after: "reseal.after-commit")

@@ -71,7 +71,8 @@ extension ReadingStore {
         let devices = try await write(.reseal) { [self] db -> KeyChange? in
             // Rows that came meanwhile are under the newest key, unless that changed on the way.
             guard sealing.current == current else { return nil }
-            let devices = try Self.resealDevices(db, sealing)
+            var devices = try Self.resealDevices(db, sealing)
+            try Retracting.reseal(db, sealing, &devices)
             try Self.retireOtherGenerations(db, sealing)
             if let pruneKey { try keep(pruneKey, db) }
             try Self.markUnfinished(db)
@@ -268,7 +269,7 @@ extension KeyChange {
     }
 
     /// What `body` makes of a row; `nil` if there is nothing to do, or the row is damaged, which is noted.
-    fileprivate mutating func read<Value>(_ row: @autoclosure () -> String, _ body: () throws -> Value?) throws
+    mutating func read<Value>(_ row: @autoclosure () -> String, _ body: () throws -> Value?) throws
         -> Value?
     {
         if let value = try StoreError.unlessCorrupt(body) { return value }

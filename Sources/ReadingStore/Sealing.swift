@@ -13,6 +13,8 @@ enum SealedPlace {
     case words(Int64, at: Int64)
     /// What tells a device from others of its model, by its row.
     case device(Int64)
+    /// What a destination is to take back, by its row.
+    case retraction(Int64)
     /// The key by which pruned readings are recognised.
     case pruneKey
 
@@ -28,6 +30,7 @@ enum SealedPlace {
             case .words(let row, DestinationKey.vital.rawValue): (UInt8(ascii: "w"), row, nil)
             case .words(let row, let destination): (UInt8(ascii: "v"), row, destination)
             case .device(let row): (UInt8(ascii: "d"), row, nil)
+            case .retraction(let row): (UInt8(ascii: "t"), row, nil)
             case .pruneKey: (UInt8(ascii: "p"), 0, nil)
             }
         let start = second == nil ? 9 : 17
@@ -56,7 +59,7 @@ struct EarlierRows: Sendable, Hashable {
         case .frame(let row): row <= frame
         case .reading(let row), .words(let row, _): row <= reading
         case .device(let row): row <= device
-        case .pruneKey: true
+        case .retraction, .pruneKey: true
         }
     }
 }
@@ -262,6 +265,7 @@ extension SealedPlace: CustomStringConvertible {
         case .reading(let row): "reading \(row)"
         case .words(let row, _): "the server's words on reading \(row)"
         case .device(let row): "device \(row)"
+        case .retraction(let row): "retraction \(row)"
         case .pruneKey: "the key of pruned readings"
         }
     }

@@ -69,6 +69,7 @@ extension ReadingStore {
             ).map { VerificationFinding(problem: .contactTime, subject: "contact \($0)") }
             findings += try Self.queueFindings(db, rows)
             findings += try Self.changedFindings(db, sealing)
+            findings += try Retracting.findings(db, sealing)
             if !hasPruneKey, try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM pruned)") == true {
                 findings.append(VerificationFinding(problem: .pruneKey, subject: PruneKey.fileName))
             }

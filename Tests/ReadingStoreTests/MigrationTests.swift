@@ -264,6 +264,7 @@ enum FormerSchema {
     static func forgetDestinations(_ db: Database) throws {
         try db.execute(
             sql: """
+                DROP TABLE retraction;
                 DROP INDEX outbox_timestamp;
                 DROP INDEX outbox_waiting;
                 DROP INDEX outbox_refused;
@@ -288,7 +289,7 @@ enum FormerSchema {
                 ALTER TABLE pruned ADD COLUMN delivered_at INTEGER;
                 CREATE INDEX pruned_timestamp ON pruned (user, kind, provider, type, timestamp);
                 DROP TABLE destination;
-                DELETE FROM grdb_migrations WHERE identifier LIKE '11 %'
+                DELETE FROM grdb_migrations WHERE identifier LIKE '11 %' OR identifier LIKE '13 %'
                 """)
     }
 }

@@ -10,11 +10,13 @@ import VitalClient
 @testable import ReadingDelivery
 @testable import VitalDestination
 
-/// Decodes the tests' own frames: kind, number, seconds, value; each a 64-bit big-endian word.
+/// Decodes the tests' own frames: kind (its top bit: a failure; the next: no failure after all), number, seconds, value; each a 64-bit
+/// big-endian word.
 struct TestDecoder: FrameDecoding {
-    static func frame(_ kind: ReadingKind, number: Int, seconds: Int64, value: Int64, ordinal: Int, slot: UInt8? = nil)
-        -> Frame
-    {
+    static func frame(
+        _ kind: ReadingKind, number: Int, seconds: Int64, value: Int64, ordinal: Int, slot: UInt8? = nil,
+        isFailed: Bool = false, isMended: Bool = false
+    ) -> Frame {
         let codes: [ReadingKind: UInt8] = [
             .glucose: 1, .bloodPressure: 2, .temperature: 6, .weight: 7, .bodyComposition: 8,
         ]
@@ -25,6 +27,8 @@ struct TestDecoder: FrameDecoding {
             }
         }
         if let slot { payload.append(slot) }
+        if isFailed { payload[0] |= 0x80 }
+        if isMended { payload[0] |= 0x40 }
         return Frame(
             format: FrameFormat(rawValue: 0x1_0000), payload: payload, receivedAt: Instant(seconds: seconds + 60),
             ordinal: ordinal)
@@ -36,7 +40,7 @@ struct TestDecoder: FrameDecoding {
         }
         let number = ExactDecimal(significand: words[2])
         let value: RecordValue =
-            switch frame.payload[0] {
+            switch frame.payload[0] & 0x3F {
             case 1:
                 .glucose(
                     GlucoseValue(
@@ -53,10 +57,11 @@ struct TestDecoder: FrameDecoding {
                         diastolic: Quantity(ExactDecimal(significand: 80), .millimetresOfMercury),
                         meanArterial: Quantity(.notANumber, .millimetresOfMercury)))
             }
-        return .record(
-            Record(
-                value: value, sequence: UInt16(words[0]), baseTime: WallTime(secondsSinceEpoch: words[1]),
-                userSlot: frame.payload.count > 25 ? frame.payload[25] : nil))
+        var record = Record(
+            value: value, sequence: UInt16(words[0]), baseTime: WallTime(secondsSinceEpoch: words[1]),
+            userSlot: frame.payload.count > 25 ? frame.payload[25] : nil)
+        if frame.payload[0] & 0x80 != 0 { record.exclusion = .errorRecord }
+        return .record(record)
     }
 
     private static func tenths(_ value: Int64, _ unit: MeasurementUnit) -> Quantity {
@@ -96,7 +101,8 @@ struct Fixture: Sendable {
     func read(
         _ count: Int, from first: Int = 1, kind: ReadingKind = .glucose, device: UInt64 = 1,
         provider: String = "accuchek_ble", metAt: Int64 = start + 90_000_000, slot: UInt8? = nil,
-        value: (Int) -> Int64 = { Int64(80 + $0 % 100) }
+        isFailed: Bool = false,
+        isMended: Bool = false, value: (Int) -> Int64 = { Int64(80 + $0 % 100) }
     ) async throws {
         let description = DeviceDescription(
             address: DeviceAddress(bits: 0xC000_0000_0000 + device, kind: .random), provider: provider)
@@ -106,7 +112,7 @@ struct Fixture: Sendable {
             TestDecoder.frame(
                 kind, number: first + index, seconds: Self.start + Int64(first + index) * 60,
                 value: value(first + index),
-                ordinal: index, slot: slot)
+                ordinal: index, slot: slot, isFailed: isFailed, isMended: isMended)
         }
         _ = try await store.append(frames, of: contact)
         try await store.endContact(contact, ContactSummary(isComplete: true, received: count))

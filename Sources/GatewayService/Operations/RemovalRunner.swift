@@ -38,6 +38,8 @@ extension Gateway {
         case absent
         /// The server was not asked.
         case untouched
+        /// The next delivery has their readings taken back.
+        case retracting
     }
 
     func remove(confirmed: String?, isLocal: Bool, json: Bool, _ output: any OperationOutput) async throws {
@@ -51,11 +53,13 @@ extension Gateway {
             // The server first: what it still holds could not be found again once their id is gone here.
             let places = try await removeEverywhere(user, isLocal: isLocal)
             try await revokeClients(of: [user])
-            let erased = try await store.eraseUser(user.key)
+            let erased = try await store.eraseUser(
+                user.key, retracts: !isLocal, except: try await removedKeys(places))
             try await forgetAccess(of: [user], everybody: false)
             for link in links { await link.open?.vital?.sources.forget() }
             refreshMeters()
-            return Removal(user: user, atServer: atServer(places), places: places, erased: erased)
+            return Removal(
+                user: user, atServer: atServer(places), places: Self.asked(places, erased), erased: erased)
         }
         // A post on its way would arrive for somebody who is gone, and might make them again.
         let removal = try await withoutDelivery(work)
@@ -76,7 +80,10 @@ extension Gateway {
             }
             try await revokeClients(of: people)
             for index in removals.indices {
-                removals[index].erased = try await store.eraseUser(removals[index].user.key)
+                let places = removals[index].places
+                removals[index].erased = try await store.eraseUser(
+                    removals[index].user.key, retracts: operation.atServer, except: try await removedKeys(places))
+                removals[index].places = Self.asked(places, removals[index].erased)
             }
             try await forgetAccess(of: people, everybody: operation.user == nil)
             if operation.user == nil {
@@ -126,6 +133,10 @@ extension Gateway {
     /// Destroys the key with what it sealed: whatever an old copy of the files still holds cannot be opened with it.
     private func destroyKey(_ output: any OperationOutput) async throws {
         guard try await !store.destroyKey(), store.encryption.isOn else { return }
+        guard try await !store.isKeyToBeDestroyed() else {
+            return try await output.note(
+                "the store's key is destroyed once the destinations have taken everything back")
+        }
         try await output.note(
             "the store's key is a credential and stays; a new line behind it there has it replaced at the next start")
     }
@@ -153,6 +164,22 @@ extension Gateway {
             places.append((link.name, result))
         }
         return places
+    }
+
+    /// The destinations that have erased the person with all readings.
+    private func removedKeys(_ places: [(name: String, result: AtServer)]) async throws -> Set<DestinationKey> {
+        let names = places.filter { $0.result != .untouched }.map(\.name)
+        return Set(try await store.destinations().filter { names.contains($0.name) }.map(\.key))
+    }
+
+    /// What became of a person at each destination, with those that are asked to take back single readings.
+    private static func asked(
+        _ places: [(name: String, result: AtServer)], _ erased: Erasure
+    ) -> [(name: String, result: AtServer)] {
+        places.map { place in
+            let isAsked = erased.destinations.contains { $0.destination == place.name && $0.retracting > 0 }
+            return (place.name, isAsked ? .retracting : place.result)
+        }
     }
 
     private func atServer(_ places: [(name: String, result: AtServer)]) -> AtServer {
@@ -197,11 +224,15 @@ extension Gateway {
             case .removed: try await output.data("removed at \(place)")
             case .absent: try await output.data("not at \(place)")
             case .untouched: try await output.data("left as they are at \(place)")
+            case .retracting: try await output.data("readings are taken back with the next delivery at \(place)")
             }
         }
         try await output.data(
             "erased here: \(erased.readings) readings, \(erased.frames) frames, \(erased.contacts) contacts, "
                 + "\(erased.sources) sources")
+        for left in erased.destinations where left.leftBehind > 0 {
+            try await output.data("\(left.destination) cannot take back \(left.leftBehind) readings")
+        }
         guard !user.clientUserID.isEmpty, settings["user.client_user_id"] == user.clientUserID else { return }
         try await output.note(
             "the setting `user.client_user_id` still names them: readings to come would be delivered for them again")

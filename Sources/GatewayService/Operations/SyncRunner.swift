@@ -211,6 +211,8 @@ extension SyncEvent {
         case .nothingToSync(let kind): document("nothingToSync", kind: kind)
         case .held(let target, let hold, let count, _): document("held", target, held: hold, count: count)
         case .paused(let failure): document("paused", error: failure.code)
+        case .retracted(let count): document("retracted", count: count)
+        case .leftBehind(let count): document("leftBehind", count: count)
         case .readings: nil
         case .syncingCompleted: document("syncingCompleted")
         }
@@ -227,6 +229,8 @@ extension SyncEvent {
         case .nothingToSync(let kind): "no \(kind.rawValue) waits"
         case .held(let target, let hold, let count, _): "\(count) for \(target.provider) wait: \(hold.words)"
         case .paused(let failure): "delivery waits for a person: \(failure.message)"
+        case .retracted(let count): "\(count) readings were taken back"
+        case .leftBehind(let count): "\(count) readings cannot be taken back: they are still there"
         case .readings: nil
         case .syncingCompleted: "done"
         }

@@ -1,0 +1,71 @@
+import HealthReadings
+import Logging
+import ReadingStore
+
+extension OutboxWorker {
+    /// Keeps the destination's connection for as long as the worker runs: begun again, after a growing wait, each time it is
+    /// lost.
+    func keepConnection() async {
+        var failures = 0
+        while !Task.isCancelled {
+            let begun = clock.uptime()
+            do {
+                try await destination.run(DestinationContext(store: store, place: place(), wakes: { self.wake() }))
+                state.connectionFailure = nil
+                return
+            } catch {
+                let failure = DeliveryFailure(error)
+                guard !failure.isCancellation, !Task.isCancelled else { return }
+                // One that lived for long was a good one.
+                failures = clock.uptime() - begun > options.backoff.longest ? 1 : failures + 1
+                state.connectionFailure = failure
+                let wait = options.backoff.delay(failures: failures, retryAfter: failure.retryAfter)
+                logger.notice(
+                    "the destination's connection was lost",
+                    metadata: ["destination": "\(destination.name)", "code": "\(failure.code)", "again_in": "\(wait)"])
+                do { try await clock.sleep(wait) } catch { return }
+            }
+        }
+    }
+
+    /// Notes receipts as they come.
+    func takeReceipts() async {
+        for await receipt in destination.acknowledgements {
+            do {
+                try await take(receipt)
+            } catch {
+                // The readings are sent again when their time is over.
+                logger.warning("a receipt could not be noted", metadata: ["code": "\(DeliveryFailure(error).code)"])
+            }
+        }
+    }
+
+    /// Notes a receipt. One for readings that were sent again, changed or erased meanwhile changes nothing.
+    func take(_ receipt: Acknowledgement) async throws {
+        switch receipt.result {
+        case .delivered:
+            try await store.acknowledge(receipt.ids, at: clock.now())
+            state.lastSuccess = clock.now()
+        case .refused(let words):
+            for id in receipt.ids { try await store.reject(id, serverSaid: words) }
+        case .handedOver: break
+        }
+    }
+
+    /// Has readings wait again whose receipt has not come in time.
+    func requeueOverdue(at place: DestinationKey) async throws {
+        let (timeout, now) = (options.receiptTimeout, clock.now())
+        let count = try await store.requeueHandedOver(
+            at: place, before: now.advanced(by: .zero - timeout), now: now)
+        if count > 0 {
+            logger.notice(
+                "readings are sent again: no receipt came",
+                metadata: ["destination": "\(destination.name)", "readings": "\(count)"])
+        }
+        if try await store.handedOverCount(at: place) == 0 {
+            receiptDue = nil
+        } else if receiptDue.map({ $0 <= clock.uptime() }) ?? true {
+            receiptDue = clock.uptime() + timeout
+        }
+    }
+}

@@ -1,0 +1,57 @@
+import GRDB
+import HealthReadings
+
+/// Readings that a destination has and has not confirmed yet.
+extension ReadingStore {
+    /// Notes that a destination has these and has not confirmed yet that it keeps them.
+    ///
+    /// They wait for ``acknowledge(_:at:)``, and are sent again after ``requeueHandedOver(at:before:now:)``.
+    public func handOver(_ ids: [OutboxID], at instant: Instant) async throws {
+        guard !ids.isEmpty else { return }
+        try await write(.handOver) { db in
+            let update = try PreparedStatement(
+                db,
+                """
+                UPDATE outbox SET state = 4, handed_over_at = ?2
+                WHERE reading = ?1 AND revision = ?3 AND destination = ?4 AND state = 0
+                """)
+            for id in ids {
+                update.bind(1, id.reading)
+                update.bind(2, instant.microseconds)
+                update.bind(3, id.revision)
+                update.bind(4, id.destination.rawValue)
+                try update.run()
+            }
+        }
+    }
+
+    /// Has readings wait again whose receipt has not come, or that were handed over by a clock that has been set back since.
+    ///
+    /// - Returns: how many wait again.
+    @discardableResult
+    public func requeueHandedOver(
+        at destination: DestinationKey, before instant: Instant, now: Instant
+    ) async throws -> Int {
+        let overdue = """
+            WHERE state = 4 AND destination = \(destination.rawValue)
+                AND (handed_over_at <= \(instant.microseconds) OR handed_over_at > \(now.microseconds))
+            """
+        let isAny = try await read { db in
+            try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM outbox \(overdue))") ?? false
+        }
+        guard isAny else { return 0 }
+        return try await write(.requeue) { db in
+            try db.execute(sql: "UPDATE outbox SET state = 0, attempts = attempts + 1 \(overdue)")
+            return db.changesCount
+        }
+    }
+
+    /// How many readings a destination has not confirmed yet.
+    public func handedOverCount(at destination: DestinationKey) async throws -> Int {
+        try await read { db in
+            try Int.fetchOne(
+                db, sql: "SELECT count(*) FROM outbox WHERE state = 4 AND destination = ?",
+                arguments: [destination.rawValue]) ?? 0
+        }
+    }
+}

@@ -1,0 +1,319 @@
+import Foundation
+import GRDB
+import HealthReadings
+
+/// The store's number of a retraction.
+public struct RetractionKey: RawRepresentable, Sendable, Hashable {
+    /// The number.
+    public let rawValue: Int64
+
+    /// Creates a key from its number.
+    public init(rawValue: Int64) { self.rawValue = rawValue }
+}
+
+/// A reading that a destination may have and is to take back: it was excluded, replaced or erased here.
+public struct Retraction: Sendable, Hashable {
+    /// What to acknowledge it with.
+    public var key: RetractionKey
+    /// The id the reading was delivered with.
+    public var reading: ReadingID
+    /// The client's id of the person.
+    public var person: String
+    /// The kind of the reading.
+    public var kind: ReadingKind
+    /// The provider it was delivered for.
+    public var provider: String
+    /// The timestamp it was delivered at.
+    public var timestamp: Instant
+    /// How often the destination was asked in vain.
+    public var attempts: Int
+}
+
+extension ReadingStore {
+    static let retractionSchema = """
+        -- can_retract: whether the destination can take back what it has. left_behind: readings erased or replaced here
+        -- that it could not take back.
+        ALTER TABLE destination ADD COLUMN can_retract INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE destination ADD COLUMN left_behind INTEGER NOT NULL DEFAULT 0;
+        -- When a reading was handed over whose receipt has not come (state 4).
+        ALTER TABLE outbox ADD COLUMN handed_over_at INTEGER;
+        CREATE INDEX outbox_withdrawn ON outbox (destination) WHERE state = 3;
+        CREATE INDEX outbox_handed_over ON outbox (destination, handed_over_at) WHERE state = 4;
+        -- What a destination is to take back, until it says that it has. reading: its row, while it has one. content: the
+        -- id, person, kind, provider and timestamp that it was delivered with, and the destination's name, sealed.
+        CREATE TABLE retraction (
+            key INTEGER PRIMARY KEY, destination INTEGER NOT NULL REFERENCES destination,
+            reading INTEGER REFERENCES reading ON DELETE SET NULL, attempts INTEGER NOT NULL DEFAULT 0,
+            content BLOB NOT NULL
+        ) STRICT;
+        CREATE UNIQUE INDEX retraction_reading ON retraction (reading, destination) WHERE reading IS NOT NULL;
+        CREATE INDEX retraction_destination ON retraction (destination, key);
+        """
+
+    /// What a destination is to take back, the oldest first.
+    ///
+    /// - Throws: ``StoreError/corrupt(detail:)`` if a row was changed: nothing is taken back on its word.
+    public func retractions(at destination: DestinationKey, limit: Int) async throws -> [Retraction] {
+        try await read { [sealing] db in
+            try sealing.requireKeys()
+            return try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT r.key, r.content, r.attempts, d.name FROM retraction AS r
+                    JOIN destination AS d ON d.key = r.destination WHERE r.destination = ? ORDER BY r.key LIMIT ?
+                    """, arguments: [destination.rawValue, limit]
+            ).map { row in
+                let (key, content): (Int64, Data) = (try row.value(0), try row.value(1))
+                return try RetractionContent(sealing.open(Array(content), at: .retraction(key))).retraction(
+                    RetractionKey(rawValue: key), at: try row.value(3), attempts: try row.value(2))
+            }
+        }
+    }
+
+    /// How many readings a destination is to take back.
+    public func retractionCount(at destination: DestinationKey) async throws -> Int {
+        try await read { db in
+            try Int.fetchOne(
+                db, sql: "SELECT count(*) FROM retraction WHERE destination = ?", arguments: [destination.rawValue])
+                ?? 0
+        }
+    }
+
+    /// How many readings a destination has that were excluded, replaced or erased here, and that it cannot take back.
+    public func leftBehind(at destination: DestinationKey) async throws -> Int {
+        try await read { db in
+            try Int.fetchOne(
+                db,
+                sql: """
+                    SELECT (SELECT left_behind FROM destination WHERE key = ?1) + (
+                        SELECT count(*) FROM outbox AS o WHERE destination = ?1 AND state = 3
+                            AND (delivered_at IS NOT NULL OR handed_over_at IS NOT NULL) AND NOT EXISTS (
+                            SELECT 1 FROM retraction WHERE reading = o.reading AND destination = o.destination))
+                    """, arguments: [destination.rawValue]) ?? 0
+        }
+    }
+
+    /// Notes that a destination has taken these back, or never had them.
+    public func acknowledgeRetractions(_ keys: [RetractionKey]) async throws {
+        guard !keys.isEmpty else { return }
+        try await write(.retract) { db in try Self.endRetractions(keys, db) }
+        try await destroyKeyIfAsked()
+    }
+
+    /// Notes that a destination refuses to take these back: they stay there, and count as left behind.
+    public func rejectRetractions(_ keys: [RetractionKey]) async throws {
+        guard !keys.isEmpty else { return }
+        try await write(.retract) { db in
+            for key in keys {
+                try db.execute(
+                    sql: """
+                        UPDATE destination SET left_behind = left_behind + 1
+                        WHERE key = (SELECT destination FROM retraction WHERE key = ?)
+                        """, arguments: [key.rawValue])
+            }
+            try Self.endRetractions(keys, db)
+        }
+        try await destroyKeyIfAsked()
+    }
+
+    /// Notes that a destination was asked in vain to take these back; it is asked again.
+    public func noteRetractionAttempt(_ keys: [RetractionKey]) async throws {
+        try await write(.retract) { db in
+            for key in keys {
+                try db.execute(
+                    sql: "UPDATE retraction SET attempts = attempts + 1 WHERE key = ?", arguments: [key.rawValue])
+            }
+        }
+    }
+
+    private static func endRetractions(_ keys: [RetractionKey], _ db: Database) throws {
+        for key in keys {
+            // It is not there any more: nothing is left to take back if it is excluded once more.
+            try db.execute(
+                sql: """
+                    UPDATE outbox SET delivered_at = NULL, handed_over_at = NULL WHERE state = 3
+                        AND reading = (SELECT reading FROM retraction WHERE key = ?1)
+                        AND destination = (SELECT destination FROM retraction WHERE key = ?1)
+                    """, arguments: [key.rawValue])
+            try db.execute(sql: "DELETE FROM retraction WHERE key = ?", arguments: [key.rawValue])
+        }
+    }
+}
+
+/// Asks destinations to take back what they may have.
+struct Retracting {
+    let db: Database
+    let sealing: Sealing
+
+    /// The condition on `outbox AS o` that its destination may have the reading. One that only waits may have been sent by a
+    /// process that ended before it could note so.
+    static let mayBeThere = """
+        (o.state IN (0, 1, 4) OR o.delivered_at IS NOT NULL OR o.handed_over_at IS NOT NULL OR o.attempts > 0)
+        """
+
+    /// Asks every destination that can to take back a reading, before its rows of the outbox change or go.
+    ///
+    /// - Returns: the destinations that were asked.
+    @discardableResult
+    func retract(_ reading: Int64, id: ReadingID) throws -> [Int64] {
+        let rows = try Row.fetchAll(
+            db,
+            sql: """
+                SELECT o.destination, d.name, u.client_user_id, o.resource, o.provider, o.timestamp
+                FROM outbox AS o JOIN destination AS d ON d.key = o.destination JOIN user AS u ON u.key = o.user
+                WHERE o.reading = ? AND d.can_retract = 1 AND d.state <> 3 AND \(Self.mayBeThere)
+                """, arguments: [reading])
+        return try rows.map { row in
+            let destination: Int64 = try row.value(0)
+            let content = RetractionContent(
+                reading: id, destination: try row.value(1), person: try row.value(2),
+                kind: try ReadingKind(code: try row.value(3)), provider: try row.value(4), timestamp: try row.value(5))
+            let key = try ReadingStore.nextKey(db, of: "retraction")
+            try db.execute(
+                sql: """
+                    INSERT OR IGNORE INTO retraction (key, destination, reading, content) VALUES (?, ?, ?, ?)
+                    """,
+                arguments: [
+                    key, destination, reading, Data(try sealing.seal(content.octets, at: .retraction(key))),
+                ])
+            return destination
+        }
+    }
+
+    /// Asks nobody any more to take back a reading that is to be delivered again.
+    static func cancel(_ db: Database, _ reading: Int64) throws {
+        try db.execute(sql: "DELETE FROM retraction WHERE reading = ?", arguments: [reading])
+    }
+
+    /// Counts, for a reading whose rows of the outbox go, the destinations that have it, tell readings by their ids and
+    /// cannot take it back.
+    func countReplaced(_ reading: Int64) throws {
+        try db.execute(
+            sql: """
+                UPDATE destination SET left_behind = left_behind + 1
+                WHERE can_retract = 0 AND has_unique_seconds = 0 AND EXISTS (
+                    SELECT 1 FROM outbox WHERE reading = ? AND destination = destination.key AND delivered_at IS NOT NULL)
+                """, arguments: [reading])
+    }
+
+    /// Asks for everything of a person, who is about to be erased.
+    ///
+    /// - Parameter done: destinations that have erased the person themselves.
+    /// - Returns: how many readings each destination is to take back, and how many it cannot.
+    func retractAll(of user: Int64, except done: Set<DestinationKey>) throws -> [ErasureAtDestination] {
+        var asked: [Int64: Int] = [:]
+        if sealing.refusal == nil {
+            let select = try PreparedStatement(
+                db,
+                """
+                SELECT \(ReadingRow.columns) FROM reading AS r WHERE r.user = ?
+                    AND EXISTS (SELECT 1 FROM outbox AS o WHERE o.reading = r.key)
+                """)
+            select.bind(1, user)
+            let rows = RowReader(db, sealing)
+            var found: [(Int64, ReadingID)] = []
+            // Nobody can say what a damaged row was delivered as: it counts as left behind.
+            while try select.next() {
+                if let id = try? rows.content(select).0 { found.append((ReadingRow.key(select), id)) }
+            }
+            select.reset()
+            for (key, id) in found { for place in try retract(key, id: id) { asked[place, default: 0] += 1 } }
+        }
+        var results: [ErasureAtDestination] = []
+        for destination in try ReadingStore.destinations(db) where !done.contains(destination.key) {
+            let place = destination.key.rawValue
+            let there =
+                try Int.fetchOne(
+                    db,
+                    sql: """
+                        SELECT (SELECT count(*) FROM outbox AS o WHERE destination = ?1 AND user = ?2
+                                AND (delivered_at IS NOT NULL OR handed_over_at IS NOT NULL) AND NOT EXISTS (
+                                SELECT 1 FROM retraction WHERE reading = o.reading AND destination = o.destination))
+                            + (SELECT count(*) FROM pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
+                                WHERE p.destination = ?1 AND r.user = ?2 AND p.delivered_at IS NOT NULL)
+                        """, arguments: [place, user]) ?? 0
+            try db.execute(
+                sql: "UPDATE destination SET left_behind = left_behind + ? WHERE key = ?", arguments: [there, place])
+            let count = asked[place] ?? 0
+            if there + count > 0 {
+                results.append(
+                    ErasureAtDestination(destination: destination.name, retracting: count, leftBehind: there))
+            }
+        }
+        return results
+    }
+
+    /// Seals what is to be taken back under the newest key.
+    static func reseal(_ db: Database, _ sealing: Sealing, _ change: inout KeyChange) throws {
+        for row in try Row.fetchAll(db, sql: "SELECT key, content FROM retraction") {
+            let (key, blob): (Int64, Data) = (try row.value(0), try row.value(1))
+            let octets = try change.read("retraction \(key)") {
+                try Sealing.generation(of: Array(blob)) == sealing.current
+                    ? nil : sealing.open(Array(blob), at: .retraction(key))
+            }
+            guard let octets else { continue }
+            try db.execute(
+                sql: "UPDATE retraction SET content = ? WHERE key = ?",
+                arguments: [Data(try sealing.seal(octets, at: .retraction(key))), key])
+        }
+    }
+
+    /// Checks what is to be taken back.
+    static func findings(_ db: Database, _ sealing: Sealing) throws -> [VerificationFinding] {
+        try Row.fetchAll(
+            db,
+            sql: """
+                SELECT r.key, r.content, d.name FROM retraction AS r JOIN destination AS d ON d.key = r.destination
+                """
+        ).compactMap { row in
+            let (key, blob): (Int64, Data) = (try row.value(0), try row.value(1))
+            let name: String = try row.value(2)
+            let read = try? RetractionContent(sealing.open(Array(blob), at: .retraction(key))).retraction(
+                RetractionKey(rawValue: key), at: name, attempts: 0)
+            return read == nil ? VerificationFinding(problem: .unreadable, subject: "retraction \(key)") : nil
+        }
+    }
+}
+
+/// What is sealed of a retraction: the reading's own row may be gone.
+private struct RetractionContent {
+    var reading: ReadingID
+    var destination: String
+    var person: String
+    var kind: ReadingKind
+    var provider: String
+    var timestamp: Int64
+
+    var octets: [UInt8] {
+        var writer = ContentWriter()
+        writer.put(reading.description)
+        writer.put(destination)
+        writer.put(person)
+        writer.put(UInt64(kind.code))
+        writer.put(provider)
+        writer.put(signed: timestamp)
+        return writer.octets
+    }
+
+    func retraction(_ key: RetractionKey, at destination: String, attempts: Int64) throws -> Retraction {
+        guard destination == self.destination else {
+            throw StoreError.corrupt(detail: "retraction \(key.rawValue) is for another destination")
+        }
+        return Retraction(
+            key: key, reading: reading, person: person, kind: kind, provider: provider,
+            timestamp: Instant(seconds: timestamp), attempts: Int(attempts))
+    }
+}
+
+extension RetractionContent {
+    init(_ octets: [UInt8]) throws {
+        var reader = ContentReader(octets)
+        guard let id = try reader.text().flatMap(ReadingID.init), let destination = try reader.text(),
+            let person = try reader.text()
+        else { throw StoreError.corrupt(detail: "a retraction names no reading") }
+        (reading, self.destination, self.person) = (id, destination, person)
+        kind = try ReadingKind(code: try reader.number(as: Int64.self))
+        provider = try reader.text() ?? ""
+        timestamp = try reader.signed()
+    }
+}

@@ -1,0 +1,287 @@
+import Foundation
+import GRDB
+import HealthReadings
+import ScriptedServer
+import Testing
+import VitalClient
+
+@testable import ReadingDelivery
+@testable import ReadingStore
+@testable import VitalDestination
+
+@Suite("What is taken back")
+struct RetractionTests {
+    /// A worker for a scripted server, which can take nothing back, and one for a file, which can.
+    private func with(
+        _ clock: SyncClock = .system,
+        _ body: @escaping @Sendable (OutboxWorker, OutboxWorker, Fixture, String) async throws -> Void
+    ) async throws {
+        try await VitalDestinationTests.with(clock: clock) { vital, fixture in
+            let path = fixture.folder + "/readings.jsonl"
+            try await body(vital, Self.lines(fixture, path, clock), fixture, path)
+        }
+    }
+
+    private static func lines(_ fixture: Fixture, _ path: String, _ clock: SyncClock = .system) -> OutboxWorker {
+        var options = OutboxWorker.Options()
+        options.backoff = Backoff(jitter: { 1 })
+        options.batchLimit = 4
+        return OutboxWorker(
+            store: fixture.store, destination: JSONLinesDestination(name: "file", path: path), options: options,
+            clock: clock, logger: Fixture.quiet)
+    }
+
+    /// The lines of a file: each reading's id, and whether it is taken back.
+    private static func file(_ path: String) throws -> [(id: String, isRetracted: Bool)] {
+        try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").map { line in
+            let document = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+            return (try #require(document["id"] as? String), document["retracted"] as? Bool ?? false)
+        }
+    }
+
+    private static func kept(_ path: String) throws -> Set<String> {
+        var kept: Set<String> = []
+        for line in try file(path) { if line.isRetracted { kept.remove(line.id) } else { kept.insert(line.id) } }
+        return kept
+    }
+
+    @Test("a reading that is excluded after it was delivered is taken back where that is possible, and told where not")
+    func excluded() async throws {
+        try await with { vital, file, fixture, path in
+            try await fixture.read(3)
+            #expect(await vital.syncOnce().delivered == 3)
+            #expect(await file.syncOnce().delivered == 3)
+            let ids = try Self.kept(path)
+            try await fixture.read(1, from: 2, isFailed: true)
+            let events = vital.events()
+            #expect(await file.syncOnce().retracted == 1)
+            #expect(await vital.syncOnce().retracted == 0)
+            var told: [SyncEvent] = []
+            for await event in events {
+                if event == .syncingCompleted { break }
+                told.append(event)
+            }
+            #expect(told.contains(.leftBehind(count: 1)))
+            let place = try await file.place()
+            #expect(try await fixture.store.leftBehind(at: .vital) == 1)
+            #expect(try await fixture.store.leftBehind(at: place) == 0)
+            #expect(try Self.kept(path).count == 2 && Self.kept(path).isSubset(of: ids))
+            #expect(try Self.file(path).count == 4)
+            // Once is enough, also for a worker that knows nothing of before.
+            #expect(await file.syncOnce() == SyncReport())
+            #expect(await Self.lines(fixture, path).syncOnce() == SyncReport())
+            // It counts again: each has it again.
+            try await fixture.read(1, from: 2, isMended: true)
+            #expect(await file.syncOnce().delivered == 1)
+            #expect(await vital.syncOnce().delivered == 1)
+            #expect(try Self.kept(path) == ids)
+            #expect(try await fixture.store.leftBehind(at: .vital) == 0)
+            #expect(try await fixture.store.verify().isEmpty)
+        }
+    }
+
+    @Test("a reading that counts again before it was taken back is not taken back")
+    func cancelled() async throws {
+        try await with { _, file, fixture, path in
+            try await fixture.read(3)
+            #expect(await file.syncOnce().delivered == 3)
+            let place = try await file.place()
+            try await fixture.read(1, from: 2, isFailed: true)
+            #expect(try await fixture.store.retractionCount(at: place) == 1)
+            try await fixture.read(1, from: 2, isMended: true)
+            #expect(try await fixture.store.retractionCount(at: place) == 0)
+            let report = await file.syncOnce()
+            #expect(report.retracted == 0 && report.delivered == 1)
+            #expect(try Self.kept(path).count == 3)
+        }
+    }
+
+    @Test("what was never sent is taken back nowhere")
+    func neverSent() async throws {
+        try await with { vital, file, fixture, path in
+            try await fixture.read(2, isFailed: true)
+            #expect(await file.syncOnce() == SyncReport())
+            #expect(!FileManager.default.fileExists(atPath: path))
+            // It may have been sent by a process that was killed, so the file is asked; it knows that it has none.
+            _ = try await file.place()
+            try await fixture.read(1, from: 5)
+            try await fixture.read(1, from: 5, isFailed: true)
+            #expect(await file.syncOnce().retracted == 1)
+            #expect(try Self.file(path).isEmpty)
+            #expect(await vital.syncOnce() == SyncReport())
+            #expect(try await fixture.store.leftBehind(at: .vital) == 0)
+        }
+    }
+
+    @Test("an erased person's readings are taken back everywhere; what cannot be is counted")
+    func erased() async throws {
+        try await with { vital, file, fixture, path in
+            try await fixture.read(10)
+            #expect(await vital.syncOnce().delivered == 10)
+            #expect(await file.syncOnce().delivered == 10)
+            try await fixture.read(2, from: 20)
+            let store = fixture.store
+            let erasure = try await store.eraseUser(try await fixture.person.key, retracts: true)
+            #expect(
+                erasure.destinations == [
+                    ErasureAtDestination(destination: "vital", retracting: 0, leftBehind: 10),
+                    ErasureAtDestination(destination: "file", retracting: 12, leftBehind: 0),
+                ])
+            #expect(try await store.statistics().readings.isEmpty)
+            #expect(try await store.verify().isEmpty)
+            // The key is needed until the last is taken back, and then goes.
+            #expect(try await !store.destroyKey())
+            #expect(try await store.isKeyToBeDestroyed())
+            let key = try String(contentsOfFile: fixture.folder + "/store.key", encoding: .utf8)
+            #expect(await file.syncOnce().retracted == 12)
+            #expect(try Self.kept(path).isEmpty && Self.file(path).count == 20)
+            #expect(try await !store.isKeyToBeDestroyed())
+            #expect(try String(contentsOfFile: fixture.folder + "/store.key", encoding: .utf8) != key)
+            #expect(try await store.leftBehind(at: .vital) == 10)
+        }
+    }
+
+    @Test("erased here alone: no destination is asked; removed at a server: nothing is left behind there")
+    func local() async throws {
+        try await with { vital, file, fixture, path in
+            try await fixture.read(3)
+            #expect(await vital.syncOnce().delivered == 3)
+            #expect(await file.syncOnce().delivered == 3)
+            let erasure = try await fixture.store.eraseUser(try await fixture.person.key)
+            #expect(erasure.destinations.isEmpty)
+            #expect(await file.syncOnce().retracted == 0)
+            #expect(try Self.kept(path).count == 3)
+            try await fixture.store.setCurrentUser(Fixture.user, timeZone: "UTC")
+            try await fixture.read(2, from: 50)
+            #expect(await vital.syncOnce().delivered == 2)
+            let other = try await fixture.store.eraseUser(
+                try await fixture.person.key, retracts: true, except: [.vital])
+            #expect(other.destinations.map(\.destination) == ["file"])
+            #expect(try await fixture.store.leftBehind(at: .vital) == 0)
+        }
+    }
+
+    @Test(
+        "what cannot be taken back now waits, is asked for with a growing wait, and keeps no other destination waiting")
+    func failing() async throws {
+        let clock = ManualClock()
+        try await with(clock.syncClock) { vital, _, fixture, _ in
+            let folder = fixture.folder + "/elsewhere"
+            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+            let file = Self.lines(fixture, folder + "/readings.jsonl", clock.syncClock)
+            try await fixture.read(3)
+            #expect(await file.syncOnce().delivered == 3)
+            try await fixture.read(1, from: 2, isFailed: true)
+            // Another worker, so that the file is opened anew, in a folder that is away.
+            try FileManager.default.moveItem(atPath: folder, toPath: folder + "-away")
+            let next = Self.lines(fixture, folder + "/readings.jsonl", clock.syncClock)
+            for _ in 0..<2 { #expect(await next.syncOnce().failure?.code == "store_io") }
+            #expect(await next.status.failures == 2)
+            let place = try await next.place()
+            #expect(try await fixture.store.retractions(at: place, limit: 10).map(\.attempts) == [2])
+            #expect(await vital.syncOnce().delivered == 2)
+            try FileManager.default.moveItem(atPath: folder + "-away", toPath: folder)
+            #expect(await next.syncOnce().retracted == 1)
+            #expect(await next.status.failures == 0)
+            #expect(try Self.kept(folder + "/readings.jsonl").count == 2)
+        }
+    }
+
+    @Test("a destination that is switched off is asked once it is on again; one that is removed never")
+    func disabled() async throws {
+        try await with { _, file, fixture, path in
+            try await fixture.read(3)
+            #expect(await file.syncOnce().delivered == 3)
+            try await fixture.store.setDestinationEnabled(false, "file")
+            try await fixture.read(1, from: 2, isFailed: true)
+            #expect(await file.syncOnce().retracted == 0)
+            #expect(try Self.kept(path).count == 3)
+            try await fixture.store.setDestinationEnabled(true, "file")
+            #expect(await file.syncOnce().retracted == 1)
+            #expect(try Self.kept(path).count == 2)
+            try await fixture.read(1, from: 3, isFailed: true)
+            let place = try await file.place()
+            try await fixture.store.removeDestination("file")
+            #expect(try await fixture.store.retractionCount(at: place) == 0)
+            #expect(try await fixture.store.leftBehind(at: place) == 1)
+        }
+    }
+
+    @Test("on the word of a row that was changed nothing is taken back, and readings are delivered all the same")
+    func tampered() async throws {
+        try await with { _, file, fixture, path in
+            try await fixture.read(3)
+            #expect(await file.syncOnce().delivered == 3)
+            try await fixture.read(2, from: 2, isFailed: true)
+            try await fixture.store.write(.setting) { db in
+                try db.execute(
+                    sql: "UPDATE retraction SET content = (SELECT content FROM retraction WHERE key = 2) WHERE key = 1")
+            }
+            try await fixture.read(2, from: 20)
+            let report = await file.syncOnce()
+            #expect(report.retracted == 0 && report.delivered == 2 && report.failure?.code == "store_corrupt")
+            #expect(try Self.kept(path).count == 5)
+            #expect(try await fixture.store.verify().map(\.subject) == ["retraction 1"])
+        }
+    }
+
+    @Test("what is to be taken back goes over to a new key")
+    func resealed() async throws {
+        try await with { _, file, fixture, path in
+            try await fixture.read(3)
+            #expect(await file.syncOnce().delivered == 3)
+            try await fixture.read(1, from: 2, isFailed: true)
+            _ = try await fixture.store.rotateKey()
+            #expect(await file.syncOnce().retracted == 1)
+            #expect(try Self.kept(path).count == 2)
+        }
+    }
+
+    #if DEBUG
+        /// Delivers readings, excludes some and erases the person; each step only if it was not done before.
+        private static func work(_ folder: String) async throws {
+            let store = try await ReadingStore.open(
+                directory: folder, decoder: TestDecoder(), clientUserID: Fixture.user, timeZone: "UTC",
+                logger: Fixture.quiet, now: { Instant(seconds: Fixture.start + 100_000_000) })
+            let fixture = Fixture(store: store, folder: folder)
+            let file = lines(fixture, folder + "/readings.jsonl")
+            func exists(_ name: String) -> Bool { FileManager.default.fileExists(atPath: folder + "/" + name) }
+            func note(_ name: String) { _ = FileManager.default.createFile(atPath: folder + "/" + name, contents: nil) }
+            if !exists("erased") {
+                if try await store.statistics().readings.isEmpty { try await fixture.read(10) }
+                #expect(await file.syncOnce().failure == nil)
+                note("delivered")
+                try await fixture.read(6, from: 3, isFailed: true)
+                #expect(await file.syncOnce().failure == nil)
+                note("erased")
+            }
+            if try await !store.statistics().readings.isEmpty {
+                try await store.eraseUser(try await fixture.person.key, retracts: true)
+            }
+            #expect(await file.syncOnce().failure == nil)
+            #expect(try await store.retractionCount(at: file.place()) == 0)
+            try store.close()
+        }
+
+        @Test(
+            "death at any moment leaves nothing at a destination that was excluded or erased",
+            arguments: [
+                "retract.answered", "retract.answered:3", "retract.before-commit", "retract.after-commit",
+                "retract.before-commit:2", "retract.after-commit:3", "jsonl.before:4", "jsonl.after:4", "jsonl.after:5",
+                "erase.before-commit", "erase.after-commit", "acknowledge.before-commit:3",
+            ])
+        func killed(point: String) async throws {
+            let folder = FileManager.default.temporaryDirectory.appending(path: "killed-\(UUID().uuidString)").path
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            await #expect(processExitsWith: .signal(SIGKILL)) {
+                [folder = folder as String, point = point as String] in
+                setenv("HEALTHRELAY_CRASH_AT", point, 1)
+                try await RetractionTests.work(folder)
+            }
+            try await Self.work(folder)
+            let lines = try Self.file(folder + "/readings.jsonl")
+            #expect(try Self.kept(folder + "/readings.jsonl").isEmpty)
+            #expect(lines.filter { !$0.isRetracted }.count == 10 && lines.count == 20)
+        }
+    #endif
+}
