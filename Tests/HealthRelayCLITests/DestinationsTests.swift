@@ -171,7 +171,7 @@ import Testing
         await stop(fourth)
     }
 
-    @Test("a person has an id of their own at each server, and is removed at every one; a file says that it stays")
+    @Test("a person has an id of their own at each server, and is removed at every one; a file takes back")
     func removal() async throws {
         let place = try Place()
         let (clinic, home) = (try await Sandboxed(in: place.scratch), try await Sandboxed(in: place.scratch))
@@ -192,12 +192,15 @@ import Testing
         let removed = try await Document(place.run("user", "remove", "--yes", "--json").output)
         #expect(
             removed.elements("destinations").map { "\($0["name"]?.plain ?? "") \($0["result"]?.plain ?? "")" }
-                == ["clinic removed", "home removed", "backup untouched"], "\(removed.text)")
+                == ["clinic removed", "home removed", "backup retracting"], "\(removed.text)")
         for (server, others) in [(clinic, ["other"]), (home, [])] {
             let users = try await Document(server.curl(server.baseURL + "/sandbox/users")).elements("users")
             #expect(users.compactMap { $0["client_user_id"]?.plain } == others)
         }
         #expect(try place.ids(place.file).count == 3)
+        #expect(try await place.run("sync").status == 0)
+        let lines = try String(contentsOf: place.file, encoding: .utf8).split(separator: "\n")
+        #expect(lines.count == 6 && lines.suffix(3).allSatisfy { $0.contains(#""retracted":true"#) })
     }
 
     @Test("a destination whose settings cannot be used is paused, and the others deliver")
