@@ -108,7 +108,7 @@ let package = Package(
         module(
             "LocalAccess",
             [
-                "CQRencode", crypto, database, logging,
+                "HealthReadings", "CQRencode", crypto, database, logging,
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
@@ -158,25 +158,27 @@ let package = Package(
             name: "ScriptedServer", dependencies: nio + ["CZlib", tls], path: "Tests/ScriptedServer",
             swiftSettings: settings
         ),
-        tests("HealthReadings"),
-        tests("GATTClient"),
-        tests("GATTProfiles", ["HealthReadings"]),
-        tests("LibDBus"),
-        tests("BlueZCentral", ["LibDBus", "GATTClient", "HealthReadings", "LogLines"]),
-        tests("HCIMonitor"),
-        tests("HCICapture", ["HCIMonitor", "GATTClient", "HealthReadings"]),
+        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
+        .target(name: "TestBus", dependencies: ["LibDBus"], path: "Tests/TestBus", swiftSettings: settings),
+        tests("HealthReadings", ["TestSupport"]),
+        tests("GATTClient", ["TestSupport"]),
+        tests("GATTProfiles", ["HealthReadings", "TestSupport"]),
+        tests("LibDBus", ["TestBus", "TestSupport"]),
+        tests("BlueZCentral", ["LibDBus", "GATTClient", "HealthReadings", "LogLines", "TestBus", "TestSupport"]),
+        tests("HCIMonitor", ["TestSupport"]),
+        tests("HCICapture", ["HCIMonitor", "GATTClient", "HealthReadings", "TestSupport"]),
         tests(
             "HealthDevices",
             [
                 "BlueZCentral", "HCICapture", "GATTProfiles", "GATTClient", "FreeStyleLibre", "ISO15693Reader",
                 "LibreReader", "ReadingDelivery", "ReadingStore", "VitalClient", "VitalDestination", "HealthReadings",
             ]),
-        tests("ReadingStore", ["HealthReadings", "LogLines"]),
+        tests("ReadingStore", ["HealthReadings", "LogLines", "TestSupport"]),
         tests("LocalAccess", ["LogLines", logging]),
         tests(
             "VitalClient",
             [
-                "HealthReadings", "ScriptedServer", "LogLines", crypto, tls, logging,
+                "HealthReadings", "ScriptedServer", "LogLines", "TestSupport", crypto, tls, logging,
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
             ]),
@@ -185,7 +187,7 @@ let package = Package(
             "VitalDestination",
             [
                 "ReadingDelivery", "ReadingStore", "VitalClient", "VitalSandbox", "HealthReadings", "ScriptedServer",
-                httpClient,
+                "TestSupport", httpClient,
                 lifecycle, logging,
             ]),
         .target(
@@ -195,7 +197,8 @@ let package = Package(
             "GatewayService",
             [
                 "VitalSandbox", "VitalClient", "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles",
-                "LocalAccess", "ReadingStore", "HealthReadings", "LogLines", httpClient, httpServer, lifecycle, logging,
+                "LocalAccess", "ReadingStore", "HealthReadings", "LogLines", "TestSupport", httpClient, httpServer,
+                lifecycle, logging,
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ]),
         .target(
@@ -213,18 +216,18 @@ let package = Package(
                 "FreeStyleLibre",
                 "LibreReader",
             ]),
-        tests("VitalSandbox", ["LogLines", httpClient]),
+        tests("VitalSandbox", ["LogLines", "TestSupport", httpClient]),
         tests("TaskThreads"),
         .target(
             name: "EncodedSensor", dependencies: ["FreeStyleLibre", "HealthReadings"], path: "Tests/EncodedSensor",
             swiftSettings: settings),
-        tests("FreeStyleLibre", ["EncodedSensor", "HealthReadings"]),
+        tests("FreeStyleLibre", ["EncodedSensor", "HealthReadings", "TestSupport"]),
         tests("LibreReader", ["EncodedSensor", "FreeStyleLibre", "ISO15693Reader", "HealthReadings"]),
         tests(
             "HealthRelayCLI",
             [
                 "GatewayService", "HealthRelayCapture", "HealthRelayNFC", "EmulatedRadio", "EmulatedReader",
-                "EncodedSensor", "GATTClient", "ReadingStore", "HealthReadings",
+                "EncodedSensor", "GATTClient", "ReadingStore", "HealthReadings", "TestSupport",
                 lifecycle, logging,
             ]),
         .testTarget(

@@ -1,6 +1,8 @@
 import GATTClient
 import HealthReadings
 import LibDBus
+import TestBus
+import TestSupport
 import Testing
 
 @testable import BlueZCentral

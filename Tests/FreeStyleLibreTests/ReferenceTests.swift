@@ -2,6 +2,7 @@ import EncodedSensor
 import Foundation
 import FreeStyleLibre
 import HealthReadings
+import TestSupport
 import Testing
 
 /// The same memories read by Tests/LibreReference/libre1.py, which shares no code with us.

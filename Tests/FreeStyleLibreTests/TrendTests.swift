@@ -1,6 +1,7 @@
 import EncodedSensor
 import FreeStyleLibre
 import HealthReadings
+import TestSupport
 import Testing
 
 @Suite("Minutes of the trend ring")

@@ -1,23 +1,12 @@
+import TestSupport
 import Testing
 
 @testable import GATTClient
 
 @Suite struct BluetoothUUIDTests {
-    /// SplitMix64; a failure shows the seed.
-    private struct SeededGenerator: RandomNumberGenerator {
-        var state: UInt64
-        mutating func next() -> UInt64 {
-            state &+= 0x9E37_79B9_7F4A_7C15
-            var mixed = state
-            mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-            mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-            return mixed ^ mixed >> 31
-        }
-    }
-
     private func forAll(_ property: (inout SeededGenerator) -> Bool) {
         let seed = UInt64.random(in: .min ... .max)
-        var generator = SeededGenerator(state: seed)
+        var generator = SeededGenerator(seed: seed)
         for round in 0..<2000 where !property(&generator) {
             Issue.record("the property does not hold: seed \(seed), round \(round)")
             return

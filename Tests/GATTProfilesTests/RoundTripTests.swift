@@ -1,5 +1,6 @@
 import GATTProfiles
 import HealthReadings
+import TestSupport
 import Testing
 
 @Suite("decode(encode(x)) == x")

@@ -1,6 +1,7 @@
 import Foundation
 import HealthReadings
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import GatewayService

@@ -1,6 +1,7 @@
 import EmulatedRadio
 import GATTClient
 import HealthReadings
+import TestSupport
 import Testing
 
 @testable import GatewayService

@@ -1,6 +1,7 @@
 import EmulatedRadio
 import GATTClient
 import ReadingStore
+import TestSupport
 import Testing
 
 @testable import GatewayService

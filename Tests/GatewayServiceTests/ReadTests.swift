@@ -2,6 +2,7 @@ import EmulatedRadio
 import GATTClient
 import HealthReadings
 import ReadingStore
+import TestSupport
 import Testing
 
 @testable import GatewayService

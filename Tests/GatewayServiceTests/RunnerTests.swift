@@ -2,6 +2,7 @@ import EmulatedRadio
 import Foundation
 import GATTClient
 import HealthReadings
+import TestSupport
 import Testing
 
 @testable import GatewayService

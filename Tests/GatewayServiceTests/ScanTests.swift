@@ -1,5 +1,6 @@
 import EmulatedRadio
 import GATTClient
+import TestSupport
 import Testing
 
 @testable import GatewayService

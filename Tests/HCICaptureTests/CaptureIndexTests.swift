@@ -1,5 +1,6 @@
 import GATTClient
 import HealthReadings
+import TestSupport
 import Testing
 
 @testable import HCICapture

@@ -1,6 +1,7 @@
 import Foundation
 import HCIMonitor
 import HealthReadings
+import TestSupport
 import Testing
 
 @testable import HCICapture

@@ -1,4 +1,5 @@
 import HCIMonitor
+import TestSupport
 import Testing
 
 @Suite("Keys in HCI traffic")

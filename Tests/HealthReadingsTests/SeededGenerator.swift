@@ -1,19 +1,7 @@
+import TestSupport
 import Testing
 
-/// SplitMix64: the same seed gives the same run on every machine.
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ mixed >> 31
-    }
-
+extension SeededGenerator {
     /// A whole number of any magnitude: each number of bits is as likely as another.
     mutating func integer() -> Int64 {
         let value = Int64(bitPattern: next())

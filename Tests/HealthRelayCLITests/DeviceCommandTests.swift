@@ -2,6 +2,7 @@ import EmulatedRadio
 import Foundation
 import GATTClient
 import HealthReadings
+import TestSupport
 import Testing
 
 /// The commands for meters as a person and a script give them, through the control socket of a gateway.
@@ -36,7 +37,7 @@ import Testing
         scan.kill(signal)
         let result = await scan.finish()
         #expect(result.status == 0 && result.signal == nil && result.errors.isEmpty, "\(result.errors)")
-        #expect(await Self.eventually { gateway.radio.discoveries == 0 })
+        #expect(await eventually { gateway.radio.discoveries == 0 })
         try await gateway.stop()
     }
 
@@ -49,7 +50,7 @@ import Testing
                 "-c", #"'\#(Tool.executable.path)' scan --json --state-dir '\#(gateway.scratch.state)' | head -n 1"#,
             ])
         #expect(result.status == 0 && result.lines.count == 1 && result.errors.isEmpty, "\(result.errors)")
-        #expect(await Self.eventually { gateway.radio.discoveries == 0 })
+        #expect(await eventually { gateway.radio.discoveries == 0 })
         try await gateway.stop()
     }
 
@@ -223,14 +224,6 @@ import Testing
         let check = try await Tool.other(Tool.root.path + "/Tests/Schemas/check", ["--directory", documents.path])
         #expect(check.status == 0 && !check.output.contains(": 0 of 0"), "\(check.output.suffix(3000)) \(check.errors)")
         try await gateway.stop()
-    }
-
-    static func eventually(_ condition: () async -> Bool) async -> Bool {
-        for _ in 0..<3000 {
-            if await condition() { return true }
-            try? await Task.sleep(for: .milliseconds(10))
-        }
-        return false
     }
 }
 

@@ -1,4 +1,6 @@
 import Foundation
+import TestBus
+import TestSupport
 import Testing
 
 @testable import LibDBus
@@ -111,7 +113,7 @@ struct ConnectionTests {
         #expect(what.contains("test.Slow.Sleep") && !what.contains("/slow"))
         gate.open()
         // The answer is on its way before this one's.
-        await until { await server.handlings.isEmpty }
+        try await until { await server.handlings.isEmpty }
         #expect(try await client.bus("GetId").signature == "s")
         #expect(await client.nextDeadline == nil)
         let none = await #expect(throws: DBusError.self) {
@@ -136,7 +138,7 @@ struct ConnectionTests {
         }
         let destination = server.uniqueName
         let task = Task { try await client.call(destination, "/slow", "test.Slow", "Sleep") }
-        await until { await !server.handlings.isEmpty }
+        try await until { await !server.handlings.isEmpty }
         task.cancel()
         #expect(await task.result.failure as? DBusError == .cancelled)
         gate.open()
@@ -182,8 +184,8 @@ struct ConnectionTests {
         }
         let call = Task { [server] in try await client.call(server.uniqueName, "/slow", "test.Slow", "Sleep") }
         let closed = Task { await client.closed() }
-        await until { await !server.handlings.isEmpty }
-        bus.kill(SIGKILL)
+        try await until { await !server.handlings.isEmpty }
+        bus.stop()
         #expect(await call.result.failure as? DBusError == .disconnected)
         #expect(await iteration.result.failure as? DBusError == .disconnected)
         await closed.value
@@ -202,7 +204,7 @@ struct ConnectionTests {
     @Test func aBusThatDiesIsNoticedByWhoOnlySends() async throws {
         let bus = try await TestBus.start()
         let client = try await bus.connect()
-        bus.kill(SIGKILL)
+        bus.stop()
         await client.closed()
         for _ in 0..<3 {
             await #expect(throws: DBusError.disconnected) { try await client.emitSignal("/", "a.b", "C") }

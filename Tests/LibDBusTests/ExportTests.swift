@@ -1,4 +1,6 @@
 import Foundation
+import TestBus
+import TestSupport
 import Testing
 
 @testable import LibDBus
@@ -52,7 +54,7 @@ struct ExportTests {
             #expect(Foundation.read(reading.rawValue, &octet, 1) == 1 && octet == number)
         }
         // Other tests of this process open and close descriptors as well: those of 20 rounds would show.
-        await until { ((try? openDescriptors()) ?? 1000) < before + 60 }
+        try await until { ((try? openDescriptors()) ?? 1000) < before + 60 }
     }
 
     private func openDescriptors() throws -> Int {
@@ -139,14 +141,14 @@ struct ExportTests {
         for number in 0..<64 {
             try await client.send(server.uniqueName, "/a", "test.Slow", "Go", [.int32(Int32(number))])
         }
-        await until { await order.begun.count == 64 }
+        try await until { await order.begun.count == 64 }
         #expect(await order.begun == Array(0..<64))
         // One more is refused, not queued.
         #expect(
             await remote { _ = try await client.call(server.uniqueName, "/a", "test.Slow", "Go", [.int32(64)]) }
                 == "LimitsExceeded")
         order.gate.open()
-        await until { await server.handlings.isEmpty }
+        try await until { await server.handlings.isEmpty }
         #expect(try await client.call(server.uniqueName, "/a", "test.Slow", "Go", [.int32(65)]) == [])
     }
 
@@ -164,16 +166,16 @@ struct ExportTests {
         let name = server.uniqueName
         let first = Task { try await client.call(name, "/a", "test.Slow", "Go") }
         let second = Task { try await client.call(name, "/b", "test.Slow", "Go") }
-        await until { await server.handlings.count == 2 }
+        try await until { await server.handlings.count == 2 }
         await server.unexport("/a")
         await server.unexport("/never")
         #expect(
             await first.result.failure as? DBusError
                 == .remote(name: "org.freedesktop.DBus.Error.UnknownObject", message: "the object has gone"))
-        await until { cancelled.withLock { $0 } == 1 }
+        try await until { cancelled.withLock { $0 } == 1 }
         #expect(await remote { _ = try await client.call(name, "/a", "test.Slow", "Go") } == "UnknownObject")
         await server.close()
-        await until { cancelled.withLock { $0 } == 2 }
+        try await until { cancelled.withLock { $0 } == 2 }
         // The bus tells who waited for a peer that has gone.
         guard case DBusError.remote(let error, _)? = await second.result.failure else {
             Issue.record("no error")

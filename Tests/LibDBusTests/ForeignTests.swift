@@ -1,4 +1,6 @@
 import Foundation
+import TestBus
+import TestSupport
 import Testing
 
 @testable import LibDBus
@@ -116,7 +118,7 @@ struct ForeignTests {
             """
         try text.write(to: script, atomically: true, encoding: .utf8)
         let echo = Task { try await run(Self.python, [script.path, bus.address]) }
-        await until { (try? await client.bus("NameHasOwner", [.string("test.Echo")])) == [.bool(true)] }
+        try await until { (try? await client.bus("NameHasOwner", [.string("test.Echo")])) == [.bool(true)] }
         var random = RandomValues(seed: 77)
         for _ in 0..<300 {
             let values = random.arguments()

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import LibDBus
@@ -164,7 +165,7 @@ import Testing
                 }
             }
             #expect(try await connection.bus("GetId") == [.string("id")])
-            await until { await connection.subscriptions == [0, 0] }
+            try await until { await connection.subscriptions == [0, 0] }
             await connection.close()
         }
     }

@@ -1,4 +1,6 @@
 import Foundation
+import TestBus
+import TestSupport
 import Testing
 
 @testable import LibDBus
@@ -184,7 +186,7 @@ struct SignalTests {
         try await second.emitSignal("/", "test.A", "B", [.string("last")])
         #expect(try await take(signals, 3) == ["first", "second", "last"])
         #expect(try await take(late, 1) == ["last"])
-        await until { await receiver.subscriptions == [0, 0] }
+        try await until { await receiver.subscriptions == [0, 0] }
     }
 
     private func take(_ signals: DBusSignals<String>, _ count: Int) async throws -> [String] {

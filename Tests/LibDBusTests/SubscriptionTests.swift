@@ -1,3 +1,5 @@
+import TestBus
+import TestSupport
 import Testing
 
 @testable import LibDBus
@@ -196,7 +198,7 @@ struct SubscriptionTests {
         #expect(await subscription.next().isInterrupted)
         #expect(await subscription.next(within: .milliseconds(1)).isSilence)
         let replaced = Task { await subscription.next() }
-        await until { subscription.hasReader }
+        try await until { subscription.hasReader }
         async let last = subscription.next()
         #expect(await replaced.value.isCancelled)
         try await bench.emit("kept")
@@ -240,7 +242,7 @@ struct SubscriptionTests {
             Issue.record("what had come was lost")
             return
         }
-        bench.bus.kill(9)
+        bench.bus.stop()
         await bench.receiver.closed()
         guard case .signals(["last words"]) = await bench.subscription.next(),
             case .ended(.disconnected) = await bench.subscription.next()

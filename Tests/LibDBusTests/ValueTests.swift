@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import LibDBus
@@ -126,7 +127,7 @@ import Testing
         // What waits for them is not asked here.
         var pending = PendingCalls()
         let start = SuspendingClock.now
-        var generator = SeededGenerator(state: 5)
+        var generator = SeededGenerator(seed: 5)
         var expected: [UInt32: SuspendingClock.Instant] = [:]
         for serial in UInt32(1)...2000 {
             let deadline = start + .milliseconds(Int.random(in: 0..<500, using: &generator))

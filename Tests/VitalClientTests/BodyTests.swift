@@ -1,6 +1,7 @@
 import Foundation
 import HealthReadings
 import ScriptedServer
+import TestSupport
 import Testing
 
 @testable import VitalClient

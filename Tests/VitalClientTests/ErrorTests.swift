@@ -1,6 +1,7 @@
 import HealthReadings
 import LogLines
 import ScriptedServer
+import TestSupport
 import Testing
 
 @testable import VitalClient

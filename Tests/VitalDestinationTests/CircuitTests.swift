@@ -1,6 +1,7 @@
 import HealthReadings
 import ReadingStore
 import ScriptedServer
+import TestSupport
 import Testing
 import VitalClient
 
@@ -21,17 +22,17 @@ struct CircuitTests {
             try await fixture.read(2, kind: .bloodPressure, device: 2, provider: "omron_ble")
             try await fixture.read(3)
             let running = Task { try await worker.run() }
-            #expect(try await eventually { script.now.taken.count == 3 })
-            #expect(try await eventually { await worker.status.failures == 1 })
+            #expect(await eventually { script.now.taken.count == 3 })
+            #expect(await eventually { await worker.status.failures == 1 })
             let posts = script.now.posts.count
             // The clock stands still: nothing that waits for it could go now.
             try await fixture.read(4, from: 50)
-            #expect(try await eventually { script.now.taken.count == 7 })
+            #expect(await eventually { script.now.taken.count == 7 })
             #expect(script.now.posts.count == posts + 1)
             script.change { $0.judge = nil }
             clock.advance(by: .seconds(2))
-            #expect(try await eventually { script.now.taken.count == 9 })
-            #expect(try await eventually { await worker.status.nextAttempt == nil })
+            #expect(await eventually { script.now.taken.count == 9 })
+            #expect(await eventually { await worker.status.nextAttempt == nil })
             running.cancel()
             try await running.value
         }
@@ -80,7 +81,7 @@ struct CircuitTests {
             try await fixture.read(20)
             try await fixture.read(5, kind: .bloodPressure, device: 2, provider: "omron_ble")
             let running = Task { try await worker.run() }
-            #expect(try await eventually { script.now.posts.count == 2 })
+            #expect(await eventually { script.now.posts.count == 2 })
             for minute in 0..<60 {
                 if minute % 10 == 0 { try await fixture.read(1, from: 100 + minute) }
                 clock.advance(by: .seconds(60))
@@ -118,7 +119,7 @@ struct CircuitTests {
             try await Task.sleep(for: .milliseconds(100))
             #expect(script.now.posts.count == 1)
             clock.advance(by: .seconds(0.5))
-            #expect(try await eventually { script.now.taken.count == 3 })
+            #expect(await eventually { script.now.taken.count == 3 })
             #expect(try await eventually { try await fixture.waiting == 0 })
             running.cancel()
             try await running.value

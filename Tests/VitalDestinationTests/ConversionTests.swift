@@ -1,6 +1,7 @@
 import Foundation
 import HealthReadings
 import ReadingStore
+import TestSupport
 import Testing
 import VitalClient
 

@@ -154,15 +154,6 @@ extension OutboxWorker {
     }
 }
 
-/// Waits for something that another task brings about; false where it does not within a minute.
-func eventually(_ condition: () async throws -> Bool) async throws -> Bool {
-    for _ in 0..<6000 {
-        if try await condition() { return true }
-        try await Task.sleep(for: .milliseconds(10))
-    }
-    return false
-}
-
 /// A client of a server at this address.
 func api(_ baseURL: String, key: String = "sk_eu_0123456789abcdef", call: Duration = .seconds(60)) throws -> VitalAPI {
     VitalAPI(
@@ -339,20 +330,5 @@ final class VitalScript: Sendable {
             default: return .json(404, #"{"detail":"Not Found"}"#)
             }
         }
-    }
-}
-
-/// A generator whose numbers a seed decides (SplitMix64), so that a failure can be repeated.
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

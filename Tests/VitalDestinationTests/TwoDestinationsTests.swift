@@ -2,6 +2,7 @@ import Foundation
 import HealthReadings
 import ReadingStore
 import ScriptedServer
+import TestSupport
 import Testing
 import VitalClient
 

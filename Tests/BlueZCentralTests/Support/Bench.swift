@@ -4,6 +4,7 @@ import HealthReadings
 import LibDBus
 import LogLines
 import Logging
+import TestBus
 import Testing
 
 @testable import BlueZCentral

@@ -1,6 +1,7 @@
 import GATTClient
 import HealthReadings
 import LibDBus
+import TestBus
 import Testing
 
 @testable import BlueZCentral

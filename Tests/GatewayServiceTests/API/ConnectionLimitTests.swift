@@ -2,6 +2,7 @@ import Foundation
 import HealthReadings
 import LocalAccess
 import NIOCore
+import TestSupport
 import Testing
 
 @testable import GatewayService

@@ -1,5 +1,6 @@
 import Foundation
 import LocalAccess
+import TestSupport
 import Testing
 
 @testable import GatewayService

@@ -1,5 +1,6 @@
 import Foundation
 import HealthReadings
+import TestSupport
 import Testing
 
 @testable import GatewayService

@@ -2,6 +2,7 @@ import EmulatedRadio
 import Foundation
 import HealthReadings
 import LocalAccess
+import TestSupport
 import Testing
 
 @testable import GatewayService

@@ -1,5 +1,6 @@
 import EmulatedRadio
 import Foundation
+import TestSupport
 import Testing
 
 @testable import GatewayService

@@ -3,6 +3,7 @@ import Foundation
 import HealthReadings
 import LocalAccess
 import ReadingStore
+import TestSupport
 import Testing
 
 @testable import GatewayService

@@ -4,6 +4,7 @@ import HealthReadings
 import LocalAccess
 import NIOHTTP1
 import ReadingStore
+import TestSupport
 import Testing
 
 @testable import GatewayService

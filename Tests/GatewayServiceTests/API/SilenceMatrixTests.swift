@@ -6,6 +6,7 @@ import LocalAccess
 import NIOCore
 import ReadingStore
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import GatewayService

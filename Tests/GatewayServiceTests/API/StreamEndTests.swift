@@ -3,6 +3,7 @@ import HealthReadings
 import LocalAccess
 import ReadingStore
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import GatewayService

@@ -100,12 +100,3 @@ final class GatewayBench: Sendable {
         try await gateway.close()
     }
 }
-
-/// Waits until a condition holds; false where it never does.
-func eventually(_ condition: () async throws -> Bool) async rethrows -> Bool {
-    for _ in 0..<6000 {
-        if try await condition() { return true }
-        try? await Task.sleep(for: .milliseconds(10))
-    }
-    return false
-}

@@ -6,6 +6,7 @@ import NIOCore
 import NIOHTTP1
 import ReadingStore
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import GatewayService

@@ -5,6 +5,7 @@ import LogLines
 import Logging
 import ServiceLifecycle
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import GatewayService

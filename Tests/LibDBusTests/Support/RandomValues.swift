@@ -1,17 +1,5 @@
 import LibDBus
-
-/// SplitMix64: the same values on every machine.
-struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ mixed >> 31
-    }
-}
+import TestSupport
 
 /// Values of all types in all containers.
 struct RandomValues {
@@ -36,7 +24,7 @@ struct RandomValues {
     var generator: SeededGenerator
     private static let letters = Array("ybnqiuxtdsog")
 
-    init(seed: UInt64) { generator = SeededGenerator(state: seed) }
+    init(seed: UInt64) { generator = SeededGenerator(seed: seed) }
 
     /// Up to five arguments.
     mutating func arguments() -> [DBusValue] { (0..<number(0...5)).map { _ in value() } }
