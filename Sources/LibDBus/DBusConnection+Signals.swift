@@ -27,14 +27,14 @@ extension DBusConnection {
         return DBusSignals(subscription)
     }
 
-    /// Adds rules for the signals that a sink takes.
-    func add(_ matches: [DBusMatch], to sink: any SignalSink) async throws(DBusError) {
+    /// Adds rules for the signals that go into a queue.
+    func add<Signal>(_ matches: [DBusMatch], to queue: SignalQueue<Signal>) async throws(DBusError) {
         var texts: [String] = []
         for match in matches { texts.append(try match.text()) }
         guard isOpen else { throw .disconnected }
-        guard !sink.isClosed else { throw .cancelled }
+        guard !queue.isClosed else { throw .cancelled }
         if matches.isEmpty { return }
-        let route = route(to: sink)
+        let route = route(to: queue)
         var (rules, added): ([SignalRule], [String]) = ([], [])
         do {
             for (match, text) in zip(matches, texts) {
@@ -52,14 +52,14 @@ extension DBusConnection {
         }
     }
 
-    /// Takes a sink and its rules away.
-    func remove(_ sink: any SignalSink) {
-        if let route = routes.first(where: { $0.sink === sink }) { remove(route) }
+    /// Takes a subscription and its rules away.
+    func remove<Signal>(_ queue: SignalQueue<Signal>) {
+        if let route = routes.first(where: { $0.identity === queue }) { remove(route) }
     }
 
-    private func route(to sink: any SignalSink) -> SignalRoute {
-        if let route = routes.first(where: { $0.sink === sink }) { return route }
-        let route = SignalRoute(sink)
+    private func route<Signal>(to queue: SignalQueue<Signal>) -> SignalRoute {
+        if let route = routes.first(where: { $0.identity === queue }) { return route }
+        let route = DecodingRoute(queue)
         routes.append(route)
         return route
     }
@@ -145,7 +145,7 @@ extension DBusConnection {
         if signal.header.sender.isText(Self.busName) { heed(signal) }
         for route in routes {
             for rule in route.rules where rule.matches(signal) {
-                route.sink.receive(signal)
+                route.receive(signal)
                 break
             }
         }

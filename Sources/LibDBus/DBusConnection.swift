@@ -167,7 +167,7 @@ public actor DBusConnection {
     /// - Returns: whether there were any that somebody wanted.
     @discardableResult func releaseSignals() -> Bool {
         var isWanted = false
-        for route in routes where route.sink.release() { isWanted = true }
+        for route in routes where route.release() { isWanted = true }
         return isWanted
     }
 
@@ -177,7 +177,7 @@ public actor DBusConnection {
         isOpen = false
         transport.close()
         for call in calls.takeAll() { call.continuation.resume(returning: .failure(.disconnected)) }
-        for route in routes { route.sink.end(with: .disconnected) }
+        for route in routes { route.end(with: .disconnected) }
         routes = []
         owners = [:]
         for handling in handlings.values { handling.task?.cancel() }

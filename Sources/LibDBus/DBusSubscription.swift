@@ -92,28 +92,8 @@ package enum DBusOutcome<Signal: Sendable>: Sendable {
     case interrupted
 }
 
-/// Where the event loop puts the signals of a subscription.
-protocol SignalSink: AnyObject, Sendable {
-    /// Whether nobody will take anything any more.
-    var isClosed: Bool { get }
-
-    /// Decodes a signal that meets one of the rules.
-    func receive(_ signal: borrowing DBusSignal)
-
-    /// Hands over what this wake-up has brought.
-    ///
-    /// - Returns: whether there was anything.
-    @discardableResult func release() -> Bool
-
-    /// Ends the subscription after everything that has come.
-    ///
-    /// - Parameter error: why; `nil` if it was closed.
-    /// - Returns: whether it had not ended before.
-    @discardableResult func end(with error: DBusError?) -> Bool
-}
-
 /// The queue of a subscription: filled by the event loop, emptied by the reader.
-final class SignalQueue<Signal: Sendable>: SignalSink {
+final class SignalQueue<Signal: Sendable>: Sendable {
     typealias Waiting = CheckedContinuation<DBusOutcome<Signal>, Never>
 
     struct Waiter {
@@ -128,8 +108,6 @@ final class SignalQueue<Signal: Sendable>: SignalSink {
     }
 
     struct State {
-        /// What the present wake-up of the event loop has brought so far.
-        var burst: [Signal] = []
         /// What the reader may take.
         var waiting: [Signal] = []
         var isInterrupted = false
@@ -153,47 +131,23 @@ final class SignalQueue<Signal: Sendable>: SignalSink {
     }
 
     let state = Lock(State())
-    private let decode: @Sendable (borrowing DBusSignal) -> Signal?
+    let decode: @Sendable (borrowing DBusSignal) -> Signal?
 
     init(_ decode: @escaping @Sendable (borrowing DBusSignal) -> Signal?) { self.decode = decode }
 
     var isClosed: Bool { state.withLock { $0.hasEnded } }
 
-    // MARK: The event loop's side
-
-    func receive(_ signal: borrowing DBusSignal) {
-        guard let element = decode(signal) else { return }
-        state.withLock { $0.burst.append(element) }
-    }
-
-    @discardableResult func release() -> Bool {
-        let (waiter, burst) = state.withLock { state -> (Waiter?, [Signal]?) in
-            if state.burst.isEmpty { return (nil, nil) }
-            var burst: [Signal] = []
-            swap(&burst, &state.burst)
-            if state.hasEnded { return (nil, nil) }
-            if let waiter = state.waiter {
-                state.waiter = nil
-                return (waiter, burst)
-            }
-            if state.waiting.isEmpty { state.waiting = burst } else { state.waiting.append(contentsOf: burst) }
-            return (nil, burst)
-        }
-        guard let burst else { return false }
-        waiter?.resume(.signals(burst))
-        return true
-    }
-
+    /// Ends the queue behind everything that was handed over.
+    ///
+    /// - Parameter error: why; `nil` if the subscription was closed.
+    /// - Returns: whether it had not ended before.
     @discardableResult func end(with error: DBusError?) -> Bool {
-        release()
-        return change { state in
+        change { state in
             if state.hasEnded { return false }
             (state.hasEnded, state.error) = (true, error)
             return true
         }
     }
-
-    // MARK: The reader's side
 
     /// Changes the state, and hands the waiting reader what it can be told now.
     func change<Result: Sendable>(_ body: (inout State) -> Result) -> Result {
@@ -240,5 +194,44 @@ final class SignalQueue<Signal: Sendable>: SignalSink {
             return state.waiter
         }
         waiter?.resume(outcome)
+    }
+}
+
+/// The event loop's side of a subscription whose signals are decoded to a type.
+final class DecodingRoute<Signal: Sendable>: SignalRoute {
+    private let queue: SignalQueue<Signal>
+    private let decode: @Sendable (borrowing DBusSignal) -> Signal?
+    /// What the present wake-up has brought so far.
+    private var burst: [Signal] = []
+
+    init(_ queue: SignalQueue<Signal>) {
+        (self.queue, decode) = (queue, queue.decode)
+        super.init(queue)
+    }
+
+    override func receive(_ signal: borrowing DBusSignal) {
+        if let element = decode(signal) { burst.append(element) }
+    }
+
+    override func release() -> Bool {
+        if burst.isEmpty { return false }
+        var full: [Signal] = []
+        swap(&full, &burst)
+        let waiter = queue.state.withLock { state -> SignalQueue<Signal>.Waiter? in
+            if state.hasEnded { return nil }
+            if let waiter = state.waiter {
+                state.waiter = nil
+                return waiter
+            }
+            if state.waiting.isEmpty { state.waiting = full } else { state.waiting.append(contentsOf: full) }
+            return nil
+        }
+        waiter?.resume(.signals(full))
+        return true
+    }
+
+    override func end(with error: DBusError) {
+        _ = release()
+        queue.end(with: error)
     }
 }

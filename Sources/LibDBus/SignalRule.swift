@@ -47,8 +47,9 @@ final class SignalRule {
 }
 
 /// A subscription at the event loop: where signals that meet any of its rules go.
-final class SignalRoute {
-    let sink: any SignalSink
+class SignalRoute {
+    /// What tells it from others.
+    let identity: AnyObject
     var rules: [SignalRule] = []
     /// The match rules that are on the bus for it, or may be.
     var texts: [String] = []
@@ -57,7 +58,18 @@ final class SignalRoute {
     /// Whether its rules were taken off the bus.
     var isRemoved = false
 
-    init(_ sink: any SignalSink) { self.sink = sink }
+    init(_ identity: AnyObject) { self.identity = identity }
+
+    /// Takes a signal that meets one of the rules.
+    func receive(_ signal: borrowing DBusSignal) {}
+
+    /// Hands over what this wake-up has brought.
+    ///
+    /// - Returns: whether there was anything.
+    func release() -> Bool { false }
+
+    /// Ends the subscription behind everything that has come.
+    func end(with error: DBusError) {}
 }
 
 /// The owner of a well-known name, as the bus tells it.
