@@ -69,9 +69,9 @@ extension BlueZPeripheral {
         else {
             return
         }
-        // In a task of its own: a cancelled reader stops its notifications, too.
+        // A cancelled reader stops its notifications, too.
         let wire = session.wire
-        await Task { await Self.stopNotify(path, wire) }.value
+        await shieldedFromCancellation { await Self.stopNotify(path, wire) }
         forget(path, wire)
     }
 
@@ -113,7 +113,9 @@ extension BlueZPeripheral {
     private func unsubscribe(_ wire: PeripheralWire) async {
         let subscribed = session?.subscribed ?? []
         session?.subscribed = []
-        await Task { for path in subscribed.reversed() { await Self.stopNotify(path, wire) } }.value
+        await shieldedFromCancellation {
+            for path in subscribed.reversed() { await Self.stopNotify(path, wire) }
+        }
     }
 
     private func forget(_ path: String, _ wire: PeripheralWire) {

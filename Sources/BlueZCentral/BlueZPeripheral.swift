@@ -74,8 +74,7 @@ actor BlueZPeripheral: Peripheral {
     }
 
     func disconnect() async {
-        // In a task of its own, which is not cancelled with the one around it.
-        await Task { await self.endSession() }.value
+        await shieldedFromCancellation { await self.endSession() }
     }
 
     private func endSession() async {

@@ -1,4 +1,5 @@
 import GATTClient
+import HealthReadings
 import LibDBus
 import Logging
 
@@ -49,7 +50,7 @@ actor Discovery {
             let usable = try await link.usableAdapter()
             hasAdapter = true
             // What is begun is ended in order, whatever becomes of the task that asked for it.
-            try await Task { try await settle() }.value
+            try await shieldedFromCancellation { try await self.settle() }
             return usable
         } catch RadioError.noService where hasAdapter {
             // There was one.
@@ -64,7 +65,7 @@ actor Discovery {
     /// Listens no more.
     func end() async {
         listeners -= 1
-        await Task { try? await settle() }.value
+        await shieldedFromCancellation { try? await self.settle() }
     }
 
     /// Is silent while the body runs.
@@ -83,14 +84,14 @@ actor Discovery {
     /// Is silent until ``release()``.
     func hold() async {
         holds += 1
-        await Task { try? await settle() }.value
+        await shieldedFromCancellation { try? await self.settle() }
     }
 
     /// Listens again, where somebody wants it and nobody else holds it.
     func release() async {
         holds -= 1
         // A listener notices by itself that its adapter can be used no longer.
-        await Task { try? await settle() }.value
+        await shieldedFromCancellation { try? await self.settle() }
     }
 
     /// Begins again where discovery ended without our doing (a controller that was reset).
@@ -101,7 +102,7 @@ actor Discovery {
         guard self.running != nil, holds == 0 else { return }
         logger.debug("discovery ended by itself")
         deafen()
-        await Task { try? await settle() }.value
+        await shieldedFromCancellation { try? await self.settle() }
     }
 
     private func settle() async throws {

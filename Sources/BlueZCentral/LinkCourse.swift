@@ -122,12 +122,12 @@ struct LinkCourse {
         return DeviceObject(path: wire.path, properties, logger: context.logger)
     }
 
-    /// Ends an attempt that may still be under way: in a task of its own, which is not cancelled with the one around it.
+    /// Ends an attempt that may still be under way.
     private func abandon() async {
         let (service, path, limit) = (wire.service, wire.path, limits.disconnect)
-        await Task {
+        await shieldedFromCancellation {
             _ = try? await service.connection.call(
                 BlueZName.service, path, BlueZName.device, "Disconnect", timeout: limit)
-        }.value
+        }
     }
 }

@@ -40,12 +40,11 @@ struct PairingCourse {
             await context.noteBondChange()
             return bond
         } catch {
-            // In a task of its own, which is not cancelled with the one around it.
-            await Task {
+            await shieldedFromCancellation {
                 await unregisterAgent()
                 await cleanUp()
                 await context.noteBondChange()
-            }.value
+            }
             throw error
         }
     }

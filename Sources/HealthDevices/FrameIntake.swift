@@ -144,23 +144,21 @@ struct FrameIntake: Sendable {
 
     /// Takes what has come and was not looked at: what a cuff sent before it was stopped is confirmed, and may be
     /// deleted there.
-    ///
-    /// In a task of its own, which is not cancelled with the one around it.
     mutating func takeWhatHasCome(from peripheral: any Peripheral, of streams: RecordStreams) async throws {
         let before = self
-        self = try await Task {
+        self = try await shieldedFromCancellation {
             var intake = before
             while case .values(let values)? = try? await peripheral.nextValues(within: .zero) {
                 try await intake.take(values, of: streams)
             }
             return intake
-        }.value
+        }
     }
 
-    /// In a task of its own: what a device has sent, and may have deleted, is kept where the reading is cancelled.
+    /// What a device has sent, and may have deleted, is kept where the reading is cancelled.
     private func append(_ frames: [Frame]) async throws -> [FrameOutcome] {
         let (journal, contact) = (journal, contact)
-        return try await Task { try await journal.append(frames, of: contact) }.value
+        return try await shieldedFromCancellation { try await journal.append(frames, of: contact) }
     }
 
     private mutating func nextOrdinal(of format: FrameFormat) -> Int {

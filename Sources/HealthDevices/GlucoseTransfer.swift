@@ -186,12 +186,11 @@ struct GlucoseTransfer {
         }
     }
 
-    /// Tells the meter to stop, and keeps what comes until it has. In a task of its own, which is not cancelled with
-    /// the one around it.
+    /// Tells the meter to stop, and keeps what comes until it has.
     private func abort(_ running: RecordAccessProcedure, into intake: inout FrameIntake) async {
         let before = intake
         intake =
-            await Task {
+            await shieldedFromCancellation {
                 var (procedure, intake) = (running, before)
                 guard case .write(let octets) = procedure.abort() else { return intake }
                 // What goes wrong here changes nothing: the meter is left, and has all its records.
@@ -208,7 +207,7 @@ struct GlucoseTransfer {
                     }
                 } catch {}
                 return intake
-            }.value
+            }
     }
 
     private func write(_ octets: [UInt8], _ intake: inout FrameIntake) async throws {

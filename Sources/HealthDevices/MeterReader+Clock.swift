@@ -75,7 +75,7 @@ extension MeterReader {
             result = .failure(error)
         }
         let (memory, ended, end) = (memory, contact, summary)
-        try await Task { try await memory.endContact(ended, end) }.value
+        try await shieldedFromCancellation { try await memory.endContact(ended, end) }
         return try result.get()
     }
 

@@ -98,7 +98,7 @@ public struct MeterReader: Sendable {
             peripheral, characteristics, allRecords: allRecords, journal: journal, memory: memory, report: report)
         do {
             let (memory, ended) = (memory, course)
-            try await Task { try await memory.endContact(ended.contact, ended.summary) }.value
+            try await shieldedFromCancellation { try await memory.endContact(ended.contact, ended.summary) }
         } catch {
             // A store that takes no frames takes no summary either; the first failure is the one to tell.
             course.fail(error)
@@ -130,7 +130,7 @@ public struct MeterReader: Sendable {
         guard let pairings, let address = advertisement.address else { return }
         do {
             let device = DeviceDescription(address: address, name: advertisement.name)
-            try await Task { try await pairings.notePairing(of: device, as: state) }.value
+            try await shieldedFromCancellation { try await pairings.notePairing(of: device, as: state) }
         } catch {
             logger.warning("how a bond stands could not be noted: \(error)")
         }

@@ -1,4 +1,5 @@
 import GATTClient
+import HealthReadings
 
 extension Peripheral {
     /// Does something while these characteristics notify or indicate, and stops them again whatever comes of it.
@@ -36,12 +37,11 @@ extension Peripheral {
     }
 
     /// Disconnects, also where the task was cancelled.
-    func disconnectSurely() async { await Task { await disconnect() }.value }
+    func disconnectSurely() async { await shieldedFromCancellation { await disconnect() } }
 
-    /// In a task of its own, which is not cancelled with the one around it.
     private func stop(_ characteristics: [Characteristic]) async {
-        await Task {
+        await shieldedFromCancellation {
             for characteristic in characteristics.reversed() { try? await stopNotifying(characteristic) }
-        }.value
+        }
     }
 }
