@@ -136,7 +136,7 @@ private struct DumpLine {
         let value = Self.value(digits, radix: 16)
         let block = octetsBefore.isMultiple(of: LibreMemory.blockSize) ? octetsBefore / LibreMemory.blockSize : nil
         guard value == octetsBefore || block != nil && (value == block || Self.value(digits, radix: 10) == block) else {
-            let address = hexadecimal(octetsBefore)
+            let address = (octetsBefore < 16 ? "0" : "") + String(octetsBefore, radix: 16, uppercase: true)
             throw error("\(block.map { "block \($0), or " } ?? "")the address \(address)", found: digits)
         }
         rest = text

@@ -1,3 +1,5 @@
+import HealthReadings
+
 /// What a sensor tells about itself before its memory is read: six octets, of newer sensors 24.
 public struct PatchInformation: Sendable, Hashable {
     /// As sent, without the answer's flags; empty where the reader could not ask.
@@ -7,7 +9,7 @@ public struct PatchInformation: Sendable, Hashable {
     public init(_ octets: [UInt8]) { self.octets = octets }
 
     /// The octets in hexadecimal: `DF0000010102`.
-    public var text: String { octets.map(hexadecimal).joined() }
+    public var text: String { octets.hexadecimal(uppercase: true) }
 
     /// The digit that a serial number begins with; nil where these octets do not hold it.
     public var family: UInt8? { octets.count >= 6 && octets.count < 24 ? octets[2] >> 4 : nil }

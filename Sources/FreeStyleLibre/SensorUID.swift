@@ -11,7 +11,9 @@ public struct SensorUID: Sendable, Hashable {
         guard octets.count == 8 else { throw Self.error("8 octets", at: 0, found: "\(octets.count)") }
         let bits = octets.reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
         guard bits >> 56 == 0xE0 else {
-            throw Self.error("E0, the highest octet of every ISO 15693 UID,", at: 7, found: hexadecimal(bits >> 56))
+            throw Self.error(
+                "E0, the highest octet of every ISO 15693 UID,", at: 7,
+                found: UInt8(bits >> 56).hexadecimal(uppercase: true))
         }
         self.bits = bits
     }
@@ -25,7 +27,8 @@ public struct SensorUID: Sendable, Hashable {
             let isReversed = bits & 0xFF == 0xE0
             throw Self.error(
                 "E0, which every ISO 15693 UID is printed with first,", at: 0,
-                found: hexadecimal(bits >> 56) + (isReversed ? ": these octets are in the order of the air" : ""))
+                found: UInt8(bits >> 56).hexadecimal(uppercase: true)
+                    + (isReversed ? ": these octets are in the order of the air" : ""))
         }
         self.bits = bits
     }
@@ -67,12 +70,6 @@ public struct SensorUID: Sendable, Hashable {
 extension SensorUID: CustomStringConvertible {
     /// 16 hexadecimal digits as they are printed: `E007A00009352FBD`.
     public var description: String {
-        let digits = String(bits, radix: 16, uppercase: true)
-        return String(repeating: "0", count: 16 - digits.count) + digits
+        bits.hexadecimal(uppercase: true)
     }
-}
-
-/// `0A`: how octets are written in errors.
-func hexadecimal(_ octet: some BinaryInteger) -> String {
-    (octet < 16 ? "0" : "") + String(octet, radix: 16, uppercase: true)
 }

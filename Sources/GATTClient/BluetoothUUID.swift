@@ -1,3 +1,5 @@
+import HealthReadings
+
 /// A Bluetooth UUID: 128 bits, most often a 16-bit assigned number over the Bluetooth base UUID.
 ///
 /// Bluetooth Core Specification, Vol 3, Part B, 2.5.1.
@@ -58,8 +60,7 @@ extension BluetoothUUID: CustomStringConvertible {
     /// `2a18` for an assigned number, else the full UUID in lower case.
     public var description: String {
         func hex(_ value: UInt64, _ digits: Int) -> String {
-            let text = String(value, radix: 16)
-            return String(repeating: "0", count: digits - text.count) + text
+            String(value.hexadecimal().suffix(digits))
         }
         if let assignedNumber { return hex(UInt64(assignedNumber), 4) }
         return [

@@ -1,3 +1,5 @@
+import HealthReadings
+
 /// What can go wrong between a central and a peripheral.
 public enum GATTError: Error, Sendable, Hashable {
     /// The device refused: an ATT error code (Core Specification, Vol 3, Part F, 3.4.1.1; 0x80 … 0x9F are a profile's,
@@ -36,7 +38,6 @@ extension GATTError: CustomStringConvertible {
             0xFD: "client characteristic configuration improperly configured", 0xFE: "procedure already in progress",
             0xFF: "out of range",
         ]
-        let digits = String(code, radix: 16, uppercase: true)
-        return "\(names[code] ?? "error") (0x\(digits.count == 1 ? "0" : "")\(digits))"
+        return "\(names[code] ?? "error") (0x\(code.hexadecimal(uppercase: true)))"
     }
 }

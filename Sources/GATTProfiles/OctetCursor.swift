@@ -92,6 +92,5 @@ extension [UInt8] {
 
 /// `0x0A`: how octets are written in errors.
 func hexadecimal(_ octet: UInt8) -> String {
-    let digits = String(octet, radix: 16, uppercase: true)
-    return (octet < 16 ? "0x0" : "0x") + digits
+    "0x" + octet.hexadecimal(uppercase: true)
 }

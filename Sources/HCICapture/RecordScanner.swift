@@ -1,3 +1,5 @@
+import HealthReadings
+
 /// Walks the records of a capture without copying them: the fast path under ``CaptureReader`` and replay.
 ///
 /// After ``advance()`` has returned true, the packet is `window.octets[start..<end]` until the next call.
@@ -295,5 +297,5 @@ extension RecordScanner {
 
 /// Octets as a person reads them in an error: at most sixteen.
 func hexadecimal(_ octets: some Collection<UInt8>) -> String {
-    octets.prefix(16).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined(separator: " ")
+    octets.prefix(16).hexadecimal(separator: " ")
 }

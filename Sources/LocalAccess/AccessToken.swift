@@ -1,4 +1,5 @@
 import Crypto
+import HealthReadings
 
 /// A bearer token: 32 random octets in hexadecimal. What the gateway keeps of it is its SHA-256.
 public struct AccessToken: Sendable, Hashable {
@@ -8,7 +9,7 @@ public struct AccessToken: Sendable, Hashable {
     /// Makes one.
     public init() {
         var generator = SystemRandomNumberGenerator()
-        text = Hexadecimal.text((0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) })
+        text = (0..<32).map { _ in UInt8.random(in: .min ... .max, using: &generator) }.hexadecimal()
     }
 
     /// One that a client sent.

@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import HealthReadings
 import NIOSSL
 import SwiftASN1
 import X509
@@ -24,7 +25,7 @@ public struct GatewayCertificate: Sendable {
     let pem: String
 
     /// SHA-256 of the certificate in DER, as 64 hexadecimal digits in lower case: what clients pin.
-    public var fingerprint: String { Hexadecimal.text(SHA256.hash(data: octets)) }
+    public var fingerprint: String { SHA256.hash(data: octets).hexadecimal() }
     /// When another takes its place.
     public var renewsAt: Date { notAfter - Self.renewal }
 

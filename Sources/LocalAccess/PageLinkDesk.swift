@@ -1,4 +1,5 @@
 import Foundation
+import HealthReadings
 import Synchronization
 
 /// Hands out the one-time codes in links to the page.
@@ -33,7 +34,7 @@ public final class PageLinkDesk: Sendable {
     /// Makes a code.
     public func issue(now: Date, clock: ContinuousClock.Instant = .now) -> Ticket {
         var generator = SystemRandomNumberGenerator()
-        let code = Hexadecimal.text((0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) })
+        let code = (0..<16).map { _ in UInt8.random(in: .min ... .max, using: &generator) }.hexadecimal()
         open.withLock { open in
             open.removeAll { $0.end <= clock }
             if open.count >= Self.capacity { open.removeFirst() }

@@ -1,6 +1,7 @@
 import Crypto
 import CryptoExtras
 import Foundation
+import HealthReadings
 
 /// Why an export cannot be read.
 public enum ExportError: Error, Sendable, Hashable {
@@ -123,8 +124,7 @@ struct ExportOpener {
             header[title.count + 1] == UInt8(ascii: "\n"),
             let version = Character(UnicodeScalar(header[title.count])).wholeNumberValue
         else {
-            throw ExportError.foreign(
-                found: header.prefix(16).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined())
+            throw ExportError.foreign(found: header.prefix(16).hexadecimal())
         }
         guard version == ExportFormat.version else { throw ExportError.newer(version: version) }
         guard header.count == ExportFormat.headerLength else { throw ExportError.damaged(octet: Int64(header.count)) }

@@ -1,6 +1,7 @@
 import Crypto
 import Foundation
 import GRDB
+import HealthReadings
 
 /// Which keys rows may be under, as the database lists them, authenticated under the newest of them.
 ///
@@ -94,8 +95,7 @@ struct KeyList: Equatable {
     private var signer: Entry? { entries.filter(\.bindsColumns).max { $0.number < $1.number } }
 
     private func makeCode(_ keys: GenerationKeys) -> String {
-        GenerationKeys.code(of: Array(lines.joined(separator: "\n").utf8), keys.list)
-            .map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+        GenerationKeys.code(of: Array(lines.joined(separator: "\n").utf8), keys.list).hexadecimal()
     }
 
     /// Checks that the list is as the owner of the key wrote it.
@@ -125,7 +125,7 @@ struct KeyList: Equatable {
             writer.put(entry.number)
             return writer.octets[0]
         }
-        let listed = entries.map { "x'" + String(Int(first($0)) + 256, radix: 16).suffix(2) + "'" }
+        let listed = entries.map { "x'" + first($0).hexadecimal() + "'" }
             .joined(separator: ",")
         for (table, blob) in [("frame", "payload"), ("reading", "content")] {
             guard

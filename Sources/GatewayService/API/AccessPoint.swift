@@ -115,11 +115,7 @@ final class AccessPoint: Sendable {
 
     /// What proves that a change comes from the page this gateway has served, and from no other.
     func csrfToken(of session: String) -> String {
-        let code = HMAC<SHA256>.authenticationCode(for: Array(session.utf8), using: secret)
-        return code.map { octet in
-            let digits = String(octet, radix: 16)
-            return octet < 16 ? "0" + digits : digits
-        }.joined()
+        HMAC<SHA256>.authenticationCode(for: Array(session.utf8), using: secret).hexadecimal()
     }
 
     /// Whether a token is that of a session; takes as long whichever octet differs.

@@ -102,7 +102,7 @@ struct HealthSyncSample: Sendable {
 
     /// 16 octets as a UUID's text.
     private static func uuid(_ octets: [UInt8]) -> String {
-        let digits = octets.map { octet in (octet < 16 ? "0" : "") + String(octet, radix: 16, uppercase: true) }
+        let digits = octets.map { $0.hexadecimal(uppercase: true) }
         return [0..<4, 4..<6, 6..<8, 8..<10, 10..<16].map { digits[$0].joined() }.joined(separator: "-")
     }
 }

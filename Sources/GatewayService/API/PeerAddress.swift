@@ -1,4 +1,5 @@
 import Glibc
+import HealthReadings
 import LocalAccess
 
 /// The other side of a connection, as limits count it.
@@ -28,8 +29,7 @@ struct PeerAddress: Sendable, Hashable {
             network = octets[12...].map(String.init).joined(separator: ".")
             isLoopback = octets[12] == 127
         } else {
-            let prefix = octets.prefix(8).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
-            network = prefix.joined() + "/64"
+            network = octets.prefix(8).hexadecimal() + "/64"
             isLoopback = octets == Array(repeating: 0, count: 15) + [1]
         }
     }

@@ -15,8 +15,7 @@ struct DeviceAlias: Sendable, Hashable, CustomStringConvertible {
         for shift in stride(from: 0, to: 48, by: 8) {
             hash = (hash ^ UInt32(truncatingIfNeeded: address.bits >> UInt64(shift) & 0xFF)) &* 16_777_619
         }
-        let folded = String((hash >> 16 ^ hash) & 0xFFFF, radix: 16)
-        digits = String(repeating: "0", count: 4 - folded.count) + folded
+        digits = UInt16(truncatingIfNeeded: hash >> 16 ^ hash).hexadecimal()
     }
 
     var description: String { "\(model ?? "device")-\(digits)" }

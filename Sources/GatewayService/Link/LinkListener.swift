@@ -1,4 +1,5 @@
 import HTTPTypes
+import HealthReadings
 import Hummingbird
 import Logging
 import NIOCore
@@ -76,10 +77,7 @@ struct LinkListener: Sendable {
     /// 128 random bits.
     private static func secret() -> String {
         var generator = SystemRandomNumberGenerator()
-        return (0..<4).map { _ in
-            let digits = String(UInt32.random(in: .min ... .max, using: &generator), radix: 16)
-            return String(repeating: "0", count: 8 - digits.count) + digits
-        }.joined()
+        return (0..<4).map { _ in UInt32.random(in: .min ... .max, using: &generator).hexadecimal() }.joined()
     }
 
     private static func application(

@@ -23,7 +23,7 @@ public struct OneTouchFrame: Sendable, Hashable {
                 throw MalformedFrame(
                     subject: "OneTouch message", expected: expected, octet: place,
                     found: place < octets.count
-                        ? "0x" + Self.hexadecimal(octets[place]) : "the end after \(octets.count) octets")
+                        ? "0x" + octets[place].hexadecimal(uppercase: true) : "the end after \(octets.count) octets")
             }
         }
         try expect("at least \(Self.overhead) octets", octets.count, octets.count >= Self.overhead)
@@ -53,10 +53,6 @@ public struct OneTouchFrame: Sendable, Hashable {
                 value & 0x8000 == 0 ? value << 1 : value << 1 ^ 0x1021
             }
         }
-    }
-
-    private static func hexadecimal(_ octet: UInt8) -> String {
-        (octet < 16 ? "0" : "") + String(octet, radix: 16, uppercase: true)
     }
 }
 
