@@ -1,4 +1,5 @@
 import GATTClient
+import HealthReadings
 import LibDBus
 import Logging
 
@@ -52,8 +53,7 @@ actor ServiceLink {
     private var connection: DBusConnection?
     private var pause: Task<Void, Never>?
     private var settling: [CheckedContinuation<Void, Never>] = []
-    private var observers: [Int: AsyncStream<Void>.Continuation] = [:]
-    private var observed = 0
+    private let observers = Broadcaster<Void>()
 
     init(address: DBusAddress, wantedAdapter: String?, rfkill: RFKill, logger: Logger) {
         self.address = address
@@ -98,20 +98,11 @@ actor ServiceLink {
 
     /// One element now and one after each change of the service or an adapter; changes that come together are one.
     func changes() -> AsyncStream<Void> {
-        let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        observed += 1
-        let number = observed
-        observers[number] = continuation
-        continuation.onTermination = { [weak self] _ in Task { await self?.forget(number) } }
-        continuation.yield()
-        if case .closed = state { continuation.finish() }
-        return stream
+        observers.listen(buffering: 1, first: ())
     }
 
     /// Tells everyone who observes to look again.
-    func tellChange() {
-        for observer in observers.values { observer.yield() }
-    }
+    func tellChange() { observers.ring() }
 
     /// Ends everything for good.
     func close() async {
@@ -120,8 +111,7 @@ actor ServiceLink {
         supervisor?.cancel()
         pause?.cancel()
         finishSettling()
-        for observer in observers.values { observer.finish() }
-        observers = [:]
+        observers.close()
         if let connection { await connection.close() }
     }
 
@@ -232,9 +222,9 @@ actor ServiceLink {
 
     /// Asks the service what there is; a service that can be started on demand is started by that.
     ///
-    /// In a task of its own, which is not cancelled with that of who needs it: the answer is everybody's.
+    /// Shielded from the cancellation of whoever needs it: the answer is everybody's.
     private func load(_ connection: DBusConnection) async {
-        await Task { try? await loading.take { await loadObjects(connection) } }.value
+        await shieldedFromCancellation { try? await self.loading.take { await self.loadObjects(connection) } }
     }
 
     private func loadObjects(_ connection: DBusConnection) async {
@@ -294,6 +284,4 @@ actor ServiceLink {
         settling = []
         for continuation in waiting { continuation.resume() }
     }
-
-    private func forget(_ observer: Int) { observers[observer] = nil }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import HealthReadings
 
 extension AccessStore {
     /// Revokes the clients of persons.

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Glibc
+import HealthReadings
 import Synchronization
 
 /// Who may use the gateway over the network, and what they did: a file of its own beside the store of readings.
@@ -20,13 +21,13 @@ public struct AccessStore: Sendable {
     public static let tokenLifetime: TimeInterval = 30 * 86_400
 
     let queue: AccessQueue
-    let departed = Departures()
+    let departed = Broadcaster<Void>()
     let visits = Visits()
 
     /// Opens the list of a state directory, making it where it is missing (mode 0600).
     public init(directory: String) throws {
         let path = directory + "/" + Self.fileName
-        for suffix in ["", "-wal", "-shm", "-journal"] where !isAbsentOrRegular(path + suffix) {
+        for suffix in ["", "-wal", "-shm", "-journal"] where !FileKind(at: path + suffix).isAbsentOrRegular {
             throw AccessError.cannotKeepClients(path: path + suffix, reason: "it is no ordinary file")
         }
         let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0o600)

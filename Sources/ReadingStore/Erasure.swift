@@ -79,7 +79,7 @@ extension ReadingStore {
             // Each is made again from its row, or found to have none.
             contacts.withLock { $0 = [:] }
             erasureCount.withLock { $0 += 1 }
-            subscribers.withLock { $0.publish([]) }
+            subscribers.send([])
         }
         try await rewriteFiles()
         return erasure

@@ -56,7 +56,7 @@ extension ReadingStore {
             try Task.checkCancellation()
         }
         if pruning.readings > 0 {
-            subscribers.withLock { $0.publish([]) }
+            subscribers.send([])
             try await rewriteFiles()
         }
         return try await kept(pruning)

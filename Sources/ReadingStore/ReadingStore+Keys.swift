@@ -49,7 +49,7 @@ extension ReadingStore {
             logger.warning("stored readings are not judged again yet", metadata: ["error": "\(error)"])
         }
         resealInBackground()
-        if former != nil { subscribers.withLock { $0.publish([]) } }
+        if former != nil { subscribers.send([]) }
     }
 
     func takeKeys() async throws {

@@ -30,7 +30,7 @@ public final class ReadingStore: Sendable {
     let contacts = Mutex<[Int64: ContactState]>([:])
     /// What the last transaction of the journal left for the next.
     let journalMemory = Mutex<JournalMemory?>(nil)
-    let subscribers = Mutex<Subscribers>(Subscribers())
+    let subscribers = Broadcaster<[Reading]>()
     let erasureCount = Mutex(0)
     private let readerGate = ReaderGate(limit: readers - 1)
     private static let readers = 4
@@ -157,7 +157,7 @@ public final class ReadingStore: Sendable {
     public func close() throws {
         resealing.withLock { $0?.cancel() }
         defer { lock.release() }
-        for subscriber in subscribers.withLock({ $0.removeAll() }) { subscriber.finish() }
+        subscribers.close()
         do {
             // Writing the files anew may take minutes; the next opening begins it again.
             if rewriting.load(ordering: .relaxed) { pool.interrupt() }

@@ -48,15 +48,13 @@ final class APIEventHub: Sendable {
         /// The place of the oldest event in the ring, once it is full.
         var oldest = 0
         var next: UInt64 = 1
-        var listeners: [Int: AsyncStream<Void>.Continuation] = [:]
-        var lastListener = 0
-        var isFinished = false
         var erasures = 0
     }
 
     /// Tells the events of this process from those of another.
     let epoch: String
     private let state = Mutex(State())
+    private let listeners = Broadcaster<Void>()
     /// Seals the ids of events for clients of one person: their gaps would tell how much others measure.
     private let key = SymmetricKey(size: .bits256)
 
@@ -74,7 +72,7 @@ final class APIEventHub: Sendable {
     func post(
         _ name: String, kind: ReadingKind? = nil, to recipient: Recipient = .household, _ document: JSONValue
     ) {
-        let listeners = state.withLock { state in
+        state.withLock { state in
             let number = state.next
             state.next += 1
             let text = "event: \(name)\ndata: \(document.text)\n\n"
@@ -85,9 +83,8 @@ final class APIEventHub: Sendable {
                 state.ring[state.oldest] = event
                 state.oldest = (state.oldest + 1) % Self.capacity
             }
-            return Array(state.listeners.values)
         }
-        for listener in listeners { listener.yield() }
+        listeners.ring()
     }
 
     /// Drops every reading from the ring: some of them were erased.
@@ -123,10 +120,8 @@ final class APIEventHub: Sendable {
         let octets = withUnsafeBytes(of: number.bigEndian) { Data($0) }
         let sealed = try? AES.GCM.seal(octets, using: key, authenticating: Self.label(person))
         // Sealing eight octets under a key of the right size never fails; an empty id is one that is not known.
-        return sealed?.combined.map { $0.map(Self.digits).joined() } ?? ""
+        return sealed?.combined?.hexadecimal() ?? ""
     }
-
-    private static func digits(_ octet: UInt8) -> String { (octet < 16 ? "0" : "") + String(octet, radix: 16) }
 
     private static func label(_ person: UserKey) -> Data { Data("person \(person.rawValue)".utf8) }
 
@@ -171,29 +166,8 @@ final class APIEventHub: Sendable {
     }
 
     /// Yields whenever there is something new; at most one is kept for a listener that is busy. Ends with the hub.
-    func bells() -> AsyncStream<Void> {
-        let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        let number: Int? = state.withLock { state in
-            guard !state.isFinished else { return nil }
-            state.lastListener += 1
-            state.listeners[state.lastListener] = continuation
-            return state.lastListener
-        }
-        guard let number else {
-            continuation.finish()
-            return stream
-        }
-        continuation.onTermination = { [weak self] _ in self?.state.withLock { $0.listeners[number] = nil } }
-        return stream
-    }
+    func bells() -> AsyncStream<Void> { listeners.listen(buffering: 1) }
 
     /// Ends all streams.
-    func finish() {
-        let listeners = state.withLock { state in
-            state.isFinished = true
-            defer { state.listeners = [:] }
-            return Array(state.listeners.values)
-        }
-        for listener in listeners { listener.finish() }
-    }
+    func finish() { listeners.close() }
 }
