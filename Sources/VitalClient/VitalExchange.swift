@@ -4,6 +4,7 @@ import HealthReadings
 import Logging
 import NIOCore
 import NIOHTTP1
+import NIOSSL
 
 /// One request: what is sent where, and how it is called in messages.
 struct VitalRequest: Sendable {
@@ -54,9 +55,8 @@ struct VitalRequest: Sendable {
                 octets.append(octet)
             default:
                 // Dots alone are encoded as well: they would name another folder.
-                let hex = String(octet, radix: 16, uppercase: true)
-                octets.append(contentsOf: (octet < 16 ? "%0" : "%").utf8)
-                octets.append(contentsOf: hex.utf8)
+                octets.append(UInt8(ascii: "%"))
+                octets.append(contentsOf: octet.hexadecimal(uppercase: true).utf8)
             }
         }
         return String(decoding: octets, as: UTF8.self)
@@ -178,10 +178,11 @@ extension VitalAPI {
         case let error as HTTPClientError:
             return VitalError(.noConnection, route: route, serverSaid: error.shortDescription)
         case is CancellationError: return error
+        case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError, is NIOTLSUnwrappingError,
+            is NIOSSLCloseTimedOutError:
+            return VitalError(.untrustedServer, route: route, serverSaid: String("\(error)".prefix(300)))
         default:
-            let type = String(reflecting: Swift.type(of: error))
-            let kind: VitalError.Kind = type.contains("SSL") ? .untrustedServer : .noConnection
-            return VitalError(kind, route: route, serverSaid: String("\(error)".prefix(300)))
+            return VitalError(.noConnection, route: route, serverSaid: String("\(error)".prefix(300)))
         }
     }
 
