@@ -1,4 +1,5 @@
 import Foundation
+import HealthReadings
 import VitalClient
 
 /// Keeps a session's tokens in the state directory, in a file of mode 0600.
@@ -38,10 +39,7 @@ struct SessionFile: VitalSessionStorage {
         }
         guard fsync(file) == 0, rename(fresh, path) == 0 else { throw Self.problem(path) }
         isInPlace = true
-        let folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard folder >= 0 else { return }
-        fsync(folder)
-        close(folder)
+        _ = synchronizeDirectory(directory)
     }
 
     private static func problem(_ path: String) -> Problem {

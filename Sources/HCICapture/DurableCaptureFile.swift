@@ -1,3 +1,5 @@
+import HealthReadings
+
 #if canImport(Glibc)
     import Glibc
 #elseif canImport(Musl)
@@ -25,12 +27,7 @@ public struct DurableCaptureFile: ~Copyable {
         descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { throw .cannotOpen(path: path, code: errno) }
         // So that the name outlives a power cut; a folder that cannot be synchronised is no reason not to record.
-        let folder = path.contains("/") ? String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)]) : "."
-        let parent = open(folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        if parent >= 0 {
-            fsync(parent)
-            close(parent)
-        }
+        _ = synchronizeDirectory(parentDirectory(of: path))
     }
 
     deinit { close(descriptor) }

@@ -1,4 +1,5 @@
 import Foundation
+import HealthReadings
 import NIOSSL
 import Synchronization
 
@@ -38,7 +39,7 @@ public final class CertificateKeeper: Sendable {
     public init(directory: String, names: [String], now: Date) throws {
         path = directory + "/" + Self.fileName
         self.names = names
-        for file in [path, path + ".previous"] where !isAbsentOrRegular(file) {
+        for file in [path, path + ".previous"] where !FileKind(at: file).isAbsentOrRegular {
             throw AccessError.cannotKeepCertificate(path: file, reason: "it is no ordinary file")
         }
         let certificate: GatewayCertificate
@@ -111,9 +112,6 @@ public final class CertificateKeeper: Sendable {
         }
         guard fsync(file) == 0, rename(fresh, path) == 0 else { throw problem() }
         // Until the new name is durable, a power cut may leave the former certificate or none.
-        let folder = open((path as NSString).deletingLastPathComponent, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard folder >= 0 else { throw problem() }
-        defer { close(folder) }
-        guard fsync(folder) == 0 else { throw problem() }
+        guard synchronizeDirectory(parentDirectory(of: path)) else { throw problem() }
     }
 }

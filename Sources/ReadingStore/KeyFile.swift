@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import HealthReadings
 
 /// Where the key is kept that seals a store's content.
 public struct StoreKeySource: Sendable, Hashable {
@@ -60,7 +61,7 @@ struct KeyFile {
             guard unlink(path) == 0 || errno == ENOENT else { throw StoreFiles.failure(path) }
             // The removal must be durable before the bytes are overwritten: a file of zeros that a power cut brings back
             // would lock the store.
-            try StoreFiles.synchronise(directory: StoreFiles.parent(of: path))
+            try StoreFiles.synchronise(directory: parentDirectory(of: path))
         } else {
             try StoreFiles.replace(path, with: Array(keys.map { $0.base64 + "\n" }.joined().utf8))
         }
@@ -92,6 +93,6 @@ extension SymmetricKey {
     /// What tells this key from others and says nothing of it: 16 hexadecimal digits.
     func check(of word: String) -> String {
         HMAC<SHA256>.authenticationCode(for: Data(word.utf8), using: self).prefix(8)
-            .map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+            .hexadecimal()
     }
 }

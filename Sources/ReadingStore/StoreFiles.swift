@@ -41,20 +41,10 @@ enum StoreFiles {
     private static func missingParents(of path: String) -> [String] {
         var (parents, child): ([String], String) = ([], path)
         while child != "/", !child.isEmpty, access(child, F_OK) != 0 {
-            child = parent(of: child)
+            child = parentDirectory(of: child)
             parents.append(child)
         }
         return parents
-    }
-
-    /// The directory that a path is in; `.` for a name alone.
-    ///
-    /// Foundation's `deletingLastPathComponent` traps where the path is a single character.
-    static func parent(of path: String) -> String {
-        let path = path.trimmingSlashes
-        guard let slash = path.lastIndex(of: "/") else { return path.isEmpty ? "/" : "." }
-        let parent = path[..<slash].trimmingSlashes
-        return parent.isEmpty ? "/" : String(parent)
     }
 
     /// Makes the database file (0600) where it is missing, and looks at one that exists before SQLite may touch it.
@@ -77,9 +67,7 @@ enum StoreFiles {
     ///
     /// - Throws: ``StoreError/foreign(path:)``. A file that is missing is none.
     static func requireRegular(_ path: String) throws {
-        var status = stat()
-        guard stat(path, &status) == 0 else { return }
-        guard status.st_mode & S_IFMT == S_IFREG else { throw StoreError.foreign(path: path) }
+        guard FileKind(at: path).isAbsentOrRegular else { throw StoreError.foreign(path: path) }
     }
 
     /// Puts octets into a file, whole and durable, mode 0600, in the place of what it had.
@@ -91,7 +79,7 @@ enum StoreFiles {
         defer { close(descriptor) }
         try write(octets, to: descriptor, path: new)
         guard rename(new, path) == 0 else { throw failure(path) }
-        try synchronise(directory: parent(of: path))
+        try synchronise(directory: parentDirectory(of: path))
     }
 
     /// Writes octets where the descriptor stands, and waits until they are durable.
@@ -127,10 +115,7 @@ enum StoreFiles {
 
     /// Makes names in a directory durable.
     static func synchronise(directory: String) throws {
-        let descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw failure(directory) }
-        defer { close(descriptor) }
-        guard fsync(descriptor) == 0 else { throw failure(directory) }
+        guard synchronizeDirectory(directory) else { throw failure(directory) }
     }
 
     /// The error for what a system call on a path just said, or for another number of an error.
@@ -189,12 +174,4 @@ final class StoreLock: Sendable {
     }
 
     deinit { release() }
-}
-
-extension StringProtocol {
-    /// Without the slashes at its end.
-    fileprivate var trimmingSlashes: SubSequence {
-        guard let last = lastIndex(where: { $0 != "/" }) else { return self[startIndex..<startIndex] }
-        return self[...last]
-    }
 }

@@ -13,7 +13,7 @@ struct StoreFilesTests {
             ("G", "."), ("ab", "."), ("G/", "."), ("/G", "/"), ("/", "/"), ("", "/"), ("a/b", "a"), ("a//b/", "a"),
             ("/a/b", "/a"), ("./G", "."),
         ])
-    func parents(_ path: String, _ parent: String) { #expect(StoreFiles.parent(of: path) == parent) }
+    func parents(_ path: String, _ parent: String) { #expect(parentDirectory(of: path) == parent) }
 
     @Test("only the owner can read the directory and the files")
     func modes() async throws {

@@ -1,4 +1,5 @@
 import Foundation
+import HealthReadings
 
 /// Files that are read whole. A FIFO or a device in their place may never end, or never begin.
 enum OrdinaryFile {
@@ -20,9 +21,6 @@ enum OrdinaryFile {
     }
 
     private static func check(_ path: String) throws {
-        var status = stat()
-        guard stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG, status.st_mode & S_IFMT != S_IFDIR
-        else { return }
-        throw NotOrdinary()
+        if FileKind(at: path) == .special { throw NotOrdinary() }
     }
 }

@@ -150,11 +150,7 @@ private final class ExportFile: OperationOutput {
             close(state.descriptor)
             state.descriptor = -1
             // The backup must survive a power cut once the command has said that it exists.
-            let above = URL(fileURLWithPath: path).deletingLastPathComponent().path
-            let folder = open(above.isEmpty ? "." : above, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-            guard folder >= 0 else { throw Self.failure(path) }
-            defer { close(folder) }
-            guard fsync(folder) == 0 else { throw Self.failure(path) }
+            guard synchronizeDirectory(parentDirectory(of: path)) else { throw Self.failure(path) }
             return state.count
         }
     }
