@@ -1,4 +1,5 @@
 import HealthReadings
+import TestSupport
 import Testing
 
 @testable import GATTProfiles

@@ -2,6 +2,7 @@ import Foundation
 import HealthReadings
 import ReadingStore
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import ReadingDelivery
@@ -112,7 +113,7 @@ struct HandOverTests {
                 // A second receipt changes nothing.
                 courier.receipts.yield(Acknowledgement(ids))
                 try await fixture.read(1, from: 10)
-                #expect(try await eventually { courier.parts.count == 2 })
+                #expect(await eventually { courier.parts.count == 2 })
                 #expect(try await fixture.store.refused(at: place).count == 1)
             }
         }
@@ -150,9 +151,9 @@ struct HandOverTests {
             _ = try await worker.place()
             try await fixture.read(2)
             try await Self.running(worker) { () async throws -> Void in
-                #expect(try await eventually { courier.parts.count == 1 })
+                #expect(await eventually { courier.parts.count == 1 })
                 #expect(
-                    try await eventually {
+                    await eventually {
                         clock.advance(by: .seconds(10))
                         return courier.parts.count >= 2
                     })
@@ -199,16 +200,16 @@ struct HandOverTests {
             let worker = Self.worker(fixture, courier, clock.syncClock)
             try await Self.running(worker) { () async throws -> Void in
                 for run in 1...3 {
-                    #expect(try await eventually { courier.state.withLock(\.runs) == run })
+                    #expect(await eventually { courier.state.withLock(\.runs) == run })
                     let wait: Duration = .seconds(1 << run)
-                    #expect(try await eventually { clock.slept.filter { $0 == wait }.count >= 1 })
+                    #expect(await eventually { clock.slept.filter { $0 == wait }.count >= 1 })
                     #expect(await worker.status.connectionFailure?.code == "no_connection")
                     // Deliveries go on meanwhile.
                     try await fixture.read(1, from: run)
-                    #expect(try await eventually { courier.parts.count >= run })
+                    #expect(await eventually { courier.parts.count >= run })
                     clock.advance(by: wait)
                 }
-                #expect(try await eventually { courier.state.withLock(\.isConnected) })
+                #expect(await eventually { courier.state.withLock(\.isConnected) })
             }
         }
     }
