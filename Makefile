@@ -22,7 +22,7 @@ help:
 	@echo "make hostile  open damaged and hostile files with every command (FILES=1000), and a large unfinished erasure"
 	@echo "make sanitize run the tests under AddressSanitizer with its search for leaks, and under ThreadSanitizer"
 	@echo "make bench    measure speed and memory beside their floors"
-	@echo "make format   format the Swift code;  make lint  check it"
+	@echo "make format   format the Swift code;  make lint  check it, and the manifest"
 	@echo "make fixtures record the fixtures again in the Bluetooth lab"
 
 run: deps
@@ -74,6 +74,7 @@ format:
 
 lint:
 	@$(SWIFT) format lint -r -p --strict Package.swift Sources Tests Benchmarks && echo "lint: clean"
+	@Tests/Manifest/check
 
 fixtures:
 	@Tests/Lab/record-fixtures
@@ -85,4 +86,4 @@ test-deps:
 	@Packaging/install-packages $(TEST_PACKAGES)
 
 clean:
-	@rm -rf .build .build-release .build-bench .build-bench-static .build-bench-cli .build-fuzz .build-address .build-thread .venv Tests/Schemas/.venv
+	@rm -rf .build .build-release .build-bench .build-bench-static .build-bench-cli .build-fuzz .build-address .build-thread .build-embedding .venv Tests/Schemas/.venv

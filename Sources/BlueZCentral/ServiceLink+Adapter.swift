@@ -1,5 +1,6 @@
 import GATTClient
 import LibDBus
+import Logging
 
 extension ServiceLink {
     /// How long a service that has just begun may take to show its adapters.

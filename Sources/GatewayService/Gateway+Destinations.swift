@@ -1,4 +1,6 @@
+import HealthDevices
 import HealthReadings
+import Logging
 import ReadingDelivery
 import ReadingStore
 import VitalClient

@@ -1,7 +1,9 @@
 import Foundation
 import GATTClient
 import HealthDevices
+import HealthReadings
 import Hummingbird
+import LibDBus
 import Logging
 import NIOCore
 import NIOPosix
@@ -104,7 +106,7 @@ public struct GatewayRunner: Service {
             NamedService(control, state.socket), NamedService(page, "the page on \(door.listen)"),
             EventFeed(hub: hub, store: gateway.store, workers: gateway.workers),
             DoorService(door: door, clock: gateway.clock, logger: logger),
-            ReloadService(gateway: gateway, reloads: reloads, manager: manager, logger: logger), StartupMemory(),
+            ReloadService(gateway: gateway, reloads: reloads, manager: manager, logger: logger),
             FilesRewriting(store: gateway.store, isUp: isUp.stream, logger: logger),
         ]
         if let manager, let interval = manager.watchdog {

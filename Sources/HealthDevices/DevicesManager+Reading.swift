@@ -1,5 +1,6 @@
 import GATTClient
 import HealthReadings
+import Logging
 
 extension DevicesManager {
     /// Waits for a paired device and takes what is new on it, as a stream of what happens; it ends with

@@ -1,5 +1,6 @@
 import GATTClient
 import HealthReadings
+import Logging
 
 extension DevicesManager {
     /// Meters as they are heard: each when it is new, and again when what it says of itself has changed.

@@ -1,5 +1,6 @@
 import GATTClient
 import HealthReadings
+import Logging
 
 /// A schedule that runs: asks ``SchedulePlan`` what to do, does it, and tells it what came of it.
 struct ScheduleCourse {

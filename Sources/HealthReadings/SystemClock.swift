@@ -1,10 +1,25 @@
 import Foundation
 
+/// The clocks of the machine, in microseconds.
+package enum SystemClock {
+    /// Since 1970, by the clock that people set (CLOCK_REALTIME).
+    package static var realtime: Int64 { microseconds(CLOCK_REALTIME) }
+    /// Since some moment of the past; stands still while the machine sleeps (CLOCK_MONOTONIC).
+    package static var monotonic: Int64 { microseconds(CLOCK_MONOTONIC) }
+
+    #if os(Linux)
+        /// Since the machine started, sleep included (CLOCK_BOOTTIME).
+        package static var boot: Int64 { microseconds(CLOCK_BOOTTIME) }
+    #endif
+
+    private static func microseconds(_ clock: clockid_t) -> Int64 {
+        var time = timespec()
+        clock_gettime(clock, &time)
+        return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
+    }
+}
+
 extension Instant {
     /// The system's clock.
-    public static var systemClock: Instant {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Instant(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
-    }
+    public static var systemClock: Instant { Instant(microseconds: SystemClock.realtime) }
 }

@@ -1,18 +1,12 @@
-import Dispatch
 import Glibc
 import HelperProcesses
-import TaskThreads
 
 /// Where the program begins.
 @main
 enum Program {
-    static func main() {
+    static func main() async {
         ProcessMemory.close()
-        installTaskThreads()
-        Task {
-            await Healthrelay.perform()
-            exit(0)
-        }
-        dispatchMain()
+        await Healthrelay.perform()
+        exit(0)
     }
 }

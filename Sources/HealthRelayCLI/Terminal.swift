@@ -25,13 +25,6 @@ enum Terminal {
         return poll(&state, 1, 0) == 1 && state.revents & Int16(POLLERR) != 0
     }
 
-    /// The moment, by the system's clock.
-    static var now: Instant {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Instant(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
-    }
-
     /// Whether standard output is a terminal.
     static var isInteractive: Bool { isatty(1) == 1 }
 

@@ -76,7 +76,7 @@ final class TerminalOutput: OperationOutput {
     private static func logLine(_ level: String, _ message: String, _ more: [JSONValue.Member] = []) -> JSONValue {
         .object(
             [
-                .init("at", .string(Terminal.now.description)), .init("level", .string(level)),
+                .init("at", .string(Instant.systemClock.description)), .init("level", .string(level)),
                 .init("message", .string(message)),
             ] + more)
     }

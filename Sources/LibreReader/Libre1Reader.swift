@@ -1,4 +1,5 @@
 import FreeStyleLibre
+import HealthReadings
 import ISO15693Reader
 
 /// Reads the memory of a FreeStyle Libre 1 through a reader of ISO 15693 tags. Nothing is decoded: what comes out is

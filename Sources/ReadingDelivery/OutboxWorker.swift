@@ -6,7 +6,7 @@ import ServiceLifecycle
 /// Delivers what waits in the outbox to one destination, for as long as it takes.
 ///
 /// At least once, with stable ids and timestamps, so once in effect: a reading leaves the outbox only when it is durable
-/// here that the destination has it. One pass goes over all that waits, group by group (person, kind, provider), oldest
+/// here that the destination has it. One pass takes all waiting readings, group by group (person, kind, provider), oldest
 /// first, so that the readings of a device arrive in order.
 ///
 /// | a failure's scope | what is done |

@@ -1,5 +1,6 @@
 import GRDB
 import HealthReadings
+import Synchronization
 
 /// The store's number of a destination.
 public struct DestinationKey: RawRepresentable, Sendable, Hashable {

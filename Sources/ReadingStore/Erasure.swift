@@ -1,5 +1,6 @@
 import GRDB
 import HealthReadings
+import Synchronization
 
 /// What was erased of a person.
 public struct Erasure: Sendable, Hashable {

@@ -1,6 +1,8 @@
 import Foundation
 import GRDB
 import HealthReadings
+import Logging
+import Synchronization
 
 /// Judges stored readings again where the rules of their device's model are others than those they were judged by: the
 /// program has learnt what the model measures, or which model it is.

@@ -2,6 +2,8 @@ import Crypto
 import Foundation
 import GRDB
 import HealthReadings
+import Logging
+import Synchronization
 
 /// What pruning has removed, and what it has left.
 public struct Pruning: Sendable, Hashable {

@@ -175,7 +175,8 @@ private struct PageReader {
         let statement = try PreparedStatement(
             db,
             """
-            SELECT \(ReadingRow.columns), r.user FROM reading AS r \(walk) WHERE \(conditions.joined(separator: " AND ")) ORDER BY r.time DESC, r.id DESC LIMIT ?3 OFFSET ?4
+            SELECT \(ReadingRow.columns), r.user FROM reading AS r \(walk)
+            WHERE \(conditions.joined(separator: " AND ")) ORDER BY r.time DESC, r.id DESC LIMIT ?3 OFFSET ?4
             """)
         // An inclusive range in microseconds over times in whole seconds: the first second not before, the last not after.
         if let from = query.from {
@@ -190,13 +191,14 @@ private struct PageReader {
         }
         if let user = query.user { statement.bind(7, user.rawValue) }
         defer { statement.reset() }
+        var found: [(row: SealedReading, user: Int64)] = []
         while try statement.next() {
-            var reading = try rows.reading(statement)
-            reading.deliveries = try deliveries.deliveries(
-                of: reading, ReadingRow.key(statement), user: statement.int(ReadingRow.count),
-                device: ReadingRow.device(statement))
-            readings.append(reading)
+            found.append((try rows.sealed(statement), statement.int(ReadingRow.count)))
             places = (try ReadingRow.storedID(statement), places.last)
+        }
+        for (var reading, (row, user)) in zip(try rows.sealing.readings(found.map(\.row)), found) {
+            reading.deliveries = try deliveries.deliveries(of: reading, row.key, user: user, device: row.columns.device)
+            readings.append(reading)
         }
     }
 }

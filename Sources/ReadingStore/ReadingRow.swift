@@ -1,6 +1,8 @@
+import Dispatch
 import Foundation
 import GRDB
 import HealthReadings
+import Synchronization
 
 /// A reading as its row: one list of columns, written and read in the same order.
 enum ReadingRow {
@@ -98,39 +100,38 @@ struct StoredReading {
     var content: ReadingContent
 }
 
+/// A reading's row as it was read, before its content is opened: opening needs no connection, and may run in parallel.
+struct SealedReading: Sendable {
+    let key: Int64
+    let columns: ReadingColumns
+    let device: DeviceDescription
+    let blob: [UInt8]
+}
+
 /// Makes readings of their rows; belongs to one connection's turn.
 struct RowReader {
     let sealing: Sealing
     let devices: DeviceCache
-    private let opener: RowOpener
 
     init(_ db: Database, _ sealing: Sealing) {
         self.sealing = sealing
-        opener = RowOpener(sealing)
         devices = DeviceCache(db, sealing)
     }
 
-    func reading(_ row: PreparedStatement) throws -> Reading {
+    /// The row without its content opened.
+    func sealed(_ row: PreparedStatement) throws -> SealedReading {
         let columns = try columns(row)
-        let (id, content) = try content(row, columns)
-        let time = ResolvedTime(
-            instant: columns.time.map(Instant.init(seconds:)), basis: try TimeBasis(code: columns.timeBasis),
-            uncertaintyMinutes: columns.timeUncertaintyMinutes.map(Int.init),
-            clock: columns.clockDifference.map { difference in
-                ClockComparison(
-                    differenceSeconds: difference, readAt: Instant(microseconds: columns.clockReadAt ?? 0))
-            })
-        let record = try record(row, columns, content)
-        return Reading(
-            id: id, record: record, context: content.context, device: try devices.description(columns.device),
-            time: time, excluded: try record.exclusion ?? columns.timeExclusion.map(Exclusion.init(code:)),
-            receivedAt: Instant(microseconds: columns.receivedAt))
+        return SealedReading(
+            key: ReadingRow.key(row), columns: columns, device: try devices.description(columns.device),
+            blob: row.octets(ReadingRow.content))
     }
+
+    func reading(_ row: PreparedStatement) throws -> Reading { try sealing.reading(sealed(row)) }
 
     func record(_ row: PreparedStatement) throws -> (ReadingID, Record) {
         let columns = try columns(row)
         let (id, content) = try content(row, columns)
-        return (id, try record(row, columns, content))
+        return (id, try Record(columns, content, key: ReadingRow.key(row)))
     }
 
     func content(_ row: PreparedStatement) throws -> (ReadingID, ReadingContent) {
@@ -156,27 +157,9 @@ struct RowReader {
     private func content(
         _ row: PreparedStatement, _ columns: ReadingColumns
     ) throws -> (ReadingID, ReadingContent) {
-        let (octets, wasSealed) = try row.withOctets(ReadingRow.content) {
-            try opener.open($0, at: .reading(ReadingRow.key(row)), with: columns)
+        try row.withOctets(ReadingRow.content) { blob in
+            try sealing.content(blob, of: ReadingRow.key(row), columns)
         }
-        // In the clear the id stands in its column, else with what is sealed.
-        guard wasSealed else { return (columns.id, try ReadingContent(octets)) }
-        guard octets.count > 16 else { throw StoreError.corrupt(detail: "reading \(ReadingRow.key(row)) has no id") }
-        return (ReadingID(octets: octets[..<16]), try ReadingContent(octets, from: 16))
-    }
-
-    private func record(
-        _ row: PreparedStatement, _ columns: ReadingColumns, _ content: ReadingContent
-    ) throws -> Record {
-        guard try ReadingKind(code: columns.kind) == content.value.kind else {
-            throw StoreError.corrupt(detail: "reading \(ReadingRow.key(row)) holds the values of another kind")
-        }
-        return Record(
-            value: content.value, sequence: columns.sequence.map { UInt16(truncatingIfNeeded: $0) },
-            baseTime: columns.baseTime.map(WallTime.init(secondsSinceEpoch:)),
-            timeOffsetMinutes: columns.timeOffsetMinutes.map { Int16(truncatingIfNeeded: $0) },
-            timeOffsetIsUnknown: columns.timeOffsetIsUnknown != 0, status: content.status, userSlot: content.userSlot,
-            exclusion: try columns.recordExclusion.map(Exclusion.init(code:)), sensor: content.sensor)
     }
 
     /// The frame of a row whose columns from `first` on are ``FrameRow/columns``.
@@ -185,7 +168,7 @@ struct RowReader {
         let columns = FrameColumns(
             device: row.int(first + 2), contact: row.int(first + 3), format: row.int(first + 4),
             ordinal: row.int(first + 5), receivedAt: row.int(first + 6))
-        let (payload, _) = try row.withOctets(first + 1) { try opener.open($0, at: .frame(key), with: columns) }
+        let (payload, _) = try row.withOctets(first + 1) { try sealing.open($0, at: .frame(key), with: columns) }
         return StoredFrame(key: key, columns: columns, payload: payload)
     }
 }
@@ -212,6 +195,50 @@ struct StoredFrame {
 }
 
 extension Sealing {
+    /// Below this, opening in parallel costs more than it saves.
+    private static let fewestInParallel = 256
+
+    /// Opens rows, a long page by all processors at a time.
+    func readings(_ rows: [SealedReading]) throws -> [Reading] {
+        let parts = min(ProcessInfo.processInfo.activeProcessorCount, rows.count / Self.fewestInParallel)
+        guard parts > 1 else { return try rows.map(reading) }
+        let opened = Mutex([Int: Result<[Reading], any Error>]())
+        DispatchQueue.concurrentPerform(iterations: parts) { part in
+            let range = rows.count * part / parts..<rows.count * (part + 1) / parts
+            let result = Result { try rows[range].map(reading) }
+            opened.withLock { $0[part] = result }
+        }
+        return try opened.withLock { opened in try opened.sorted { $0.key < $1.key }.flatMap { try $0.value.get() } }
+    }
+
+    /// Opens a row.
+    func reading(_ row: SealedReading) throws -> Reading {
+        let columns = row.columns
+        let (id, content) = try row.blob.withUnsafeBytes { try self.content($0, of: row.key, columns) }
+        let time = ResolvedTime(
+            instant: columns.time.map(Instant.init(seconds:)), basis: try TimeBasis(code: columns.timeBasis),
+            uncertaintyMinutes: columns.timeUncertaintyMinutes.map(Int.init),
+            clock: columns.clockDifference.map { difference in
+                ClockComparison(
+                    differenceSeconds: difference, readAt: Instant(microseconds: columns.clockReadAt ?? 0))
+            })
+        let record = try Record(columns, content, key: row.key)
+        return Reading(
+            id: id, record: record, context: content.context, device: row.device, time: time,
+            excluded: try record.exclusion ?? columns.timeExclusion.map(Exclusion.init(code:)),
+            receivedAt: Instant(microseconds: columns.receivedAt))
+    }
+
+    fileprivate func content(
+        _ blob: UnsafeRawBufferPointer, of key: Int64, _ columns: ReadingColumns
+    ) throws -> (ReadingID, ReadingContent) {
+        let (octets, wasSealed) = try open(blob, at: .reading(key), with: columns)
+        // In the clear the id stands in its column, else with what is sealed.
+        guard wasSealed else { return (columns.id, try ReadingContent(octets)) }
+        guard octets.count > 16 else { throw StoreError.corrupt(detail: "reading \(key) has no id") }
+        return (ReadingID(octets: octets[..<16]), try ReadingContent(octets, from: 16))
+    }
+
     /// The blob of a reading's row.
     func blob(of reading: StoredReading) throws -> [UInt8] {
         try seal(
@@ -222,6 +249,20 @@ extension Sealing {
     /// The blob of a frame's row.
     func blob(of frame: StoredFrame) throws -> [UInt8] {
         try seal(frame.payload, at: .frame(frame.key), with: frame.columns)
+    }
+}
+
+extension Record {
+    fileprivate init(_ columns: ReadingColumns, _ content: ReadingContent, key: Int64) throws {
+        guard try ReadingKind(code: columns.kind) == content.value.kind else {
+            throw StoreError.corrupt(detail: "reading \(key) holds the values of another kind")
+        }
+        self.init(
+            value: content.value, sequence: columns.sequence.map { UInt16(truncatingIfNeeded: $0) },
+            baseTime: columns.baseTime.map(WallTime.init(secondsSinceEpoch:)),
+            timeOffsetMinutes: columns.timeOffsetMinutes.map { Int16(truncatingIfNeeded: $0) },
+            timeOffsetIsUnknown: columns.timeOffsetIsUnknown != 0, status: content.status, userSlot: content.userSlot,
+            exclusion: try columns.recordExclusion.map(Exclusion.init(code:)), sensor: content.sensor)
     }
 }
 

@@ -1,5 +1,6 @@
 import GRDB
 import HealthReadings
+import Synchronization
 
 extension ReadingStore {
     /// Notes what a device's clock shows in a contact that goes on: it could be asked only then, or was set. Durable

@@ -1,5 +1,6 @@
 import GRDB
 import HealthReadings
+import Synchronization
 
 extension ReadingStore: DeviceMemory {
     /// Begins a contact: remembers the device, its battery and its clock. Durable when it returns.

@@ -1,5 +1,6 @@
 import GRDB
 import HealthReadings
+import Synchronization
 
 extension ReadingStore: FrameJournal {
     /// Appends frames of one contact, with the readings they make and what of them waits for the server, in one commit.

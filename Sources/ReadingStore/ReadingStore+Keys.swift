@@ -1,6 +1,9 @@
 import Crypto
 import Foundation
 import GRDB
+import HealthReadings
+import Logging
+import Synchronization
 
 /// The keys: which are known, which rows are under them, and how they change.
 extension ReadingStore {

@@ -1,5 +1,6 @@
 import GRDB
 import HealthReadings
+import Synchronization
 
 extension ReadingStore: PairingMemory {
     /// The devices known, bonded or not, in the order they were first seen; also those that were never paired to the

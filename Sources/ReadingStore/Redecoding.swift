@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import HealthReadings
+import Synchronization
 
 /// What reading stored frames again has brought.
 public struct RedecodingResult: Sendable, Hashable {

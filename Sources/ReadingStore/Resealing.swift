@@ -1,6 +1,8 @@
 import Foundation
 import GRDB
 import HealthReadings
+import Logging
+import Synchronization
 
 /// What a change of keys has done.
 public struct KeyChange: Sendable, Hashable {

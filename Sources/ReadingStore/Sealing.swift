@@ -178,7 +178,45 @@ final class Sealing: Sendable {
     func open(
         _ blob: [UInt8], at place: SealedPlace, with columns: some BoundColumns = NoColumns()
     ) throws -> [UInt8] {
-        return try blob.withUnsafeBytes { try RowOpener(self).open($0, at: place, with: columns).octets }
+        try blob.withUnsafeBytes { try open($0, at: place, with: columns).octets }
+    }
+
+    /// The bytes of a blob, and whether they were sealed.
+    ///
+    /// - Throws: ``StoreError/corrupt(detail:)`` if the seal does not hold, its key is unknown, or the row has to be sealed
+    ///   and is not; or the reason why the keys are missing.
+    func open(
+        _ blob: UnsafeRawBufferPointer, at place: SealedPlace, with columns: some BoundColumns = NoColumns()
+    ) throws -> (octets: [UInt8], wasSealed: Bool) {
+        var (generation, start) = (UInt64(blob.first ?? 0), min(1, blob.count))
+        if generation >= 0x80 || blob.isEmpty {
+            var reader = ContentReader(Array(blob.prefix(10)))
+            generation = try reader.number()
+            start = reader.position
+        }
+        let rest = UnsafeRawBufferPointer(rebasing: blob[start...])
+        guard generation > 0 else {
+            guard mayBeEarlier(place) else { throw StoreError.corrupt(detail: "\(place) is not sealed") }
+            return (Array(rest), false)
+        }
+        let broken = StoreError.corrupt(detail: "the seal of \(place) does not hold")
+        let keys = try keys(of: generation)
+        guard keys.bindsColumns || mayBeEarlier(place) else { throw broken }
+        guard rest.count >= 12 + 16 else { throw broken }
+        do {
+            let box = try AES.GCM.SealedBox(combined: rest)
+            let opened =
+                if keys.bindsColumns {
+                    try place.withOctets(and: columns) { try AES.GCM.open(box, using: keys.seal, authenticating: $0) }
+                } else {
+                    try place.withOctets(and: NoColumns()) {
+                        try AES.GCM.open(box, using: keys.seal, authenticating: $0)
+                    }
+                }
+            return (Array(opened), true)
+        } catch {
+            throw broken
+        }
     }
 
     /// The keys of a generation.

@@ -1,5 +1,6 @@
 import GRDB
 import HealthReadings
+import Synchronization
 
 /// One person among several, and which readings of shared devices are theirs.
 public struct StorePerson: Sendable, Hashable {

@@ -1,4 +1,5 @@
 import HealthReadings
+import Synchronization
 
 extension ReadingStore {
     /// Readings as they are committed, new or changed, one element for each commit; an empty one where some were erased.

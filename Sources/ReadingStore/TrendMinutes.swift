@@ -1,6 +1,8 @@
 import Foundation
 import GRDB
 import HealthReadings
+import Logging
+import Synchronization
 
 extension ReadingStore {
     /// The setting that says which rule the minutes of stored trend records follow; versions before the second rule have

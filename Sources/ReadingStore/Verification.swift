@@ -1,5 +1,6 @@
 import GRDB
 import HealthReadings
+import Synchronization
 
 /// Something that verification found wrong.
 public struct VerificationFinding: Sendable, Hashable {

@@ -1,5 +1,6 @@
 import Foundation
 import HealthReadings
+import NIOHTTP1
 
 /// One sample as the server gives it back.
 public struct StoredSample: Sendable, Hashable {

@@ -1,4 +1,5 @@
 import HealthReadings
+import NIOHTTP1
 
 /// What a summary is of, in the server's names.
 public enum SummaryKind: String, Sendable, Hashable, CaseIterable {

@@ -1,4 +1,5 @@
 import HealthReadings
+import NIOHTTP1
 
 /// Why data is posted.
 public enum PostStage: String, Sendable, Hashable {

@@ -1,4 +1,5 @@
 import HealthReadings
+import NIOHTTP1
 
 /// A link: a page at the server on which a person connects a provider that wants their consent.
 public struct VitalLink: Sendable, Hashable {

@@ -64,7 +64,7 @@ public struct VitalServer: Sendable, Hashable {
         }
         guard let host = parts.host, !host.isEmpty else { throw InvalidBaseURL(reason: "it names no host") }
         guard hasUsablePort(text) else {
-            throw InvalidBaseURL(reason: "its port is none; a port is a number from 1 to 65535")
+            throw InvalidBaseURL(reason: "its port is not a number from 1 to 65535")
         }
         guard parts.user == nil, parts.password == nil else {
             throw .credentials

@@ -2,6 +2,7 @@ import AsyncHTTPClient
 import Foundation
 import HealthReadings
 import Logging
+import NIOHTTP1
 import Synchronization
 
 /// A sign-in token: what a backend hands to one person's client in place of the team's key.

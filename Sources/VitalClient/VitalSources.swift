@@ -1,4 +1,5 @@
 import HealthReadings
+import NIOHTTP1
 
 /// A connected source: the right of a provider's data to be posted for a user.
 public struct VitalSource: Sendable, Hashable {

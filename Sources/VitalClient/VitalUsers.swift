@@ -1,5 +1,6 @@
 import Foundation
 import HealthReadings
+import NIOHTTP1
 
 /// A user as the server knows it.
 public struct VitalUser: Sendable, Hashable {

@@ -1,4 +1,5 @@
 import GRDB
+import HTTPTypes
 
 extension SandboxStore {
     /// Connects a source; 409 when it is connected already, whatever its status.

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import HTTPTypes
 
 extension SandboxStore {
     /// Which user is meant.

@@ -1,6 +1,8 @@
 import GATTClient
 import HealthReadings
 import LibDBus
+import LogLines
+import Logging
 import TestBus
 import TestSupport
 import Testing

@@ -212,9 +212,5 @@ extension AdapterState {
 }
 
 extension Instant {
-    static var now: Instant {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Instant(microseconds: Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)
-    }
+    static var now: Instant { .systemClock }
 }

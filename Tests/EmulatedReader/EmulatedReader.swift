@@ -1,5 +1,6 @@
 import Glibc
 import ISO15693Reader
+import Synchronization
 
 /// A PN532 with the ISO 15693 extension of the PN532Killer on a pseudo-terminal, as an unmodified libnfc opens it.
 ///

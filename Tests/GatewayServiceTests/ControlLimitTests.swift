@@ -1,5 +1,9 @@
 import Foundation
 import HealthReadings
+import LogLines
+import NIOCore
+import ReadingStore
+import ServiceLifecycle
 import Synchronization
 import TestSupport
 import Testing

@@ -1,4 +1,5 @@
 import Foundation
+import HealthReadings
 import Testing
 
 @testable import GatewayService

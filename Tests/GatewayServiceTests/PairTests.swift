@@ -1,5 +1,6 @@
 import EmulatedRadio
 import GATTClient
+import LogLines
 import ReadingStore
 import TestSupport
 import Testing

@@ -2,6 +2,7 @@ import EmulatedRadio
 import Foundation
 import GATTClient
 import HealthReadings
+import LogLines
 import TestSupport
 import Testing
 

@@ -1,4 +1,6 @@
 import Foundation
+import HealthReadings
+import ReadingStore
 import Testing
 
 @testable import GatewayService

@@ -1,3 +1,4 @@
+import GATTClient
 import HCICapture
 import Testing
 

@@ -65,11 +65,11 @@ import Testing
                 + [Tool.executable.path, "sandbox", "--port", "0"],
             environment: [:], in: scratch.url, executable: URL(fileURLWithPath: "/usr/bin/env"))
         #expect(await run.wait { $0.errorText.contains("sandbox at") }, "\(run.errorText)")
-        var status = stat()
-        let found = stat("/proc/\(run.process.processIdentifier)/environ", &status) == 0
+        let attributes = try? FileManager.default.attributesOfItem(
+            atPath: "/proc/\(run.process.processIdentifier)/environ")
         run.kill(SIGTERM)
         _ = await run.finish()
-        return found ? status.st_uid : nil
+        return (attributes?[.ownerAccountID] as? NSNumber)?.uint32Value
     }
 
     @Test(

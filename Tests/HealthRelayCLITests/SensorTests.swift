@@ -1,6 +1,7 @@
 import EmulatedReader
 import EncodedSensor
 import Foundation
+import FreeStyleLibre
 import Testing
 
 /// The executable with the real `healthrelay-nfc` and libnfc, at an emulated reader.

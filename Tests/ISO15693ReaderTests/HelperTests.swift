@@ -2,6 +2,7 @@ import CSandbox
 import EmulatedReader
 import EncodedSensor
 import Foundation
+import FreeStyleLibre
 import HelperProcesses
 import LibreReader
 import NFCPipe

@@ -1,3 +1,4 @@
+import HealthReadings
 import ReadingStore
 import Testing
 

@@ -3,11 +3,12 @@ import Foundation
 import GRDB
 import HealthReadings
 import LogLines
+import Logging
 import Testing
 
 @testable import ReadingStore
 
-/// A row that was damaged or changed is left as it is and reported; what goes over all rows goes on without it.
+/// A row that was damaged or changed is left as it is and reported; work on all rows continues without it.
 @Suite("Damaged rows among others")
 struct DamagedRowTests {
     @Test("damaged rows keep no other row from going over to a new key: they are skipped, named and counted")

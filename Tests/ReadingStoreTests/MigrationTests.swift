@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import HealthReadings
+import Synchronization
 import Testing
 
 @testable import ReadingStore

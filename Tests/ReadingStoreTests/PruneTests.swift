@@ -1,5 +1,6 @@
 import Foundation
 import HealthReadings
+import Synchronization
 import Testing
 
 @testable import ReadingStore

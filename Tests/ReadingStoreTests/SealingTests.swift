@@ -2,6 +2,7 @@ import Crypto
 import Foundation
 import GRDB
 import HealthReadings
+import Synchronization
 import Testing
 
 @testable import ReadingStore

@@ -1,6 +1,7 @@
 import Foundation
 import HealthReadings
 import LogLines
+import Logging
 import ScriptedServer
 import Synchronization
 import Testing

@@ -1,7 +1,10 @@
 import AsyncHTTPClient
 import Foundation
 import HealthReadings
+import NIOCore
+import NIOHTTP1
 import ReadingStore
+import ScriptedServer
 import Testing
 import VitalClient
 import VitalSandbox

@@ -1,6 +1,8 @@
 import AsyncHTTPClient
 import Foundation
 import HealthReadings
+import NIOCore
+import NIOHTTP1
 import ReadingStore
 import Synchronization
 import Testing

@@ -2,6 +2,7 @@ import HTTPTypes
 import HealthReadings
 import Hummingbird
 import LocalAccess
+import Logging
 import NIOCore
 import ReadingStore
 

@@ -1,5 +1,6 @@
 import Foundation
 import HealthReadings
+import LocalAccess
 import ReadingStore
 
 /// The gateway's state as Prometheus reads it (text format 0.0.4): counts and ages, never a reading. A device is named

@@ -2,6 +2,7 @@ import Foundation
 import HealthReadings
 import Hummingbird
 import NIOCore
+import NIOFoundationEssentialsCompat
 
 extension Request {
     /// How much a body may hold.

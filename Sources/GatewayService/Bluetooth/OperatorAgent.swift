@@ -1,5 +1,6 @@
 import GATTClient
 import HealthDevices
+import HealthReadings
 import Synchronization
 
 /// Answers a device that is paired by asking the person who ordered the pairing, wherever their terminal is.

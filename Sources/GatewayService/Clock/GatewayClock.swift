@@ -30,11 +30,7 @@ actor GatewayClock {
         /// The clock.
         var now: @Sendable () -> Instant = { .systemClock }
         /// Seconds since the machine began, sleep included (CLOCK_BOOTTIME).
-        var uptime: @Sendable () -> Int64 = {
-            var time = timespec()
-            clock_gettime(CLOCK_BOOTTIME, &time)
-            return Int64(time.tv_sec)
-        }
+        var uptime: @Sendable () -> Int64 = { SystemClock.boot / 1_000_000 }
         /// What tells this start of the machine from others.
         var boot: @Sendable () -> String = {
             let text = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)

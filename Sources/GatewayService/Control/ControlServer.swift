@@ -2,6 +2,7 @@ import Foundation
 import Hummingbird
 import Logging
 import NIOCore
+import NIOFoundationEssentialsCompat
 import ServiceLifecycle
 
 /// The control socket of a running gateway: commands reach the store and the radio that `run` owns through it.

@@ -26,9 +26,5 @@ extension Doctor {
     }
 
     /// When the program's file was made; nil where it cannot be seen.
-    static var programTime: Instant? {
-        var status = stat()
-        guard stat("/proc/self/exe", &status) == 0 else { return nil }
-        return Instant(seconds: Int64(status.st_mtim.tv_sec))
-    }
+    static var programTime: Instant? { modificationTime(ofFileAt: "/proc/self/exe")?.flooredToSecond }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import HealthReadings
 import LocalAccess
+import ReadingStore
 
 /// The arguments of `client`.
 public enum ClientOperation: Codable, Sendable, Hashable {

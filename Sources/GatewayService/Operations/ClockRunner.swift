@@ -1,6 +1,7 @@
 import GATTClient
 import HealthDevices
 import HealthReadings
+import ReadingStore
 
 extension Gateway {
     /// `devices set-clock`: the one way a device's clock is set, apart from `clock.set`.

@@ -1,4 +1,5 @@
 import HealthReadings
+import ReadingDelivery
 import ReadingStore
 
 /// The arguments of `consent`.

@@ -1,5 +1,6 @@
 import HealthReadings
 import ReadingStore
+import VitalClient
 import VitalDestination
 
 /// `source link`: a page for the person, and how it ended.

@@ -1,6 +1,7 @@
 import GATTClient
 import HealthDevices
 import HealthReadings
+import ReadingStore
 import Synchronization
 
 /// `read`: waits for meters, fetches what is new, and prints each reading that is new or has changed.

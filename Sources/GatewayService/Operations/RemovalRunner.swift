@@ -1,8 +1,10 @@
 import Foundation
 import HealthReadings
 import LocalAccess
+import ReadingDelivery
 import ReadingStore
 import VitalClient
+import VitalDestination
 
 /// `user remove` and `store forget`: the right to be forgotten, at the server and here.
 extension Gateway {

@@ -1,5 +1,7 @@
 import HealthReadings
+import ReadingDelivery
 import ReadingStore
+import VitalDestination
 
 extension Gateway {
     func run(_ operation: SourceOperation, json: Bool, output: any OperationOutput) async throws {

@@ -1,6 +1,7 @@
 import GATTClient
 import HealthDevices
 import HealthReadings
+import ReadingStore
 
 extension Gateway {
     /// The pause before live devices are looked for again, where there were none or the radio had gone.

@@ -4,6 +4,7 @@ import HealthReadings
 import ISO15693Reader
 import LibreReader
 import ReadingStore
+import Synchronization
 
 /// A scan that is stored, and what became of it.
 struct StoredScan: Sendable {

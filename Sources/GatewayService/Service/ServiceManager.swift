@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import HealthReadings
 import ReadingStore
 import ServiceLifecycle
@@ -40,9 +41,7 @@ struct ServiceManager: Sendable {
 
     /// That the settings are being read again, with the moment that tells it from an earlier time.
     func notifyReloading() {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        notify("RELOADING=1", "MONOTONIC_USEC=\(Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000)")
+        notify("RELOADING=1", "MONOTONIC_USEC=\(SystemClock.monotonic)")
     }
 }
 

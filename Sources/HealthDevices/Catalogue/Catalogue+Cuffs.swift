@@ -1,4 +1,5 @@
 import GATTClient
+import HealthReadings
 
 extension Catalogue {
     /// Blood-pressure monitors with Bluetooth.

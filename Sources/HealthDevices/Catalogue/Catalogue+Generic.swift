@@ -1,4 +1,5 @@
 import GATTClient
+import HealthReadings
 
 extension Catalogue {
     /// Devices of no listed model, known by a service alone. Of several that fit, the first counts.

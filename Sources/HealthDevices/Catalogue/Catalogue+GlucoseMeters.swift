@@ -1,4 +1,5 @@
 import GATTClient
+import HealthReadings
 
 extension Catalogue {
     /// Glucose meters with Bluetooth.

@@ -1,4 +1,5 @@
 import GATTClient
+import HealthReadings
 
 extension Catalogue {
     /// Sensors that are read by touching them, and devices for other vital signs.

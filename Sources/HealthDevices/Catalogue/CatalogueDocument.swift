@@ -1,5 +1,6 @@
 import GATTClient
 import GATTProfiles
+import HealthReadings
 
 extension Catalogue {
     /// The list of devices for people, in Markdown: `Documentation/devices.md`, which a test keeps equal to this.

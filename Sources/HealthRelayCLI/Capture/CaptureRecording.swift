@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import GatewayService
 import HCICapture
@@ -80,7 +81,7 @@ struct CaptureRecording: Sendable {
             process.stop(true)
         }
         let ending = process.finish(wasAsked: wasAsked.value || problem != nil)
-        summary?.endedAt = Terminal.now
+        summary?.endedAt = Instant.systemClock
         if let total = process.words.totals["dropped"] { summary?.dropped = total }
         return (summary, problem ?? ending)
     }
@@ -94,7 +95,7 @@ struct CaptureRecording: Sendable {
             guard let whole else { return }
             guard stream.hasBegun else { continue }
             var written = try DurableCaptureFile(path: file)
-            summary = Summary(file: file, startedAt: Terminal.now, endedAt: Terminal.now)
+            summary = Summary(file: file, startedAt: Instant.systemClock, endedAt: Instant.systemClock)
             defer { summary?.octets = written.octets }
             try written.write(whole)
             try copy(process, &stream, into: &written, &summary)
@@ -112,7 +113,7 @@ struct CaptureRecording: Sendable {
             summary?.dropped = UInt64(stream.dropped)
             let now = Self.seconds
             if now - lastTold >= 1, var told = summary {
-                told.endedAt = Terminal.now
+                told.endedAt = Instant.systemClock
                 tell(.recorded(told))
                 lastTold = now
             }
@@ -149,11 +150,7 @@ struct CaptureRecording: Sendable {
         return octets.isEmpty ? nil : try stream.take(octets)
     }
 
-    private static var seconds: Double {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
-    }
+    private static var seconds: Double { Double(SystemClock.monotonic) / 1e6 }
 
     /// Answers the signals that end a command. Until the system knows of that they end the process itself: none is lost.
     private static func onSignals(_ body: @escaping @Sendable () -> Void) -> [any DispatchSourceSignal] {

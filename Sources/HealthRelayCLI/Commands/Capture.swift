@@ -49,8 +49,8 @@ struct Capture: AsyncParsableCommand {
         }
         if keepKeys { arguments.append("--keep-keys") }
 
-        var status = stat()
-        if lstat(file, &status) == 0 {
+        // A symbolic link counts, wherever it leads.
+        if (try? FileManager.default.attributesOfItem(atPath: file)) != nil {
             throw Problem(
                 "capture_exists", .cannotCreate, "\(file) is there already",
                 hint: "name another file, or remove this one")

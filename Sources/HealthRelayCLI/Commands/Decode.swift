@@ -74,7 +74,7 @@ struct Decode: AsyncParsableCommand {
         if let timeZone {
             guard let zone = ZoneRules.named(timeZone) else { throw Problem.unknownZone(timeZone) }
             if record.deviceTime != nil, case .object(var members) = document {
-                let time = TimeResolution(zone: zone, clock: nil).resolve(record, receivedAt: Terminal.now) { nil }
+                let time = TimeResolution(zone: zone, clock: nil).resolve(record, receivedAt: Instant.systemClock) { nil }
                 for (key, value) in [
                     ("time", JSONValue.optional(time.instant?.description)),
                     ("time_basis", .string(time.basis.rawValue)),

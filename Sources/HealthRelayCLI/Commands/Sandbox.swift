@@ -3,6 +3,7 @@ import Foundation
 import GatewayService
 import Logging
 import ServiceLifecycle
+import UnixSignals
 import VitalSandbox
 
 struct Sandbox: AsyncParsableCommand {

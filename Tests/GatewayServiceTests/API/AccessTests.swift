@@ -1,5 +1,7 @@
 import Foundation
 import LocalAccess
+import LogLines
+import NIOHTTP1
 import Testing
 
 @testable import GatewayService

@@ -2,6 +2,7 @@ import Foundation
 import HealthReadings
 import LocalAccess
 import NIOCore
+import ReadingStore
 import TestSupport
 import Testing
 

@@ -1,5 +1,6 @@
 import Foundation
 import HealthReadings
+import NIOHTTP1
 import ReadingStore
 import Testing
 

@@ -1,6 +1,7 @@
 import Foundation
 import HealthReadings
 import LocalAccess
+import NIOHTTP1
 import Testing
 
 @testable import GatewayService

@@ -1,4 +1,6 @@
 import Foundation
+import LocalAccess
+import NIOHTTP1
 import Synchronization
 import Testing
 

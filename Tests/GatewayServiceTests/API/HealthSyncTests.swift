@@ -1,4 +1,7 @@
 import Foundation
+import HealthReadings
+import NIOHTTP1
+import ReadingStore
 import Testing
 
 @testable import GatewayService

@@ -1,5 +1,6 @@
 import Foundation
 import LocalAccess
+import ReadingStore
 import TestSupport
 import Testing
 

@@ -1,6 +1,9 @@
 import Foundation
 import HTTPTypes
 import LocalAccess
+import LogLines
+import Logging
+import NIOHTTP1
 import Testing
 
 @testable import GatewayService

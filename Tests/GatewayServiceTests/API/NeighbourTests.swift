@@ -1,5 +1,7 @@
 import Foundation
 import HealthReadings
+import LocalAccess
+import LogLines
 import TestSupport
 import Testing
 

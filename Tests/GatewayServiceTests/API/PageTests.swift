@@ -2,6 +2,8 @@ import EmulatedRadio
 import Foundation
 import HealthReadings
 import LocalAccess
+import LogLines
+import ReadingStore
 import TestSupport
 import Testing
 

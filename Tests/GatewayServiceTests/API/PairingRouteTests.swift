@@ -1,5 +1,7 @@
 import EmulatedRadio
 import Foundation
+import LogLines
+import NIOHTTP1
 import TestSupport
 import Testing
 

@@ -1,5 +1,7 @@
 import Foundation
+import Hummingbird
 import LocalAccess
+import Logging
 import NIOHTTP1
 import Testing
 

@@ -2,6 +2,7 @@ import EmulatedRadio
 import Foundation
 import HealthReadings
 import LocalAccess
+import NIOHTTP1
 import ReadingStore
 import TestSupport
 import Testing

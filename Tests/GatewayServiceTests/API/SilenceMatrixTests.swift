@@ -3,6 +3,7 @@ import Foundation
 import HealthReadings
 import Hummingbird
 import LocalAccess
+import Logging
 import NIOCore
 import ReadingStore
 import Synchronization

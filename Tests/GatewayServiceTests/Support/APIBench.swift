@@ -2,6 +2,7 @@ import AsyncHTTPClient
 import EmulatedRadio
 import Foundation
 import HealthReadings
+import Hummingbird
 import LocalAccess
 import LogLines
 import Logging

@@ -1,4 +1,5 @@
 import Foundation
+import HealthReadings
 import Testing
 
 /// The lab's server: what a test asks of the meters, of the air and of the gateway's machine.
@@ -67,11 +68,7 @@ struct Lab: Sendable {
 
 extension Lab {
     /// The moment by the clock of logs and packets, CLOCK_MONOTONIC, in seconds.
-    static var now: Double {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
-    }
+    static var now: Double { Double(SystemClock.monotonic) / 1e6 }
 
     /// The addresses that bluetoothd keeps keys of.
     func bonds() async throws -> [String] { try await self("bonds")["bonds"]?.elements.compactMap(\.text) ?? [] }
