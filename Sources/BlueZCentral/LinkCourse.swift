@@ -10,7 +10,7 @@ struct LinkCourse {
     /// its key: BlueZ before 5.82 does not say why they went.
     static let lossesToForget = 3
 
-    private static let leftAtOnce = "the device left at once"
+    private static let leftAtOnce = "the device disconnected at once"
 
     let context: RadioContext
     let usable: ServiceLink.UsableAdapter

@@ -50,7 +50,7 @@ public enum MemoryDump {
         } catch {
             throw MalformedDump(
                 expected: "\(LibreMemory.size) octets, or hexadecimal text", line: nil,
-                found: "\(file.count) octets that are no text")
+                found: "\(file.count) octets that are not text")
         }
     }
 

@@ -54,7 +54,7 @@ public enum SensorModel: String, Sendable, Hashable, CaseIterable {
         case .libre2: "FreeStyle Libre 2"
         case .libre2Plus: "FreeStyle Libre 2 Plus"
         case .libre3: "FreeStyle Libre 3"
-        case .unknown: "a sensor that is not known"
+        case .unknown: "an unknown sensor"
         }
     }
 }
@@ -77,7 +77,7 @@ public struct ForeignSensor: Error, Sendable, Hashable, CustomStringConvertible 
         let reason =
             switch model {
             case .libreUS14Day, .libre2, .libre2Plus: "its memory is encrypted"
-            case .librePro: "its memory is laid out in another way"
+            case .librePro: "its memory has another layout"
             case .libre3: "it is read over Bluetooth by its own application"
             case .libre1, .unknown: "its patch information begins neither with DF nor with A2"
             }

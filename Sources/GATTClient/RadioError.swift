@@ -82,9 +82,9 @@ extension RadioError: CustomStringConvertible {
         case .lost: "the Bluetooth service went away"
         case .notSeen(let address, let timeout):
             "\(address) was not heard within \(timeout.components.seconds) s"
-        case .notConnected(let address, let why): "\(address) could not be connected: \(why)"
+        case .notConnected(let address, let why): "cannot connect to \(address): \(why)"
         case .pairing(let failure): failure.description
-        case .forgottenByDevice(let address): "\(address) no longer knows the bond that is kept here"
+        case .forgottenByDevice(let address): "\(address) has lost its bond with this machine"
         case .notBonded(let address): "\(address) is not paired"
         case .other(let name, let message): "the Bluetooth service said \(name): \(message)"
         }
@@ -93,14 +93,14 @@ extension RadioError: CustomStringConvertible {
     /// What to do next.
     public var hint: String? {
         switch self {
-        case .noBus: "is dbus running, and is DBUS_SYSTEM_BUS_ADDRESS right?"
+        case .noBus: "check that dbus is running and that DBUS_SYSTEM_BUS_ADDRESS is right"
         case .notPermitted: "add the user to the group `bluetooth`, and log in again"
         case .noService: "start it: `systemctl start bluetooth`"
         case .noAdapter: "plug one in, or name another: `bluetooth.adapter`"
         case .poweredOff: "switch it on: `bluetoothctl power on`"
-        case .blocked(_, hard: true): "find the switch"
+        case .blocked(_, hard: true): "switch it on at the machine"
         case .blocked(_, hard: false): "unblock it: `rfkill unblock bluetooth`"
-        case .lost: "it is looked for again"
+        case .lost: "the gateway keeps looking for it"
         case .notSeen: "wake the device, or press its Bluetooth button, and try again"
         case .notConnected: "try again, nearer to the device"
         case .pairing(let failure): failure.hint
@@ -131,21 +131,21 @@ extension PairingFailure: CustomStringConvertible {
         case .rejectedByDevice: "the device refused to be paired"
         case .rejectedHere: "the pairing was rejected here"
         case .timedOut: "the pairing was not answered in time"
-        case .disconnected: "the device left in the middle of the pairing"
-        case .forgottenHere: "the device keeps a bond with this gateway, which has lost its own"
+        case .disconnected: "the device disconnected during pairing"
+        case .forgottenHere: "the device has a bond with this gateway, but the gateway has lost its own"
         }
     }
 
     /// What to do next.
     public var hint: String {
         switch self {
-        case .wrongPasskey: "type the six digits the device shows now; they change each time"
+        case .wrongPasskey: "type the six digits that the device shows now; they change every time"
         case .rejectedByDevice:
-            "put the device into its pairing mode; some know one phone only and must forget it first"
-        case .rejectedHere: "pair again and answer what is asked"
-        case .timedOut: "pair again, with the device awake and in reach"
+            "put the device into its pairing mode; some devices know only one phone and must forget it first"
+        case .rejectedHere: "pair again and answer the questions"
+        case .timedOut: "pair again, with the device awake and in range"
         case .disconnected: "pair again, nearer to the device"
-        case .forgottenHere: "let the device forget this gateway in its menu, then pair it again with `--repair`"
+        case .forgottenHere: "make the device forget this gateway in its menu, then pair it again with `--repair`"
         }
     }
 }

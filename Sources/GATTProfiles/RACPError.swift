@@ -9,7 +9,7 @@ public enum RACPError: Error, Sendable, Hashable {
     case invalidOperator
     /// 4: the device does not know the operator.
     case operatorNotSupported
-    /// 5: the operand does not belong to the operator.
+    /// 5: the operand does not fit the operator.
     case invalidOperand
     /// 6: there is no such record.
     case noRecordsFound
@@ -74,15 +74,15 @@ extension RACPError: CustomStringConvertible {
     public var description: String {
         let reason =
             switch self {
-            case .opCodeNotSupported: "it does not know the request"
-            case .invalidOperator: "the operator does not belong to the request"
-            case .operatorNotSupported: "it does not know the operator"
-            case .invalidOperand: "the operand does not belong to the operator"
+            case .opCodeNotSupported: "it does not support the request"
+            case .invalidOperator: "the operator does not fit the request"
+            case .operatorNotSupported: "it does not support the operator"
+            case .invalidOperand: "the operand does not fit the operator"
             case .noRecordsFound: "it has no such record"
             case .abortUnsuccessful: "it could not abort"
-            case .procedureNotCompleted: "it stopped before it was done"
-            case .operandNotSupported: "it does not know the filter"
-            case .reserved: "it gave a reason no specification names"
+            case .procedureNotCompleted: "it stopped before it was finished"
+            case .operandNotSupported: "it does not support the filter"
+            case .reserved: "its reason is not in the specification"
             }
         return "the device refused at its record access control point: \(reason) (response code \(responseCode))"
     }

@@ -52,7 +52,7 @@ extension RecordAccessFailure: CustomStringConvertible {
         case .refused(let error): error.description
         case .timedOut(let answer): "the device was silent for 30 seconds; \(answer.description)"
         case .aborted(let answer): "the transfer was ended early; \(answer.description)"
-        case .countMissing: "the device counted its records and did not say how many there are"
+        case .countMissing: "the device did not report its number of records"
         case .disconnected: "the device has disconnected"
         }
     }
@@ -62,7 +62,7 @@ extension RecordAccessFailure.AbortAnswer: CustomStringConvertible {
     /// Half a line for people.
     public var description: String {
         switch self {
-        case .acknowledged: "it was told to stop and has"
+        case .acknowledged: "it was told to stop and did"
         case .refused(let error): "it was told to stop and refused (response code \(error.responseCode))"
         case .none: "it was told to stop and did not answer"
         }

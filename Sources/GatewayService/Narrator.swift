@@ -40,9 +40,9 @@ public actor Narrator {
             print(
                 showsValues
                     ? "clash         \(reading.line), kept beside \(other)"
-                    : "clash         two readings with one key: both are kept")
+                    : "clash         two readings with the same key; both are kept")
         case .malformed(let error):
-            print("malformed     \(showsValues ? "\(error)" : "a frame is no record"); its octets are kept")
+            print("malformed     \(showsValues ? "\(error)" : "a frame is not a record"); its octets are kept")
         case .revised, .repeated, .waiting, .nothing: break
         }
     }
@@ -53,7 +53,7 @@ public actor Narrator {
         case .readings(let ids, .sourceChecked):
             let connected = Set(ids.compactMap { providers[$0] }).sorted().joined(separator: ", ")
             let source = connected.isEmpty ? "the source" : connected
-            print("source        \(source) is connected: \(ids.count) readings may go")
+            print("source        \(source) is connected: \(ids.count) readings may be sent")
         case .readings(let ids, .posted):
             guard showsValues else { return print("posted        \(ids.count) readings") }
             for id in ids { lines[id].map { print("posted        \($0)") } }
@@ -103,7 +103,7 @@ public actor Narrator {
             guard summary.error == nil else { return }
             print("read          \(title(address)): \(count == 0 ? "nothing" : "\(count)") new")
         case .failed(let address, let failure, let nextTry):
-            let next = nextTry.map { "again in \($0.components.seconds) s" } ?? "again when it shows up"
+            let next = nextTry.map { "again in \($0.components.seconds) s" } ?? "again when it comes into range"
             let words = showsValues ? failure.description : failure.code.replacing("_", with: " ")
             print("not read      \(title(address)): \(words); \(next)")
         }

@@ -45,6 +45,6 @@ struct SessionFile: VitalSessionStorage {
     private static func problem(_ path: String) -> Problem {
         Problem(
             "store_io", .inputOutput, "cannot keep the session in \(path): \(String(cString: strerror(errno)))",
-            hint: "without it somebody has to sign in again; make room, or check the directory's owner")
+            hint: "without it somebody has to sign in again: free space, or check the directory's owner")
     }
 }

@@ -40,7 +40,7 @@ public struct VitalConnection: Sendable {
                 "config_invalid", .configuration,
                 "destinations.\(settings.name): api_key_file and sign_in_token_file are both set: with which should "
                     + "readings be sent?",
-                hint: "take one of them out")
+                hint: "remove one of them")
         case (let path?, nil): credentials = .apiKey(try Self.secret(in: path, "key"))
         case (nil, let path?):
             let text = try Self.secret(in: path, "sign-in token")

@@ -58,9 +58,9 @@ extension HandleMapError: CustomStringConvertible {
         switch self {
         case .notAnObjectOfStrings:
             "the handle map is not a JSON object like {\"0x000e\": \"2a18\"}"
-        case .notAHandle(let key): "the handle map's \"\(key)\" is no handle: expected 0x0001 to 0xffff"
+        case .notAHandle(let key): "the handle map's \"\(key)\" is not a handle: expected 0x0001 to 0xffff"
         case .notAUUID(let value, let handle):
-            "the handle map's \"\(value)\" (handle \(handle)) is no UUID: expected 4 hexadecimal digits or a full UUID"
+            "the handle map's \"\(value)\" (handle \(handle)) is not a UUID: expected 4 hexadecimal digits or a full UUID"
         case .handleTwice(let handle): "the handle map has two UUIDs for handle \(handle)"
         }
     }

@@ -30,7 +30,7 @@ public enum ReplayWarning: Sendable, Hashable {
     case questionsUnanswered(ReplayConnection, characteristic: BluetoothUUID, questions: Int)
     /// Packets were lost because fragments of them are missing or cut.
     case packetsLost(ReplayConnection, count: Int)
-    /// The file itself says that records were lost while it was written.
+    /// The file itself says that records were lost while the file was written.
     case recordsDropped(path: String, count: Int)
     /// Packets of the file carry no time; they have the time of the packet before them.
     case packetsWithoutTime(path: String, count: Int)
@@ -45,20 +45,21 @@ extension ReplayWarning: CustomStringConvertible {
             return "\(of(connection)): the capture does not show the device's address; give it with --address"
         case .noHandleMap(let connection, let values):
             return
-                "\(of(connection)): the capture holds no discovery of the device, so that \(values) values cannot be "
-                + "told; give a handle map with --handles"
+                "\(of(connection)): the capture does not contain the device's discovery, so \(values) values cannot be "
+                + "identified; pass a handle map with --handles"
         case .unknownHandle(let connection, let handle, let values):
-            return "\(of(connection)): \(values) values came on handle \(handle), which nothing names"
+            return "\(of(connection)): \(values) values came on handle \(handle), whose characteristic is unknown"
         case .valuesLeftUnread(let connection, let characteristic, let values):
             return "\(of(connection)): \(values) values of \(characteristic) were not read"
         case .questionsUnanswered(let connection, let characteristic, let questions):
             return
-                "\(of(connection)): \(questions) questions written to \(characteristic) were not asked in the capture, which "
-                + "holds no answer to them"
+                "\(of(connection)): \(questions) requests written to \(characteristic) are not in the capture, which "
+                + "has no answer to them"
         case .packetsLost(let connection, let count):
             return "\(of(connection)): \(count) packets are incomplete in the capture"
-        case .recordsDropped(let path, let count): return "\(path): \(count) records were lost while it was written"
-        case .packetsWithoutTime(let path, let count): return "\(path): \(count) packets carry no time"
+        case .recordsDropped(let path, let count):
+            return "\(path): \(count) records were lost while the file was written"
+        case .packetsWithoutTime(let path, let count): return "\(path): \(count) packets have no time"
         }
     }
 }

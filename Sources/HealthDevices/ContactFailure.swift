@@ -22,7 +22,7 @@ public struct ContactFailure: Error, Sendable, Hashable {
         ContactFailure(
             code: barredCode,
             description: "\(address) is barred: its user was removed, and it has not been paired since",
-            hint: "whoever uses it now pairs it again: `healthrelay pair \(address)`")
+            hint: "its present user must pair it again: `healthrelay pair \(address)`")
     }
 
     static let barredCode = "device_barred"
@@ -35,7 +35,7 @@ public struct ContactFailure: Error, Sendable, Hashable {
         case let error as TransferError: self.init(code: error.code, description: error.description)
         case let error as GATTError: self.init(code: error.code, description: error.description)
         case is CancellationError: self.init(code: "interrupted", description: "the transfer was ended here")
-        default: self.init(code: "not_stored", description: "what came could not be stored: \(error)")
+        default: self.init(code: "not_stored", description: "cannot store what arrived: \(error)")
         }
     }
 
@@ -49,7 +49,8 @@ public struct ContactFailure: Error, Sendable, Hashable {
             let announced = summary.announced.map { " of \($0)" } ?? ""
             self.init(
                 code: "records_missing",
-                description: "\(summary.received)\(announced) records came; the next contact reads all again")
+                description: "\(summary.received)\(announced) records arrived; the next contact reads all of them again"
+            )
         } else {
             return nil
         }

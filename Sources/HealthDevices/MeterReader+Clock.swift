@@ -119,7 +119,7 @@ extension MeterReader {
                 after: shown.flatMap { time in value.map { ClockReading(deviceTime: time, readAt: $0.receivedAt) } })
         }
         throw ContactFailure(
-            code: "clock_refused", description: "the device does not let its clock be set: \(refusal)",
+            code: "clock_refused", description: "the device refused to set its clock: \(refusal)",
             hint: "set it at the device")
     }
 
@@ -132,12 +132,12 @@ extension MeterReader {
             let now = wallTime(.systemClock)
             guard let count = OneTouch.count(now) else {
                 throw ContactFailure(
-                    code: "clock_cannot_be_set", description: "the meter's clock has no number for \(now)",
+                    code: "clock_cannot_be_set", description: "the meter's clock cannot represent \(now)",
                     hint: "set this machine's clock")
             }
             guard case .answer = try await link.ask(.setTime(count), received: 0) else {
                 throw ContactFailure(
-                    code: "clock_refused", description: "the meter did not say that its clock was set",
+                    code: "clock_refused", description: "the meter did not confirm that its clock was set",
                     hint: "set it at the meter")
             }
             try await link.acknowledge(0)
@@ -169,7 +169,7 @@ extension MeterReader {
         } catch GATTError.attribute(let code) {
             throw ContactFailure(
                 code: "clock_refused",
-                description: "the sensor does not let its time be set: \(GATTError.attribute(code))",
+                description: "the sensor refused to set its time: \(GATTError.attribute(code))",
                 hint: "set it with the program that started its session")
         }
         return ClockSetting(device: device, before: before, written: now, after: try await clock())

@@ -40,7 +40,7 @@ extension TransferError: CustomStringConvertible {
         switch self {
         case .nothingToRead: "the device offers no service that the gateway reads"
         case .interrupted(let received):
-            "the device left in the middle of the transfer, after \(received) records; they are kept"
+            "the device disconnected during the transfer, after \(received) records; they are kept"
         case .refused(_, let description): description
         case .timedOut(let received): "the device sent nothing for 30 seconds, after \(received) records; they are kept"
         }

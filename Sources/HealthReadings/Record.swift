@@ -16,7 +16,7 @@ public enum ReadingKind: String, Sendable, Hashable, CaseIterable {
     public var keptBecause: String? {
         switch self {
         case .glucose, .bloodPressure, .spo2, .temperature, .weight: nil
-        case .heartRate, .hrv: "shown while somebody looks, and not stored"
+        case .heartRate, .hrv: "shown live, and not stored"
         case .bodyComposition:
             "only fat, lean mass, weight and body mass index are delivered: the server has no place for the rest"
         }

@@ -6,7 +6,7 @@ import GatewayService
 struct Healthrelay: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "healthrelay",
-        abstract: "A personal health gateway: reads meters, keeps their readings safe, delivers them.",
+        abstract: "A personal health gateway: reads meters, stores their readings and delivers them.",
         version: Version.current,
         subcommands: [
             Run.self, Catalog.self, Scan.self, Pair.self, Unpair.self, Devices.self, Read.self, Monitor.self,

@@ -26,7 +26,9 @@ enum Interruption {
         try await interruptible(isEndless: isEndless, body) { if !isEndless { throw stopped } }
     }
 
-    private static var stopped: Problem { Problem("interrupted", .tryAgain, "interrupted; what had come in is kept") }
+    private static var stopped: Problem {
+        Problem("interrupted", .tryAgain, "interrupted; readings that had arrived are kept")
+    }
 
     private static func interruptible<Outcome: Sendable>(
         isEndless: Bool, _ body: @escaping @Sendable () async throws -> Outcome,

@@ -4,7 +4,7 @@ import GatewayService
 
 /// Where the passphrase of an export comes from.
 struct PassphraseOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("The file that holds the passphrase as its first line.", valueName: "file"))
+    @Option(help: ArgumentHelp("The file whose first line is the passphrase.", valueName: "file"))
     var passphraseFile: String?
 
     /// The passphrase: of the file, else of the person at the terminal.
@@ -15,14 +15,14 @@ struct PassphraseOptions: ParsableArguments {
         guard TerminalInput.isThere else {
             throw Problem(
                 "passphrase_needed", .usage,
-                "an export is sealed under a passphrase, and there is no terminal to ask at",
-                hint: "name the file that holds it: --passphrase-file")
+                "an export needs a passphrase, and there is no terminal to type it at",
+                hint: "name a file that contains it: --passphrase-file")
         }
         // A terminal that hides what is typed is to show it again, whatever ends the question.
         return try await Interruption.endingBySignal {
             let passphrase = try await Self.ask("Passphrase of the export: ")
-            if isNew, try await Self.ask("The same again: ") != passphrase {
-                throw Problem("passphrase_differs", .usage, "the two differ; nothing was exported")
+            if isNew, try await Self.ask("Repeat the passphrase: ") != passphrase {
+                throw Problem("passphrase_differs", .usage, "the passphrases differ; nothing was exported")
             }
             return passphrase
         }

@@ -29,7 +29,7 @@ struct ReloadSignals: Service {
                 } catch {
                     let problem = Problem(describing: error) ?? .unexpected(error)
                     logger.error(
-                        "the settings could not be read again; those of before stay in force",
+                        "cannot reload the settings; the previous ones stay in effect",
                         metadata: ["problem": "\(problem.message)"])
                 }
             }

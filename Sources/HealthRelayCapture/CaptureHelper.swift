@@ -27,7 +27,7 @@ enum CaptureHelper {
         let options = try CaptureOptions(Array(CommandLine.arguments.dropFirst()))
         if options.isHelpWanted { return Report.help(CaptureOptions.help) }
         guard isatty(1) == 0 else {
-            throw .usage("standard output is a terminal; a capture is no text. Use `healthrelay capture FILE`")
+            throw .usage("standard output is a terminal, and a capture is binary. Use `healthrelay capture FILE`")
         }
         signal(SIGPIPE, SIG_IGN)
         let channel = try MonitorChannel.open(options)

@@ -103,7 +103,7 @@ struct MonitorChannel: ~Copyable {
         case EAFNOSUPPORT, EPROTONOSUPPORT:
             throw CaptureFailure(
                 code: "no_bluetooth",
-                message: "this kernel has no Bluetooth, or does not show it here (a container's network)", status: 69)
+                message: "this kernel has no Bluetooth, or hides it from this container's network", status: 69)
         case EPERM, EACCES:
             throw CaptureFailure(
                 code: "capture_not_permitted", message: "the system forbids Bluetooth sockets here", status: 77)

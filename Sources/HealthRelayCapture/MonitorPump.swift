@@ -62,8 +62,8 @@ struct MonitorPump: ~Copyable {
             switch try channel.receive() {
             case .message(let message, let time):
                 switch recorder.take(message, at: time, lost: channel.lost) {
-                case .adapterGone: Report.note("adapter_gone", "hci\(message.adapter) is gone; it is waited for")
-                case .adapterBack: Report.note("adapter_back", "hci\(message.adapter) is there again")
+                case .adapterGone: Report.note("adapter_gone", "hci\(message.adapter) is gone; waiting for it")
+                case .adapterBack: Report.note("adapter_back", "hci\(message.adapter) is back")
                 case nil: break
                 }
             case .malformed: recorder.skipMalformed()

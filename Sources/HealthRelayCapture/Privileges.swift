@@ -15,11 +15,11 @@ enum Privileges {
         guard cbluetooth_drop_capabilities() == 0, cbluetooth_hide_memory() == 0 else { throw failed() }
         guard cbluetooth_holds_capabilities() == 0, geteuid() != 0 else {
             throw CaptureFailure(
-                code: "unexpected", message: "privileges were given up and are still there", status: 70)
+                code: "unexpected", message: "privileges were dropped but are still present", status: 70)
         }
     }
 
     private static func failed() -> CaptureFailure {
-        .init(code: "unexpected", message: "cannot give up privileges: \(CaptureFailure.reason(errno))", status: 70)
+        .init(code: "unexpected", message: "cannot drop privileges: \(CaptureFailure.reason(errno))", status: 70)
     }
 }

@@ -91,9 +91,9 @@ extension ISO15693Error: CustomStringConvertible {
     public var description: String {
         switch self {
         case .noTag: "there is no sensor at the reader"
-        case .otherTag: "what is at the reader is no ISO 15693 tag, and so no sensor"
+        case .otherTag: "the tag at the reader is not an ISO 15693 tag, so it is not a sensor"
         case .tagLeft: "the sensor left the reader"
-        case .tagSilent: "the sensor is at the reader and does not answer"
+        case .tagSilent: "the sensor is at the reader but does not answer"
         case .tag(let code): "the sensor refused the request: \(Self.text(ofTagCode: code))"
         case .badCRC: "the sensor's answer came with a wrong CRC"
         case .malformedAnswer(let what): "the sensor's answer is malformed: \(what)"
@@ -105,11 +105,11 @@ extension ISO15693Error: CustomStringConvertible {
         case .notPermitted(let name, _): "the system does not permit this user to use the reader \(name)"
         case .portGone: "the reader is gone: it was unplugged, or its port has vanished"
         case .readerSilent: "the reader does not answer"
-        case .cannotSpeakISO15693: "this reader cannot read ISO 15693, the kind of tag a sensor is"
+        case .cannotSpeakISO15693: "this reader cannot read ISO 15693 tags, which sensors are"
         case .readerCannotAsk(let request): "this reader cannot ask for \(Self.text(of: request))"
         case .reader(let code, let name): "the reader failed: \(name) (\(code))"
         case .helperMissing(let why): "the program healthrelay-nfc cannot be run: \(why)"
-        case .helperDied(let signal): "the program healthrelay-nfc was ended by signal \(signal) in the middle"
+        case .helperDied(let signal): "signal \(signal) ended the program healthrelay-nfc during the request"
         case .helperFailed(let why): "the program healthrelay-nfc failed: \(why)"
         case .noPCSCService: "the PC/SC service (pcscd) is not running"
         case .cancelled: "the request was cancelled"
@@ -125,18 +125,18 @@ extension ISO15693Error: CustomStringConvertible {
         case .tag: nil
         case .badCRC, .malformedAnswer: "hold the reader still at the sensor, away from metal, and try again"
         case .badReaderName:
-            "set nfc.reader to `pn532_uart:/dev/ttyACM0:115200`, `pcsc:`, or `pcsc:` and a reader's name"
+            "set nfc.reader to `pn532_uart:/dev/ttyACM0:115200`, `pcsc:` or `pcsc:NAME`"
         case .noReader: "plug one in, and see `healthrelay nfc readers`"
         case .portInUse: "end the other process, or name another reader: `nfc.reader`"
         case .notPermitted(_, let mend): mend
-        case .portGone: "plug it in again; it is looked for at the next scan"
-        case .readerSilent: "unplug the reader and plug it in again; is the speed in `nfc.reader` right?"
+        case .portGone: "plug it in again; the next scan looks for it"
+        case .readerSilent: "unplug the reader and plug it in again, and check the speed in `nfc.reader`"
         case .cannotSpeakISO15693:
-            "a PN532 alone speaks ISO 14443 only; the README's hardware table names readers that can"
+            "a PN532 supports only ISO 14443; the README's hardware table lists suitable readers"
         case .readerCannotAsk: "use a reader with transparent sessions, or one behind libnfc: see the hardware table"
-        case .reader: "try again; unplug the reader and plug it in again if it stays so"
+        case .reader: "try again; if that does not help, unplug the reader and plug it in again"
         case .helperMissing: "install healthrelay-nfc beside healthrelay, or in its libexec folder"
-        case .helperDied, .helperFailed: "scan again: the program is started anew"
+        case .helperDied, .helperFailed: "scan again; the program is restarted"
         case .noPCSCService: "install it and start it: `apt install pcscd`, `systemctl start pcscd.socket`"
         case .cancelled: nil
         }

@@ -190,7 +190,7 @@ public actor LibNFCTransport: TagReader {
         (self.helper, lines) = (helper, NFCLineBuffer())
         guard case .hello(NFCReply.version, _) = try nextReply(helper, within: Self.opening) else {
             end()
-            throw .helperFailed("it is of another version of healthrelay")
+            throw .helperFailed("it belongs to another version of healthrelay")
         }
         return helper
     }
@@ -199,7 +199,7 @@ public actor LibNFCTransport: TagReader {
         if let program { return program }
         switch HelperProgram.find("healthrelay-nfc") {
         case .found(let path): return path
-        case .notPermitted(let path, _): throw .helperMissing("\(path) is not for this user")
+        case .notPermitted(let path, _): throw .helperMissing("this user may not run \(path)")
         case .missing(let expected):
             throw .helperMissing("it is not beside healthrelay" + (expected.map { ", nor in \($0)" } ?? ""))
         }
@@ -225,7 +225,7 @@ public actor LibNFCTransport: TagReader {
 
     private func unexpected() -> ISO15693Error {
         end()
-        return .helperFailed("it answered something else")
+        return .helperFailed("it gave an unexpected answer")
     }
 
     private func error(_ failure: NFCFailure) -> ISO15693Error {

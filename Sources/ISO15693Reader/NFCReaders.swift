@@ -91,7 +91,7 @@ public struct NFCReaders: Sendable {
                 switch found.speaksISO15693 {
                 case true?: break
                 case false?: (listing.reason, listing.code) = Self.words(.cannotSpeakISO15693)
-                case nil: listing.reason = "it cannot be asked what it speaks; it is known when it has read a sensor"
+                case nil: listing.reason = "the reader cannot report what it supports; hold a sensor to it to find out"
                 }
             case .pcsc(let name):
                 let transport = PCSCTransport(reader: name)
@@ -157,7 +157,7 @@ public struct NFCReaders: Sendable {
             listing.iso15693 = false
             (listing.reason, listing.code) = words(.cannotSpeakISO15693)
         case .unknown:
-            listing.reason = "PC/SC readers do not say; it is known when a sensor is held to it"
+            listing.reason = "PC/SC readers do not report this; hold a sensor to it to find out"
         }
         return listing
     }

@@ -36,7 +36,7 @@ extension LibreReadError: CustomStringConvertible {
         case .foreignSensor(let sensor): sensor.description
         case .unknownModel:
             "this reader cannot ask for the sensor's model, and its memory is not that of the first FreeStyle Libre"
-        case .sensorSwapped: "another sensor came to the reader while one was read; nothing is kept"
+        case .sensorSwapped: "another sensor came to the reader during the scan; nothing is kept"
         }
     }
 

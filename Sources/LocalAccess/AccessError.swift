@@ -29,9 +29,9 @@ public enum AccessError: Error, Sendable, Hashable, CustomStringConvertible {
     public var hint: String {
         switch self {
         case .cannotKeepCertificate:
-            "where it is lost, remove the file: another is made, and every client has to be paired again"
+            "if it is lost, remove the file: the gateway makes another, and every client has to be paired again"
         case .cannotKeepClients:
-            "where it is lost, remove the file: every client has to be paired again; readings are not in it"
+            "if it is lost, remove the file: every client has to be paired again. It contains no readings"
         case .diskFull: "free space on this disk"
         }
     }

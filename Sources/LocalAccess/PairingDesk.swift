@@ -56,11 +56,11 @@ public final class PairingDesk: Sendable {
         public var description: String {
             switch self {
             case .notInvited: "No client is expected: make a pairing code with `healthrelay client invite`."
-            case .wrongCode: "That is not the pairing code."
+            case .wrongCode: "Wrong pairing code."
             case .expired: "The pairing code has expired: make another with `healthrelay client invite`."
             case .tooManyTries:
                 "Too many wrong pairing codes from this address. The right one is still good."
-            case .busy: "Too many wrong pairing codes at once: try again in a second."
+            case .busy: "Too many wrong pairing codes. Try again in a second."
             }
         }
 

@@ -51,7 +51,7 @@ struct ContentReader {
     var rest: ArraySlice<UInt8> { octets[position...] }
 
     private func failure(_ expected: String) -> StoreError {
-        .corrupt(detail: "a row's content has no \(expected) at octet \(position) of \(octets.count)")
+        .corrupt(detail: "a row's content lacks \(expected) at octet \(position) of \(octets.count)")
     }
 
     mutating func number() throws -> UInt64 {

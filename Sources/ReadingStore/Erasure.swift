@@ -220,7 +220,7 @@ extension ReadingStore {
         } catch {
             let mapped = StoreError.mapping(error)
             guard case StoreError.internalFault(let detail) = mapped else { throw mapped }
-            throw StoreError.inputOutput(detail: "erased, and the files could not be written anew: \(detail)")
+            throw StoreError.inputOutput(detail: "erased, but the files could not be rewritten: \(detail)")
         }
     }
 

@@ -197,8 +197,8 @@ extension ExportError {
         case .wrongPassphrase: "Try the passphrase again, or another copy of the file."
         case .damaged: "Use another copy of the file."
         case .passphraseTooShort:
-            "Choose a longer one, of several words: whoever has the file can try as many as they like."
-        case .storeNotEmpty: "Choose another directory with --state-dir, or make this one's store empty first."
+            "Choose a longer passphrase of several words: anybody who has the file can try any number of them."
+        case .storeNotEmpty: "Choose another directory with --state-dir, or empty this store first."
         }
     }
 }
@@ -208,10 +208,10 @@ extension ExportError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .foreign(let found):
-            "the file is no export: expected 'HealthRelay export 1' at its beginning, found \(found.isEmpty ? "nothing" : found)"
-        case .newer(let version): "the export has the format \(version), which a later version wrote"
-        case .unreasonable: "the file asks for more memory than an export does"
-        case .wrongPassphrase: "the passphrase is not the export's, or its first octets are damaged"
+            "the file is not an export: expected 'HealthRelay export 1' at its beginning, found \(found.isEmpty ? "nothing" : found)"
+        case .newer(let version): "the export has format \(version), which only a newer version can read"
+        case .unreasonable: "the file demands more memory than an export may use"
+        case .wrongPassphrase: "the passphrase is wrong, or the beginning of the export is damaged"
         case .damaged(let octet): "the export is damaged, or cut off, at octet \(octet)"
         case .passphraseTooShort: "a passphrase has at least \(ExportFormat.leastPassphrase) characters"
         case .storeNotEmpty(let path): "the store in \(path) has readings; nothing was imported"

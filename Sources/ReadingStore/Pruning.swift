@@ -111,7 +111,7 @@ extension ReadingStore {
             try dropPruneKeyFile()
         } else if isNeeded {
             logger.warning(
-                "readings that were pruned are not recognised, and may come back: \(PruneKey.fileName) is not theirs")
+                "pruned readings are not recognised and may come back: \(PruneKey.fileName) belongs to another store")
         }
     }
 

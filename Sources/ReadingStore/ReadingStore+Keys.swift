@@ -219,7 +219,8 @@ extension ReadingStore {
             let kept = keys.filter { !checks.contains(KeyFile.check($0)) }
             if kept.count < keys.count { try file.replace(with: kept) }
         } else {
-            logger.notice("every row is under the newest key: the older ones may be removed from \(file.source.path)")
+            logger.notice(
+                "every row is sealed with the newest key; you may remove the older keys from \(file.source.path)")
         }
         try await write(.setting) { db in try Self.set(db, Self.retired, lines: []) }
     }

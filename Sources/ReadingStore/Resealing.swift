@@ -23,11 +23,11 @@ extension ReadingStore {
             task = Task(priority: .background) { [weak self] in
                 do {
                     guard let change = try await self?.reseal() else { return }
-                    self?.logger.notice("\(change.readings) readings went over to the store's newest key")
+                    self?.logger.notice("\(change.readings) readings were sealed with the store's newest key")
                 } catch {
                     // Opening the store goes on with it.
                     if !Task.isCancelled {
-                        self?.logger.warning("readings still to go over to the newest key: \(error)")
+                        self?.logger.warning("cannot seal all readings with the newest key yet: \(error)")
                     }
                 }
                 self?.resealing.withLock { $0 = nil }

@@ -22,7 +22,7 @@ enum SchemaCheck {
                 SELECT type || ' ' || name FROM sqlite_schema
                 WHERE type NOT IN ('table', 'index') OR sql LIKE 'CREATE VIRTUAL%' LIMIT 1
                 """)
-        if let foreign { throw StoreError.corrupt(detail: "it has the \(foreign.prefix(100)), which no version made") }
+        if let foreign { throw StoreError.corrupt(detail: "it has \(foreign.prefix(100)), which no version creates") }
     }
 
     /// - Throws: ``StoreError/corrupt(detail:)`` where the schema is another than the migrations make.

@@ -75,23 +75,24 @@ public enum StoreError: Error, Sendable, Hashable {
     public var hint: String {
         switch self {
         case .locked: "Stop the other process, or use its control socket."
-        case .cannotCreate, .notPermitted: "Give this user the directory, or choose another with --state-dir."
-        case .diskFull: "Free space; what a device still holds is read at the next contact."
+        case .cannotCreate, .notPermitted: "Make this user the directory's owner, or choose another with --state-dir."
+        case .diskFull: "Free space. Records that a device still has are read at the next contact."
         case .inputOutput: "Look at the disk (dmesg); the store was not changed."
-        case .corrupt: "Keep the file; restore a backup, or copy it aside and let `store verify` say what is readable."
+        case .corrupt:
+            "Keep the file; restore a backup, or copy it aside and run `store verify` to see what is readable."
         case .foreign: "Choose another directory with --state-dir."
         case .newerSchema: "Use the newer version of healthrelay that wrote this store."
         case .pruneKeyMissing: "Put the file back from a backup; until then pruned readings may come back once."
         case .keyMissing, .keyWrong:
-            "Put the store's key there, from a backup or the credential; what devices hold waits for it. Without it, "
+            "Put the store's key there, from a backup or the credential. Devices keep their records meanwhile. Without it, "
                 + "only `store forget` goes on, from nothing."
         case .keyUnusable:
             "Put the store's key there, readable by this user: 32 octets in base64, the newest line last."
-        case .notRefused: "`sync status` lists those that were refused."
+        case .notRefused: "`sync status` lists the refused readings."
         case .limitOutOfRange: "Choose a limit from 1 to 10000."
         case .offsetOutOfRange: "Choose an offset of 0 or more."
-        case .tookTooLong: "Ask for fewer readings, or go on with a cursor in place of an offset."
-        case .invalidCursor: "Pass a cursor as a query returned it."
+        case .tookTooLong: "Ask for fewer readings, or use a cursor instead of an offset."
+        case .invalidCursor: "Pass a cursor that a query returned."
         case .unknownTimeZone: "Use a name such as Europe/Berlin."
         case .unknown, .internalFault: "Please report this."
         }
@@ -101,7 +102,7 @@ public enum StoreError: Error, Sendable, Hashable {
     /// what they are.
     static func mapping(_ error: any Error) -> any Error {
         if error is RowDecodingError {
-            return StoreError.corrupt(detail: "a row holds another type than its column is of")
+            return StoreError.corrupt(detail: "a row has a value of another type than its column")
         }
         guard let error = error as? DatabaseError else { return fileError(error) ?? error }
         let detail = error.message ?? error.resultCode.description
@@ -150,16 +151,17 @@ extension StoreError: CustomStringConvertible {
         case .corrupt(let detail): "the store is damaged: \(detail)"
         case .foreign(let path): "\(path) is not a HealthRelay store"
         case .newerSchema: "the store was written by a newer version"
-        case .pruneKeyMissing(let path): "\(path), by which pruned readings are recognised, is missing or another's"
+        case .pruneKeyMissing(let path):
+            "\(path), which identifies pruned readings, is missing or belongs to another store"
         case .keyMissing(let path): "the store is locked: its key is not in \(path)"
         case .keyWrong(let path): "the store is locked: \(path) holds another store's key"
         case .keyUnusable(let path, let reason): "the store is locked: \(path) \(reason)"
-        case .notRefused(let id): "the server has refused no reading \(id); nothing was changed"
+        case .notRefused(let id): "the server did not refuse reading \(id); nothing was changed"
         case .limitOutOfRange(let limit): "limit \(limit) is not between 1 and 10000"
         case .offsetOutOfRange(let offset): "offset \(offset) is negative"
         case .tookTooLong: "reading took too long and was stopped"
         case .invalidCursor: "the cursor is not one that a query returned"
-        case .unknownTimeZone(let name): "\(name) is no time zone of the tz database"
+        case .unknownTimeZone(let name): "\(name) is not a time zone of the tz database"
         case .unknown(let what): "the store does not know \(what)"
         case .internalFault(let detail): "the store refused a statement: \(detail)"
         }

@@ -13,7 +13,7 @@ enum StoreFiles {
         var status = stat()
         if stat(path, &status) == 0 {
             guard status.st_mode & S_IFMT == S_IFDIR else {
-                throw StoreError.cannotCreate(path: path, reason: "it is no directory")
+                throw StoreError.cannotCreate(path: path, reason: "it is not a directory")
             }
             return
         }

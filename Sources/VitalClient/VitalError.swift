@@ -12,7 +12,7 @@ public struct VitalError: Error, Sendable, Hashable {
         case forbidden
         /// 404: there is no such thing at the server.
         case notFound
-        /// 400 or 422: the server refuses what was sent.
+        /// 400 or 422: the server rejected what was sent.
         case validationFailed
         /// 409: what was to be made exists already.
         case conflict
@@ -128,23 +128,23 @@ public struct VitalError: Error, Sendable, Hashable {
         switch kind {
         case .authenticationFailed: "the server does not accept the key"
         case .tokenExpired: "the session has ended: sign in again with a new sign-in token"
-        case .forbidden: "the key may not do this"
-        case .notFound: "the server knows no such thing"
-        case .validationFailed: "the server refuses what was sent"
-        case .conflict: "it exists already"
+        case .forbidden: "the key does not permit this"
+        case .notFound: "the server does not know this"
+        case .validationFailed: "the server rejected what was sent"
+        case .conflict: "it already exists"
         case .payloadTooLarge: "the body is too large for the server"
         case .rateLimitExceeded: "too many requests"
-        case .sourceNotConnected: "the provider is no connected source of this user"
+        case .sourceNotConnected: "the provider is not a connected source of this user"
         case .refused: "the server refuses the request"
         case .serverError: "the server failed"
-        case .redirected: "the server redirects elsewhere, which is not followed"
+        case .redirected: "the server redirects to another address; redirects are not followed"
         case .timeout: "no answer in time"
         case .noConnection: "the server cannot be reached"
-        case .untrustedServer: "the server's certificate is not trusted, or it has no TLS 1.2"
-        case .notJSON: "the answer is no JSON"
-        case .unexpectedAnswer: "the answer is not what this request is answered with"
+        case .untrustedServer: "the server's certificate is not trusted, or the server does not support TLS 1.2"
+        case .notJSON: "the answer is not JSON"
+        case .unexpectedAnswer: "the answer does not fit the request"
         case .answerTooLarge: "the answer is too large"
-        case .noWearableData: "the server has nothing of what was asked for"
+        case .noWearableData: "the server has no such data"
         }
     }
 

@@ -123,7 +123,7 @@ public struct InvalidBaseURL: Error, Sendable, Hashable, CustomStringConvertible
 
     /// It is a URL, with a name or password in it.
     public static let credentials = InvalidBaseURL(
-        reason: "it carries a name or password; the key belongs into server.api_key_file")
+        reason: "it carries a name or password; put the key into server.api_key_file")
 
     /// One line for people.
     public var description: String { "server.base_url cannot be used: \(reason)" }

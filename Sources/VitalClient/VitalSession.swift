@@ -20,7 +20,7 @@ public struct VitalSignInToken: Sendable, Hashable {
         /// What was expected.
         public var reason: String
         /// One line for people.
-        public var description: String { "this is no sign-in token: \(reason)" }
+        public var description: String { "not a sign-in token: \(reason)" }
     }
 
     /// Reads a token; its signature is the server's to check.
@@ -195,7 +195,7 @@ public actor VitalSession {
         } catch {
             guard saving == nil else { return }
             logger.warning(
-                "the renewed session cannot be written: until it is, a restart means that somebody has to sign in again"
+                "cannot write the renewed session; after a restart, somebody would have to sign in again"
             )
             saving = Task { [weak self, savingEvery] in
                 while true {

@@ -201,7 +201,9 @@ public struct SampleConversion: Sendable {
         }
 
         static func number(_ quantity: Quantity, _ what: String) throws(ConversionError) -> ExactDecimal {
-            guard let number = quantity.number.number else { throw ConversionError(reason: "its \(what) is no number") }
+            guard let number = quantity.number.number else {
+                throw ConversionError(reason: "its \(what) is not a number")
+            }
             return number
         }
     }

@@ -234,7 +234,7 @@ public actor SourceKeeper {
         let source = try await stored(provider, user)
         if let listed = known[user.key]?.listed[provider] {
             guard source.status != .revoked || Self.isNewer(listed, than: source) else {
-                return Decision(hold: .sourceRevoked, reason: "revoked here, and not yet gone at the server")
+                return Decision(hold: .sourceRevoked, reason: "revoked here, but not yet removed at the server")
             }
             return try await note(listed, source, user)
         }

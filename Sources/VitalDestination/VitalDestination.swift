@@ -54,7 +54,7 @@ public struct VitalDestination: Destination {
     /// - Throws: the failure of the request that asks the server for its sources.
     public func hold(_ target: DeliveryTarget, of person: StoreUser) async throws(DeliveryFailure) -> DeliveryHold? {
         guard !person.clientUserID.isEmpty else {
-            return DeliveryHold(.noSource, reason: "nobody has named the user yet")
+            return DeliveryHold(.noSource, reason: "no user is set yet")
         }
         return try await mapped { try await sources.decide(target.provider, for: person) }.deliveryHold
     }

@@ -48,7 +48,7 @@ struct BodyReader: Sendable {
         } catch .tooLarge {
             throw tooLarge
         } catch {
-            throw APIError.refused(.badRequest, "INVALID_ENCODING", "The body is no gzip stream: \(error).")
+            throw APIError.refused(.badRequest, "INVALID_ENCODING", "The body is not a gzip stream: \(error).")
         }
     }
 

@@ -26,7 +26,7 @@ struct FaultMiddleware: RouterMiddleware {
         if let status = plan.status {
             var headers: HTTPFields = [:]
             if let seconds = plan.retryAfter { headers[.retryAfter] = String(seconds) }
-            var error = APIError.refused(.init(code: status), "ORDERED_FAULT", "This fault was ordered.")
+            var error = APIError.refused(.init(code: status), "ORDERED_FAULT", "This fault was injected.")
             error.headers = headers
             throw error
         }

@@ -38,7 +38,7 @@ struct TimeseriesRoutes: Sendable {
         if let resource = find(name) { return resource }
         guard Vocabulary.unsupportedResources.contains(name) else { throw APIError.unknownResource }
         throw APIError.refused(
-            .unprocessableContent, "RESOURCE_NOT_SUPPORTED", "This sandbox does not take \(name) yet.")
+            .unprocessableContent, "RESOURCE_NOT_SUPPORTED", "This sandbox does not accept \(name) yet.")
     }
 
     private func window(_ request: Request) throws -> SandboxStore.Window {

@@ -114,7 +114,7 @@ class Unseal(Kept):
 
     name = "unseal"
     command = ("run",)
-    until = (b"readings went over", b"still to go over")
+    until = (b"readings were sealed", b"cannot seal all readings")
     environment = {"HEALTHRELAY_STORE_ENCRYPTION": "off"}
 
     def prepare(self, case):

@@ -111,7 +111,7 @@ struct DumpTests {
         #expect(error("00 11 22") == "memory dump: expected 344 octets, found 3 in hexadecimal")
         #expect(
             error(Self.octets + [0])
-                == "memory dump: expected 344 octets, or hexadecimal text, found 345 octets that are no text")
+                == "memory dump: expected 344 octets, or hexadecimal text, found 345 octets that are not text")
         #expect(error("00 11\n22 3\n") == "memory dump, line 2: expected two hexadecimal digits an octet, found “3”")
         #expect(error("00 11\n22 3x\n") == "memory dump, line 2: expected hexadecimal digits, found “x”")
         #expect(error("hello, sensor") == "memory dump, line 1: expected hexadecimal digits, found “hello, sensor”")

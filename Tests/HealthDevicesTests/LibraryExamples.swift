@@ -34,7 +34,7 @@ private enum LibraryExamples {
     static func pair(_ manager: DevicesManager, _ address: DeviceAddress) async throws {
         let device = try await manager.pair(address, within: .seconds(60), agent: Person()) { progress in
             if case .waitingForReconnect(_, let whatToPress) = progress {
-                print("Where nothing happens: \(whatToPress).")
+                print("If nothing happens, \(whatToPress).")
             }
         }
         if !device.isProven { print("Paired. To prove it, \(device.whatToPress ?? "switch it on").") }

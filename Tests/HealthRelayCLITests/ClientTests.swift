@@ -94,10 +94,10 @@ import Testing
         #expect(await run.wait { $0.errorText.contains("Page at ") })
         try write("log: {level: info}\nhttp: {listen: \"127.0.0.1:1\"}\nbluetooth: {adapter: none}\n")
         run.kill(SIGHUP)
-        #expect(await run.wait { $0.errorText.contains("were read again") && $0.errorText.contains("http.listen") })
+        #expect(await run.wait { $0.errorText.contains("were reloaded") && $0.errorText.contains("http.listen") })
         try write("log: {level: loud}\n")
         run.kill(SIGHUP)
-        #expect(await run.wait { $0.errorText.contains("those of before stay in force") })
+        #expect(await run.wait { $0.errorText.contains("the previous ones stay in effect") })
         run.kill(SIGTERM)
         #expect(await run.finish().status == 0)
     }

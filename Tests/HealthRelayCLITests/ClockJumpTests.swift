@@ -70,7 +70,7 @@ struct ClockJumpTests {
         try await bench.expectScan()
         let times = try await bench.times()
         #expect(times.count == 48)
-        for (years, words) in [(10.0, "has jumped"), (-10, "behind the making of this program")] {
+        for (years, words) in [(10.0, "has jumped"), (-10, "earlier than this program's build")] {
             bench.clock.set(years: years)
             try await bench.expectDoubt(words)
             #expect(try await bench.run("store", "prune", "--older-than", "1d").status == 78)
@@ -85,7 +85,7 @@ struct ClockJumpTests {
         for said in [FakeClock.Synchronization.kernel, .timesyncd] {
             let bench = try await bench()
             bench.clock.set(seconds: -Date().timeIntervalSince1970, .refused)
-            try await bench.expectDoubt("behind the making of this program")
+            try await bench.expectDoubt("earlier than this program's build")
             bench.clock.set(years: 0, .refused)
             try await bench.expectDoubt("has jumped")
             bench.clock.set(years: 0, said)

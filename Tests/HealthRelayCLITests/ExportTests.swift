@@ -99,7 +99,7 @@ struct ExportTests {
             #expect(await session.finish() == 75, "\(session.errorText)")
         } else {
             session.type(Self.passphrase + "\n")
-            #expect(await session.expect("The same again: "))
+            #expect(await session.expect("Repeat the passphrase: "))
             while session.showsInput { try await Task.sleep(for: .milliseconds(5)) }
             session.type(Self.passphrase + "\n")
             #expect(await session.finish() == 0, "\(session.errorText)")

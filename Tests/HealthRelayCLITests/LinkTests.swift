@@ -88,7 +88,7 @@ import Testing
         #expect(try Document(connected.output)["outcome"]?.plain == "success")
 
         let (refusing, second) = try await link("fitbit", scratch, sandbox, ["--json"])
-        #expect(try await press("refuse", second).contains("the terminal says why"))
+        #expect(try await press("refuse", second).contains("see the terminal for the reason"))
         let refused = await refusing.finish()
         #expect(refused.status == 77 && refused.errors.contains("link_refused"), "\(refused.errors)")
         #expect(try Document(refused.output)["outcome"]?.plain == "error")

@@ -134,7 +134,7 @@ import Testing
     func clockInDoubt() async throws {
         let (scratch, sensor) = (try Scratch(), EncodedSensor(age: 602))
         let doctor = try await Tool.run(["doctor", "--state-dir", scratch.state])
-        guard doctor.output.contains("does not say that it is synchronised") else { return }
+        guard doctor.output.contains("does not report it as synchronised") else { return }
         let reader = try EmulatedReader(tag: tag(sensor))
         let strict = ["HEALTHRELAY_CLOCK_REQUIRE_SYNC": "true", "HEALTHRELAY_NFC_READER": reader.setting]
         let refused = try await Tool.run(
@@ -216,10 +216,10 @@ import Testing
         #expect(Set(trend.compactMap { $0["minute"]?.plain }) == Set((587...602).map(String.init)) && trend.count == 16)
         #expect(trend.first { $0["minute"]?.plain == "600" }?["excluded"]?.plain == "superseded")
         reader.unplug()
-        #expect(await run.wait { $0.errorText.contains("going on without") }, "\(run.errorText)")
+        #expect(await run.wait { $0.errorText.contains("continuing without it") }, "\(run.errorText)")
         try reader.plugIn()
         #expect(
-            await run.wait { $0.errorText.components(separatedBy: "is ready; a sensor is read").count == 3 },
+            await run.wait { $0.errorText.components(separatedBy: "is ready; hold a sensor").count == 3 },
             "\(run.errorText)")
         run.kill(SIGTERM)
         let ended = await run.finish()

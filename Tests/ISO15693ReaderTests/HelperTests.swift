@@ -122,7 +122,7 @@ import Testing
         let broken = try folder.program("broken", "echo '\(loader)' >&2; exit 127")
         #expect(try await error(broken) == .helperMissing(loader))
         let other = try folder.program("other", "printf 'hello\\t99\\t1.8.0\\n'; cat")
-        #expect(try await error(other) == .helperFailed("it is of another version of healthrelay"))
+        #expect(try await error(other) == .helperFailed("it belongs to another version of healthrelay"))
         let talkative = try folder.program("talkative", "echo good morning; cat")
         guard case .helperFailed? = try await error(talkative) else {
             Issue.record("rubbish was understood")

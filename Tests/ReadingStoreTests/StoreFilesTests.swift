@@ -197,7 +197,7 @@ struct StoreFilesTests {
         let file = NSTemporaryDirectory() + "file-" + UUID().uuidString
         _ = FileManager.default.createFile(atPath: file, contents: Data())
         defer { try? FileManager.default.removeItem(atPath: file) }
-        await #expect(throws: StoreError.cannotCreate(path: file, reason: "it is no directory")) {
+        await #expect(throws: StoreError.cannotCreate(path: file, reason: "it is not a directory")) {
             try await Harness.open(file)
         }
     }

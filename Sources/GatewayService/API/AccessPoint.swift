@@ -55,8 +55,8 @@ final class AccessPoint: Sendable {
             guard listen.isLoopback else {
                 throw Problem(
                     "config_invalid", .configuration,
-                    "http.tls: off, and http.listen is \(listen): readings would go over the network as they are",
-                    hint: "leave http.tls out, or listen on 127.0.0.1:\(listen.port)")
+                    "http.tls: off, and http.listen is \(listen): readings would go over the network unencrypted",
+                    hint: "remove http.tls, or listen on 127.0.0.1:\(listen.port)")
             }
             usesTLS = false
         default: usesTLS = !listen.isLoopback

@@ -24,11 +24,11 @@ struct GatewayMetrics {
         }
         page.gauge("healthrelay_readings_excluded", "Readings that are never delivered.", statistics.excluded)
         page.gauge("healthrelay_frames", "Frames that are stored as they came.", statistics.frames)
-        page.gauge("healthrelay_frames_malformed", "Frames that were no record.", statistics.malformedFrames)
+        page.gauge("healthrelay_frames_malformed", "Frames that contained no record.", statistics.malformedFrames)
         page.gauge("healthrelay_frames_pending", "Frames that are still to be decoded.", statistics.pendingFrames)
         try await destinations(&page, now)
         page.gauge("healthrelay_store_octets", "Octets of the store on disk.", Int(statistics.octetsOnDisk))
-        page.gauge("healthrelay_store_locked", "1 while the store's key is not there.", isLocked ? 1 : 0)
+        page.gauge("healthrelay_store_locked", "1 while the store's key is missing.", isLocked ? 1 : 0)
         try await devices(&page)
         page.family("healthrelay_contact_failures_total", "counter", "Contacts that failed, by code.") { family in
             for (code, count) in counters.failures.sorted(by: { $0.key < $1.key }) {
@@ -50,7 +50,7 @@ struct GatewayMetrics {
         if let octets = Self.residentOctets {
             page.gauge("process_resident_memory_bytes", "Resident memory.", octets)
         }
-        page.family("healthrelay_build_info", "gauge", "The version that runs.") { family in
+        page.family("healthrelay_build_info", "gauge", "The running version.") { family in
             family.sample(1, [("version", GatewayVersion.current)])
         }
         return page.text
@@ -82,7 +82,7 @@ struct GatewayMetrics {
         page.family("healthrelay_waiting", "gauge", "Readings that wait for a destination, and why.") { family in
             for (name, group) in groups { family.sample(group.count, labels(name, group)) }
         }
-        page.family("healthrelay_waiting_oldest_age_seconds", "gauge", "Age of the oldest that waits.") { family in
+        page.family("healthrelay_waiting_oldest_age_seconds", "gauge", "Age of the oldest waiting reading.") { family in
             for (name, group) in groups {
                 family.sample(Int(max(0, now.seconds - group.oldest.seconds)), labels(name, group))
             }
@@ -97,20 +97,22 @@ struct GatewayMetrics {
         page.family("healthrelay_device_readings", "gauge", "Readings of a device.") { family in
             for (device, labels) in devices { family.sample(device.readings, labels) }
         }
-        page.family("healthrelay_device_last_seen_timestamp_seconds", "gauge", "When it was last met.") { family in
+        page.family("healthrelay_device_last_seen_timestamp_seconds", "gauge", "When the device was last seen.") {
+            family in
             for (device, labels) in devices { if let seen = device.lastSeen { family.sample(seen.seconds, labels) } }
         }
-        page.family("healthrelay_device_battery_percent", "gauge", "Its battery, as last read.") { family in
+        page.family("healthrelay_device_battery_percent", "gauge", "The device's battery, as last read.") { family in
             for (device, labels) in devices {
                 if let percent = device.batteryPercent { family.sample(Int(percent), labels) }
             }
         }
-        page.family("healthrelay_device_clock_difference_seconds", "gauge", "How far its clock is ahead.") { family in
+        page.family("healthrelay_device_clock_difference_seconds", "gauge", "How far the device's clock is ahead.") {
+            family in
             for (device, labels) in devices {
                 if let clock = device.clock { family.sample(clock.differenceSeconds, labels) }
             }
         }
-        page.family("healthrelay_device_clock_drift_ppm", "gauge", "How fast its clock gains.") { family in
+        page.family("healthrelay_device_clock_drift_ppm", "gauge", "How fast the device's clock gains.") { family in
             for (device, labels) in devices {
                 if let drift = device.driftPartsPerMillion, drift.isFinite { family.sample("\(drift)", labels) }
             }

@@ -73,10 +73,10 @@ struct HealthSyncRoutes {
         let body = try await request.object()
         let (start, end) = (try body.requiredInstant("startDate"), try body.requiredInstant("endDate"))
         let names = try body.requiredTexts("types")
-        guard !names.isEmpty else { throw APIRefusal.malformed("types: expected one type at least") }
+        guard !names.isEmpty else { throw APIRefusal.malformed("types: expected at least one type") }
         if let stray = names.first(where: { HealthSyncType(rawValue: $0) == nil && !HealthSyncType.known.contains($0) })
         {
-            throw APIRefusal.malformed("types: '\(stray.prefix(40))' is no type of this API")
+            throw APIRefusal.malformed("types: '\(stray.prefix(40))' is not a type of this API")
         }
         guard start <= end else { throw APIRefusal.malformed("endDate: it is before startDate") }
         let limit = min(try body.whole("limit") ?? 1000, 10_000)
@@ -87,7 +87,7 @@ struct HealthSyncRoutes {
         guard offset <= Self.largestOffset || places.knows(window, offset) else {
             throw APIRefusal(
                 .badRequest, "offset_out_of_range",
-                "offset: \(offset) is more than \(Self.largestOffset), and no page ended there lately",
+                "offset: \(offset) is more than \(Self.largestOffset), and no recent page ended there",
                 hint: "ask page by page, or for a narrower range of dates")
         }
         let types = window.types
@@ -101,7 +101,7 @@ struct HealthSyncRoutes {
                 status: .init(code: 423, reasonPhrase: "Locked"))
         }
         let (samples, hasMore) = try await samples(window, limit: limit, offset: offset)
-        let message = hasMore ? "There are more: ask again with offset \(offset + samples.count)" : nil
+        let message = hasMore ? "There are more: repeat the request with offset \(offset + samples.count)" : nil
         return Response.json(Self.document(status: "ok", samples.map(\.document), message: message, hasMore: hasMore))
     }
 

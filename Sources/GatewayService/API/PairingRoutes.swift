@@ -33,7 +33,7 @@ final class PairingRoutes: Sendable {
         routes.post("/api/v1/pairings/{id}/answer", .write) { [self] request, context, audience in
             let pairing = try pairing(context, audience)
             guard pairing.answer(try Self.answer(await request.object())) else {
-                throw APIRefusal(.conflict, "nothing_asked", "nothing is asked that this answers")
+                throw APIRefusal(.conflict, "nothing_asked", "no question is waiting for this answer")
             }
             return Response(status: .noContent)
         }

@@ -41,7 +41,7 @@ struct ProxyMiddleware: RouterMiddleware {
     private static func refusal(_ peer: String) -> APIRefusal {
         APIRefusal(
             .forbidden, "proxy_not_trusted",
-            "a reverse proxy at \(peer) has forwarded this request, and is not trusted",
+            "an untrusted reverse proxy at \(peer) forwarded this request",
             hint: "to trust it, list its address in `http.trusted_proxies`")
     }
 

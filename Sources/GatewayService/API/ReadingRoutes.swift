@@ -31,7 +31,7 @@ struct ReadingRoutes {
     private func requireUnlocked() throws {
         guard isLocked() else { return }
         throw APIRefusal(
-            .init(code: 423, reasonPhrase: "Locked"), "store_locked_away", "the store is locked: its key is not there")
+            .init(code: 423, reasonPhrase: "Locked"), "store_locked_away", "the store is locked: its key is missing")
     }
 
     private func page(_ request: Request, _ audience: Audience) async throws -> Response {
@@ -68,7 +68,7 @@ struct ReadingRoutes {
         let allowed = try await consents.kinds(of: audience.key)
         if let types = text("types") {
             let wanted = try Set(types.split(separator: ",").map { try Self.kind(String($0)) })
-            guard !wanted.isEmpty else { throw APIRefusal.malformed("types: expected one at least") }
+            guard !wanted.isEmpty else { throw APIRefusal.malformed("types: expected at least one") }
             guard wanted.isSubset(of: allowed) else { throw ConsentRules.refusal }
             query.kinds = wanted
         } else {

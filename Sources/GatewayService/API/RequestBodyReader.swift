@@ -45,7 +45,7 @@ extension Request {
                 return nil
             }
             guard let first = try await group.next(), let octets = first else {
-                throw APIRefusal(.requestTimeout, "request_timeout", "the body did not come in time")
+                throw APIRefusal(.requestTimeout, "request_timeout", "the body did not arrive in time")
             }
             return octets
         }
@@ -70,7 +70,7 @@ struct JSONObject {
 
     /// A text that has to be there.
     func requiredText(_ key: String) throws -> String {
-        guard let text = try text(key) else { throw APIRefusal.malformed("\(key): expected a text, found nothing") }
+        guard let text = try text(key) else { throw APIRefusal.malformed("\(key): expected text, found nothing") }
         return text
     }
 

@@ -38,7 +38,7 @@ struct SessionRoutes {
     private func begin(_ request: Request, _ context: APIContext) async throws -> Response {
         // A page elsewhere could otherwise sign this browser in as somebody else.
         guard Entrance.isOfThisSite(request) else {
-            throw APIRefusal(.forbidden, "cross_site", "another site's page has asked")
+            throw APIRefusal(.forbidden, "cross_site", "the request came from another site's page")
         }
         let body = try await request.object()
         let (code, link) = (try body.text("code"), try body.text("link"))
@@ -60,7 +60,7 @@ struct SessionRoutes {
             door.audit.note(AuditEntry(at: now, event: "sign_in_refused", route: Self.route, status: 400))
             throw APIRefusal(
                 .badRequest, "page_link_expired",
-                "This link was used already, or is older than five minutes: make another with `healthrelay page`.")
+                "This link was already used, or is older than five minutes. Make another with `healthrelay page`.")
         }
         let begin = await door.time()
         let end = door.tokenEnd(now: begin)

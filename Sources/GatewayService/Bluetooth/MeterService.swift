@@ -40,7 +40,7 @@ struct MeterService: Service {
 
     private func waitForClock() async throws {
         try await clock.waitUntilTrusted { doubt in
-            let state = doubt.map { "\($0): no meter is read" } ?? "can be trusted again"
+            let state = doubt.map { "\($0), so no meter is read" } ?? "is trusted again"
             announce(.way("clock         this machine's clock \(state)"))
         }
     }
@@ -56,9 +56,10 @@ extension AdapterState {
     /// How the radio stands, on one line for people.
     public var line: String {
         switch self {
-        case .ready(let adapter): "Bluetooth: \(adapter.name) is ready; paired meters are read when they show up."
+        case .ready(let adapter):
+            "Bluetooth: \(adapter.name) is ready; paired meters are read when they come into range."
         case .unusable(let error):
-            "Bluetooth: \(error); going on without" + (error.hint.map { " (\($0))" } ?? "") + "."
+            "Bluetooth: \(error); continuing without it" + (error.hint.map { " (\($0))" } ?? "") + "."
         }
     }
 }

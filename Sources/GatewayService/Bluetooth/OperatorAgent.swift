@@ -43,7 +43,7 @@ final class OperatorAgent: PairingAgent {
             return try await confirmation(.unauthenticated(device: device.title))
         }
         await attempt {
-            try await self.output.note("\(device.title) is paired without digits: nothing proves which device it is.")
+            try await self.output.note("\(device.title) pairs without digits, so nothing proves which device it is.")
         }
         return true
     }

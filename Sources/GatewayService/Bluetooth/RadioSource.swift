@@ -37,8 +37,8 @@ public final class RadioSource: Sendable {
     }
 
     private static let leftAlone = Problem(
-        "bluetooth_disabled", .configuration, "the settings say to leave Bluetooth alone: `bluetooth.adapter` is none",
-        hint: "take that setting away")
+        "bluetooth_disabled", .configuration, "the settings disable Bluetooth: `bluetooth.adapter` is none",
+        hint: "remove that setting")
 
     /// Lets go of the radio, where one was made.
     func close() async {

@@ -28,9 +28,9 @@ extension ClockDoubt: CustomStringConvertible {
     public var description: String {
         switch self {
         case .beforeStored(let instant): "is behind the newest contact in the store, \(instant.flooredToSecond)"
-        case .beforeBuild(let instant): "is behind the making of this program, \(instant.flooredToSecond)"
+        case .beforeBuild(let instant): "is earlier than this program's build, \(instant.flooredToSecond)"
         case .jumped(let seconds): "has jumped by \(seconds) s"
-        case .notSynchronized: "is not synchronised, and `clock.require_sync` asks for that"
+        case .notSynchronized: "is not synchronised, and `clock.require_sync` requires it"
         }
     }
 
@@ -39,7 +39,7 @@ extension ClockDoubt: CustomStringConvertible {
         let keep = "set it, and keep it right: `timedatectl set-ntp true`"
         switch self {
         case .beforeBuild, .notSynchronized: return keep
-        case .beforeStored, .jumped: return keep + "; where it is right already: `healthrelay store trust-clock`"
+        case .beforeStored, .jumped: return keep + "; if it is already right: `healthrelay store trust-clock`"
         }
     }
 
@@ -47,7 +47,7 @@ extension ClockDoubt: CustomStringConvertible {
     var failure: ContactFailure {
         ContactFailure(
             code: "clock_not_trusted",
-            description: "this machine's clock \(self): no device is read or set by it; each keeps what it has",
+            description: "this machine's clock \(self): no device is read or set under it; devices keep their records",
             hint: mend)
     }
 }

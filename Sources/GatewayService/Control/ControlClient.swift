@@ -33,7 +33,7 @@ public struct ControlClient: Sendable {
         guard result == 0 else {
             guard errno == EACCES || errno == EPERM else { return nil }
             throw Problem(
-                "not_permitted", .notPermitted, "a gateway runs, and this user may not open its socket \(path)",
+                "not_permitted", .notPermitted, "a gateway is running, and this user may not open its socket \(path)",
                 hint: "join its group, or run as its user")
         }
         self.path = path
@@ -57,8 +57,8 @@ public struct ControlClient: Sendable {
     }
 
     private static let gone = Problem(
-        "gateway_gone", .tryAgain, "the gateway ended the connection before it had answered",
-        hint: "it stopped, or its output was not read for five minutes; look at its log and try again")
+        "gateway_gone", .tryAgain, "the gateway closed the connection before it answered",
+        hint: "it stopped, or this command did not read its output for five minutes: see its log and try again")
 
     private func exchange(_ request: OperationRequest, _ output: any OperationOutput) async throws {
         var message = HTTPClientRequest(url: try url("/v1/operations"))
@@ -70,7 +70,7 @@ public struct ControlClient: Sendable {
         guard response.status == .ok else {
             throw Problem(
                 "gateway_refused", .protocolBroken, "the gateway answered \(response.status)",
-                hint: "is it another version? restart it")
+                hint: "if it is another version, restart it")
         }
         var questions: [String: Task<Void, any Error>] = [:]
         defer { for question in questions.values { question.cancel() } }

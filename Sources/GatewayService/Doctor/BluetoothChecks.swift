@@ -12,26 +12,28 @@ extension Doctor {
             let address = adapter.address.map { " (\($0))" } ?? ""
             return (
                 .good("adapter", "\(adapter.name)\(address) is ready"),
-                .good("bus_policy", "the system bus lets this user use Bluetooth")
+                .good("bus_policy", "the system bus permits this user to use Bluetooth")
             )
         case .unusable(let error):
             let problem = Problem(error)
             switch error {
             case .noBus, .notPermitted:
                 return (
-                    .bad("adapter", problem.status, "not known: the Bluetooth service cannot be asked", mend: nil),
+                    .bad("adapter", problem.status, "unknown: the Bluetooth service cannot be asked", mend: nil),
                     .bad("bus_policy", problem)
                 )
             case .noService:
                 return (.bad("adapter", problem), .good("bus_policy", "the system bus answers"))
             default:
-                return (.bad("adapter", problem), .good("bus_policy", "the system bus lets this user use Bluetooth"))
+                return (
+                    .bad("adapter", problem), .good("bus_policy", "the system bus permits this user to use Bluetooth")
+                )
             }
         case nil:
             let silence = "the Bluetooth service did not answer within \(Self.radioPatience.components.seconds) s"
             return (
                 .bad("adapter", .tryAgain, silence, mend: "restart it: `systemctl restart bluetooth`"),
-                .good("bus_policy", "not known: the Bluetooth service is silent")
+                .good("bus_policy", "unknown: the Bluetooth service does not answer")
             )
         }
     }

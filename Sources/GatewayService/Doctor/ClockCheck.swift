@@ -19,8 +19,8 @@ extension Doctor {
         }
         guard let evidence = await clock.evidence() else {
             return .good(
-                "clock", "\(now); the kernel does not say that it is synchronised" + aside,
-                mend: "where nothing else keeps it right: `timedatectl set-ntp true`")
+                "clock", "\(now); the kernel does not report it as synchronised" + aside,
+                mend: "if nothing else keeps it right: `timedatectl set-ntp true`")
         }
         return .good("clock", "\(now), synchronised (\(evidence.words))" + aside)
     }

@@ -44,7 +44,7 @@ struct Doctor: Sendable {
         guard let worst = failed.compactMap(\.status).max(by: { $0.rawValue < $1.rawValue }) else { return }
         throw Problem(
             "checks_failed", worst,
-            "\(failed.count) of \(checks.count) checks found something: \(failed.map(\.name).joined(separator: ", "))",
+            "\(failed.count) of \(checks.count) checks found a problem: \(failed.map(\.name).joined(separator: ", "))",
             hint: failed.first { $0.status == worst }?.mend)
     }
 }

@@ -90,12 +90,12 @@ extension Doctor {
                 let kinds = Set(unwanted.map(\.resource.rawValue)).sorted().joined(separator: " ")
                 return .good(
                     "source", "\(unwanted.reduce(0) { $0 + $1.count }) readings wait for consent: \(kinds)",
-                    mend: "where the person agrees: `healthrelay consent grant \(kinds)`")
+                    mend: "if the person agrees: `healthrelay consent grant \(kinds)`")
             }
             if try await !store.isSyncEnabled() {
                 return .good("source", "delivery is switched off", mend: "switch it on: `healthrelay sync enable`")
             }
-            guard !sources.isEmpty else { return .good("source", "none yet; connected with the first delivery") }
+            guard !sources.isEmpty else { return .good("source", "none yet; the first delivery connects one") }
             return .good("source", sources.joined(separator: ", "))
         } catch {
             return .bad("source", Problem(describing: error) ?? .unexpected(error))

@@ -15,8 +15,8 @@ extension Doctor {
             let parent = existingAncestor(of: stateDirectory)
             guard access(parent, W_OK | X_OK) == 0 else {
                 return .bad(
-                    "store", .notPermitted, "there is none, and this user may not make one in \(parent)",
-                    mend: "give this user the directory, or choose another with --state-dir")
+                    "store", .notPermitted, "there is no store, and this user may not create one in \(parent)",
+                    mend: "make this user the directory's owner, or choose another with --state-dir")
             }
             return .good("store", "none yet in \(stateDirectory); `run`, `pair` or `replay` makes it")
         case .success(let store?):
@@ -53,10 +53,10 @@ extension Doctor {
             var status = stat()
             guard stat(file, &status) == 0, status.st_mode & 0o077 != 0 else { continue }
             return .bad(
-                "permissions", .notPermitted, "others than its owner may use \(file)", mend: "chmod 600 \(file)")
+                "permissions", .notPermitted, "users other than its owner may use \(file)", mend: "chmod 600 \(file)")
         }
-        let root = geteuid() == 0 ? "; this runs as root, which nothing here needs" : ""
-        return .good("permissions", "the store and the keys belong to their owner alone\(root)")
+        let root = geteuid() == 0 ? "; this runs as root, which is unnecessary" : ""
+        return .good("permissions", "only their owner can use the store and the keys\(root)")
     }
 
     /// Whether the user's zone is one.
@@ -65,11 +65,11 @@ extension Doctor {
         if zone == nil, case .success(let store?) = store { zone = try? await store.currentUser().timeZone }
         guard let zone else {
             return .good(
-                "zone", "none yet; the system's is taken when the store is made: \(TimeZone.current.identifier)")
+                "zone", "none yet; the store will take the system's when it is created: \(TimeZone.current.identifier)")
         }
         guard ZoneRules.named(zone) != nil else {
             return .bad(
-                "zone", .configuration, "\(zone) is no time zone of the tz database",
+                "zone", .configuration, "\(zone) is not a time zone of the tz database",
                 mend: "use a name such as Europe/Berlin, and install tzdata")
         }
         if case .success(let store?) = store, let users = try? await store.users(),

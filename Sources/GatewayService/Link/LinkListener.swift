@@ -92,7 +92,7 @@ struct LinkListener: Sendable {
                     let redirect = try LinkRedirect(query: request.uri.query ?? "")
                     return page(for: redirect) { ended.yield(redirect) }
                 } catch {
-                    return page("This is not how a link ends: \(error.description).", .badRequest) {}
+                    return page("This is not the end of a link: \(error.description).", .badRequest) {}
                 }
             }
         }
@@ -104,8 +104,11 @@ struct LinkListener: Sendable {
 
     private static func page(for redirect: LinkRedirect, written: @escaping @Sendable () -> Void) -> Response {
         switch redirect.outcome {
-        case .success: page("Done; the terminal says the rest. You may close this page.", .ok, written)
-        case .failure: page("It was not connected; the terminal says why. You may close this page.", .ok, written)
+        case .success: page("Done. See the terminal for details. You may close this page.", .ok, written)
+        case .failure:
+            page(
+                "The provider was not connected; see the terminal for the reason. You may close this page.", .ok,
+                written)
         }
     }
 

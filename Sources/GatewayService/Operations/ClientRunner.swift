@@ -98,7 +98,7 @@ extension Gateway {
         }
         guard let door else {
             throw Problem(
-                "not_running", .unavailable, "no gateway runs that a client could be paired with",
+                "not_running", .unavailable, "no gateway is running, so no client can be paired",
                 hint: "start it: `healthrelay run`, or `systemctl start healthrelay`")
         }
         let certificate = door.certificates?.certificate
@@ -126,7 +126,7 @@ extension Gateway {
         try await output.data("Page:         \(door.scheme)://\(host):\(door.port)/")
         guard let certificate else {
             return try await output.note(
-                "Only programs on this machine reach \(door.listen.host). To let others in, set "
+                "Only programs on this machine can reach \(door.listen.host). To let others in, set "
                     + "`http.listen: \"0.0.0.0:\(door.listen.port)\"` and restart the gateway.")
         }
         try await output.data("Fingerprint:  \(certificate.fingerprint)")
@@ -140,11 +140,11 @@ extension Gateway {
         }
         for client in clients {
             let state = client.revokedAt != nil ? "revoked" : now < client.expiresAt ? "welcome" : "expired"
-            let seen = client.lastSeen.map { "last here \($0.instant)" } ?? "not here yet"
+            let seen = client.lastSeen.map { "last seen \($0.instant)" } ?? "never seen"
             let who = "\(client.number)  \(client.name)  \(client.kind.rawValue)  \(client.grant.words)"
             try await output.data("\(who)  \(state) until \(client.expiresAt.instant)  \(seen)")
         }
-        if clients.isEmpty { try await output.note("no clients yet: let one in with `healthrelay client invite`") }
+        if clients.isEmpty { try await output.note("no clients yet; invite one with `healthrelay client invite`") }
     }
 
     private func revoke(_ number: Int64?, _ clients: AccessStore, json: Bool, _ output: any OperationOutput)
@@ -155,7 +155,7 @@ extension Gateway {
         if let number {
             guard try await clients.revoke(number, now: now) else {
                 throw Problem(
-                    "no_such_client", .noInput, "there is no client \(number) to put out",
+                    "no_such_client", .noInput, "there is no client \(number)",
                     hint: "see `healthrelay client list`")
             }
             count = 1
@@ -194,7 +194,7 @@ extension Gateway {
             ]
             try await output.data(parts.compactMap(\.self).joined(separator: "  "))
         }
-        if entries.isEmpty { try await output.note("nothing was done over the network yet") }
+        if entries.isEmpty { try await output.note("the audit log is empty") }
     }
 }
 

@@ -23,7 +23,7 @@ extension Gateway {
         }
         guard !json else { return try await output.data(consentDocument(of: person).text) }
         for consent in try await store.consents(of: person.key) {
-            let since = consent.at.map { " since \($0.flooredToSecond)" } ?? ", as the settings have it"
+            let since = consent.at.map { " since \($0.flooredToSecond)" } ?? ", by the settings"
             try await output.data("\(consent.kind.rawValue): \(consent.isGranted ? "granted" : "not granted")\(since)")
         }
     }
@@ -46,7 +46,7 @@ extension Gateway {
     private func consenting(_ name: String?) async throws -> StoreUser {
         guard let name else { return try await store.currentUser() }
         guard let user = try await store.user(name) else {
-            throw Problem("no_such_user", .noInput, "the store knows no user \(name)")
+            throw Problem("no_such_user", .noInput, "the store has no user \(name)")
         }
         return user
     }

@@ -90,7 +90,7 @@ extension Gateway {
                 JSONValue.object(["address": .string(address.description), "paired": .bool(false)]).text)
         }
         try await output.data("\(address) is no longer paired; its readings stay")
-        try await output.note("It keeps its own bond until it is told to forget this machine.")
+        try await output.note("The device keeps its own bond until you make it forget this machine.")
     }
 
     private func list(json: Bool, _ output: any OperationOutput) async throws {

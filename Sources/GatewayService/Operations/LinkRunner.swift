@@ -49,22 +49,22 @@ extension Gateway {
             throw LinkProblem(
                 reason: "",
                 problem: Problem(
-                    "link_timeout", .tryAgain, "nobody has connected \(provider) within \(seconds) s",
-                    hint: "ask for a new page, and for more time with --wait"))
+                    "link_timeout", .tryAgain, "nobody connected \(provider) within \(seconds) s",
+                    hint: "run the command again, with more time: --wait"))
         }
         if case .failure(let reason) = redirect.outcome {
             throw LinkProblem(
                 reason: reason,
                 problem: Problem(
                     "link_refused", .notPermitted, "\(provider) was not connected: \(reason)",
-                    hint: "ask for a new page: `healthrelay source link \(provider)`"))
+                    hint: "try again: `healthrelay source link \(provider)`"))
         }
         if let other = redirect.provider, other != provider {
-            let reason = "\(other) was connected, and \(provider) was asked for"
+            let reason = "\(other) was connected instead of \(provider)"
             throw LinkProblem(reason: reason, problem: Problem("link_unexpected", .protocolBroken, reason))
         }
         guard let source = try await sources.confirm(provider, for: user) else {
-            let reason = "the server says that \(provider) was connected, and does not list it"
+            let reason = "the server reported \(provider) as connected, but does not list it"
             throw LinkProblem(
                 reason: reason,
                 problem: Problem(
@@ -99,7 +99,7 @@ extension Gateway {
         let user = try await store.currentUser()
         guard !user.clientUserID.isEmpty else {
             throw Problem(
-                "no_user", .configuration, "nobody has said whose readings these are",
+                "no_user", .configuration, "no user is set, so it is unknown whose readings these are",
                 hint: "`healthrelay user create ID`, or the setting `user.client_user_id`")
         }
         return user

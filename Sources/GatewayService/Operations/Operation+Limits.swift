@@ -10,7 +10,7 @@ extension OperationRequest {
         } catch {
             throw Problem(
                 "malformed_operation", .badData, "expected an operation as JSON: \(Self.reason(error))",
-                hint: "is the command another version than the gateway? restart the gateway")
+                hint: "if the command and the gateway have different versions, restart the gateway")
         }
     }
 
@@ -25,7 +25,7 @@ extension OperationRequest {
             @unknown default: nil
             }
         guard let path = context?.codingPath.filter({ $0.intValue == nil }), !path.isEmpty else {
-            return "the message is no operation"
+            return "the message is not an operation"
         }
         return "\(path.map(\.stringValue).joined(separator: ".").prefix(120)) cannot be used"
     }

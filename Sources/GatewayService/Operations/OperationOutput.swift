@@ -24,7 +24,7 @@ public protocol OperationOutput: Sendable {
 extension OperationOutput {
     /// Nobody writes a file.
     public func octets(_ octets: [UInt8]) async throws {
-        throw Problem("no_file", .ourFault, "the operation gives octets, and nobody takes them")
+        throw Problem("no_file", .ourFault, "the operation yields bytes, but has no file for them")
     }
     /// The progress as a note.
     public func progress(_ progress: TransferProgress) async throws { try await note(progress.line) }

@@ -9,13 +9,13 @@ extension Gateway {
     func page(json: Bool, _ output: any OperationOutput) async throws {
         guard let door else {
             throw Problem(
-                "not_running", .unavailable, "no gateway runs that could show its page",
+                "not_running", .unavailable, "no gateway is running, so there is no page",
                 hint: "start it: `healthrelay run`, or `systemctl start healthrelay`")
         }
         let end = ContinuousClock.now + Self.pagePatience
         while !door.isListening {
             guard ContinuousClock.now < end else {
-                throw Problem("not_listening", .tryAgain, "the gateway does not listen on \(door.listen) yet")
+                throw Problem("not_listening", .tryAgain, "the gateway is not listening on \(door.listen) yet")
             }
             try await Task.sleep(for: .milliseconds(20))
         }

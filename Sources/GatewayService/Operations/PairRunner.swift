@@ -21,7 +21,7 @@ extension Gateway {
             throw agent.reason ?? error
         }
         if let whatToPress = device.whatToPress {
-            try await output.note("The bond proves itself when the device is next heard: \(whatToPress).")
+            try await output.note("The bond will be tested when the device is next heard: \(whatToPress).")
         }
         guard !json else { return try await output.data(device.document.text) }
         try await output.data(device.line)
@@ -49,12 +49,12 @@ extension PairingProgress {
     /// What happens, for the person who waits; nil where the result says it.
     fileprivate var line: String? {
         switch self {
-        case .alreadyPaired(let address): "\(address) is paired already; its bond is put to the test."
+        case .alreadyPaired(let address): "\(address) is already paired; testing the bond …"
         case .waitingForDevice(let address): "Looking for \(address) …"
-        case .bondRemoved(let address): "The bond with \(address) here is removed."
+        case .bondRemoved(let address): "Removed this machine's bond with \(address)."
         case .pairing(let found): "Pairing with \(found.advertisement.title) …"
-        case .bonded: "Bonded; now the bond is put to the test."
-        case .waitingForReconnect(_, let whatToPress): "Where nothing happens: \(whatToPress)."
+        case .bonded: "Bonded. Testing the bond …"
+        case .waitingForReconnect(_, let whatToPress): "If nothing happens, \(whatToPress)."
         case .proven: nil
         }
     }

@@ -42,7 +42,7 @@ extension Problem {
 
     /// An error nobody expected: a fault of this program.
     public static func unexpected(_ error: any Error) -> Problem {
-        Problem("unexpected", .ourFault, "something unexpected happened: \(error)", hint: "please report this")
+        Problem("unexpected", .ourFault, "unexpected error: \(error)", hint: "please report this")
     }
 
     private init(_ error: CaptureError) {
@@ -96,7 +96,7 @@ extension Problem {
                     "put a new sign-in token into the file that `sign_in_token_file` of the destination names, and start again"
                 )
             case .noWearableData: (.noInput, nil)
-            case .forbidden: (.notPermitted, "the key is known; ask the server's operator what it may do")
+            case .forbidden: (.notPermitted, "the server knows the key; ask its operator what the key may do")
             case .noConnection:
                 (.unavailable, "check the network and `base_url` of the destination; readings wait in the store")
             case .untrustedServer: (.unavailable, "check the server's certificate and this machine's clock")

@@ -43,7 +43,7 @@ extension Gateway {
             if page.readings.isEmpty { try await output.note("no readings") }
         }
         if page.more, operation.format != .json {
-            try await output.note("more: go on with --cursor \(page.cursor ?? "")")
+            try await output.note("more: continue with --cursor \(page.cursor ?? "")")
         }
     }
 

@@ -27,12 +27,12 @@ extension Question {
         case .comparison(_, let device):
             Problem(
                 "confirmation_needed", .usage,
-                "\(device) shows six digits to be compared, and there is no terminal to confirm them at",
+                "\(device) shows six digits to compare, and there is no terminal to confirm them at",
                 hint: "pair at a terminal")
         case .unauthenticated(let device):
             Problem(
                 "confirmation_needed", .usage,
-                "\(device) wants to be paired without digits, and there is no terminal to allow it at",
+                "\(device) pairs without digits, and there is no terminal to confirm that at",
                 hint: "pair at a terminal")
         }
     }

@@ -79,7 +79,7 @@ struct ReadRunner {
         if let failure = ContactFailure(summary) {
             return Problem(
                 deviceCode: failure.code, "\(course.name): \(failure.description)",
-                hint: failure.hint ?? "read it again; what came is kept")
+                hint: failure.hint ?? "read it again; readings that arrived are kept")
         }
         let new = course.new
         try await output.note(
@@ -158,7 +158,7 @@ private final class ReadCourse: Sendable {
 
     private func tell(_ outcomes: [FrameOutcome]) async throws {
         for case .malformed(let error) in outcomes {
-            try await output.note("\(name): malformed, its octets are kept: \(error)")
+            try await output.note("\(name): malformed; its octets are kept: \(error)")
         }
         let readings = state.withLock { state in
             for case .new in outcomes { state.new += 1 }

@@ -76,7 +76,7 @@ extension Gateway {
             // The server first, and for all: once their ids are gone here, nobody could find them there again.
             for user in people {
                 let places = try await removeEverywhere(
-                    user, isLocal: !operation.atServer, instead: "without --server, what is here alone is erased")
+                    user, isLocal: !operation.atServer, instead: "without --server, only the data here is erased")
                 removals.append(
                     Removal(user: user, atServer: atServer(places), places: places, erased: Erasure()))
             }
@@ -140,7 +140,8 @@ extension Gateway {
                 "the store's key is destroyed once the destinations have taken everything back")
         }
         try await output.note(
-            "the store's key is a credential and stays; a new line behind it there has it replaced at the next start")
+            "the store's key is a credential, so it stays; to replace it at the next start, add a new key as its last line"
+        )
     }
 
     private func people(_ name: String?) async throws -> [StoreUser] {
@@ -149,7 +150,7 @@ extension Gateway {
             return try await store.users().filter { $0.key != current.key } + [current]
         }
         guard !name.isEmpty, let user = try await store.user(name) else {
-            throw Problem("unknown_user", .noInput, "the store has nothing of '\(name)'; nothing was erased")
+            throw Problem("unknown_user", .noInput, "the store has no data of '\(name)'; nothing was erased")
         }
         return [user]
     }
@@ -157,7 +158,7 @@ extension Gateway {
     /// Removes a person at every destination that can take back what it has.
     private func removeEverywhere(
         _ user: StoreUser, isLocal: Bool,
-        instead: String = "`healthrelay user remove --local` erases what is here alone"
+        instead: String = "`healthrelay user remove --local` erases only the data here"
     ) async throws -> [(name: String, result: AtServer)] {
         var places: [(name: String, result: AtServer)] = []
         for link in links {
@@ -237,6 +238,6 @@ extension Gateway {
         }
         guard !user.clientUserID.isEmpty, settings["user.client_user_id"] == user.clientUserID else { return }
         try await output.note(
-            "the setting `user.client_user_id` still names them: readings to come would be delivered for them again")
+            "the setting `user.client_user_id` still names them: new readings would be delivered for them again")
     }
 }

@@ -26,7 +26,7 @@ extension Gateway {
             let hold = source.hold.map { "; readings wait: \($0.words)" } ?? ""
             try await output.data("\(source.provider): \(source.status.rawValue)\(hold)")
         }
-        if sources.isEmpty { try await output.note("no sources; one is connected when its first reading is delivered") }
+        if sources.isEmpty { try await output.note("no sources yet; the first delivery connects one") }
     }
 }
 

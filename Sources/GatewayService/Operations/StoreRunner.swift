@@ -50,12 +50,12 @@ extension Gateway {
             for finding in findings {
                 try await output.data("\(finding.problem.rawValue.replacing("_", with: " ")): \(finding.subject)")
             }
-            if findings.isEmpty { try await output.data("every frame and reading is sound") }
+            if findings.isEmpty { try await output.data("every frame and reading is intact") }
         }
         guard !findings.isEmpty else { return }
         throw Problem(
             "store_damaged", .badData, "the store has \(findings.count) findings",
-            hint: "keep the files; what devices still hold can be read again")
+            hint: "keep the files; records that devices still have can be read again")
     }
 }
 
@@ -77,7 +77,7 @@ extension Pruning {
             .filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         return [
             "pruned: \(readings) delivered readings older than \(olderThan.flooredToSecond), with \(frames) frames"
-        ] + (stays.isEmpty ? [] : ["kept though older: " + stays.joined(separator: ", ")])
+        ] + (stays.isEmpty ? [] : ["kept, although older: " + stays.joined(separator: ", ")])
     }
 }
 
@@ -125,7 +125,7 @@ extension KeyChange {
     }
 
     fileprivate var lines: [String] {
-        let done = "\(readings) readings are under a new key; the one before is destroyed"
+        let done = "\(readings) readings are sealed with a new key; the old key is destroyed"
         guard !unreadable.isEmpty else { return [done] }
         let names = unreadable.prefix(10).joined(separator: ", ") + (unreadable.count > 10 ? ", …" : "")
         return [done, "\(unreadable.count) damaged rows could not be read and stay as they are: \(names)"]

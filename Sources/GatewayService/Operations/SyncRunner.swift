@@ -25,7 +25,7 @@ extension Gateway {
             guard !json else {
                 return try await output.data(JSONValue.object(["waiting_again": .integer(Int64(count))]).text)
             }
-            try await output.data("\(count) refused readings wait for the server again")
+            try await output.data("\(count) refused readings will be offered to the server again")
         case .watch(let name):
             try await watch(chosenLinks(name).compactMap(\.worker), json: json, output)
         }
@@ -35,7 +35,7 @@ extension Gateway {
         guard let id = ReadingID(text) else {
             throw Problem(
                 "usage", .usage, "expected a reading's id, 32 hexadecimal digits, found '\(text)'",
-                hint: "`sync status` lists those that were refused")
+                hint: "`sync status` lists refused readings")
         }
         return id
     }
@@ -119,7 +119,7 @@ extension Gateway {
     }
 
     /// Why a group waits whose kind the server does not know.
-    static let unknownToServer = "the server knows no such kind of data; tried again every 15 minutes"
+    static let unknownToServer = "the server does not support this kind of data; the gateway retries every 15 minutes"
 
     /// Why a group waits of which the server refuses every reading.
     static let refusedWhole = "the server refuses every reading of this kind; tried again after at most 15 minutes"
@@ -228,7 +228,7 @@ extension SyncEvent {
             "could not deliver \(target.resource.rawValue) for \(target.provider): \(failure.message)"
         case .nothingToSync(let kind): "no \(kind.rawValue) waits"
         case .held(let target, let hold, let count, _): "\(count) for \(target.provider) wait: \(hold.words)"
-        case .paused(let failure): "delivery waits for a person: \(failure.message)"
+        case .paused(let failure): "delivery waits until somebody fixes this: \(failure.message)"
         case .retracted(let count): "\(count) readings were taken back"
         case .leftBehind(let count): "\(count) readings cannot be taken back: they are still there"
         case .readings: nil

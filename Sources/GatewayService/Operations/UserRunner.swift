@@ -30,7 +30,7 @@ extension Gateway {
             }
             try await store.setSyncEnabled(false)
             if !json {
-                try await output.note("delivery is off; readings stay. `user set` and `sync enable` turn it on")
+                try await output.note("delivery is off; readings stay. To turn it on: `user set` and `sync enable`")
             }
         }
         try await show(json: json, output)
@@ -52,7 +52,7 @@ extension Gateway {
                 ]).text)
         }
         try await output.data("user: \(user.clientUserID.isEmpty ? "not set" : user.clientUserID)")
-        try await output.data("at the server: \(user.serverUserID ?? "not known yet")")
+        try await output.data("at the server: \(user.serverUserID ?? "unknown yet")")
         try await output.data("time zone: \(user.timeZone)")
     }
 }

@@ -18,7 +18,8 @@ extension Gateway {
             if !isService, kinds.contains(where: { !$0.isLive }) {
                 let manager = try requireManager()
                 if let problem = await clockProblem() { throw problem }
-                try await output.note("No gateway runs; the paired meters are read here until this is stopped.")
+                try await output.note(
+                    "No gateway is running; this command reads the paired meters until it is stopped.")
                 group.addTask { try await self.read(manager, telling: output) }
             }
             if !kinds.isDisjoint(with: [.heartRate, .hrv, .spo2]) {

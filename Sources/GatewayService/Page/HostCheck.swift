@@ -25,7 +25,7 @@ struct HostCheck<Context: RequestContext>: RouterMiddleware {
             throw APIRefusal(
                 .misdirectedRequest, "wrong_host",
                 "this server answers to \(names.sorted().joined(separator: ", ")) and to its addresses",
-                hint: "another name is to be listed in `http.names`")
+                hint: "list other names in `http.names`")
         }
         return try await next(request, context)
     }

@@ -149,7 +149,7 @@ async function refreshGlance() {
 function item(text) { const li = document.createElement("li"); li.textContent = text; return li; }
 
 const clock = c => { const minutes = c ? Math.round(c.difference_seconds / 60) : 0; return !c ? "–" : Math.abs(c.difference_seconds) < 120 ? "right" : `${Math.abs(minutes)} min ${minutes > 0 ? "ahead" : "behind"}`; };
-const contact = c => !c ? "none yet" : `${when(c.began)}: ` + (!c.ended ? "goes on, or was cut" : c.error ? words(c.error) : c.complete ? "all came" : "records are missing");
+const contact = c => !c ? "none yet" : `${when(c.began)}: ` + (!c.ended ? "in progress, or interrupted" : c.error ? words(c.error) : c.complete ? "all came" : "records are missing");
 function refreshDevices(devices) {
   $("devices").replaceChildren(...devices.map(d => {
     const row = document.createElement("tr");
@@ -227,7 +227,7 @@ function refreshSoon() {
 }
 function failed(error) {
   if (error instanceof Refused && error.status === 401) return begin();
-  if (error instanceof Refused && error.status === 423) return say("The gateway's store is locked: its key is not there.");
+  if (error instanceof Refused && error.status === 423) return say("The gateway's store is locked: its key is missing.");
   if (error instanceof Refused && error.status === 403) return say(error.message + ".");
   say("The gateway does not answer; trying again …");
 }
@@ -240,7 +240,7 @@ async function listen() {
   for (let last = null; source === mine && !mine.signal.aborted;) {
     try {
       const answer = await call("/api/v1/events", {signal: mine.signal, headers: last ? {"Last-Event-ID": last} : {}});
-      say("Live: readings appear as they come.");
+      say("Live: readings appear as they arrive.");
       refreshSoon();
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
       for (let rest = "", name = "";;) {

@@ -88,7 +88,7 @@ const Pairing = (() => {
       }
     }
     if (pairing.state === "done") {
-      tell(pairing.proven ? "Paired, and the bond holds." : "Paired. The bond proves itself when the meter is next heard.");
+      tell(pairing.proven ? "Paired, and the bond holds." : "Paired. The bond will be tested when the meter is next heard.");
       current = null;
       $("pair-again").hidden = false;
       refreshSoon();

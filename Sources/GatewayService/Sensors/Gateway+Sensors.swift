@@ -104,11 +104,12 @@ extension LibreScan {
     var warning: String? {
         switch memory.state {
         case .active, nil: nil
-        case .notActivated: "the sensor is not activated: start it with the maker's reader or application"
+        case .notActivated: "the sensor is not activated: start it with the manufacturer's reader or application"
         case .warmingUp: "the sensor is warming up for its first hour: its values are kept and not delivered"
         case .expired: "the sensor has expired: its values are kept and not delivered"
-        case .shutDown: "the sensor has shut down: it measures no more"
-        case .failure: "the sensor has failed: its values are kept and not delivered; ask the maker for another"
+        case .shutDown: "the sensor has shut down and no longer measures"
+        case .failure:
+            "the sensor has failed: its values are kept and not delivered; ask the manufacturer for a replacement"
         case .unknown(let number): "the sensor's state is \(number), which has no public meaning: nothing is delivered"
         }
     }

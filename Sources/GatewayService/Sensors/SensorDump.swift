@@ -48,7 +48,7 @@ public struct SensorDump: Sendable {
 
     /// Why there are no readings; nil where the memory's body is whole.
     public var fault: String? {
-        memory.isBodyRight ? nil : "the CRC of the memory's body is wrong: nothing in it is to be believed"
+        memory.isBodyRight ? nil : "the CRC of the memory's body is wrong, so nothing in it can be trusted"
     }
 
     private var readings: [Reading] {

@@ -17,10 +17,10 @@ public enum SensorReaderState: Sendable, Hashable {
     /// The state on one line for people.
     public var line: String {
         switch self {
-        case .ready(let name): "NFC: \(name) is ready; a sensor is read when it is held to it."
+        case .ready(let name): "NFC: \(name) is ready; hold a sensor to it to read it."
         case .unusable(let error):
-            "NFC: \(error.description); going on without" + (error.hint.map { " (\($0))" } ?? "") + "."
-        case .waitingForClock(let doubt): "NFC: this machine's clock \(doubt): no sensor is read."
+            "NFC: \(error.description); continuing without it" + (error.hint.map { " (\($0))" } ?? "") + "."
+        case .waitingForClock(let doubt): "NFC: this machine's clock \(doubt), so no sensor is read."
         }
     }
 }

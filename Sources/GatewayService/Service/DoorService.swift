@@ -29,7 +29,8 @@ struct DoorService: Service {
             try await door.clients.prune(now: Date())
             switch try door.certificates?.update(now: Date()) {
             case .renewed: logger.notice("the certificate was renewed: clients must be paired again")
-            case .restored: logger.notice("the certificate before is back: the newer one was made under a wrong clock")
+            case .restored:
+                logger.notice("the previous certificate was restored: the newer one was made under a wrong clock")
             case nil: break
             }
         } catch {

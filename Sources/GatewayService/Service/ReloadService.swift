@@ -15,11 +15,11 @@ struct ReloadService: Service {
                 do {
                     let later = try await gateway.reload(settings)
                     logger.notice(
-                        "the settings were read again",
+                        "the settings were reloaded",
                         metadata: later.isEmpty ? [:] : ["after_a_restart": "\(later.joined(separator: ", "))"])
                 } catch {
                     logger.error(
-                        "the settings could not be read again; those of before stay in force",
+                        "cannot reload the settings; the previous ones stay in effect",
                         metadata: ["problem": "\((Problem(describing: error) ?? .unexpected(error)).message)"])
                 }
                 manager?.notify("READY=1")

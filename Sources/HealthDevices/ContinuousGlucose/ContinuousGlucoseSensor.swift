@@ -115,7 +115,7 @@ struct ContinuousGlucoseSensor {
         }
         throw TransferError.refused(
             code: "cgm_malformed",
-            description: "the sensor says of itself what makes no sense: \(fault.map(String.init(describing:)) ?? "")")
+            description: "the sensor's description of itself is invalid: \(fault.map(String.init(describing:)) ?? "")")
     }
 }
 

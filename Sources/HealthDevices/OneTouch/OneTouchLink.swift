@@ -105,13 +105,13 @@ extension TransferError {
             case 0x07:
                 .refused(
                     code: "onetouch_not_allowed",
-                    description: "the meter does not allow the question: is it paired with this gateway?")
+                    description: "the meter does not permit the request; check that it is paired with this gateway")
             case 0x08:
-                .refused(code: "onetouch_not_supported", description: "the meter does not know the question")
+                .refused(code: "onetouch_not_supported", description: "the meter does not support the request")
             case 0x09:
-                .refused(code: "onetouch_not_understood", description: "the meter did not understand the question")
+                .refused(code: "onetouch_not_understood", description: "the meter did not understand the request")
             default:
-                .refused(code: "onetouch_refused", description: "the meter refused the question with code \(code)")
+                .refused(code: "onetouch_refused", description: "the meter refused the request with code \(code)")
             }
     }
 }

@@ -33,7 +33,7 @@ struct OneTouchTransfer: RecordTransfer {
         guard let highest = UInt16(exactly: newest), count <= UInt32(highest) + 1 else {
             throw TransferError.refused(
                 code: "onetouch_numbers",
-                description: "the meter says that it has \(count) records up to number \(newest), which cannot be")
+                description: "the meter reports \(count) records up to number \(newest), which is impossible")
         }
         return UInt16(newest - count + 1)...highest
     }

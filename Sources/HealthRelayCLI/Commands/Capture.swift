@@ -7,7 +7,7 @@ import Logging
 
 struct Capture: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "capture", abstract: "Record what a Bluetooth adapter says and hears, until Ctrl-C.",
+        commandName: "capture", abstract: "Record a Bluetooth adapter's traffic until Ctrl-C.",
         discussion: """
             A btsnoop file (datalink 2001) that `healthrelay replay`, btmon and Wireshark read. Keys are zeroed. The program
             healthrelay-capture does the recording; it needs the capability CAP_NET_RAW.
@@ -16,11 +16,12 @@ struct Capture: AsyncParsableCommand {
     @Argument(help: "The new file; an existing one is not touched.", completion: .file())
     var file: String
     @Option(
-        help: ArgumentHelp("The adapter, hci0 or its address; else the first one in use.", valueName: "adapter"))
+        help: ArgumentHelp("The adapter, hci0 or its address (default: the first one in use).", valueName: "adapter"))
     var adapter: String?
-    @Option(help: ArgumentHelp("Keep this device's traffic alone.", valueName: "address"))
+    @Option(help: ArgumentHelp("Keep only this device's traffic.", valueName: "address"))
     var device: String?
-    @Flag(help: "Leave keys and passkeys in: who has the file can then read and pose as the devices.")
+    @Flag(
+        help: "Keep keys and passkeys. Anybody who has the file can then decrypt traffic and impersonate the devices.")
     var keepKeys = false
     @Flag(help: "Do not ask.")
     var yes = false
@@ -42,7 +43,7 @@ struct Capture: AsyncParsableCommand {
             guard adapter != "none" else {
                 throw Problem(
                     "bluetooth_disabled", .configuration,
-                    "the settings say to leave Bluetooth alone: `bluetooth.adapter` is none",
+                    "the settings disable Bluetooth: `bluetooth.adapter` is none",
                     hint: "name the adapter to record: `--adapter hci0`")
             }
             arguments += ["--adapter", adapter]
@@ -52,7 +53,7 @@ struct Capture: AsyncParsableCommand {
         // A symbolic link counts, wherever it leads.
         if (try? FileManager.default.attributesOfItem(atPath: file)) != nil {
             throw Problem(
-                "capture_exists", .cannotCreate, "\(file) is there already",
+                "capture_exists", .cannotCreate, "\(file) already exists",
                 hint: "name another file, or remove this one")
         }
         let helper = try CaptureHelperLocation.find()
@@ -83,16 +84,16 @@ struct CaptureNarrator: Sendable {
     func warn(isOfOneDevice: Bool, keepsKeys: Bool) {
         let who =
             isOfOneDevice
-            ? "What the device measured, and whatever else it says, will be in \(file)."
+            ? "\(file) will contain the device's measurements and everything else that it sends."
             : """
             Everything the adapter says and hears will be in \(file): what your meters measured, and the traffic of every other \
             device it is connected with or hears, with names and addresses. What is typed on a Bluetooth keyboard is in it.
             """
         let keys =
             keepsKeys
-            ? "Keys and passkeys are KEPT: who has the file can read these devices' traffic and pose as them."
+            ? "Keys and passkeys are KEPT: anybody who has the file can decrypt these devices' traffic and impersonate them."
             : "Keys and passkeys are zeroed."
-        let advice = "The file is readable by you alone (mode 0600); think before you pass it on."
+        let advice = "Only you can read the file (mode 0600). Think before you share it."
         if json {
             logger.warning("\(who) \(keys) \(advice)")
         } else {
@@ -103,7 +104,7 @@ struct CaptureNarrator: Sendable {
     func confirm() throws(Problem) {
         guard isatty(0) == 1 else {
             throw Problem(
-                "not_confirmed", .usage, "a recording must be confirmed, and there is no terminal to ask on",
+                "not_confirmed", .usage, "a recording must be confirmed, and there is no terminal to confirm at",
                 hint: "say --yes")
         }
         Terminal.errorPart("Record? [y/N] ")

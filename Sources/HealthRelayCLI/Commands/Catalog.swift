@@ -4,8 +4,8 @@ import HealthReadings
 
 struct Catalog: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "catalog", abstract: "The brands and models the gateway knows.")
-    @Flag(help: "The list of devices as a document: Documentation/devices.md.")
+        commandName: "catalog", abstract: "List the brands and models that the gateway knows.")
+    @Flag(help: "Print the list as Markdown (Documentation/devices.md).")
     var markdown = false
     @OptionGroup var global: GlobalOptions
 
@@ -19,7 +19,7 @@ struct Catalog: AsyncParsableCommand {
             let kinds = model.kinds.map(\.rawValue).joined(separator: ", ")
             let tested =
                 model.tested.isEmpty
-                ? "not tried yet" : "tried: " + model.tested.map(\.rawValue).joined(separator: ", ")
+                ? "not tested yet" : "tested: " + model.tested.map(\.rawValue).joined(separator: ", ")
             Terminal.data("\(model.id): \(model.brand) \(model.name) (\(kinds); provider \(model.provider); \(tested))")
         }
     }

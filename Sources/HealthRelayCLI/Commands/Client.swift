@@ -10,8 +10,8 @@ struct Client: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Make a pairing code for a program or a browser.",
             discussion: """
-                Shows a QR code for programs that read one, and the code itself for the page's sign-in. It is good once, \
-                for five minutes and for five tries. Without --person the client gets every person's readings. Without \
+                Shows a QR code for programs that read one, and the code itself for signing in on the page. The code works \
+                once, for five minutes and for five tries. Without --person the client gets every person's readings. Without \
                 --scope it may only read if it is for one person, and is an owner otherwise.
                 """)
         @Option(help: ArgumentHelp("Only this person's readings.", valueName: "id")) var person: String?
@@ -37,15 +37,15 @@ struct Client: AsyncParsableCommand {
     }
 
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Programs and browsers that were let in.")
+        static let configuration = CommandConfiguration(abstract: "List the paired programs and browsers.")
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.client(.list), global) }
     }
 
     struct Revoke: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Put a program or a browser out at once.")
+        static let configuration = CommandConfiguration(abstract: "Revoke a program's or a browser's access at once.")
         @Argument(help: "Its number in `client list`.") var number: Int64?
-        @Flag(help: "Everybody.") var all = false
+        @Flag(help: "Every client.") var all = false
         @OptionGroup var global: GlobalOptions
 
         func validate() throws {
@@ -57,7 +57,7 @@ struct Client: AsyncParsableCommand {
 
     struct Audit: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "What was done over the network in the last 90 days, the newest first.")
+            abstract: "List what was done over the network in the last 90 days, newest first.")
         @Option(help: ArgumentHelp("How many entries, 1 to 10000.", valueName: "n")) var limit = 1000
         @OptionGroup var global: GlobalOptions
 

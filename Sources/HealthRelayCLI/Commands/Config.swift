@@ -5,7 +5,7 @@ import HealthReadings
 
 struct Config: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "config", abstract: "The effective settings.", subcommands: [Show.self, Path.self])
+        commandName: "config", abstract: "Show the effective settings.", subcommands: [Show.self, Path.self])
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
@@ -32,7 +32,7 @@ struct Config: AsyncParsableCommand {
 
     struct Path: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print the settings file in use, or where one is looked for.")
+            abstract: "Print the settings file in use, or the places where the gateway looks for one.")
         @OptionGroup var global: GlobalOptions
 
         func run() async throws {
@@ -47,7 +47,7 @@ struct Config: AsyncParsableCommand {
             } else if let file = settings.file {
                 Terminal.data(file)
             } else {
-                Terminal.error("no settings file; looked for " + usual.joined(separator: ", then "))
+                Terminal.error("no settings file; looked in " + usual.joined(separator: ", then "))
             }
         }
     }

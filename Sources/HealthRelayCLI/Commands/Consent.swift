@@ -4,30 +4,32 @@ import HealthReadings
 
 struct Consent: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "consent", abstract: "What of a person's readings may be delivered and shown over the network.",
+        commandName: "consent",
+        abstract: "Choose which of a person's readings may be delivered and served over the network.",
         discussion: """
-            What is not consented to is stored, and neither delivered nor served. What was said stays on record with its \
-            time; where nothing was said, `consent.default` counts.
+            Readings without consent are stored, but neither delivered nor served. Each decision stays on record with its \
+            time; without a decision, `consent.default` applies.
             """,
         subcommands: [Show.self, Grant.self, Revoke.self])
 
     /// Whose consent, and to what.
     struct Subject: ParsableArguments {
         @Argument(help: "\(ReadingKind.list); none: every kind.") var kinds: [String] = []
-        @Option(help: ArgumentHelp("Whose; the current user's where nothing is said.", valueName: "id"))
+        @Option(help: ArgumentHelp("The person (default: the current user).", valueName: "id"))
         var user: String?
     }
 
     struct Show: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "How it stands, and since when.")
-        @Option(help: ArgumentHelp("Whose; the current user's where nothing is said.", valueName: "id"))
+        static let configuration = CommandConfiguration(abstract: "Show consent by kind, and since when.")
+        @Option(help: ArgumentHelp("The person (default: the current user).", valueName: "id"))
         var user: String?
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.consent(.show(user: user)), global) }
     }
 
     struct Grant: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Allow it; what waited for it is delivered.")
+        static let configuration = CommandConfiguration(
+            abstract: "Grant consent. Readings that waited for it are delivered.")
         @OptionGroup var subject: Subject
         @OptionGroup var global: GlobalOptions
         func run() async throws {
@@ -38,7 +40,7 @@ struct Consent: AsyncParsableCommand {
 
     struct Revoke: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Allow it no longer; what the server has, it keeps (`user remove` has it forgotten).")
+            abstract: "Withdraw consent. The server keeps what it has (`user remove` erases it there).")
         @OptionGroup var subject: Subject
         @OptionGroup var global: GlobalOptions
         func run() async throws {

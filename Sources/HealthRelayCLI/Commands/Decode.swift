@@ -7,7 +7,7 @@ import HealthReadings
 
 struct Decode: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "decode", abstract: "One characteristic's value as the gateway understands it.",
+        commandName: "decode", abstract: "Decode one characteristic's value as the gateway understands it.",
         discussion: "Example: healthrelay decode 2a18 '13 05 00 ea 07 0b 14 0c 1e 00 3c 00 5f b0 11'")
 
     @Argument(help: "2a18, 0x2A18 or a full UUID.")
@@ -16,7 +16,7 @@ struct Decode: AsyncParsableCommand {
     var hex: [String] = []
     @Option(help: ArgumentHelp("The catalogue id of the device's model.", valueName: "id"))
     var model: String?
-    @Option(help: ArgumentHelp("The user's zone: adds the time the reading would have.", valueName: "zone"))
+    @Option(help: ArgumentHelp("The user's time zone; adds the time that the reading would get.", valueName: "zone"))
     var timeZone: String?
     @OptionGroup var global: GlobalOptions
 
@@ -43,7 +43,7 @@ struct Decode: AsyncParsableCommand {
             try print(IntermediateCuffPressure(decoding: octets))
         case .nothing, .glucoseContext, .sensor:
             guard let value = try decoder.describe(characteristic: number, octets: octets) else {
-                throw Problem("unknown_characteristic", .usage, "the gateway makes nothing of \(uuid)")
+                throw Problem("unknown_characteristic", .usage, "the gateway cannot decode \(uuid)")
             }
             if global.json {
                 Terminal.data(JSONValue.object(["characteristic": .string(uuid.description), "value": value]).text)
@@ -74,7 +74,9 @@ struct Decode: AsyncParsableCommand {
         if let timeZone {
             guard let zone = ZoneRules.named(timeZone) else { throw Problem.unknownZone(timeZone) }
             if record.deviceTime != nil, case .object(var members) = document {
-                let time = TimeResolution(zone: zone, clock: nil).resolve(record, receivedAt: Instant.systemClock) { nil }
+                let time = TimeResolution(zone: zone, clock: nil).resolve(record, receivedAt: Instant.systemClock) {
+                    nil
+                }
                 for (key, value) in [
                     ("time", JSONValue.optional(time.instant?.description)),
                     ("time_basis", .string(time.basis.rawValue)),

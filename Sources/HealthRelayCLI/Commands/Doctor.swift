@@ -3,7 +3,7 @@ import GatewayService
 
 struct Doctor: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "doctor", abstract: "Look at everything a reading's way depends on, and say how to mend it.")
+        commandName: "doctor", abstract: "Check everything that readings depend on, and say how to fix it.")
     @OptionGroup var global: GlobalOptions
     func run() async throws { try await OperationCommand.run(.doctor, global) }
 }

@@ -6,17 +6,17 @@ import HealthReadings
 
 struct Libre: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "libre", abstract: "FreeStyle Libre 1 sensors.",
-        discussion: "Values are an estimate by the factory calibration, not what the maker's reader shows.",
+        commandName: "libre", abstract: "Read FreeStyle Libre 1 sensors.",
+        discussion: "Values are estimates from the factory calibration, not what the manufacturer's reader shows.",
         subcommands: [Read.self, Decode.self])
 
     struct Read: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "read", abstract: "Read the sensor that is held to the reader, and store its readings.")
 
-        @Option(help: ArgumentHelp("Another reader than `nfc.reader` names.", valueName: "connstring"))
+        @Option(help: ArgumentHelp("A reader other than the one in `nfc.reader`.", valueName: "connstring"))
         var reader: String?
-        @Option(help: ArgumentHelp("How long a sensor may take to be held there.", valueName: "duration"))
+        @Option(help: ArgumentHelp("How long to wait for a sensor.", valueName: "duration"))
         var wait = DurationArgument(seconds: 60)
         @OptionGroup var global: GlobalOptions
 
@@ -27,16 +27,17 @@ struct Libre: AsyncParsableCommand {
 
     struct Decode: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "decode", abstract: "The readings in a dump of a sensor's memory. Nothing is stored.",
+            commandName: "decode", abstract: "Decode a dump of a sensor's memory. Nothing is stored.",
             discussion:
-                "The file holds 344 octets, as they are or in hexadecimal. Without --scanned-at no times are known.")
+                "The file contains 344 octets, binary or in hexadecimal. Without --scanned-at the times are unknown.")
 
         @Argument(help: "The dump; - for standard input.")
         var file: String
         @Option(
-            help: ArgumentHelp("The sensor's UID as printed, E0 first: its serial number follows.", valueName: "hex"))
+            help: ArgumentHelp(
+                "The sensor's UID as printed, E0 first. It determines the serial number.", valueName: "hex"))
         var uid: String?
-        @Option(help: ArgumentHelp("What the sensor told of its model.", valueName: "hex"))
+        @Option(help: ArgumentHelp("The sensor's patch information, which tells its model.", valueName: "hex"))
         var patchInfo: String?
         @Option(help: ArgumentHelp("When it was scanned, in RFC 3339.", valueName: "instant"))
         var scannedAt: String?

@@ -3,8 +3,8 @@ import GatewayService
 
 struct Monitor: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "monitor", abstract: "Meters connecting and disconnecting, until it is interrupted.")
-    @Argument(help: "Addresses; all paired meters where none is given.")
+        commandName: "monitor", abstract: "Show meters connecting and disconnecting, until interrupted.")
+    @Argument(help: "Addresses (default: all paired meters).")
     var addresses: [String] = []
     @OptionGroup var global: GlobalOptions
     func run() async throws { try await OperationCommand.run(.device(.monitor(addresses: addresses)), global) }
@@ -12,10 +12,10 @@ struct Monitor: AsyncParsableCommand {
 
 struct Watch: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "watch", abstract: "Readings as they come in, until it is interrupted.")
-    @Option(help: ArgumentHelp("Kinds, with commas between: glucose, heart_rate, hrv.", valueName: "kinds"))
+        commandName: "watch", abstract: "Show readings as they arrive, until interrupted.")
+    @Option(help: ArgumentHelp("Kinds, separated by commas: glucose, heart_rate, hrv.", valueName: "kinds"))
     var types: String?
-    @Option(help: ArgumentHelp("What a heart-rate variability covers, 5 s to a day.", valueName: "duration"))
+    @Option(help: ArgumentHelp("The window of the heart-rate variability, 5 s to a day.", valueName: "duration"))
     var window = DurationArgument(seconds: 60)
     @OptionGroup var global: GlobalOptions
 

@@ -9,10 +9,10 @@ struct NFC: AsyncParsableCommand {
 
     struct Readers: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "readers", abstract: "The readers there are, what each can do, and why not.",
+            commandName: "readers", abstract: "List the connected readers, what each can do, and why not.",
             discussion: """
-                The one that `nfc.reader` names is opened and asked. Serial ports are never tried: a reader at one is \
-                found only where it is set.
+                The command opens and asks the reader that `nfc.reader` names. It never tries other serial ports, so a \
+                reader at a serial port is found only if it is set.
                 """)
         @OptionGroup var global: GlobalOptions
 
@@ -24,7 +24,7 @@ struct NFC: AsyncParsableCommand {
             }
             for reader in readers { Terminal.data(reader.line) }
             if readers.isEmpty {
-                Terminal.error("no reader was found; one at a serial port must be set: `nfc.reader`")
+                Terminal.error("no reader found. If yours is at a serial port, set `nfc.reader`")
             }
         }
     }

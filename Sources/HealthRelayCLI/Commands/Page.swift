@@ -7,7 +7,7 @@ struct Page: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "page", abstract: "Make a link that opens the page in one browser.",
         discussion: """
-            Prints the link, and opens it where there is a display. It works once, for five minutes. The browser's \
+            Prints the link, and opens it if there is a display. It works once, for five minutes. The browser's \
             session is then listed by `healthrelay client list` and ended by `healthrelay client revoke`.
             """)
     @OptionGroup var global: GlobalOptions

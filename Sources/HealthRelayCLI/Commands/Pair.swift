@@ -5,23 +5,23 @@ import GatewayService
 struct Pair: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pair", abstract: "Bond with a meter, and prove that the bond holds.",
-        discussion: "Put the meter into its pairing mode first. What it shows is asked for on the terminal.")
+        discussion: "Put the meter into its pairing mode first. If the meter shows digits, the command asks for them.")
 
     @Argument(help: "The address, as `scan` shows it.")
     var address: String
     @Option(
         help: ArgumentHelp(
-            "The six digits the meter shows. Others on this machine can see them in its list of processes.",
+            "The six digits that the meter shows. Other users of this machine can see them in the process list.",
             valueName: "n"))
     var passkey: String?
     @Option(
         help: ArgumentHelp(
-            "A file with the six digits, read when the meter asks for them; while it is empty it is waited for.",
+            "A file with the six digits, read when the meter asks for them; while it is empty, the command waits.",
             valueName: "file"), completion: .file())
     var passkeyFile: String?
-    @Option(help: ArgumentHelp("How long the meter may take to be heard.", valueName: "duration"))
+    @Option(help: ArgumentHelp("How long to wait until the meter is heard.", valueName: "duration"))
     var wait = DurationArgument(seconds: 60)
-    @Flag(help: "Remove the bond that is there, and pair again; readings and history stay.")
+    @Flag(help: "Remove the existing bond and pair again; readings and history stay.")
     var repair = false
     @OptionGroup var global: GlobalOptions
 

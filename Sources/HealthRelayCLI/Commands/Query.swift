@@ -4,10 +4,10 @@ import HealthReadings
 
 struct Query: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "query", abstract: "Readings of the store, newest first.",
+        commandName: "query", abstract: "Print stored readings, newest first.",
         discussion: "Instants are RFC 3339, or a date in the user's zone; both ends are included.")
 
-    @Option(help: ArgumentHelp("Kinds, with commas between: \(ReadingKind.list).", valueName: "kinds"))
+    @Option(help: ArgumentHelp("Kinds, separated by commas: \(ReadingKind.list).", valueName: "kinds"))
     var types: String?
     @Option(help: ArgumentHelp("The earliest time.", valueName: "instant"))
     var from: String?
@@ -17,7 +17,7 @@ struct Query: AsyncParsableCommand {
     var limit = 1000
     @Option(help: ArgumentHelp("How many to skip.", valueName: "n"))
     var offset: Int?
-    @Option(help: ArgumentHelp("Go on where an earlier page ended.", valueName: "cursor"))
+    @Option(help: ArgumentHelp("Continue where an earlier page ended.", valueName: "cursor"))
     var cursor: String?
     @Flag(help: "Only the newest reading of each kind.")
     var latest = false

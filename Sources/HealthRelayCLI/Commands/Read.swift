@@ -4,13 +4,14 @@ import GatewayService
 struct Read: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "read", abstract: "Fetch what is new on meters, and print each new reading.",
-        discussion: "A meter that is away is waited for. What came in is kept, whatever happens then.")
+        discussion:
+            "Waits for a meter that is out of range. Readings that arrived are kept, whatever happens afterwards.")
 
-    @Argument(help: "Addresses; all paired meters where none is given.")
+    @Argument(help: "Addresses (default: all paired meters).")
     var addresses: [String] = []
-    @Flag(help: "Ask for every record the meter has, also those that are stored.")
+    @Flag(help: "Ask for every record that the meter has, including stored ones.")
     var allRecords = false
-    @Option(help: ArgumentHelp("How long a meter may take to be heard.", valueName: "duration"))
+    @Option(help: ArgumentHelp("How long to wait until a meter is heard.", valueName: "duration"))
     var wait = DurationArgument(seconds: 60)
     @OptionGroup var global: GlobalOptions
 

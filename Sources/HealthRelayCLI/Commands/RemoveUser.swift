@@ -7,14 +7,14 @@ import Synchronization
 extension User {
     struct Remove: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Remove the user at the server and erase everything of them here. It cannot be undone.",
+            abstract: "Remove the user at the server and erase all their data here. This cannot be undone.",
             discussion: """
-                Erased are readings, frames as they came, contacts, what waits and sources; the store's files are \
-                written anew, so that no octet of them is left there. Devices stay known and are no longer paired. \
-                Where the server cannot be reached, nothing is erased.
+                Erases readings, raw frames, contacts, waiting readings and sources, and rewrites the store's files so that \
+                no byte of them is left. Devices stay known but are no longer paired. If the server cannot be reached, \
+                nothing is erased.
                 """)
         @Flag(help: "Do not ask.") var yes = false
-        @Flag(help: "Leave the server as it is.") var local = false
+        @Flag(help: "Erase here only; leave the server as it is.") var local = false
         @OptionGroup var global: GlobalOptions
 
         func run() async throws {
@@ -30,8 +30,8 @@ extension User {
         private func confirmation(_ settings: Settings) async throws -> String {
             guard isatty(0) == 1 else {
                 throw Problem(
-                    "not_confirmed", .usage, "removing a user cannot be undone, and there is no terminal to ask at",
-                    hint: "say it with --yes")
+                    "not_confirmed", .usage, "removing a user cannot be undone, and there is no terminal to confirm at",
+                    hint: "confirm with --yes")
             }
             let shown = Captured()
             try await OperationCommand.run(OperationRequest(.user(.show), json: true), global, settings, shown)
@@ -40,7 +40,7 @@ extension User {
             Terminal.errorText(
                 "This \(local ? "" : "removes \(name.isEmpty ? "the user" : name) at the server and ")erases "
                     + "everything of \(name.isEmpty ? "the user" : name) here: readings, frames, contacts, sources. "
-                    + "It cannot be undone.\nType \(word) to go on:")
+                    + "It cannot be undone.\nType \(word) to continue:")
             guard readLine() == word else {
                 throw Problem("not_confirmed", .usage, "not confirmed: nothing was removed")
             }

@@ -10,18 +10,20 @@ import Synchronization
 
 struct Replay: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "replay", abstract: "Read captures of meters through the live path into the store.",
-        discussion: "btsnoop, pcap and pcapng. A damaged capture gives its readings, then exit status 65.")
+        commandName: "replay", abstract: "Replay captures of meters through the live path into the store.",
+        discussion: "btsnoop, pcap and pcapng. A damaged capture yields its readings, then exit status 65.")
 
     @Argument(help: "Capture files.", completion: .file())
     var files: [String]
     @Option(
         help: ArgumentHelp(
-            "A JSON object of handles and characteristics, for captures without discovery.", valueName: "file"))
+            "A JSON object that maps handles to characteristics, for captures without discovery.", valueName: "file"))
     var handles: String?
     @Option(help: ArgumentHelp("The catalogue id to read every device as.", valueName: "id"))
     var model: String?
-    @Option(help: ArgumentHelp("The address of devices whose address the capture does not show.", valueName: "address"))
+    @Option(
+        help: ArgumentHelp(
+            "The address to use for devices whose address the capture does not show.", valueName: "address"))
     var address: String?
     @Option(help: ArgumentHelp("The user's zone, for --dry-run; the store has its own.", valueName: "zone"))
     var timeZone: String?

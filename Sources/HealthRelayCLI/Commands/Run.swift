@@ -9,11 +9,11 @@ import VitalSandbox
 
 struct Run: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "run", abstract: "The gateway as a service, until it is stopped.")
+        commandName: "run", abstract: "Run the gateway as a service until it is stopped.")
 
     @Option(
         name: .customLong("replay"), parsing: .upToNextOption,
-        help: ArgumentHelp("Captures to take as devices.", valueName: "file"))
+        help: ArgumentHelp("Captures to replay as devices.", valueName: "file"))
     var captures: [String] = []
     @Flag(help: "Deliver to a sandbox server in this process.")
     var sandbox = false

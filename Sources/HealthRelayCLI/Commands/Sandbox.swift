@@ -8,14 +8,15 @@ import VitalSandbox
 
 struct Sandbox: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "sandbox", abstract: "A Vital-compatible server on this machine, to try delivery against.")
+        commandName: "sandbox", abstract: "Run a Vital-compatible server on this machine to test delivery.")
     @Option(help: ArgumentHelp("The port on 127.0.0.1; 0 is any free one.", valueName: "n"))
     var port = 8481
-    @Option(help: ArgumentHelp("Where it keeps its data; without it, it forgets them at the end.", valueName: "dir"))
+    @Option(
+        help: ArgumentHelp("Where the sandbox keeps its data (default: it forgets them at the end).", valueName: "dir"))
     var data: String?
     @Option(
         help: ArgumentHelp(
-            "Faults to order, with commas between: status=503, drop, drop=after, truncate, slow=2; and for which requests: rate=0.3, after=5, times=2, seed=1, retry-after=10.",
+            "Faults to inject, separated by commas: status=503, drop, drop=after, truncate, slow=2; and for which requests: rate=0.3, after=5, times=2, seed=1, retry-after=10.",
             valueName: "spec"),
         transform: Self.faultPlan)
     var fault: FaultPlan?

@@ -4,23 +4,23 @@ import HealthDevices
 
 struct Scan: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "scan", abstract: "Meters near this machine, a line when one is new or has changed.")
+        commandName: "scan", abstract: "List meters near this machine: a line when one is new or has changed.")
 
     @Option(
         name: .customLong("for"),
-        help: ArgumentHelp("How long: 5, 30s, 2m. Until it is interrupted where not given.", valueName: "duration"))
+        help: ArgumentHelp("How long: 5, 30s, 2m (default: until interrupted).", valueName: "duration"))
     var duration: DurationArgument?
     @Option(help: ArgumentHelp("Only this brand.", valueName: "brand"))
     var brand: String?
     @Option(help: ArgumentHelp("Only this model, by its id in the catalogue.", valueName: "id"))
     var model: String?
-    @Flag(help: "Also what the catalogue knows for no meter.")
+    @Flag(help: "Also devices that are not in the catalogue.")
     var all = false
     @OptionGroup var global: GlobalOptions
 
     func validate() throws {
         guard !all || (brand == nil && model == nil) else {
-            throw ValidationError("--all shows everything: it cannot be used together with --brand or --model")
+            throw ValidationError("--all shows everything, so it cannot be used with --brand or --model")
         }
     }
 

@@ -3,11 +3,12 @@ import GatewayService
 
 struct Source: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "source", abstract: "The user's connected sources at the server.",
+        commandName: "source", abstract: "Manage the user's connected sources at the server.",
         subcommands: [List.self, Connect.self, Revoke.self, Link.self])
 
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Sources, their status, and what waits for them.")
+        static let configuration = CommandConfiguration(
+            abstract: "List sources, their status, and what waits for them.")
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.source(.list), global) }
     }
@@ -22,7 +23,7 @@ struct Source: AsyncParsableCommand {
 
     struct Revoke: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Disconnect a provider: delivery for it stops at once, readings stay.")
+            abstract: "Disconnect a provider. Its delivery stops at once; readings stay.")
         @Argument(help: "The provider's slug.") var provider: String
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.source(.revoke(provider)), global) }
@@ -30,13 +31,13 @@ struct Source: AsyncParsableCommand {
 
     struct Link: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Connect a provider that wants the person's consent, on a page of the server's.",
+            abstract: "Connect a provider that needs the person's consent, on the server's page.",
             discussion: """
                 Prints the page's address and waits until the person has connected the provider there, or refused.
 
                 The page sends the browser back to this machine, so the browser must run here. From another machine, \
-                forward the port that is named: ssh -L PORT:127.0.0.1:PORT THIS-MACHINE. With --wait 0 the address is \
-                printed and nobody waits: the browser may then be anywhere, and `source list` shows what came of it.
+                forward the port that the command names: ssh -L PORT:127.0.0.1:PORT THIS-MACHINE. With --wait 0 the address is \
+                printed and the command ends: the browser may then be anywhere, and `source list` shows the result.
                 """)
         @Argument(help: "The provider's slug: oura, dexcom_v3, …") var provider: String
         @Option(help: ArgumentHelp("How many seconds to wait for the person, 0 to 86400.", valueName: "s"))

@@ -4,25 +4,26 @@ import GatewayService
 
 struct Store: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "store", abstract: "The store itself.",
+        commandName: "store", abstract: "Inspect, maintain and move the store.",
         subcommands: [
             Stats.self, Verify.self, Prune.self, RotateKey.self, TrustClock.self, Forget.self, Export.self, Import.self,
         ])
 
     struct Stats: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "How much is kept, delivered and waiting.")
+        static let configuration = CommandConfiguration(
+            abstract: "Show how many readings are stored, delivered and waiting.")
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.store(.stats), global) }
     }
 
     struct Prune: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Remove old readings that the server has. It cannot be undone.",
+            abstract: "Remove old readings that the server has. This cannot be undone.",
             discussion: """
-                What was not delivered stays: readings that wait, that were refused, and that are never delivered. A \
-                meter that is read from its beginning does not bring back what was removed.
+                Readings that were not delivered stay: those that wait, were refused or are never delivered. Reading a meter \
+                from the beginning does not bring removed readings back.
                 """)
-        @Option(help: ArgumentHelp("How long ago they were measured at least: 90d, 12h.", valueName: "duration"))
+        @Option(help: ArgumentHelp("The minimum age: 90d, 12h.", valueName: "duration"))
         var olderThan: AgeArgument
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.store(.prune(olderThan: olderThan.seconds)), global) }
@@ -30,10 +31,10 @@ struct Store: AsyncParsableCommand {
 
     struct RotateKey: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Make a new key, seal every row anew under it, and destroy the one before.",
+            abstract: "Make a new key, seal every row with it, and destroy the old key.",
             discussion: """
-                Where the key is a systemd credential, add a new one there as its last line and restart the service: \
-                the rows go over to it while it runs.
+                If the key is a systemd credential, add the new key there as its last line and restart the service: it \
+                seals the rows with the new key while it runs.
                 """)
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.store(.rotateKey), global) }
@@ -42,10 +43,10 @@ struct Store: AsyncParsableCommand {
     struct TrustClock: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "trust-clock",
-            abstract: "Say that this machine's clock is right now, where `doctor` names it as untrusted.",
+            abstract: "Confirm that this machine's clock is right, if `doctor` reports it as untrusted.",
             discussion: """
-                Contacts that are stored with a later time then no longer keep devices from being read. They, their \
-                readings and the times of those stay as they are.
+                Stored contacts with a later time then no longer prevent devices from being read. These contacts, their \
+                readings and the readings' times stay as they are.
                 """)
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.store(.trustClock), global) }
@@ -53,12 +54,12 @@ struct Store: AsyncParsableCommand {
 
     struct Forget: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Erase everybody, or one person, from the store. It cannot be undone.",
+            abstract: "Erase everybody, or one person, from the store. This cannot be undone.",
             discussion: """
-                Erased are readings, frames as they came, contacts, what waits and what was pruned, and sources; the \
-                store's files are written anew. Devices stay known and are barred until they are paired again.
+                Erases readings, raw frames, contacts, waiting and pruned readings, and sources, and rewrites the store's \
+                files. Devices stay known and are barred until they are paired again.
                 """)
-        @Option(help: ArgumentHelp("Only this person, by the client's id.", valueName: "id")) var user: String?
+        @Option(help: ArgumentHelp("Only this person, by your own id for them.", valueName: "id")) var user: String?
         @Flag(help: "Remove them at the server first.") var server = false
         @Flag(help: "Do not ask.") var yes = false
         @OptionGroup var global: GlobalOptions
@@ -71,13 +72,13 @@ struct Store: AsyncParsableCommand {
         private func confirm() throws {
             guard isatty(0) == 1 else {
                 throw Problem(
-                    "not_confirmed", .usage, "forgetting cannot be undone, and there is no terminal to ask at",
-                    hint: "say it with --yes")
+                    "not_confirmed", .usage, "forgetting cannot be undone, and there is no terminal to confirm at",
+                    hint: "confirm with --yes")
             }
             let word = user ?? "everybody"
             Terminal.errorText(
-                "This \(server ? "removes \(word) at the server and " : "")erases everything of \(word) here: "
-                    + "readings, frames, contacts, sources. It cannot be undone.\nType \(word) to go on:")
+                "This \(server ? "removes \(word) at the server and " : "")erases all data of \(word) here: "
+                    + "readings, frames, contacts, sources. This cannot be undone.\nType \(word) to continue:")
             guard readLine() == word else {
                 throw Problem("not_confirmed", .usage, "not confirmed: nothing was erased")
             }

@@ -14,7 +14,7 @@ extension Store {
                 to another machine (`store import`). Whoever has the file and the passphrase has it all; without the \
                 passphrase nobody has, and nobody can help. A gateway that runs goes on meanwhile.
                 """)
-        @Argument(help: ArgumentHelp("The file to be made, or - for standard output.", valueName: "file"))
+        @Argument(help: ArgumentHelp("The file to write, or - for standard output.", valueName: "file"))
         var file: String
         @OptionGroup var secret: PassphraseOptions
         @OptionGroup var global: GlobalOptions
@@ -24,11 +24,12 @@ extension Store {
             global.startLogging(settings)
             if file == "-", isatty(1) == 1 {
                 throw Problem(
-                    "export_to_terminal", .usage, "an export is no text for a terminal", hint: "name a file")
+                    "export_to_terminal", .usage, "an export is binary and cannot be written to a terminal",
+                    hint: "name a file")
             }
             if file != "-", FileManager.default.fileExists(atPath: file) {
                 throw Problem(
-                    "export_exists", .cannotCreate, "\(file) is there already; nothing was exported",
+                    "export_exists", .cannotCreate, "\(file) already exists; nothing was exported",
                     hint: "choose another name")
             }
             let passphrase = try await secret.passphrase(isNew: true)
@@ -47,10 +48,10 @@ extension Store {
 
     struct Import: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "import", abstract: "Make this store of a file that `store export` wrote.",
+            commandName: "import", abstract: "Create this store from a file that `store export` wrote.",
             discussion: """
-                The store must have no readings yet, and no gateway may run on it. Every row is sealed anew under this \
-                store's key and checked before the store is in its place. Meters are to be paired with this machine.
+                The store must be empty, and no gateway may be running on it. Every row is sealed with this store's key \
+                and checked before the store is put in place. Pair the meters with this machine afterwards.
                 """)
         @Argument(help: ArgumentHelp("The export.", valueName: "file")) var file: String
         @OptionGroup var secret: PassphraseOptions
@@ -66,8 +67,8 @@ extension Store {
             let (flag, file) = (global.stateDir, file)
             if try StateDirectory.owner(flag: flag) != nil {
                 throw Problem(
-                    "gateway_running", .tryAgain, "a gateway runs on this store; nothing was imported",
-                    hint: "stop it first")
+                    "gateway_running", .tryAgain, "a gateway is running on this store; nothing was imported",
+                    hint: "stop the gateway first")
             }
             let passphrase = try await secret.passphrase(isNew: false)
             let isJSON = global.json

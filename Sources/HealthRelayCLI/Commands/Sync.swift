@@ -3,14 +3,14 @@ import GatewayService
 
 struct Sync: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "sync", abstract: "Deliver now, or say what waits and why.",
+        commandName: "sync", abstract: "Deliver now, or show what waits and why.",
         subcommands: [Now.self, Status.self, Retry.self, Enable.self, Disable.self], defaultSubcommand: Now.self)
 
     struct Now: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "now", abstract: "Deliver what waits.",
             discussion: "Instants are RFC 3339, or a date in the user's zone; both ends are included.")
-        @Flag(help: "Print what happens to readings, until interrupted.") var watch = false
+        @Flag(help: "Print what happens to readings until interrupted.") var watch = false
         @Option(help: ArgumentHelp("Only what waits from this time on.", valueName: "instant"))
         var from: String?
         @Option(
@@ -41,7 +41,8 @@ struct Sync: AsyncParsableCommand {
     }
 
     struct Status: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "What waits, what was refused, when it goes on.")
+        static let configuration = CommandConfiguration(
+            abstract: "Show what waits, what was refused, and when delivery continues.")
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.sync(.status), global) }
     }
@@ -49,8 +50,9 @@ struct Sync: AsyncParsableCommand {
     struct Retry: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Offer refused readings to the server once more.",
-            discussion: "What the server refuses is set aside and blocks nothing; when its cause is mended, try again.")
-        @Argument(help: ArgumentHelp("Only these, by id; without one, all.", valueName: "id")) var ids: [String] = []
+            discussion:
+                "Readings that the server refuses are set aside and block nothing. When the cause is fixed, try again.")
+        @Argument(help: ArgumentHelp("Only these, by id (default: all).", valueName: "id")) var ids: [String] = []
         @Option(help: ArgumentHelp("Only those that this destination refused.", valueName: "name"))
         var destination: String?
         @OptionGroup var global: GlobalOptions
@@ -60,7 +62,7 @@ struct Sync: AsyncParsableCommand {
     }
 
     struct Enable: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Deliver again.")
+        static let configuration = CommandConfiguration(abstract: "Start delivering again.")
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.sync(.enable), global) }
     }
