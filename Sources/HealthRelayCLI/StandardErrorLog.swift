@@ -47,7 +47,8 @@ struct StandardErrorLog: LogHandler {
         if asJSON {
             let members: [JSONValue.Member] =
                 [
-                    .init("at", .string(Instant.systemClock.description)), .init("level", .string(event.level.rawValue)),
+                    .init("at", .string(Instant.systemClock.description)),
+                    .init("level", .string(event.level.rawValue)),
                     .init("message", .string(event.message.description)),
                 ] + merged.map { .init($0.key, .string("\($0.value)")) }
             Terminal.error(JSONValue.object(members).text)

@@ -8,8 +8,11 @@ import ReadingStore
 /// A reading counts as delivered when its line is durable (`fsync`). A reading that is sent again is appended only if it
 /// has changed, so that the last line of an id counts. A line that a crash or a full disk cut short is taken back.
 public actor JSONLinesDestination: Destination {
+    /// Its name in the settings.
     public nonisolated let name: String
+    /// `file`.
     public nonisolated let kind = "file"
+    /// What a file can express.
     public nonisolated var rules: DestinationRules { JSONLinesDestination.rules }
 
     /// What a file can express.
@@ -30,6 +33,7 @@ public actor JSONLinesDestination: Destination {
 
     deinit { if let file { close(file) } }
 
+    /// Appends a line for each reading whose last line differs, and synchronises the file.
     public func send(_ part: DeliveryPart) async throws(DeliveryFailure) -> [Outcome] {
         let file = try opened()
         var (text, appended): (String, [String: Int]) = ("", [:])

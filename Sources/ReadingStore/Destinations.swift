@@ -4,8 +4,10 @@ import Synchronization
 
 /// The store's number of a destination.
 public struct DestinationKey: RawRepresentable, Sendable, Hashable {
+    /// The row of the destination.
     public let rawValue: Int64
 
+    /// Names a destination by its row.
     public init(rawValue: Int64) { self.rawValue = rawValue }
 
     /// The destination named `vital`, which every store has.

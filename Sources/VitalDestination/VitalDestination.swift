@@ -21,6 +21,7 @@ import VitalClient
 public struct VitalDestination: Destination {
     /// The destination's name in the settings.
     public let name: String
+    /// `vital`.
     public let kind = "vital"
     /// What Vital can express: every kind, each reading at a second of its own, no retraction.
     public var rules: DestinationRules { Self.rules }

@@ -187,7 +187,8 @@ public struct Settings: Sendable {
         case .sequence(let items) where items.isEmpty: "an empty list"
         case .sequence(let items):
             items.allSatisfy { $0.scalar != nil }
-                ? "a list of \(items.compactMap(\.string).joined(separator: ", "))" : "a list with more than texts in it"
+                ? "a list of \(items.compactMap(\.string).joined(separator: ", "))"
+                : "a list with more than texts in it"
         case .mapping(let pairs):
             pairs.allSatisfy { $1.scalar != nil } ? "keys with values" : "keys with more than a value each"
         case .alias: "an alias"
