@@ -106,7 +106,7 @@ struct DialogueTests {
             Issue.record("\(warnings)")
             return
         }
-        #expect(warnings.count == 1 && "\(warnings[0])".contains("2 questions"))
+        #expect(warnings.count == 1 && "\(warnings[0])".contains("2 requests"))
     }
 
     @Test("an answer that the reader did not wait for is not given to its next question")

@@ -144,7 +144,7 @@ import Testing
         let (there, gone) = (MonitorServer.message(0, [UInt8](repeating: 1, count: 16)), MonitorServer.message(1, []))
         let (result, file, _) = try await record([there, gone, there], last: Self.last)
         #expect(result.status == 0 && file.datagrams == [there, gone, there, Self.last])
-        #expect(result.errors.contains("hci0 is gone") && result.errors.contains("hci0 is there again"))
+        #expect(result.errors.contains("hci0 is gone") && result.errors.contains("hci0 is back"))
     }
 
     @Test("a signal ends it at whatever moment it comes", arguments: [0, 20, 40, 60, 80, 100, 130, 160, 200, 300])
