@@ -36,8 +36,10 @@ extension DBusConnection {
         if matches.isEmpty { return }
         let route = route(to: queue)
         var (rules, added): ([SignalRule], [String]) = ([], [])
-        do {
+        do throws(DBusError) {
             for (match, text) in zip(matches, texts) {
+                // Closed meanwhile: following a name again would leave it behind.
+                guard !route.isRemoved else { throw .cancelled }
                 // Matched here before the bus has the rule: a signal may come before the bus answers.
                 let rule = SignalRule(match, owner: match.followed.map { owner(of: $0) })
                 route.rules.append(rule)
