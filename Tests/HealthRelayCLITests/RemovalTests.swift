@@ -199,7 +199,7 @@ import Testing
 
         let no = try await answer("yes", scratch, sandbox)
         #expect(
-            no.contains("status 64") && no.contains("Type white_bear to go on") && no.contains("nothing was"), "\(no)")
+            no.contains("status 64") && no.contains("Type white_bear to continue") && no.contains("nothing was"), "\(no)")
         #expect(try await readings(scratch, sandbox) == before)
         #expect(try await users(sandbox) == ["white_bear"])
         let yes = try await answer("white_bear", scratch, sandbox)
@@ -226,7 +226,7 @@ import Testing
                 if not chunk:
                     break
                 shown += chunk
-                if not asked and b"to go on:" in shown:
+                if not asked and b"to continue:" in shown:
                     asked = True
                     os.write(terminal, word.encode() + b"\\n")
             print(shown.decode(errors="replace"))
