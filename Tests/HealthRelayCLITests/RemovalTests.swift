@@ -199,7 +199,8 @@ import Testing
 
         let no = try await answer("yes", scratch, sandbox)
         #expect(
-            no.contains("status 64") && no.contains("Type white_bear to continue") && no.contains("nothing was"), "\(no)")
+            no.contains("status 64") && no.contains("Type white_bear to continue") && no.contains("nothing was"),
+            "\(no)")
         #expect(try await readings(scratch, sandbox) == before)
         #expect(try await users(sandbox) == ["white_bear"])
         let yes = try await answer("white_bear", scratch, sandbox)
