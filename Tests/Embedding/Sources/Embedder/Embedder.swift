@@ -8,7 +8,7 @@ import Logging
 enum Embedder {
     static func main() async throws {
         let logger = Logger(label: "embedder")
-        let central = try await ReplayCentral(paths: Array(CommandLine.arguments.dropFirst()))
+        let central = try ReplayCentral(paths: Array(CommandLine.arguments.dropFirst()))
         var meters = 0
         for try await meter in central.peripherals() {
             logger.debug("found", metadata: ["name": "\(meter.advertisement.name ?? "-")"])
