@@ -227,7 +227,7 @@ extension Gateway {
             case .removed: try await output.data("removed at \(place)")
             case .absent: try await output.data("not at \(place)")
             case .untouched: try await output.data("left as they are at \(place)")
-            case .retracting: try await output.data("readings are taken back with the next delivery at \(place)")
+            case .retracting: try await output.data("\(name) takes the readings back with the next delivery")
             }
         }
         try await output.data(
