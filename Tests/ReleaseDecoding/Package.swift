@@ -10,21 +10,26 @@ let package = Package(
         .package(name: "HealthRelay", path: "../..")
     ],
     targets: [
+        .target(name: "TestSupport", path: "Tests/TestSupport"),
         .testTarget(
             name: "HealthReadingsTests",
-            dependencies: [.product(name: "HealthRelayDecoding", package: "HealthRelay")]),
+            dependencies: ["TestSupport", .product(name: "HealthRelayDecoding", package: "HealthRelay")],
+            // What the modules share among themselves is not visible to another package.
+            exclude: ["SupportTests.swift"]),
         .testTarget(
             name: "HCIMonitorTests",
-            dependencies: [.product(name: "HealthRelayDecoding", package: "HealthRelay")]),
+            dependencies: ["TestSupport", .product(name: "HealthRelayDecoding", package: "HealthRelay")]),
         .testTarget(
             name: "GATTProfilesTests",
-            dependencies: [.product(name: "HealthRelayDecoding", package: "HealthRelay")]),
+            dependencies: ["TestSupport", .product(name: "HealthRelayDecoding", package: "HealthRelay")]),
         .target(
             name: "EncodedSensor", dependencies: [.product(name: "HealthRelayDecoding", package: "HealthRelay")],
             path: "Tests/EncodedSensor"),
         .testTarget(
             name: "FreeStyleLibreTests",
-            dependencies: ["EncodedSensor", .product(name: "HealthRelayDecoding", package: "HealthRelay")]),
+            dependencies: [
+                "EncodedSensor", "TestSupport", .product(name: "HealthRelayDecoding", package: "HealthRelay"),
+            ]),
     ],
     swiftLanguageModes: [.v6]
 )
