@@ -109,7 +109,7 @@ struct StoreImport {
         return source
     }
 
-    /// Has every row go over to this place's key, and looks at each.
+    /// Re-encrypts every row with this place's key, and checks each.
     private func settle(_ store: ReadingStore) async throws -> StoreStatistics {
         try await store.requireKeys()
         _ = try await store.finishResealing()

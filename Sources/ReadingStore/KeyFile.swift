@@ -4,7 +4,7 @@ import HealthReadings
 
 /// Where the key is kept that seals a store's content.
 public struct StoreKeySource: Sendable, Hashable {
-    /// The file: 32 octets in base64 a line, the newest key last. Older ones are there while rows go over to it.
+    /// The file: 32 octets in base64 a line, the newest key last. Older ones stay until no row needs them.
     public var path: String
     /// Whether the store may write the file: make a key where there is none, replace one that is rotated or destroyed.
     /// A systemd credential is somebody else's.

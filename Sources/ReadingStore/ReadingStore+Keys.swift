@@ -29,7 +29,7 @@ extension ReadingStore {
         try sealing.requireKeys()
     }
 
-    /// Takes the keys of the file into use, and has rows that are not under the newest go over to it.
+    /// Takes the keys of the file into use, and re-encrypts rows that are not under the newest.
     func openKeys() async throws {
         let former = sealing.refusal
         try await takeKeys()
@@ -130,11 +130,11 @@ extension ReadingStore {
 
     // MARK: Change of keys
 
-    /// Makes a new key, has every row go over to it and destroys the one before.
+    /// Makes a new key, re-encrypts every row with it and destroys the previous one.
     ///
     /// The file has both from before the first row is sealed anew until after the last: where it is cut short, opening
     /// the store goes on with it.
-    /// - Returns: how many readings went over, and which rows could not be read.
+    /// - Returns: how many readings were re-encrypted, and which rows could not be read.
     /// - Throws: ``StoreError/keyUnusable(path:reason:)`` where the file is not the store's to write.
     @discardableResult
     public func rotateKey() async throws -> KeyChange {
@@ -200,7 +200,7 @@ extension ReadingStore {
         let former = list.entries
         list.entries = former.filter { $0.number == current }
         list.earlier = nil
-        // One key may be of two generations: the rows of the one went over to the other.
+        // One key may be of two generations: the rows of one were re-encrypted for the other.
         let kept = list.entries.map(\.check)
         let gone = former.filter { $0.number > 0 && !kept.contains($0.check) }.map(\.check)
         try set(db, retired, lines: lines(db, retired).filter { !kept.contains($0) } + gone)

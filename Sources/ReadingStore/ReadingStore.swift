@@ -39,7 +39,7 @@ public final class ReadingStore: Sendable {
     /// Whether content is sealed, and where the key is.
     public let encryption: StoreEncryption
     let sealing = Sealing()
-    /// What has rows go over to the newest key, while it does.
+    /// The running re-encryption with the newest key, if any.
     let resealing = Mutex<Task<Void, Never>?>(nil)
 
     /// Whether the files are just being written anew.

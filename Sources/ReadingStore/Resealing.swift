@@ -6,16 +6,16 @@ import Synchronization
 
 /// What a change of keys has done.
 public struct KeyChange: Sendable, Hashable {
-    /// How many readings went over to the newest key.
+    /// How many readings were re-encrypted with the newest key.
     public var readings = 0
     /// The rows that could not be read, as ``ReadingStore/verify(progress:)`` names them. They stay as they are, and
     /// nothing reads them: the key that sealed them is not kept for their sake.
     public var unreadable: [String] = []
 }
 
-/// How rows go over from one key to another, out of the clear, or into it.
+/// Re-encrypts rows with another key, encrypts rows in the clear, or decrypts all.
 extension ReadingStore {
-    /// Has rows go over to the newest key beside whatever else the store does, where some are not under it.
+    /// Re-encrypts rows that are not under the newest key, while the store does its other work.
     func resealInBackground() {
         guard sealing.inUse.count > 1 else { return }
         resealing.withLock { task in
@@ -49,7 +49,7 @@ extension ReadingStore {
     /// Seals every row anew that is not under the newest key, some hundred a transaction, then writes the files anew, so
     /// that no octet of what stood there is left in them.
     ///
-    /// A row that cannot be read stays as it is, and keeps no other from going over.
+    /// A row that cannot be read stays as it is, and the others are re-encrypted all the same.
     func reseal() async throws -> KeyChange {
         var (change, frame, reading): (KeyChange, Int64, Int64) = (KeyChange(), 0, 0)
         while true {

@@ -103,7 +103,7 @@ struct GenerationKeys: Sendable {
 /// What seals the content of rows and opens it again: AES-256-GCM (NIST SP 800-38D), a fresh random nonce for each seal.
 ///
 /// A sealed blob is: the number of its key (LEB128; 0: it is in the clear), the nonce (12 octets), the sealed octets,
-/// the tag (16). Several keys are known only while rows go over from one to the next, and only then is a row taken that is
+/// the tag (16). Several keys are known only while rows are re-encrypted, and only then is a row taken that is
 /// in the clear.
 final class Sealing: Sendable {
     struct State: Sendable {

@@ -11,7 +11,7 @@ import Testing
 /// A row that was damaged or changed is left as it is and reported; work on all rows continues without it.
 @Suite("Damaged rows among others")
 struct DamagedRowTests {
-    @Test("damaged rows keep no other row from going over to a new key: they are skipped, named and counted")
+    @Test("damaged rows are skipped, named and counted when a new key re-encrypts all others")
     func damagedRows() async throws {
         let harness = try await Harness()
         try await SealingTests.fill(harness)
@@ -44,7 +44,7 @@ struct DamagedRowTests {
         #expect(text.split(separator: "\n").count == 1)
     }
 
-    @Test("words on a reading that was revised while keys change go over too")
+    @Test("a destination's words on a reading that is revised during a change of keys are re-encrypted too")
     func wordsOfRevised() async throws {
         let harness = try await Harness()
         try await SealingTests.fill(harness)

@@ -78,7 +78,7 @@ struct DestinationTests {
         #expect(try await harness.store.retryRefused() == 1)
     }
 
-    @Test("what destinations said of readings goes over to a new key, each for its destination")
+    @Test("destinations' words on readings are re-encrypted with a new key, each for its destination")
     func resealed() async throws {
         let harness = try await Harness(encryption: .on())
         let place = try await Self.addFile(harness.store)

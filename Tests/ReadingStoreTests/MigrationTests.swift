@@ -165,7 +165,7 @@ struct MigrationTests {
         try store.close()
     }
 
-    @Test("a store of before destinations goes over to one named vital, with what it delivered, refused and pruned")
+    @Test("a store from before destinations gets one named vital, which has what was delivered, refused and pruned")
     func destinations() async throws {
         let directory = try Self.copyFormer("10")
         let columns = "reading, user, resource, provider, type, timestamp, state, revision, attempts, delivered_at, tag"

@@ -208,7 +208,7 @@ struct TamperingTests {
         #expect(key.split(separator: "\n").count == 1)
     }
 
-    @Test("while a store goes over, a row in the clear is taken only where it was there when that began")
+    @Test("during a re-encryption, a row in the clear is accepted only if it was there when that began")
     func bounded() throws {
         let sealing = Sealing()
         sealing.set(Sealing.State(inUse: [1, 0], earlier: EarlierRows(frame: 5, reading: 3, device: 1)))

@@ -225,7 +225,7 @@ struct RetractionTests {
         }
     }
 
-    @Test("what is to be taken back goes over to a new key")
+    @Test("pending retractions are re-encrypted with a new key")
     func resealed() async throws {
         try await with { _, file, fixture, path in
             try await fixture.read(3)
