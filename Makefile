@@ -70,10 +70,10 @@ bench: deps
 	@Benchmarks/run
 
 format:
-	@$(SWIFT) format format -i -r -p Package.swift Sources Tests Benchmarks
+	@$(SWIFT) format format -i -r -p Package.swift Sources Tests Benchmarks Examples
 
 lint:
-	@$(SWIFT) format lint -r -p --strict Package.swift Sources Tests Benchmarks && echo "lint: clean"
+	@$(SWIFT) format lint -r -p --strict Package.swift Sources Tests Benchmarks Examples && echo "lint: clean"
 	@Tests/Manifest/check
 
 fixtures:

@@ -29,6 +29,11 @@ func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
         name: name + "Tests", dependencies: [.byName(name: name)] + dependencies, swiftSettings: settings)
 }
 
+func example(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .executableTarget(
+        name: name, dependencies: dependencies, path: "Examples/Sources/\(name)", swiftSettings: settings)
+}
+
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let passphrases: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
@@ -61,7 +66,9 @@ let package = Package(
             name: "HealthRelayDelivery",
             targets: ["HealthReadings", "ReadingStore", "ReadingDelivery", "VitalClient", "VitalDestination"]),
         .library(name: "HealthRelayBus", targets: ["LibDBus"]),
-        .library(name: "HealthRelaySensors", targets: ["FreeStyleLibre", "ISO15693Reader", "LibreReader"]),
+        .library(
+            name: "HealthRelaySensors",
+            targets: ["HealthReadings", "FreeStyleLibre", "ISO15693Reader", "LibreReader"]),
         .library(
             name: "HealthRelayDecoding",
             targets: ["HealthReadings", "GATTProfiles", "FreeStyleLibre", "HCIMonitor", "HCICapture"]),
@@ -239,6 +246,21 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// The examples are a package of their own. Our tests compile them here, with the modules that are built anyway.
+if Context.environment["HEALTHRELAY_EXAMPLES"] != nil {
+    package.targets += [
+        example("Scan", ["BlueZCentral", "GATTClient", "HealthDevices", "HealthReadings"]),
+        example("PairAndRead", ["BlueZCentral", "GATTClient", "HealthDevices", "HealthReadings", "ReadingStore"]),
+        example("ReplayToJSON", ["GATTClient", "HCICapture", "HealthDevices", "HealthReadings"]),
+        example(
+            "DeliverToYourOwn", ["HCICapture", "HealthDevices", "HealthReadings", "ReadingDelivery", "ReadingStore"]),
+        example("ReadLibre", ["FreeStyleLibre", "HealthReadings", "ISO15693Reader", "LibreReader"]),
+        example(
+            "EmbedWithoutStore",
+            ["BlueZCentral", "GATTClient", "HCICapture", "HealthDevices", "HealthReadings", logging]),
+    ]
+}
 
 if let fuzzer {
     package.targets.append(

@@ -1,0 +1,82 @@
+import HealthReadings
+import Synchronization
+
+/// Keeps readings and devices in memory, for as long as the process runs.
+///
+/// For programs that keep readings in a place of their own, or only show them. Nothing is durable: a meter that deletes
+/// its records once they are confirmed has then lost them. Use a store for such meters.
+///
+/// Readings have the ids and times that an empty store would give them. Memory grows with the readings. Scans of sensors
+/// are not kept.
+///
+/// ```swift
+/// let journal = MemoryJournal(timeZone: zone)
+/// let reader = MeterReader(journal: journal, memory: journal)
+/// for try await meter in central.peripherals() { try await reader.read(meter) }
+/// for reading in journal.readings { print(reading.document.text) }
+/// ```
+public final class MemoryJournal: FrameJournal, DeviceMemory, PairingMemory {
+    private let decoder: any FrameDecoding
+    private let zone: ZoneRules
+    private let state = Mutex(MemoryState())
+
+    /// Creates an empty journal.
+    ///
+    /// - Parameters:
+    ///   - decoder: decodes frames.
+    ///   - timeZone: the user's zone, in which meters without a readable clock are taken to show their time.
+    public init(decoder: any FrameDecoding = ModelFrameDecoder(), timeZone: ZoneRules) {
+        self.decoder = decoder
+        zone = timeZone
+    }
+
+    /// All readings, in the order in which they came.
+    public var readings: [Reading] { state.withLock { $0.readings } }
+
+    // MARK: Frames
+
+    /// Keeps the readings of these frames. Nothing is durable.
+    public func append(_ frames: [Frame], of contact: Contact) async throws -> [FrameOutcome] {
+        let times = TimeResolution(zone: zone, clock: contact.clock.map { ClockComparison($0, zone: zone) })
+        return state.withLock { state in frames.map { state.add($0, of: contact, decoder, times) } }
+    }
+
+    // MARK: Devices
+
+    /// Begins a contact and remembers the device by its address and serial number.
+    public func beginContact(
+        with device: DeviceDescription, at start: Instant, clock: ClockReading?, batteryPercent: UInt8?
+    ) async throws -> Contact {
+        state.withLock { $0.beginContact(with: device, at: start, clock: clock) }
+    }
+
+    /// The record of the contact's sequence epoch that has the highest number; `nil` if there is none.
+    public func lastRecord(of contact: Contact) async throws -> LastRecord? {
+        state.withLock { $0.lastRecord(of: contact) }
+    }
+
+    /// Begins a new sequence epoch of the contact's device.
+    public func beginSequenceEpoch(in contact: Contact) async throws -> Contact {
+        state.withLock { $0.beginSequenceEpoch(in: contact) }
+    }
+
+    /// Ends a contact and remembers whether it was complete.
+    public func endContact(_ contact: Contact, _ summary: ContactSummary) async throws {
+        state.withLock { $0.endContact(contact, summary) }
+    }
+
+    // MARK: Bonds
+
+    /// The devices that were met or paired since the process began.
+    public func pairings() async throws -> [DevicePairing] { state.withLock { $0.devices.map(\.pairing) } }
+
+    /// Remembers how the bond with a device stands.
+    public func notePairing(of device: DeviceDescription, as pairing: PairingState) async throws {
+        state.withLock { $0.note(device, as: pairing) }
+    }
+
+    /// Remembers how the bond with a device stands. No device is ever barred.
+    public func admit(_ device: DeviceDescription, as pairing: PairingState) async throws {
+        state.withLock { $0.note(device, as: pairing) }
+    }
+}

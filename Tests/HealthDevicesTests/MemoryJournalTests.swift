@@ -1,0 +1,160 @@
+import Foundation
+import GATTClient
+import HCICapture
+import HealthReadings
+import ReadingStore
+import Testing
+
+@testable import HealthDevices
+
+@Suite struct MemoryJournalTests {
+    private static let zone = ZoneRules.named("Europe/Berlin")
+    private static let device = DeviceDescription(
+        address: DeviceAddress("C0:00:00:00:18:08"), model: "accuchek_guide", serial: "1")
+
+    private func empty() throws -> MemoryJournal { MemoryJournal(timeZone: try #require(Self.zone)) }
+
+    private func begin(_ journal: MemoryJournal, _ device: DeviceDescription = device) async throws -> Contact {
+        try await journal.beginContact(
+            with: device, at: Instant(seconds: 1_795_260_000), clock: nil, batteryPercent: nil)
+    }
+
+    /// Number 5 of 2026-11-20T12:30:00, 95 mg/dL; with another last digit where it is given.
+    private func record(_ digit: UInt8 = 0x5F) -> Frame {
+        frame(0x2A18, [0x13, 5, 0, 0xEA, 7, 11, 20, 12, 30, 0, 0x3C, 0, digit, 0xB0, 0x11])
+    }
+
+    private func meal(_ number: UInt8) -> Frame { frame(0x2A34, [0x02, 5, 0, number]) }
+
+    private func frame(_ characteristic: UInt16, _ octets: [UInt8]) -> Frame {
+        Frame(
+            format: FrameFormat(characteristic: characteristic), payload: octets,
+            receivedAt: Instant(seconds: 1_795_260_000), ordinal: 0)
+    }
+
+    private func documents(_ readings: [Reading]) -> Set<String> {
+        Set(
+            readings.map { reading in
+                var reading = reading
+                reading.deliveries = []
+                return reading.document.text
+            })
+    }
+
+    @Test(
+        "readings have the ids, times and contexts that a new store gives them",
+        arguments: [
+            "cgm-session", "cuff-no-time", "cuff-three", "glucose-cut", "glucose-oddities", "glucose-first-delivery",
+            "onetouch-second-delivery", "quirks-caresens", "quirks-myglucose", "quirks-taidoc", "two-meters",
+        ])
+    func likeAStore(capture: String) async throws {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "memory-journal-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let store = try await ReadingStore.open(
+            directory: directory.path, decoder: ModelFrameDecoder(), clientUserID: "somebody",
+            timeZone: "Europe/Berlin")
+        let journal = try empty()
+        let path = try RecordedConversation(capture).path
+        for try await meter in try ReplayCentral(paths: [path]).peripherals() {
+            try await MeterReader(journal: store, memory: store).read(meter)
+        }
+        for try await meter in try ReplayCentral(paths: [path]).peripherals() {
+            try await MeterReader(journal: journal, memory: journal).read(meter)
+        }
+        let stored = try await store.query(ReadingQuery(limit: 10_000)).readings
+        #expect(documents(journal.readings) == documents(stored))
+        #expect(!stored.isEmpty)
+        try store.close()
+    }
+
+    @Test("a meter that is read again brings nothing new")
+    func again() async throws {
+        let journal = try empty()
+        for pass in 0..<2 {
+            let central = try ReplayCentral(paths: [try RecordedConversation("two-meters").path])
+            for try await meter in central.peripherals() {
+                try await MeterReader(journal: journal, memory: journal).read(meter, allRecords: true) { event in
+                    guard case .stored(let outcomes) = event, pass == 1 else { return }
+                    for outcome in outcomes { #expect(outcome.changedReading == nil) }
+                }
+            }
+            #expect(journal.readings.count == 18)
+        }
+    }
+
+    @Test("a context joins its record, whichever comes first, and changes it once")
+    func contexts() async throws {
+        let (late, early) = (try empty(), try empty())
+        var contact = try await begin(late)
+        let outcomes = try await late.append([record(), meal(1), meal(1), meal(2)], of: contact)
+        guard case .new = outcomes[0], case .revised(let revised) = outcomes[1], case .repeated = outcomes[2],
+            case .revised = outcomes[3]
+        else {
+            Issue.record("found \(outcomes)")
+            return
+        }
+        #expect(revised.context?.meal == "preprandial")
+        #expect(late.readings.map(\.context?.meal) == ["postprandial"])
+
+        contact = try await begin(early)
+        #expect(try await early.append([meal(1)], of: contact) == [.waiting])
+        guard case .new(let reading) = try await early.append([record()], of: contact)[0] else {
+            Issue.record("the record is not new")
+            return
+        }
+        #expect(reading.context?.meal == "preprandial")
+    }
+
+    @Test("two values under one number are both kept, and told apart when they come again")
+    func clash() async throws {
+        let journal = try empty()
+        let contact = try await begin(journal)
+        let outcomes = try await journal.append([record(), record(0x60), record(), record(0x60)], of: contact)
+        guard case .new(let first) = outcomes[0], case .clash(let second, with: let other) = outcomes[1] else {
+            Issue.record("found \(outcomes)")
+            return
+        }
+        #expect(other == first.id && second.id != first.id)
+        #expect(outcomes[2...] == [.repeated(first.id), .repeated(second.id)])
+        #expect(journal.readings.map(\.id) == [first.id, second.id])
+    }
+
+    @Test("the last record follows a complete transfer only if the contact before ended complete")
+    func lastRecord() async throws {
+        let journal = try empty()
+        let cut = try await begin(journal)
+        _ = try await journal.append([record()], of: cut)
+        let second = try await begin(journal)
+        let afterCut = try #require(try await journal.lastRecord(of: second))
+        #expect(afterCut.sequence == 5 && afterCut.count == 1 && !afterCut.followsCompleteTransfer)
+        try await journal.endContact(second, ContactSummary(isComplete: true, received: 0))
+
+        // The same device under another address.
+        let third = try await begin(
+            journal, DeviceDescription(address: DeviceAddress("C0:00:00:00:18:09"), serial: "1"))
+        #expect(try await journal.lastRecord(of: third)?.followsCompleteTransfer == true)
+        #expect(third.device.model == "accuchek_guide")
+
+        let renewed = try await journal.beginSequenceEpoch(in: third)
+        #expect(renewed.sequenceEpoch == 1)
+        #expect(try await journal.lastRecord(of: renewed) == nil)
+        guard case .repeated = try await journal.append([record()], of: renewed)[0] else {
+            Issue.record("a record of an earlier epoch is new")
+            return
+        }
+        #expect(try await begin(journal).sequenceEpoch == 1)
+    }
+
+    @Test("what becomes of a bond is remembered")
+    func pairings() async throws {
+        let journal = try empty()
+        try await journal.admit(Self.device, as: .paired)
+        try await journal.notePairing(of: Self.device, as: .proven)
+        var pairing = try #require(try await journal.pairings().first)
+        #expect(pairing.state == .proven && pairing.pairedAt != nil && pairing.provenAt != nil && !pairing.isBarred)
+        try await journal.notePairing(of: DeviceDescription(address: Self.device.address), as: .unpaired)
+        pairing = try #require(try await journal.pairings().first)
+        #expect(pairing.state == .unpaired && pairing.provenAt == nil && pairing.device.serial == "1")
+        #expect(try await journal.pairings().count == 1)
+    }
+}
