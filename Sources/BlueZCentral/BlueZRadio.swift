@@ -35,7 +35,7 @@ public final class BlueZRadio: Radio {
     /// Ends every stream and closes the connection; the radio cannot be used afterwards.
     public func close() async { await context.link.close() }
 
-    /// The adapter's state: see ``Radio/adapterStates()``.
+    /// The adapter's state: see `Radio.adapterStates()`.
     public func adapterStates() -> AsyncStream<AdapterState> {
         let link = context.link
         let (stream, continuation) = AsyncStream<AdapterState>.makeStream(bufferingPolicy: .bufferingNewest(64))
@@ -59,7 +59,7 @@ public final class BlueZRadio: Radio {
         return stream
     }
 
-    /// What is near: see ``Radio/advertisements()``.
+    /// What is near: see `Radio.advertisements()`.
     public func advertisements() -> AsyncThrowingStream<Advertisement, any Error> {
         Self.stream { [context] continuation in
             var filter = AdvertisementFilter()
@@ -77,10 +77,10 @@ public final class BlueZRadio: Radio {
         }
     }
 
-    /// Every device as it comes into reach: see ``Central/peripherals()``.
+    /// Every device as it comes into reach: see `Central.peripherals()`.
     public func peripherals() -> AsyncThrowingStream<any Peripheral, any Error> { peripherals(among: nil) }
 
-    /// These devices as they come into reach: see ``Radio/peripherals(_:)``.
+    /// These devices as they come into reach: see `Radio.peripherals(_:)`.
     public func peripherals(_ addresses: Set<DeviceAddress>) -> AsyncThrowingStream<any Peripheral, any Error> {
         peripherals(among: addresses)
     }
@@ -97,13 +97,13 @@ public final class BlueZRadio: Radio {
         }
     }
 
-    /// A device when it is heard: see ``Radio/peripheral(_:within:)``.
+    /// A device when it is heard: see `Radio.peripheral(_:within:)`.
     public func peripheral(_ address: DeviceAddress, within timeout: Duration) async throws -> any Peripheral {
         let (device, _, instant) = try await locate(address, within: timeout)
         return BlueZPeripheral(context, device, seenAt: instant)
     }
 
-    /// Bonds with a device: see ``Radio/pair(_:within:agent:)``.
+    /// Bonds with a device: see `Radio.pair(_:within:agent:)`.
     public func pair(
         _ address: DeviceAddress, within timeout: Duration, agent: any PairingAgent
     ) async throws -> Bond {
@@ -116,7 +116,7 @@ public final class BlueZRadio: Radio {
         }
     }
 
-    /// Removes a bond: see ``Radio/unpair(_:)``.
+    /// Removes a bond: see `Radio.unpair(_:)`.
     @discardableResult public func unpair(_ address: DeviceAddress) async throws -> Bool {
         let usable = try await context.link.usableAdapter()
         var wasBonded = false
@@ -135,13 +135,13 @@ public final class BlueZRadio: Radio {
         return wasBonded
     }
 
-    /// The bonds there are: see ``Radio/bonds()``.
+    /// The bonds there are: see `Radio.bonds()`.
     public func bonds() async throws -> [Bond] {
         let usable = try await context.link.usableAdapter()
         return try await devices(of: usable).compactMap(\.bond).sorted { $0.address.bits < $1.address.bits }
     }
 
-    /// Devices connecting and disconnecting: see ``Radio/connectionChanges(_:)``.
+    /// Devices connecting and disconnecting: see `Radio.connectionChanges(_:)`.
     public func connectionChanges(_ addresses: Set<DeviceAddress>) -> AsyncThrowingStream<ConnectionChange, any Error> {
         Self.stream { [context] continuation in
             let usable = try await context.link.usableAdapter()

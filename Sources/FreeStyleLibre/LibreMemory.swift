@@ -49,7 +49,7 @@ public struct LibreMemory: Sendable, Hashable {
     public let isFooterRight: Bool
 
     /// Takes a memory.
-    /// - Throws: ``MalformedFrame`` for another count of octets than 344. A wrong CRC is no error: see ``isRight(_:)``.
+    /// - Throws: `MalformedFrame` for another count of octets than 344. A wrong CRC is no error: see ``isRight(_:)``.
     public init(_ octets: [UInt8]) throws(MalformedFrame) {
         guard octets.count == Self.size else {
             throw MalformedFrame(

@@ -24,7 +24,7 @@ public struct LibreRecord: Sendable, Hashable {
     /// The minutes after its start in which a sensor warms up: what it measures then is not right yet.
     public static let warmUpMinutes: UInt16 = 60
 
-    /// Why the record is never delivered, in the order of ``Exclusion``; nil where it may be.
+    /// Why the record is never delivered, in the order of `Exclusion`; nil where it may be.
     ///
     /// A record of the warm-up is one of a sensor that is not active, whatever the sensor is when it is read.
     @inline(__always)

@@ -19,8 +19,8 @@ public struct LibreScan: Sendable, Hashable {
     /// The most octets of patch information a sensor is known to send.
     public static let longestPatchInformation = 24
 
-    /// Takes the payload of a frame of the format ``FrameFormat/libre1Scan``.
-    /// - Throws: ``MalformedFrame`` for any other length than its own octets ask for, or a UID that is none.
+    /// Takes the payload of a frame of the format `FrameFormat.libre1Scan`.
+    /// - Throws: `MalformedFrame` for any other length than its own octets ask for, or a UID that is none.
     public init(payload: [UInt8]) throws(MalformedFrame) {
         func missing(_ what: String) -> MalformedFrame {
             Self.error(
@@ -47,7 +47,7 @@ public struct LibreScan: Sendable, Hashable {
             memory: try LibreMemory(Array(payload[(9 + count)...])))
     }
 
-    /// The payload of a frame of the format ``FrameFormat/libre1Scan``. Patch information beyond 24 octets is left out.
+    /// The payload of a frame of the format `FrameFormat.libre1Scan`. Patch information beyond 24 octets is left out.
     public var payload: [UInt8] {
         let patch = patchInformation.octets.prefix(Self.longestPatchInformation)
         return uid.octetsOnAir + [UInt8(patch.count)] + patch + memory.octets

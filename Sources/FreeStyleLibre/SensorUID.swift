@@ -6,7 +6,7 @@ public struct SensorUID: Sendable, Hashable {
     public let bits: UInt64
 
     /// Takes eight octets in the order they are sent in: the lowest first.
-    /// - Throws: ``MalformedFrame`` for another count, or where the highest is not E0.
+    /// - Throws: `MalformedFrame` for another count, or where the highest is not E0.
     public init(onAir octets: some Collection<UInt8>) throws(MalformedFrame) {
         guard octets.count == 8 else { throw Self.error("8 octets", at: 0, found: "\(octets.count)") }
         let bits = octets.reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
@@ -19,7 +19,7 @@ public struct SensorUID: Sendable, Hashable {
     }
 
     /// Takes eight octets in the order they are printed in: `E0 07 A0 …`.
-    /// - Throws: ``MalformedFrame`` for another count, or where the first is not E0.
+    /// - Throws: `MalformedFrame` for another count, or where the first is not E0.
     public init(printed octets: some Collection<UInt8>) throws(MalformedFrame) {
         guard octets.count == 8 else { throw Self.error("8 octets", at: 0, found: "\(octets.count)") }
         let bits = octets.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }

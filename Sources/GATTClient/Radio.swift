@@ -37,6 +37,7 @@ public protocol Radio: Central {
     /// half-bonded is left, and the service has to hear the device anew.
     ///
     /// - Parameters:
+    ///   - address: the device's address; only its 48 bits are compared.
     ///   - timeout: how long the device may take to be heard; pairing itself has its own limits, set by the
     ///     specification (30 s for each of its steps) and by people who read digits (60 s).
     ///   - agent: answers what the device asks for.

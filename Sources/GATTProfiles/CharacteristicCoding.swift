@@ -11,7 +11,7 @@ public protocol CharacteristicCoding: Sendable, Hashable {
 
     /// Reads a value.
     ///
-    /// - Throws: ``MalformedFrame`` with the first field that is missing or impossible.
+    /// - Throws: `MalformedFrame` with the first field that is missing or impossible.
     init(decoding octets: RawSpan) throws(MalformedFrame)
 
     /// The octets, least significant first.
@@ -24,7 +24,7 @@ extension CharacteristicCoding {
 
     /// Reads a value.
     ///
-    /// - Throws: ``MalformedFrame`` with the first field that is missing or impossible.
+    /// - Throws: `MalformedFrame` with the first field that is missing or impossible.
     @inlinable
     public init(decoding octets: [UInt8]) throws(MalformedFrame) {
         try self.init(decoding: octets.span.bytes)

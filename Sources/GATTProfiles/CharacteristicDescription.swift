@@ -7,7 +7,7 @@ extension StandardFrameDecoder {
     /// Records have a document of their own, see `Record.document()`, and are `nil` here, as is a characteristic this
     /// module does not know.
     ///
-    /// - Throws: ``MalformedFrame`` where the octets are no such value.
+    /// - Throws: `MalformedFrame` where the octets are no such value.
     public func describe(characteristic: UInt16, octets: [UInt8]) throws(MalformedFrame) -> JSONValue? {
         try ServiceProfile.readers[characteristic]?.describe?(octets)
     }

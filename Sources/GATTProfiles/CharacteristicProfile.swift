@@ -51,7 +51,7 @@ public struct CharacteristicProfile: Sendable {
     /// What the device's clock shows.
     ///
     /// - Returns: the time; `nil` if the clock was never set, or a value alone does not say what it shows.
-    /// - Throws: ``MalformedFrame``.
+    /// - Throws: `MalformedFrame`.
     public func wallTime(in octets: [UInt8]) throws(MalformedFrame) -> WallTime? { try readClock?(octets) }
 
     /// Whether a value alone says what the device's clock shows.

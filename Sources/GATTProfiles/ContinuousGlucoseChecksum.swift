@@ -20,7 +20,7 @@ public enum ContinuousGlucoseChecksum {
 
     /// Takes the checksum off the end of a value.
     ///
-    /// - Throws: ``MalformedFrame`` where it is missing or another.
+    /// - Throws: `MalformedFrame` where it is missing or another.
     public static func checked(_ octets: [UInt8], _ subject: String) throws(MalformedFrame) -> [UInt8] {
         guard octets.count > 2 else {
             throw MalformedFrame(

@@ -55,7 +55,7 @@ public struct ContinuousGlucoseMeasurement: CharacteristicCoding {
 
     /// Reads all values of a notification.
     ///
-    /// - Throws: ``MalformedFrame`` where one is shorter than it says; none is then given.
+    /// - Throws: `MalformedFrame` where one is shorter than it says; none is then given.
     public static func all(in octets: RawSpan) throws(MalformedFrame) -> [ContinuousGlucoseMeasurement] {
         var cursor = OctetCursor("CGM Measurement (2AA7)")
         var values: [ContinuousGlucoseMeasurement] = []

@@ -3,7 +3,7 @@ import HealthReadings
 /// One value of a continuous glucose sensor with what stands in the sensor's other characteristics and is needed to read
 /// it, so that a stored frame can be read again by itself.
 ///
-/// The payload of ``FrameFormat/continuousGlucoseRecord``: an octet that is 1 where values end with a checksum (2AA8), the
+/// The payload of `FrameFormat.continuousGlucoseRecord`: an octet that is 1 where values end with a checksum (2AA8), the
 /// type and sample location (2AA8; FF where the sensor does not tell), the session's start (2AAA, seven octets, zero
 /// where unknown), then the value as it was sent (2AA7), its size first.
 public struct ContinuousGlucoseRecord: Sendable, Hashable {

@@ -90,7 +90,7 @@ public struct HealthObservation: Sendable, Hashable {
 
     /// Reads an observation.
     ///
-    /// - Throws: ``MalformedFrame`` with the first field that is missing, or that is not read.
+    /// - Throws: `MalformedFrame` with the first field that is missing, or that is not read.
     public init(decoding octets: RawSpan) throws(MalformedFrame) {
         var cursor = OctetCursor("Live Health Observations (2B8B)")
         try self.init(octets, after: &cursor, isMember: false)

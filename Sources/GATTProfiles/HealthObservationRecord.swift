@@ -33,7 +33,7 @@ extension HealthObservation {
 
     /// The record this is: of a bundle, the first that is one, with the pulse that came with it.
     ///
-    /// - Throws: ``MalformedFrame`` where a value has a unit that its type doesn't have.
+    /// - Throws: `MalformedFrame` where a value has a unit that its type doesn't have.
     public func record() throws(MalformedFrame) -> Record? {
         guard case .bundle(let members) = content else { return try record(pulse: nil) }
         var pulse: Quantity?
@@ -139,6 +139,6 @@ extension CharacteristicProfile {
 extension HealthObservation {
     /// Reads an observation.
     ///
-    /// - Throws: ``MalformedFrame`` with the first field that is missing, or that is not read.
+    /// - Throws: `MalformedFrame` with the first field that is missing, or that is not read.
     public init(decoding octets: [UInt8]) throws(MalformedFrame) { try self.init(decoding: octets.span.bytes) }
 }

@@ -102,7 +102,7 @@ extension BloodPressureMeasurement: RecordCoding {
 }
 
 extension IntermediateCuffPressure {
-    /// The record this is: always excluded as ``Exclusion/intermediate``.
+    /// The record this is: always excluded as `Exclusion.intermediate`.
     ///
     /// That the unused diastolic field is NaN is how 2A36 is meant to be, and no reason of its own.
     public var record: Record {

@@ -53,6 +53,7 @@ public struct MonitorRecorder: Sendable {
 
     /// Takes the next message.
     /// - Parameters:
+    ///   - message: the message as the kernel's monitor channel sends it.
     ///   - microseconds: the kernel's time, since the POSIX epoch.
     ///   - lost: how many messages the kernel has lost until now.
     /// - Returns: what a person should be told.

@@ -8,9 +8,10 @@ extension DevicesManager {
     /// Records are not read. Those that were made by the old clock and are read later are placed by the old clock.
     ///
     /// - Parameters:
+    ///   - address: the device; it has to be paired.
     ///   - timeout: how long the device may take to be heard.
     ///   - wallTime: what a clock in the user's zone shows at an instant.
-    /// - Throws: ``RadioError``; ``ContactFailure``: `clock_cannot_be_set` where it has no such clock, `clock_refused`
+    /// - Throws: `RadioError`; ``ContactFailure``: `clock_cannot_be_set` where it has no such clock, `clock_refused`
     ///   where it does not let it be set, ``ContactFailure/barred(_:)``; the memory's error.
     public func setClock(
         of address: DeviceAddress, within timeout: Duration = .seconds(60),

@@ -14,14 +14,15 @@ extension DevicesManager {
     /// on is waited for, and none is begun meanwhile. A device that was barred is barred no longer once there is a bond.
     ///
     /// - Parameters:
+    ///   - address: the device's address, as it was found.
     ///   - timeout: how long the device may take to be heard, and again after bonding: many stop advertising until
     ///     their button is pressed. The bond is then kept, unproven, and proves itself at the next contact.
     ///   - repair: removes the bond that is here and pairs again. Readings, sequence epochs and clock stay. The bond
     ///     stays where the device is not heard; where pairing fails after that, the device is left known and unpaired.
     ///   - agent: answers what the device asks for.
     ///   - progress: told what happens, in order.
-    /// - Throws: ``RadioError``: ``RadioError/pairing(_:)`` names what became of the pairing,
-    ///   ``RadioError/forgottenByDevice(_:)`` says that the device has lost the bond that is kept here. Or the memory's
+    /// - Throws: `RadioError`: `RadioError.pairing(_:)` names what became of the pairing,
+    ///   `RadioError.forgottenByDevice(_:)` says that the device has lost the bond that is kept here. Or the memory's
     ///   error.
     public func pair(
         _ address: DeviceAddress, within timeout: Duration = .seconds(60), repair: Bool = false,

@@ -21,13 +21,14 @@ extension DevicesManager {
     /// Cancelling ends a transfer that was begun here, and keeps what came.
     ///
     /// - Parameters:
+    ///   - address: the device's address; it has to be paired.
     ///   - timeout: how long the device may take to be heard and connected.
     ///   - allRecords: asks a glucose meter for all its records, also those that were read before; reading a record
     ///     again changes nothing. Other devices send what they choose.
     ///   - report: told what happens, in order; the transfer goes on when it returns.
     /// - Returns: how the contact ended. A partial transfer is not an error here but in the summary.
-    /// - Throws: ``RadioError`` (``RadioError/notBonded(_:)``, ``RadioError/notSeen(_:within:)``,
-    ///   ``RadioError/forgottenByDevice(_:)``, …), ``ContactFailure/barred(_:)``, ``GATTError`` where the contact could not begin, an error of the
+    /// - Throws: `RadioError` (`RadioError.notBonded(_:)`, `RadioError.notSeen(_:within:)`,
+    ///   `RadioError.forgottenByDevice(_:)`, …), ``ContactFailure/barred(_:)``, `GATTError` where the contact could not begin, an error of the
     ///   journal or the memory, and `CancellationError`.
     @discardableResult public func read(
         _ address: DeviceAddress, within timeout: Duration = .seconds(60), allRecords: Bool = false,

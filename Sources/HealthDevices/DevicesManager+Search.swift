@@ -8,7 +8,7 @@ extension DevicesManager {
     /// Only devices the catalogue knows are told of, and those that are bonded. Ending the iteration ends discovery.
     ///
     /// - Parameter models: the models to look for, ``devices(for:)`` a brand for example; nil for all.
-    /// - Throws: ``RadioError`` where the radio cannot be used, or no longer.
+    /// - Throws: `RadioError` where the radio cannot be used, or no longer.
     public func search(for models: [DeviceModel]? = nil) -> AsyncThrowingStream<FoundDevice, any Error> {
         let wanted = models.map { Set($0.map(\.id)) }
         return .producing { yield in
@@ -37,7 +37,7 @@ extension DevicesManager {
     /// stand when it is back.
     ///
     /// - Parameter addresses: the devices; all paired ones where this is empty.
-    /// - Throws: ``RadioError`` where the radio cannot be used at the beginning.
+    /// - Throws: `RadioError` where the radio cannot be used at the beginning.
     public func monitorConnection(
         _ addresses: Set<DeviceAddress> = []
     ) -> AsyncThrowingStream<ConnectionChange, any Error> {

@@ -28,13 +28,16 @@ public struct DevicesManager: Sendable {
     /// Makes a manager. Nothing is asked of the radio yet.
     ///
     /// - Parameters:
+    ///   - radio: finds and connects devices.
     ///   - journal: where frames become durable.
     ///   - memory: what is remembered of devices between contacts.
     ///   - pairings: what is remembered of bonds.
+    ///   - catalogue: the models that are known.
     ///   - provider: the server's provider slug for a model; the catalogue's where not given.
     ///   - clockToWrite: what to write into the clock of a device that wants that at each connection
     ///     (``Quirk/wantsDateTime``); nil, as where not given, leaves it alone.
     ///   - clock: measures how long is waited.
+    ///   - logger: gets what happens; addresses at debug level only.
     public init(
         radio: any Radio, journal: any FrameJournal, memory: any DeviceMemory, pairings: any PairingMemory,
         catalogue: Catalogue = Catalogue(), provider: @escaping @Sendable (DeviceModel) -> String = { $0.provider },
@@ -64,7 +67,7 @@ public struct DevicesManager: Sendable {
     /// A transfer that is going on is waited for.
     ///
     /// - Returns: whether there was a bond.
-    /// - Throws: ``RadioError``, or the memory's error.
+    /// - Throws: `RadioError`, or the memory's error.
     @discardableResult public func unpair(_ address: DeviceAddress) async throws -> Bool {
         let address = try await bonded(address) ?? address
         return try await turns.inTurn(address) {
@@ -86,7 +89,7 @@ public struct DevicesManager: Sendable {
     /// paired by its bond: only ``pair(_:within:repair:agent:progress:)`` lifts the bar.
     ///
     /// - Returns: the addresses of the paired meters' bonds.
-    /// - Throws: ``RadioError``, or the memory's error.
+    /// - Throws: `RadioError`, or the memory's error.
     @discardableResult public func reconcilePairings() async throws -> Set<DeviceAddress> {
         let bonds = try await radio.bonds()
         let known = try await pairings.pairings()

@@ -23,11 +23,15 @@ public struct MeterReader: Sendable {
     /// Makes a reader.
     ///
     /// - Parameters:
+    ///   - journal: where frames become durable.
+    ///   - memory: what is remembered of devices between contacts.
+    ///   - catalogue: the models that are known.
     ///   - provider: the server's provider slug for a model; the catalogue's where not given.
-    ///   - pairings: what is remembered of bonds: a contact proves one, or finds it lost.
     ///   - model: the catalogue id to read every device as; found from the advertisement where nil.
+    ///   - pairings: what is remembered of bonds: a contact proves one, or finds it lost.
     ///   - clockToWrite: what to write into the clock of a device that wants that at each connection
     ///     (``Quirk/wantsDateTime``). No clock is written where it is not given, or gives nil.
+    ///   - logger: gets how contacts end.
     public init(
         journal: any FrameJournal, memory: any DeviceMemory, catalogue: Catalogue = Catalogue(),
         provider: @escaping @Sendable (DeviceModel) -> String = { $0.provider }, model: String? = nil,
@@ -50,12 +54,13 @@ public struct MeterReader: Sendable {
     /// is disconnected, before this throws.
     ///
     /// - Parameters:
+    ///   - peripheral: the device, live or replayed. Nobody else may use it meanwhile.
     ///   - allRecords: asks a glucose meter for all its records, also those that were read before. Other devices send
     ///     what they choose.
     ///   - report: told what happens, in order; the transfer goes on when it returns.
     /// - Returns: how the contact ended. A partial transfer is not an error here but in the summary: what came is kept.
-    /// - Throws: what went wrong before the contact could begin, a failure of the journal or the memory, ``RadioError``
-    ///   (``RadioError/forgottenByDevice(_:)`` where a bonded device wants no more of its bond),
+    /// - Throws: what went wrong before the contact could begin, a failure of the journal or the memory, `RadioError`
+    ///   (`RadioError.forgottenByDevice(_:)` where a bonded device wants no more of its bond),
     ///   ``ContactFailure/barred(_:)``, and
     ///   `CancellationError`.
     @discardableResult

@@ -6,7 +6,9 @@
 public enum PrintableText {
     /// A text with such characters escaped as JSON does it: ESC becomes `\u001b`.
     ///
-    /// - Parameter keepsLines: whether line feeds stay; a text of several lines of our own needs them.
+    /// - Parameters:
+    ///   - text: text from outside.
+    ///   - keepsLines: whether line feeds stay; a text of several lines of our own needs them.
     public static func escaped(_ text: String, keepsLines: Bool = false) -> String {
         guard mayNeedEscapes(text.utf8, keepsLines: keepsLines) else { return text }
         var escaped = String.UnicodeScalarView()

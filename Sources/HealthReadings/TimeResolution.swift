@@ -73,6 +73,7 @@ public struct TimeResolution: Sendable {
     /// When a record was made.
     ///
     /// - Parameters:
+    ///   - record: the record, with the time that the device gave it.
     ///   - receivedAt: when its frame was received.
     ///   - byBaseTime: whether the clock that was compared shows base time.
     ///   - precedingInstant: the instant of the nearest record with a lower number in the same epoch; asked only where

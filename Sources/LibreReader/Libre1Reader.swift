@@ -37,7 +37,7 @@ public struct Libre1Reader: Sendable {
     /// blocks one by one where three at a time fail. A memory of which a CRC is wrong is read again, up to three times,
     /// and the best is returned with its verdict. At the end the same sensor must still be there.
     /// - Parameter progress: called after each exchange that gave blocks.
-    /// - Throws: ``LibreReadError``; ``ISO15693Error/noTag`` in it where no sensor is there.
+    /// - Throws: ``LibreReadError``; `ISO15693Error.noTag` in it where no sensor is there.
     public func read(
         progress: @Sendable (Progress) -> Void = { _ in }
     ) async throws(LibreReadError) -> LibreScan {

@@ -83,7 +83,15 @@ public struct AuditEntry: Sendable, Hashable {
 
     /// Makes an entry.
     ///
-    /// - Parameter lastAt: when the last of several was; nil: there is one.
+    /// - Parameters:
+    ///   - at: when it happened first.
+    ///   - lastAt: when the last of several was; nil: there is one.
+    ///   - event: what happened.
+    ///   - client: the client's number; `nil` if there is none.
+    ///   - route: the route that was asked for.
+    ///   - status: the HTTP status of the answer.
+    ///   - count: how many times it happened.
+    ///   - grant: what the client was let in for.
     public init(
         at: Date, lastAt: Date? = nil, event: String, client: Int64? = nil, route: String? = nil, status: Int? = nil,
         count: Int = 1, grant: AccessGrant? = nil

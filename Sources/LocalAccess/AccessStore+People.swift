@@ -5,7 +5,9 @@ import HealthReadings
 extension AccessStore {
     /// Revokes the clients of persons.
     ///
-    /// - Parameter people: their `client_user_id`s.
+    /// - Parameters:
+    ///   - people: their `client_user_id`s.
+    ///   - now: the time that is noted.
     /// - Returns: the clients that were not revoked before.
     /// - Throws: ``AccessError`` if that cannot be written; the clients are out until this process ends all the same.
     public func revoke(people: [String], now: Date) async throws -> [Int64] {

@@ -100,7 +100,10 @@ public struct AccessStore: Sendable {
     /// Lets a client in.
     ///
     /// - Parameters:
+    ///   - name: the client's name.
+    ///   - kind: what the client is.
     ///   - grant: for whom, and for what.
+    ///   - now: the time that is noted.
     ///   - expiresAt: when its token ends to be good.
     public func admit(
         _ name: String, as kind: AccessClient.Kind, for grant: AccessGrant, now: Date, expiresAt: Date
@@ -272,6 +275,7 @@ public struct AccessStore: Sendable {
     /// - Parameters:
     ///   - routes: those that serve readings.
     ///   - people: whose clients lose their names; see ``revoke(people:now:)``.
+    ///   - everybody: whether every entry and every client goes.
     public func forget(routes: [String], people: [String] = [], everybody: Bool) async throws {
         defer { if everybody { departed.ring() } }
         if everybody { visits.forget() }

@@ -23,12 +23,12 @@ import ServiceLifecycle
 /// ```swift
 /// let worker = OutboxWorker(store: store, destination: destination)
 /// let group = ServiceGroup(services: [worker], gracefulShutdownSignals: [.sigterm], logger: logger)
-/// worker.wake()   // whenever a reading was stored
+/// try await group.run()   // a commit of readings begins a pass
 /// ```
 public actor OutboxWorker: Service {
     /// How delivery goes about it.
     public struct Options: Sendable {
-        /// Whether passes are made by themselves; false: only by ``OutboxWorker/syncOnce()``.
+        /// Whether passes are made by themselves; false: only by ``OutboxWorker/syncOnce(kinds:in:)``.
         public var isAutomatic = true
         /// Readings in one post at most, 1 … 10,000.
         public var batchLimit = 500
@@ -68,7 +68,7 @@ public actor OutboxWorker: Service {
     /// Waits for what is being done alone now.
     private var present: (@Sendable () async -> Void)?
 
-    /// Makes a worker; nothing is sent before ``run()`` or ``syncOnce()``.
+    /// Makes a worker; nothing is sent before ``run()`` or ``syncOnce(kinds:in:)``.
     public init(
         store: ReadingStore, destination: any Destination, options: Options = Options(), clock: SyncClock = .system,
         logger: Logger = Logger(label: "healthrelay.sync")
@@ -99,7 +99,9 @@ public actor OutboxWorker: Service {
     ///
     /// Ends early where the task is cancelled; what was posted by then is acknowledged.
     ///
-    /// - Parameter range: delivers only what waits with a timestamp in it, both ends included; nil: all.
+    /// - Parameters:
+    ///   - kinds: delivers only these kinds; `nil`: all.
+    ///   - range: delivers only what waits with a timestamp in it, both ends included; nil: all.
     public func syncOnce(
         kinds: Set<ReadingKind>? = nil, in range: ClosedRange<Instant>? = nil
     ) async -> SyncReport {

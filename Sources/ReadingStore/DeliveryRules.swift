@@ -7,7 +7,7 @@ public struct IgnoredOrigins: Sendable, Hashable {
     public var providers: Set<String>
     /// Ids of the catalogue's models.
     public var models: Set<String>
-    /// Bits of devices' addresses, public or random; see ``DeviceAddress/bits``.
+    /// Bits of devices' addresses, public or random; see `DeviceAddress.bits`.
     public var addresses: Set<UInt64>
 
     /// Makes a list.

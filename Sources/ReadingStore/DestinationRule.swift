@@ -33,7 +33,7 @@ public struct DestinationSelection: Sendable, Hashable {
 
     /// Addresses and models.
     public struct Devices: Sendable, Hashable {
-        /// Bits of addresses, public or random; see ``DeviceAddress/bits``.
+        /// Bits of addresses, public or random; see `DeviceAddress.bits`.
         public var addresses: Set<UInt64>
         /// Ids of the catalogue's models.
         public var models: Set<String>
@@ -70,6 +70,7 @@ extension ReadingStore {
     /// Queues again what was delivered to a destination, at the same timestamps, so that it replaces what is there.
     ///
     /// - Parameters:
+    ///   - name: the destination's name.
     ///   - kinds: only these; `nil`: all.
     ///   - range: only what has a timestamp in it, both ends included; `nil`: all.
     /// - Returns: how many readings wait again. Readings that were pruned are gone and not among them.

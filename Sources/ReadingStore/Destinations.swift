@@ -75,8 +75,11 @@ extension ReadingStore {
     /// ``acceptAddress(_:of:)``, or until the former address is back.
     ///
     /// - Parameters:
+    ///   - name: the destination's name.
     ///   - kind: what the destination is: `vital`, `file`, …
     ///   - kinds: the kinds of readings it can express and is selected for.
+    ///   - hasUniqueSeconds: whether no two readings of a series may share a second there.
+    ///   - needsSource: whether readings go only from a source that the person has connected there.
     ///   - canRetract: whether it can take back what it has; `nil` leaves what is known.
     ///   - address: a fingerprint of its address; `nil` leaves the known one.
     @discardableResult
@@ -138,7 +141,9 @@ extension ReadingStore {
 
     /// Delivers to a destination's new address what waited for the former one.
     ///
-    /// - Parameter address: the fingerprint of the new address; `nil` leaves the known one.
+    /// - Parameters:
+    ///   - address: the fingerprint of the new address; `nil` leaves the known one.
+    ///   - name: the destination's name.
     public func acceptAddress(_ address: String?, of name: String) async throws {
         try await write(.setting) { db in
             try db.execute(

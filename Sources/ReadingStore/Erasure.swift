@@ -32,7 +32,7 @@ public struct ErasureAtDestination: Sendable, Hashable {
 extension ReadingStore {
     /// How many erasures were committed since the store was opened.
     ///
-    /// It counts up before ``eraseUser(_:)`` returns, and so before the erasure has come through
+    /// It counts up before ``eraseUser(_:retracts:except:)`` returns, and so before the erasure has come through
     /// ``committedReadings()``: whoever keeps a copy of readings knows by it that the copy is out of date.
     public var erasures: Int { erasureCount.withLock(\.self) }
 
@@ -51,8 +51,9 @@ extension ReadingStore {
     /// the store is opened next. What the medium keeps below the file system is beyond this program.
     ///
     /// - Parameters:
-    ///   - retracts: whether destinations are asked to take back what they have of the person. Until they have, the store
-    ///     keeps what they need for that, sealed: the readings' ids, the person's client id, kinds and times.
+    ///   - user: the person.
+    ///   - retracts: whether destinations are asked to take back what they have of the person. Until they have, the
+    ///     store keeps what they need for that, sealed: the readings' ids, the person's client id, kinds and times.
     ///   - done: destinations that have erased the person themselves.
     /// - Throws: ``StoreError/unknown(_:)`` for a user the store does not know; ``StoreError/inputOutput(detail:)``
     ///   where the rows are gone and the files could not be written anew: erasing a second time mends it.

@@ -38,7 +38,9 @@ extension ReadingStore {
     ///
     /// It takes as much room again in the state directory while it runs; the store goes on meanwhile.
     ///
-    /// - Parameter write: is given some 100 kB at a time, and waited for.
+    /// - Parameters:
+    ///   - passphrase: opens the export again; see ``ExportFormat``.
+    ///   - write: is given some 100 kB at a time, and waited for.
     /// - Throws: ``ExportError/passphraseTooShort``, ``StoreError/keyMissing(path:)``, ``StoreError/diskFull``, and what
     ///   `write` throws.
     public func export(passphrase: String, to write: ([UInt8]) async throws -> Void) async throws {

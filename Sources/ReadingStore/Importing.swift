@@ -158,7 +158,11 @@ extension ReadingStore {
     ///
     /// - Parameters:
     ///   - path: the export.
+    ///   - passphrase: the one the export was made with.
     ///   - directory: a state directory without readings.
+    ///   - decoder: decodes frames; pure.
+    ///   - encryption: whether content is sealed here, and where the key is.
+    ///   - logger: gets what is done.
     /// - Throws: ``ExportError``, ``StoreError``.
     @discardableResult
     public static func importing(

@@ -17,7 +17,7 @@ public struct OutboxID: Sendable, Hashable {
 public struct OutboxItem: Sendable, Hashable {
     /// What to acknowledge or refuse it with.
     public var id: OutboxID
-    /// The reading; its ``Reading/deliveries`` are not computed here.
+    /// The reading; its `Reading.deliveries` are not computed here.
     public var reading: Reading
     /// The server's key for the sample, whole seconds: the reading's time, or later where that second was taken.
     public var timestamp: Instant
@@ -72,6 +72,7 @@ extension ReadingStore {
     ///
     /// - Parameters:
     ///   - range: only what waits with a timestamp in it, both ends included; nil: all.
+    ///   - destination: the destination they wait for.
     ///   - heedsMode: whether what goes only when somebody asks is shown as held (`manual`): not to who asks.
     public func groupsWaiting(
         in range: ClosedRange<Instant>? = nil, at destination: DestinationKey = .vital, heedsMode: Bool = false
@@ -162,8 +163,12 @@ extension ReadingStore {
     /// The oldest waiting items of one group, by timestamp; not what is held for its device's sake.
     ///
     /// - Parameters:
+    ///   - user: whose readings.
+    ///   - resource: of which kind.
+    ///   - provider: the provider's slug.
     ///   - range: only those with a timestamp in it, both ends included; nil: all.
     ///   - limit: 1 … 10,000.
+    ///   - destination: the destination they wait for.
     /// - Throws: ``StoreError/limitOutOfRange(_:)``, or an error of the database.
     public func outboxBatch(
         user: UserKey, resource: ReadingKind, provider: String, in range: ClosedRange<Instant>? = nil, limit: Int,
@@ -316,7 +321,9 @@ extension ReadingStore {
 
     /// The readings the server refused, newest first.
     ///
-    /// - Parameter limit: 1 … 10,000.
+    /// - Parameters:
+    ///   - limit: 1 … 10,000.
+    ///   - destination: the destination they wait for.
     public func refused(limit: Int = 1000, at destination: DestinationKey = .vital) async throws -> [RefusedReading] {
         guard ReadingQuery.limits.contains(limit) else { throw StoreError.limitOutOfRange(limit) }
         return try await read { [sealing] db in

@@ -29,10 +29,12 @@ extension ReadingStore {
     /// known, without its value, so that a device that is read from its beginning brings none of it back and its
     /// sequence numbers go on. A scan's frame goes with the last of its readings.
     ///
-    /// Readings go in transactions of some hundred. After the last the files are written anew, as ``eraseUser(_:)`` does
+    /// Readings go in transactions of some hundred. After the last the files are written anew, as ``eraseUser(_:retracts:except:)`` does
     /// it; where that is cut short, it is done when the store is opened next.
     ///
-    /// - Parameter progress: called after each transaction with how many readings are gone.
+    /// - Parameters:
+    ///   - age: counted from now.
+    ///   - progress: called after each transaction with how many readings are gone.
     /// - Throws: ``StoreError/pruneKeyMissing(path:)``, ``StoreError/inputOutput(detail:)``, ``StoreError/diskFull``.
     @discardableResult
     public func prune(

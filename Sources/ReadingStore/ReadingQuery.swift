@@ -74,7 +74,9 @@ extension ReadingStore {
 
     /// One reading; nil where the store has none with this id.
     ///
-    /// - Parameter user: whose it has to be; `nil`: anybody's.
+    /// - Parameters:
+    ///   - id: the reading's id.
+    ///   - user: whose it has to be; `nil`: anybody's.
     public func reading(_ id: ReadingID, of user: UserKey? = nil) async throws -> Reading? {
         try await read { [sealing] db in
             var reader = try PageReader(db, ReadingQuery(limit: 1, user: user), sealing)

@@ -6,7 +6,7 @@ import Synchronization
 public struct StorePerson: Sendable, Hashable {
     /// What of a device is a person's.
     public struct Share: Sendable, Hashable {
-        /// Bits of the device's address, public or random; see ``DeviceAddress/bits``.
+        /// Bits of the device's address, public or random; see `DeviceAddress.bits`.
         public var address: UInt64
         /// The slot of the device's own that stands for the person; nil: every reading of the device is theirs.
         public var slot: UInt8?

@@ -52,7 +52,9 @@ extension ReadingStore {
 
     /// Makes the user current, creating them where the store does not know them. Readings stay with whom they belong to.
     ///
-    /// - Parameter timeZone: an IANA id; where it differs from the user's newest, a zone change begins now.
+    /// - Parameters:
+    ///   - clientUserID: the person's name here and at destinations.
+    ///   - timeZone: an IANA id; where it differs from the user's newest, a zone change begins now.
     /// - Throws: ``StoreError/unknownTimeZone(_:)``, or an error of the database.
     @discardableResult
     public func setCurrentUser(_ clientUserID: String, timeZone: String) async throws -> StoreUser {

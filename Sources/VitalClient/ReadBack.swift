@@ -47,6 +47,8 @@ extension VitalAPI {
     /// (`GET /v2/timeseries/{user_id}/{resource}/grouped`).
     ///
     /// - Parameters:
+    ///   - resource: the server's name of the resource: `glucose`.
+    ///   - userID: the server's id of the person.
     ///   - range: both ends included, whole seconds.
     ///   - provider: one provider's alone; nil: everyone's.
     ///   - cursor: the ``SamplePage/nextCursor`` of the page before; nil: the first.

@@ -43,6 +43,9 @@ public struct VitalAPI: Sendable {
     /// Makes a client; nothing is sent yet.
     ///
     /// - Parameters:
+    ///   - server: where the server is.
+    ///   - credentials: a team's key, or a person's session.
+    ///   - limits: how long requests may take.
     ///   - authorities: a PEM file of the certificates to trust in place of the system's; nil: the system's.
     ///   - recorder: sees every request body; by default the one that the environment asks for in debug builds.
     ///   - logger: gets one line a call at debug level: route, status, milliseconds.

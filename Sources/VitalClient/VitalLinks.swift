@@ -24,6 +24,7 @@ extension VitalAPI {
     ///
     /// - Parameters:
     ///   - provider: the provider's slug; nil: the person chooses.
+    ///   - userID: the server's id of the person.
     ///   - redirectURL: where the page sends the browser in the end; nil: nowhere.
     /// - Throws: ``VitalError/Kind/notFound`` where the server has no such user, and
     ///   ``VitalError/Kind/unexpectedAnswer`` where it names no page a browser can open.

@@ -106,7 +106,11 @@ public actor VitalSession {
 
     /// Makes a session; nothing is sent yet.
     ///
-    /// - Parameter savingEvery: how often tokens that could not be written are tried again.
+    /// - Parameters:
+    ///   - signInToken: the token that the session begins with.
+    ///   - storage: keeps the tokens between two runs.
+    ///   - savingEvery: how often tokens that could not be written are tried again.
+    ///   - now: the clock by which tokens end.
     public init(
         signInToken: VitalSignInToken, storage: any VitalSessionStorage, savingEvery: Duration = .seconds(10),
         now: @escaping @Sendable () -> Instant = { .systemClock }

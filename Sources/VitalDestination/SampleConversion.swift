@@ -69,6 +69,7 @@ public struct SampleConversion: Sendable {
     /// The sample of a reading.
     ///
     /// - Parameters:
+    ///   - reading: the reading; one that is excluded has no sample.
     ///   - provider: the slug it is delivered under.
     ///   - timestamp: the server's key, whole seconds.
     ///   - originalTime: the reading's own time where `timestamp` is another second.

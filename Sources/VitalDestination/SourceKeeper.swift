@@ -50,8 +50,13 @@ public actor SourceKeeper {
     private var key: DestinationKey?
 
     /// - Parameters:
+    ///   - store: keeps the people and their sources.
     ///   - destination: the name of the destination whose people and sources these are.
+    ///   - api: talks to the server.
+    ///   - policy: what becomes of a provider that is no connected source.
     ///   - lifetime: how long a list of sources is believed.
+    ///   - clock: the times that lists of sources are believed by.
+    ///   - logger: gets what the server does not know.
     public init(
         store: ReadingStore, destination: String = "vital", api: VitalAPI, policy: SourcePolicy,
         lifetime: Duration = .seconds(300),
@@ -101,7 +106,10 @@ public actor SourceKeeper {
 
     /// Whether readings of a provider may be posted now.
     ///
-    /// - Parameter fresh: asks the server, whatever is remembered.
+    /// - Parameters:
+    ///   - provider: the provider's slug.
+    ///   - user: the person.
+    ///   - fresh: asks the server, whatever is remembered.
     public func decide(_ provider: String, for user: StoreUser, fresh: Bool = false) async throws -> Decision {
         if !fresh, let entry = known[user.key], clock.uptime() - entry.checkedAt < lifetime {
             if let decision = entry.decisions[provider] { return decision }
@@ -152,7 +160,10 @@ public actor SourceKeeper {
 
     /// A page at the server on which the person connects a provider themselves.
     ///
-    /// - Parameter redirectURL: where the browser is sent in the end; nil: nowhere.
+    /// - Parameters:
+    ///   - provider: the provider's slug.
+    ///   - user: the person.
+    ///   - redirectURL: where the browser is sent in the end; nil: nowhere.
     public func link(_ provider: String, for user: StoreUser, redirectURL: String?) async throws -> VitalLink {
         let userID = try await serverUserID(of: user)
         do {

@@ -10,9 +10,10 @@ extension DevicesManager {
     /// that does not keep up loses the oldest values, so that memory does not grow. Several may look at once: each
     /// device is followed by one of them at a time.
     ///
-    /// - Parameter addresses: the devices, paired or not; all paired ones that the catalogue knows as live where this is
-    ///   empty.
-    /// - Throws: ``RadioError`` where the radio cannot be used, or no longer.
+    /// - Parameters:
+    ///   - addresses: the devices, paired or not; all paired ones that the catalogue knows as live where this is empty.
+    ///   - pace: how often devices are looked for, and over how long variability is computed.
+    /// - Throws: `RadioError` where the radio cannot be used, or no longer.
     public func live(
         _ addresses: Set<DeviceAddress> = [], pace: LivePace = LivePace()
     ) -> AsyncThrowingStream<LiveReading, any Error> {

@@ -16,7 +16,7 @@ public struct OneTouchFrame: Sendable, Hashable {
 
     /// Reads a message.
     ///
-    /// - Throws: ``MalformedFrame`` with the octet at which it is none.
+    /// - Throws: `MalformedFrame` with the octet at which it is none.
     public init(decoding octets: [UInt8]) throws(MalformedFrame) {
         func expect(_ expected: String, _ place: Int, _ isSo: Bool) throws(MalformedFrame) {
             guard isSo else {

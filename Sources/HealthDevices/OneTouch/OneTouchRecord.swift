@@ -9,7 +9,7 @@ public enum OneTouchRecord {
     /// Octets of the record, behind the 06 that says that it comes.
     static let length = 11
 
-    /// Decodes a frame of ``FrameFormat/oneTouchRecord``.
+    /// Decodes a frame of `FrameFormat.oneTouchRecord`.
     public static func decode(_ payload: [UInt8]) -> DecodedFrame {
         do throws(MalformedFrame) {
             guard payload.count >= 2 else {
