@@ -10,7 +10,7 @@ LISTEN ?= 127.0.0.1:8480
 BUILD_PACKAGES := libdbus-1-dev libbluetooth-dev libnfc-dev libpcsclite-dev libqrencode-dev libsqlite3-dev zlib1g-dev
 TEST_PACKAGES := chromium dbus tshark python3-venv curl iproute2 pcscd vsmartcard-vpcd udev
 
-.PHONY: help run build test deb test-deb soak test-release fuzz hostile sanitize bench format lint fixtures deps test-deps clean
+.PHONY: help run build docs test deb test-deb soak test-release fuzz hostile sanitize bench format lint fixtures deps test-deps clean
 
 help:
 	@echo "make run      build, start the gateway with its sandbox server and replay the recorded meters"
@@ -22,6 +22,7 @@ help:
 	@echo "make hostile  open damaged and hostile files with every command (FILES=1000), and a large unfinished erasure"
 	@echo "make sanitize run the tests under AddressSanitizer with its search for leaks, and under ThreadSanitizer"
 	@echo "make bench    measure speed and memory beside their floors"
+	@echo "make docs     build the reference documentation of the library into .build/reference"
 	@echo "make format   format the Swift code;  make lint  check it, and the manifest"
 	@echo "make fixtures record the fixtures again in the Bluetooth lab"
 
@@ -33,6 +34,9 @@ run: deps
 
 build: deps
 	@$(SWIFT) build
+
+docs: build
+	@Documentation/build-reference
 
 test: deps test-deps
 	@Tests/run

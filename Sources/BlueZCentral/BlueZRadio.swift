@@ -8,10 +8,12 @@ import Logging
 /// It keeps one connection to the bus, made when it is first used, and finds everything again by itself: the bus, the
 /// service, the adapter. An adapter that is switched off is switched on once; one that is switched off later stays so.
 ///
-///     let radio = BlueZRadio()
-///     for try await advertisement in radio.advertisements() {
-///         print(advertisement.name ?? "?", advertisement.rssi ?? 0)
-///     }
+/// ```swift
+/// let radio = BlueZRadio()
+/// for try await advertisement in radio.advertisements() {
+///     print(advertisement.name ?? "?", advertisement.rssi ?? 0)
+/// }
+/// ```
 public final class BlueZRadio: Radio {
     let context: RadioContext
 

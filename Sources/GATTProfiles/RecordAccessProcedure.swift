@@ -4,20 +4,24 @@ import HealthReadings
 ///
 /// It neither writes nor waits nor keeps time. Its user performs each ``Step`` and tells what came of it:
 ///
-///     var procedure = RecordAccessProcedure(.report(.all))
-///     var step = procedure.begin()
-///     while true {
-///         switch step {
-///         case .write(let octets): // write to 2A52 with response
-///             step = procedure.written()
-///         case .wait(let duration): // at most that long, then tell one of:
-///             step = procedure.received(octets)   // an indication of 2A52
-///             step = procedure.receivedRecord()   // a notification of 2A18 or 2A34, made durable already
-///             step = procedure.waited(duration)   // nothing came in that time
-///             step = procedure.disconnected()
-///         case .finished(let outcome): return outcome
-///         }
+/// ```swift
+/// var procedure = RecordAccessProcedure(.report(.all))
+/// var step = procedure.begin()
+/// while true {
+///     switch step {
+///     case .write(let octets): // write to 2A52 with response
+///         step = procedure.written()
+///     case .wait(let duration): // at most that long, then tell one of:
+///         step = procedure.received(octets)   // an indication of 2A52
+///         step = procedure.receivedRecord()   // a notification of 2A18 or 2A34, made durable already
+///         step = procedure.waited(duration)   // nothing came in that time
+///         step = procedure.disconnected()
+///     case .finished(let outcome):
+///         print(outcome)
+///         return
 ///     }
+/// }
+/// ```
 ///
 /// A device may be silent for ``inactivityTimeout``; each record starts that anew (Glucose Profile 1.0.1, 5.6). Then
 /// the procedure is aborted, and ends with a named error. Durations rather than instants are told, so that a clock

@@ -63,7 +63,7 @@ public struct CaptureRecord: Sendable, Hashable {
 ///
 /// ```swift
 /// var reader = try CaptureReader(path: "btsnoop_hci.log")
-/// while let record = try reader.next() { … }
+/// while let record = try reader.next() { print(record.kind) }
 /// ```
 ///
 /// Sources: the btsnoop format as in RFC 1761 with Bluetooth's datalinks; draft-ietf-opsawg-pcap and -pcapng.

@@ -2,8 +2,8 @@
 ///
 /// ```swift
 /// var eraser = KeyEraser()
-/// while let message = try channel.next() {
-///     if let safe = eraser.erase(message) { file.write(safe) }
+/// for message in messages {
+///     if let safe = eraser.erase(message) { output.write(safe.datagram) }
 /// }
 /// ```
 ///

@@ -4,12 +4,14 @@ import Logging
 
 /// The meters near this gateway: found, paired, read, and watched as they come and go.
 ///
-///     let manager = DevicesManager(radio: radio, journal: store, memory: store, pairings: store)
-///     for try await found in manager.search(for: manager.devices(for: brand)) {
-///         print(found.advertisement.name ?? "-", found.model?.name ?? "-")
-///     }
-///     let device = try await manager.pair(address, agent: agent)
-///     let summary = try await manager.read(device.address)
+/// ```swift
+/// let manager = DevicesManager(radio: radio, journal: store, memory: store, pairings: store)
+/// for try await found in manager.search(for: manager.devices(for: brand)) {
+///     print(found.advertisement.name ?? "-", found.model?.name ?? "-")
+/// }
+/// let device = try await manager.pair(address, agent: agent)
+/// let summary = try await manager.read(device.address) { event in print(event) }
+/// ```
 ///
 /// One manager uses one radio, and all of it may be called from any task at any time: what concerns the same device is
 /// put in order here, what concerns the radio alone by the radio. ``MeterSchedule`` reads paired meters by itself

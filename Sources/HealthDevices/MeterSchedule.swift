@@ -3,10 +3,12 @@ import HealthReadings
 
 /// Reads paired meters whenever they show up, for as long as it runs.
 ///
-///     let schedule = MeterSchedule(manager)
-///     await schedule.run { event in
-///         if case .transfer(_, .stored(let outcomes)) = event { show(outcomes) }
-///     }
+/// ```swift
+/// let schedule = MeterSchedule(manager)
+/// await schedule.run { event in
+///     if case .transfer(_, .stored(let outcomes)) = event { print(outcomes) }
+/// }
+/// ```
 ///
 /// A meter that was read is left alone until it has gone and come again, or a quiet time has passed while it stays in
 /// reach; one whose reading failed is tried again after 10 s, 30 s, 2 and 10 minutes; one whose transfer was cut is
