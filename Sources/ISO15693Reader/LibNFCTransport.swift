@@ -3,7 +3,7 @@ import HelperProcesses
 import NFCPipe
 import Synchronization
 
-/// A reader behind libnfc, which lives in the program `healthrelay-nfc`.
+/// A reader behind libnfc, which lives in the program `healthrelay-nfc`. ``NFCReaders/reader(_:)`` makes one.
 ///
 /// The program is started for the first request, and anew for the next one after it was lost. Its calls wait on a
 /// thread of this actor's own.
@@ -34,7 +34,7 @@ public actor LibNFCTransport: TagReader {
     ///   - reader: the reader's name.
     ///   - program: where `healthrelay-nfc` is; looked for beside this program where nil.
     ///   - answerTime: how long the reader may take over one answer: a millisecond to a minute.
-    public init(_ reader: LibNFCReader, program: String? = nil, answerTime: Duration = .seconds(1)) {
+    package init(_ reader: LibNFCReader, program: String? = nil, answerTime: Duration = .seconds(1)) {
         (self.reader, self.program) = (reader, program)
         self.answerTime = min(max(answerTime, .milliseconds(1)), .seconds(60))
     }
