@@ -17,7 +17,8 @@ let settings: [SwiftSetting] =
 let library = [
     "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCIMonitor", "HCICapture", "HealthDevices",
     "FreeStyleLibre", "ISO15693Reader", "LibreReader", "ReadingStore", "ReadingDelivery", "VitalClient",
-    "VitalDestination", "LocalAccess", "GatewayService",
+    "VitalDestination", "LocalAccess", "GatewaySettings", "GuardedServer", "GatewayCommands", "LocalAPI",
+    "GatewayService",
 ]
 
 func module(_ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
@@ -127,20 +128,45 @@ let package = Package(
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ]),
         module(
-            "GatewayService",
+            "GatewaySettings",
+            ["HealthReadings", "ReadingStore", "VitalClient", .product(name: "Yams", package: "Yams")]),
+        module(
+            "GuardedServer",
+            [
+                "GatewaySettings", "HealthReadings", "LocalAccess", httpServer, httpServerCore, httpTypes, lifecycle,
+                logging, nioCore, nioPosix, nioHTTP1, tls,
+                .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
+                .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
+            ]),
+        module(
+            "GatewayCommands",
             [
                 "HealthReadings", "GATTClient", "BlueZCentral", "HCICapture", "HealthDevices", "FreeStyleLibre",
                 "ISO15693Reader", "LibreReader", "ReadingStore", "ReadingDelivery", "VitalClient", "VitalDestination",
-                "LocalAccess", "LibDBus", "CTimex", crypto, httpClient, httpServer, httpServerCore, httpTypes,
-                lifecycle, logging, nioCore, nioPosix, nioHTTP1, tls,
+                "LocalAccess", "LibDBus", "GatewaySettings", "GuardedServer", "CTimex", crypto, httpClient, httpServer,
+                httpTypes, lifecycle, logging, nioCore, nioHTTP1,
                 .product(name: "NIOFoundationEssentialsCompat", package: "swift-nio"),
-                .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
-                .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
-                .product(name: "Yams", package: "Yams"),
+            ]),
+        module(
+            "LocalAPI",
+            [
+                "HealthReadings", "GATTClient", "HealthDevices", "ReadingStore", "ReadingDelivery", "LocalAccess",
+                "GatewaySettings", "GuardedServer", "GatewayCommands", crypto, httpServer, httpServerCore, httpTypes,
+                lifecycle,
+                logging, nioCore,
+                .product(name: "NIOFoundationEssentialsCompat", package: "swift-nio"),
             ],
             resources: [
                 .embedInCode("Page/page.html"), .embedInCode("Page/page.css"), .embedInCode("Page/page.js"),
-                .embedInCode("Page/chart.js"), .embedInCode("Page/pairing.js"), .embedInCode("API/openapi.json"),
+                .embedInCode("Page/chart.js"), .embedInCode("Page/pairing.js"), .embedInCode("openapi.json"),
+            ]),
+        module(
+            "GatewayService",
+            [
+                "HealthReadings", "GATTClient", "HealthDevices", "FreeStyleLibre", "ISO15693Reader", "LibreReader",
+                "ReadingStore", "ReadingDelivery",
+                "LocalAccess", "LibDBus", "GatewaySettings", "GuardedServer", "GatewayCommands", "LocalAPI", httpServer,
+                lifecycle, logging, nioCore, nioPosix,
             ]),
         module(
             "VitalSandbox",
@@ -148,8 +174,9 @@ let package = Package(
         .executableTarget(
             name: "HealthRelayCLI",
             dependencies: [
-                "GatewayService", "GATTClient", "GATTProfiles", "HCICapture", "HealthDevices", "HealthReadings",
-                "FreeStyleLibre", "ISO15693Reader", "ReadingStore", "VitalClient", "VitalSandbox", "HelperProcesses",
+                "GatewayService", "GatewayCommands", "GatewaySettings", "GATTClient", "GATTProfiles", "HCICapture",
+                "HealthDevices", "HealthReadings", "FreeStyleLibre", "ISO15693Reader", "ReadingStore", "VitalClient",
+                "VitalSandbox", "HelperProcesses",
                 lifecycle, logging,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -203,10 +230,14 @@ let package = Package(
         .target(
             name: "EmulatedRadio", dependencies: ["GATTClient", "GATTProfiles", "HealthReadings"],
             path: "Tests/EmulatedRadio", swiftSettings: settings),
+        tests("GatewaySettings", ["HealthReadings", "ReadingStore"]),
+        tests("GuardedServer", ["HealthReadings"]),
+        // Commands and routes are tested on an opened gateway: they share what sets one up.
         tests(
             "GatewayService",
             [
-                "VitalSandbox", "VitalClient", "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles",
+                "GatewayCommands", "GatewaySettings", "GuardedServer", "LocalAPI", "VitalSandbox", "VitalClient",
+                "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles",
                 "LocalAccess", "ReadingStore", "HealthReadings", "LogLines", "TestSupport", httpClient, httpServer,
                 httpTypes, lifecycle, logging, nioCore, nioPosix, nioHTTP1, tls,
             ]),
@@ -232,7 +263,8 @@ let package = Package(
         tests(
             "HealthRelayCLI",
             [
-                "GatewayService", "HealthRelayCapture", "HealthRelayNFC", "EmulatedRadio", "EmulatedReader",
+                "GatewayService", "GatewayCommands", "GatewaySettings", "HealthRelayCapture", "HealthRelayNFC",
+                "EmulatedRadio", "EmulatedReader",
                 "EncodedSensor", "FreeStyleLibre", "GATTClient", "HealthReadings", "TestSupport",
                 lifecycle, logging,
             ]),
@@ -268,7 +300,8 @@ if let fuzzer {
             name: "HealthRelayFuzz",
             dependencies: [
                 "HealthReadings", "GATTClient", "GATTProfiles", "HCIMonitor", "HCICapture", "HealthDevices",
-                "FreeStyleLibre", "ReadingStore", "VitalClient", "GatewayService", "VitalSandbox", "LibDBus",
+                "FreeStyleLibre", "ReadingStore", "VitalClient", "GatewayCommands", "GatewaySettings", "LocalAPI",
+                "VitalSandbox", "LibDBus",
                 "ISO15693Reader", "NFCPipe",
             ],
             path: "Tests/Fuzz", exclude: ["run"], swiftSettings: settings,

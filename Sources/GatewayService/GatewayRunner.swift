@@ -1,9 +1,13 @@
 import Foundation
 import GATTClient
+import GatewayCommands
+import GatewaySettings
+import GuardedServer
 import HealthDevices
 import HealthReadings
 import Hummingbird
 import LibDBus
+import LocalAPI
 import Logging
 import NIOCore
 import NIOPosix
@@ -83,7 +87,7 @@ public struct GatewayRunner: Service {
             settings, directory: state.path, logger: logger,
             time: { Date(timeIntervalSince1970: TimeInterval(await gateway.clock.judgingTime().seconds)) })
         gateway.door = door
-        for message in gateway.undelivered { announce(.notDelivering(message)) }
+        for message in gateway.destinations.undelivered { announce(.notDelivering(message)) }
 
         let narrator = Narrator(showsValues: showsValues) { announce(.way($0)) }
         let (hub, counters, manager) = (APIEventHub(), RequestCounters(), ServiceManager())
@@ -104,7 +108,7 @@ public struct GatewayRunner: Service {
         // The control socket listens before the page does: who is told that the gateway is up can use it.
         var services: [any Service] = [
             NamedService(control, state.socket), NamedService(page, "the page on \(door.listen)"),
-            EventFeed(hub: hub, store: gateway.store, workers: gateway.workers),
+            EventFeed(hub: hub, store: gateway.store, workers: gateway.destinations.workers),
             DoorService(door: door, clock: gateway.clock, logger: logger),
             ReloadService(gateway: gateway, reloads: reloads, manager: manager, logger: logger),
             FilesRewriting(store: gateway.store, isUp: isUp.stream, logger: logger),
@@ -117,7 +121,7 @@ public struct GatewayRunner: Service {
                 ServiceAnnouncement(
                     bus: .system, port: { door.port }, name: "HealthRelay on \(AccessPoint.hostName)", logger: logger))
         }
-        for worker in gateway.workers {
+        for worker in gateway.destinations.workers {
             services.append(EventTeller(events: worker.events(), narrator: narrator))
             services.append(worker)
         }
@@ -137,7 +141,7 @@ public struct GatewayRunner: Service {
         if let name = settings["nfc.reader"] {
             services.append(
                 SensorService(
-                    gateway: gateway, desk: try gateway.sensorDesk(), name: name, narrator: narrator
+                    gateway: gateway, desk: try gateway.sensors.desk(), name: name, narrator: narrator
                 ) { announce(.reader($0)) })
         }
         let group = ServiceGroup(
@@ -250,14 +254,5 @@ private struct ReplayService: Service {
         } catch is CancellationError {
             // Stopped in the middle: what was read is stored, the rest is still in the captures.
         }
-    }
-}
-
-extension Logger {
-    /// The same logger for a library whose ordinary progress is of interest at debug only.
-    static func quiet(_ logger: Logger) -> Logger {
-        var quiet = logger
-        quiet.logLevel = max(logger.logLevel, logger.logLevel <= .debug ? .debug : .critical)
-        return quiet
     }
 }

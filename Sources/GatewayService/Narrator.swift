@@ -1,4 +1,5 @@
 import GATTClient
+import GatewayCommands
 import HealthDevices
 import HealthReadings
 import LibreReader

@@ -1,5 +1,6 @@
 import Foundation
-import GatewayService
+import GatewayCommands
+import GatewaySettings
 
 /// Who answers what a pairing asks.
 enum AnswerSource: Sendable {

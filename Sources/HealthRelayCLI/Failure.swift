@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
-import GatewayService
+import GatewayCommands
+import GatewaySettings
 import HealthReadings
 
 /// Ends the program with the right exit status and one clear line.

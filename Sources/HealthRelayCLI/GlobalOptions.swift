@@ -1,6 +1,6 @@
 import ArgumentParser
 import Foundation
-import GatewayService
+import GatewaySettings
 import Logging
 
 /// The flags every command takes, before or after its name; the later one wins.

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Foundation
-import GatewayService
+import GatewayCommands
 
 /// `healthrelay`: the gateway on the command line.
 struct Healthrelay: AsyncParsableCommand {

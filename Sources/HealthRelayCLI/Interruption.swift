@@ -1,5 +1,5 @@
 import Foundation
-import GatewayService
+import GatewaySettings
 import Synchronization
 import UnixSignals
 

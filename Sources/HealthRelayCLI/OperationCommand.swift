@@ -1,5 +1,6 @@
 import ArgumentParser
-import GatewayService
+import GatewayCommands
+import GatewaySettings
 import HealthReadings
 import Logging
 import ReadingStore
@@ -7,7 +8,7 @@ import ReadingStore
 /// Runs what a command asks: in the gateway that owns the store where one answers, else in this process.
 enum OperationCommand {
     static func run(
-        _ operation: GatewayService.Operation, _ global: GlobalOptions, answers: AnswerSource = .terminal
+        _ operation: GatewayCommands.Operation, _ global: GlobalOptions, answers: AnswerSource = .terminal
     ) async throws {
         let settings = try global.settings()
         global.startLogging(settings)
@@ -29,7 +30,8 @@ enum OperationCommand {
                 }
                 let state = StateDirectory(flag: stateDir)
                 if case .doctor = request.operation {
-                    return try await Gateway.examine(settings, state: state, json: request.json, output: output)
+                    return try await GatewayCommands.Doctor.examine(
+                        settings, state: state, json: request.json, output: output)
                 }
                 do {
                     return try await runHere(request, settings, state, output)

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Foundation
-import GatewayService
+import GatewaySettings
 
 /// Where the passphrase of an export comes from.
 struct PassphraseOptions: ParsableArguments {

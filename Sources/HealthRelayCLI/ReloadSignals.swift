@@ -1,4 +1,5 @@
-import GatewayService
+import GatewayCommands
+import GatewaySettings
 import Logging
 import ServiceLifecycle
 import UnixSignals

@@ -1,5 +1,5 @@
 import Foundation
-import GatewayService
+import GatewaySettings
 import HealthReadings
 import Logging
 import Synchronization

@@ -1,5 +1,6 @@
 import Foundation
-import GatewayService
+import GatewayCommands
+import GatewaySettings
 import HealthReadings
 import Synchronization
 

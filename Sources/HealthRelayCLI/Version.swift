@@ -1,4 +1,4 @@
-import GatewayService
+import GatewayCommands
 
 /// The program's version.
 enum Version {

@@ -11,6 +11,10 @@ import Synchronization
 ///
 /// The log is best effort: entries that a full disk refuses are kept in memory, up to a number, and tried again.
 public final class AuditLog: Sendable {
+    /// The routes that serve a person's readings: who was served what is erased with the person.
+    public static let readingRoutes = [
+        "/api/v1/readings", "/api/v1/readings/{id}", "/api/v1/health/data", "/api/v1/events",
+    ]
     /// How many refused codes get a row of their own in a minute.
     static let refusalsEachMinute = 60
     /// How long counted requests are gathered before they are written.

@@ -1,7 +1,7 @@
 import Foundation
 import GATTClient
 import GATTProfiles
-import GatewayService
+import GatewayCommands
 import HCICapture
 import HealthDevices
 import HealthReadings

@@ -3,7 +3,8 @@ import GATTClient
 import HealthReadings
 import VitalSandbox
 
-@testable import GatewayService
+@testable import GatewayCommands
+@testable import GatewaySettings
 @testable import ReadingStore
 @testable import VitalClient
 
@@ -71,7 +72,7 @@ extension FuzzTarget {
         seeds: { _ in
             var query = QueryOperation()
             (query.types, query.from, query.cursor) = (["glucose"], "2026-11-20", "x")
-            let operations: [GatewayService.Operation] = [
+            let operations: [GatewayCommands.Operation] = [
                 .query(query), .user(.create("white_bear")), .source(.connect("omron_ble")), .sync(.status),
                 .store(.verify),
             ]

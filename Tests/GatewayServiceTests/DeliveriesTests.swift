@@ -1,9 +1,8 @@
 import Foundation
+import GatewayCommands
 import HealthReadings
 import ReadingStore
 import Testing
-
-@testable import GatewayService
 
 @Suite("How a reading stands with its destinations", .timeLimit(.minutes(5))) struct DeliveriesTests {
     private static let reading: Reading = {

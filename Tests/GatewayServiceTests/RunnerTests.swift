@@ -1,12 +1,11 @@
 import EmulatedRadio
 import Foundation
 import GATTClient
+import GatewayCommands
 import HealthReadings
 import LogLines
 import TestSupport
 import Testing
-
-@testable import GatewayService
 
 /// `run` with a radio: reads paired meters as they show up, and lets go of them when it is stopped.
 @Suite(.timeLimit(.minutes(3))) struct RunnerTests {

@@ -1,7 +1,9 @@
 import EmulatedRadio
 import Foundation
 import GATTClient
+import GatewayCommands
 import GatewayService
+import GatewaySettings
 import Logging
 import ServiceLifecycle
 

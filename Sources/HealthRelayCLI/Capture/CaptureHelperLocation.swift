@@ -1,4 +1,4 @@
-import GatewayService
+import GatewaySettings
 import HelperProcesses
 
 /// Where `healthrelay-capture` is.

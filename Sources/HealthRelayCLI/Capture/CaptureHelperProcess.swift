@@ -1,5 +1,5 @@
 import Foundation
-import GatewayService
+import GatewaySettings
 import HelperProcesses
 
 /// A running `healthrelay-capture`: btsnoop on its output, lines for programs on its standard error.

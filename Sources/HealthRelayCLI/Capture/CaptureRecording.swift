@@ -1,6 +1,6 @@
 import Dispatch
 import Foundation
-import GatewayService
+import GatewaySettings
 import HCICapture
 import HealthReadings
 

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Foundation
-import GatewayService
+import GatewaySettings
 import HCICapture
 import HealthReadings
 import Logging

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Foundation
-import GatewayService
+import GatewaySettings
 import HealthReadings
 
 struct Config: AsyncParsableCommand {

@@ -1,5 +1,5 @@
 import ArgumentParser
-import GatewayService
+import GatewayCommands
 import HealthReadings
 
 struct Consent: AsyncParsableCommand {

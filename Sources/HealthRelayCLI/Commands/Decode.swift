@@ -1,7 +1,8 @@
 import ArgumentParser
 import GATTClient
 import GATTProfiles
-import GatewayService
+import GatewayCommands
+import GatewaySettings
 import HealthDevices
 import HealthReadings
 

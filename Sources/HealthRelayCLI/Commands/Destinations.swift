@@ -1,5 +1,6 @@
 import ArgumentParser
-import GatewayService
+import GatewayCommands
+import GatewaySettings
 
 struct Destinations: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,7 +1,8 @@
 import ArgumentParser
 import Foundation
 import FreeStyleLibre
-import GatewayService
+import GatewayCommands
+import GatewaySettings
 import HealthReadings
 
 struct Libre: AsyncParsableCommand {

@@ -1,5 +1,5 @@
 import ArgumentParser
-import GatewayService
+import GatewaySettings
 import HealthReadings
 import ISO15693Reader
 

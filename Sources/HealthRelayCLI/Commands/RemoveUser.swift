@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
-import GatewayService
+import GatewayCommands
+import GatewaySettings
 import HealthReadings
 import Synchronization
 

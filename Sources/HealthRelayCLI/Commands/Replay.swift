@@ -1,7 +1,8 @@
 import ArgumentParser
 import Foundation
 import GATTProfiles
-import GatewayService
+import GatewayCommands
+import GatewaySettings
 import HCICapture
 import HealthDevices
 import HealthReadings
@@ -72,14 +73,15 @@ struct Replay: AsyncParsableCommand {
         let document = JSONValue.object([
             "contacts": .integer(Int64(totals.contacts)), "frames": .integer(Int64(totals.frames)),
             "readings": .object(
-                Gateway.counts(totals.records).map { .init($0.key.rawValue, .integer(Int64($0.value))) }),
+                ReadingKind.counts(totals.records).map { .init($0.key.rawValue, .integer(Int64($0.value))) }),
             "excluded": .integer(Int64(totals.excluded)), "contexts": .integer(Int64(totals.contexts)),
             "malformed": .integer(Int64(totals.malformed)),
         ])
         if global.json {
             Terminal.data(document.text)
         } else {
-            let kinds = Gateway.counts(totals.records).map { "\($0.value) \($0.key.rawValue)" }.joined(separator: ", ")
+            let kinds = ReadingKind.counts(totals.records).map { "\($0.value) \($0.key.rawValue)" }.joined(
+                separator: ", ")
             Terminal.data(
                 "\(totals.contacts) contacts, \(totals.frames) frames: \(kinds) (\(totals.excluded) excluded), "
                     + "\(totals.contexts) contexts, \(totals.malformed) malformed")

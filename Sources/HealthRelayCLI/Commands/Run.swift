@@ -1,6 +1,8 @@
 import ArgumentParser
 import Foundation
+import GatewayCommands
 import GatewayService
+import GatewaySettings
 import Logging
 import ServiceLifecycle
 import UnixSignals

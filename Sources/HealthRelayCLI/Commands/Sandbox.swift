@@ -1,6 +1,6 @@
 import ArgumentParser
 import Foundation
-import GatewayService
+import GatewaySettings
 import Logging
 import ServiceLifecycle
 import UnixSignals

@@ -1,5 +1,6 @@
 import ArgumentParser
-import GatewayService
+import GatewayCommands
+import GatewaySettings
 import HealthDevices
 
 struct Scan: AsyncParsableCommand {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
-import GatewayService
+import GatewayCommands
+import GatewaySettings
 
 struct Store: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

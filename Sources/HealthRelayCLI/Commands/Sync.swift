@@ -1,5 +1,5 @@
 import ArgumentParser
-import GatewayService
+import GatewayCommands
 
 struct Sync: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

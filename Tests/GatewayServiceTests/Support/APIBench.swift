@@ -14,7 +14,10 @@ import ServiceLifecycle
 import Synchronization
 import Testing
 
-@testable import GatewayService
+@testable import GatewayCommands
+@testable import GatewaySettings
+@testable import GuardedServer
+@testable import LocalAPI
 
 /// The local API over a real socket, with or without TLS, on a gateway with an emulated radio.
 ///
@@ -78,7 +81,7 @@ final class APIBench: Sendable {
         routes = server.router().routes.map { "\($0.method) \($0.path)" }
         let (addresses, started) = AsyncStream<String>.makeStream()
         let service = server.service { started.yield($0) }
-        let feed = EventFeed(hub: hub, store: gateway.store, workers: gateway.workers)
+        let feed = EventFeed(hub: hub, store: gateway.store, workers: gateway.destinations.workers)
         let group = ServiceGroup(services: [service, feed], logger: logger)
         self.group = group
         running = Task { try await group.run() }

@@ -9,7 +9,8 @@ import ReadingStore
 import ServiceLifecycle
 import Testing
 
-@testable import GatewayService
+@testable import GatewayCommands
+@testable import GatewaySettings
 
 /// A gateway over an emulated radio, asked in this process or through its real control socket.
 final class GatewayBench: Sendable {
@@ -63,7 +64,7 @@ final class GatewayBench: Sendable {
     }
 
     /// Runs an operation as a command would.
-    func run(_ operation: GatewayService.Operation, json: Bool = true, output: Collected = Collected()) async throws {
+    func run(_ operation: GatewayCommands.Operation, json: Bool = true, output: Collected = Collected()) async throws {
         let request = OperationRequest(operation, json: json)
         switch way {
         case .inProcess: try await gateway.run(request, output: output)
@@ -74,7 +75,7 @@ final class GatewayBench: Sendable {
     }
 
     /// Runs an operation and gives what it printed on standard output.
-    func lines(_ operation: GatewayService.Operation, json: Bool = true, output: Collected = Collected()) async throws
+    func lines(_ operation: GatewayCommands.Operation, json: Bool = true, output: Collected = Collected()) async throws
         -> [String]
     {
         try await run(operation, json: json, output: output)
@@ -82,7 +83,7 @@ final class GatewayBench: Sendable {
     }
 
     /// The problem an operation ends with.
-    func problem(_ operation: GatewayService.Operation, output: Collected = Collected()) async throws -> Problem {
+    func problem(_ operation: GatewayCommands.Operation, output: Collected = Collected()) async throws -> Problem {
         do {
             try await run(operation, output: output)
         } catch {

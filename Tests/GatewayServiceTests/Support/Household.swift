@@ -6,7 +6,7 @@ import ReadingStore
 import Synchronization
 import Testing
 
-@testable import GatewayService
+@testable import GatewayCommands
 
 /// A gateway with several people: each has a meter, and all share a cuff by its slots.
 final class Household: Sendable {
@@ -82,7 +82,7 @@ final class Household: Sendable {
         return try #require(outcomes.first?.changedReading).id
     }
 
-    func run(_ operation: GatewayService.Operation) async throws -> String {
+    func run(_ operation: GatewayCommands.Operation) async throws -> String {
         let output = Collected()
         try await api.gateway.run(OperationRequest(operation, json: true), output: output)
         return output.text

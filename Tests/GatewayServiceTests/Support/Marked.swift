@@ -9,7 +9,9 @@ import Synchronization
 import TestSupport
 import Testing
 
-@testable import GatewayService
+@testable import GatewayCommands
+@testable import GatewaySettings
+@testable import LocalAPI
 
 /// A gateway with readings, a person and a device that nothing else is called.
 final class Marked: Sendable {
@@ -116,7 +118,7 @@ final class Marked: Sendable {
     }
 
     /// What an operation prints, or the problem it ends with.
-    func printed(_ operation: GatewayService.Operation) async throws -> String {
+    func printed(_ operation: GatewayCommands.Operation) async throws -> String {
         let output = Collected()
         do {
             try await api.gateway.run(OperationRequest(operation, json: true), output: output)
@@ -139,7 +141,7 @@ final class Marked: Sendable {
             file.path, passphrase: "a long passphrase of the test", settings, state: state)
         let other = try await Gateway.open(settings, state: state)
         let collected = Collected()
-        for operation: GatewayService.Operation in [.query(.init()), .device(.list), .user(.show)] {
+        for operation: GatewayCommands.Operation in [.query(.init()), .device(.list), .user(.show)] {
             try? await other.run(OperationRequest(operation, json: true), output: collected)
         }
         try await other.close()

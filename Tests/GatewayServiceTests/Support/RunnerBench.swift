@@ -8,7 +8,9 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import GatewayCommands
 @testable import GatewayService
+@testable import GatewaySettings
 
 /// `run` as a whole over an emulated radio, with its control socket and its page.
 final class RunnerBench: Sendable {
@@ -67,7 +69,7 @@ final class RunnerBench: Sendable {
     }
 
     /// What an operation through the control socket prints.
-    func lines(_ operation: GatewayService.Operation, output: Collected = Collected()) async throws -> [String] {
+    func lines(_ operation: GatewayCommands.Operation, output: Collected = Collected()) async throws -> [String] {
         try await #require(ControlClient(socket: state.socket)).run(
             OperationRequest(operation, json: true), output: output)
         return output.data

@@ -1,0 +1,54 @@
+import GatewaySettings
+import HealthDevices
+import HealthReadings
+
+/// Why the gateway's own clock is not trusted now.
+public enum ClockDoubt: Sendable, Hashable {
+    /// It shows a time before the newest contact in the store began.
+    case beforeStored(Instant)
+    /// It shows a time before this program was built.
+    case beforeBuild(Instant)
+    /// It has jumped by so many seconds, and has not run steadily for long enough since.
+    case jumped(Int64)
+    /// The kernel does not say that it is synchronised, and the settings ask for that.
+    case notSynchronized
+}
+
+extension ClockDoubt: CustomStringConvertible {
+    /// Whether it is the same doubt, whatever its numbers.
+    func isLike(_ other: ClockDoubt) -> Bool {
+        switch (self, other) {
+        case (.beforeStored, .beforeStored), (.beforeBuild, .beforeBuild), (.jumped, .jumped),
+            (.notSynchronized, .notSynchronized):
+            true
+        default: false
+        }
+    }
+
+    /// Half a line for people: "this machine's clock …".
+    public var description: String {
+        switch self {
+        case .beforeStored(let instant): "is behind the newest contact in the store, \(instant.flooredToSecond)"
+        case .beforeBuild(let instant): "is earlier than this program's build, \(instant.flooredToSecond)"
+        case .jumped(let seconds): "has jumped by \(seconds) s"
+        case .notSynchronized: "is not synchronised, and `clock.require_sync` requires it"
+        }
+    }
+
+    /// What to do about it.
+    var mend: String {
+        let keep = "set it, and keep it right: `timedatectl set-ntp true`"
+        switch self {
+        case .beforeBuild, .notSynchronized: return keep
+        case .beforeStored, .jumped: return keep + "; if it is already right: `healthrelay store trust-clock`"
+        }
+    }
+
+    /// Why a device is not read.
+    var failure: ContactFailure {
+        ContactFailure(
+            code: "clock_not_trusted",
+            description: "this machine's clock \(self): no device is read or set under it; devices keep their records",
+            hint: mend)
+    }
+}

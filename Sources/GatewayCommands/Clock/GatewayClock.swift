@@ -1,0 +1,254 @@
+import Foundation
+import GatewaySettings
+import HealthReadings
+import Logging
+import ReadingStore
+
+/// Watches the gateway's clock. A machine without a battery for it begins with a wrong one; times found by that would be
+/// wrong for ever.
+///
+/// While the clock is untrusted no device is read: what it holds is safe there, whatever it does with what it has sent.
+/// Where somebody says that the clock is synchronised (``ClockWitness``) it is trusted. Otherwise it is compared with the
+/// time since the machine began and with what is stored. What is stored is evidence and no proof: it may have been
+/// written under a wrong clock. A clock that has run steadily for ``steadyPeriod`` is believed against it.
+package actor GatewayClock {
+    /// Clocks are put right by less than this all the time.
+    private static let tolerance: Int64 = 120
+    /// How long a jump is remembered.
+    private static let jumpMemory: Int64 = 600
+    /// How far a trusted clock may leap, or a machine may have been off, until more than ten minutes are needed to
+    /// believe it.
+    static let leapLimit: Int64 = 180 * 86_400
+    /// How long a clock must run steadily to be believed against the store, and after a leap.
+    static let steadyPeriod: Int64 = 2 * 86_400
+    /// How often the record is written while nothing happens, in seconds.
+    private static let recordEvery: Int64 = 3600
+    /// How long ``judgingTime()`` counts on the last look, in seconds.
+    private static let lookMemory: Int64 = 5
+
+    /// What is asked of the machine.
+    struct Machine: Sendable {
+        /// The clock.
+        var now: @Sendable () -> Instant = { .systemClock }
+        /// Seconds since the machine began, sleep included (CLOCK_BOOTTIME).
+        var uptime: @Sendable () -> Int64 = { SystemClock.boot / 1_000_000 }
+        /// What tells this start of the machine from others.
+        var boot: @Sendable () -> String = {
+            let text = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
+            return text?.trimmingCharacters(in: .whitespacesAndNewlines) ?? "unknown"
+        }
+        /// Who says that the clock is synchronised; nil: nobody.
+        var evidence: @Sendable () async -> ClockEvidence? = { await ClockWitness().evidence() }
+        /// When this program was made.
+        var built: Instant? = Doctor.programTime
+    }
+
+    /// What is asked of the store.
+    struct Memory: Sendable {
+        /// When the newest contact that counts began.
+        var newestContact: @Sendable () async -> Instant?
+        /// Sets aside the contacts that began after an instant; returns how many those are.
+        var setAside: @Sendable (_ after: Instant) async -> Int = { _ in 0 }
+    }
+
+    private let machine: Machine
+    private let requiresSynchronization: Bool
+    private let memory: Memory
+    /// Where the record is kept; nil: only looked at, and not written.
+    private let file: ClockFile?
+    /// This start of the machine.
+    private let boot: String
+    private var record: ClockRecord?
+    private var written: ClockRecord?
+    private var lastLook: (doubt: ClockDoubt?, uptime: Int64)?
+
+    /// - Parameters:
+    ///   - file: where the record of earlier looks is.
+    ///   - keepsRecord: whether it is written, too.
+    init(
+        requiresSynchronization: Bool, machine: Machine = Machine(), file: ClockFile? = nil, keepsRecord: Bool = true,
+        memory: Memory
+    ) {
+        self.machine = machine
+        self.requiresSynchronization = requiresSynchronization
+        self.memory = memory
+        self.file = keepsRecord ? file : nil
+        boot = machine.boot()
+        record = file?.read()
+        written = record
+    }
+
+    /// Why the clock is not to be trusted now; nil where nothing speaks against it.
+    package func doubt() async -> ClockDoubt? {
+        let now = machine.now()
+        var record = look(now)
+        var doubt = await self.doubt(of: record, at: now)
+        // Asking may start another program, so it is asked only where it matters.
+        if doubt != nil, await machine.evidence() != nil {
+            if case .beforeStored? = doubt { await setAside(now) }
+            doubt = nil
+        }
+        if doubt == nil {
+            record.jump = nil
+            record.anchor = ClockRecord.Anchor(boot: record.boot, offset: record.offset, wall: record.wall)
+        }
+        keep(record, becameTrusted: lastLook?.doubt != nil && doubt == nil)
+        lastLook = (doubt, record.uptime)
+        return doubt
+    }
+
+    /// What speaks against the clock where nobody says that it is synchronised.
+    private func doubt(of record: ClockRecord, at now: Instant) async -> ClockDoubt? {
+        if let built = machine.built, now < built { return .beforeBuild(built) }
+        if let jump = record.jump, record.steady < jump.needed { return .jumped(jump.seconds) }
+        if let newest = await memory.newestContact(), now.advanced(bySeconds: Self.tolerance) < newest {
+            guard record.steady >= Self.steadyPeriod else { return .beforeStored(newest) }
+            await setAside(now)
+        }
+        return requiresSynchronization ? .notSynchronized : nil
+    }
+
+    @discardableResult
+    private func setAside(_ now: Instant) async -> Int {
+        await memory.setAside(now.advanced(bySeconds: Self.tolerance))
+    }
+
+    /// The record as it is now: what has happened to the clock since the last look.
+    private func look(_ now: Instant) -> ClockRecord {
+        let uptime = machine.uptime()
+        let offset = now.seconds - uptime
+        guard var record else { return ClockRecord(boot: boot, uptime: uptime, offset: offset, steady: 0) }
+        let sameBoot = record.boot == boot && uptime >= record.uptime
+        // Across a start of the machine nothing tells how much time has passed: only what cannot be is seen.
+        let shift = sameBoot ? offset - record.offset : now.seconds - record.wall
+        let wasTrusted = record.anchor.map { $0.boot == record.boot && $0.offset == record.offset } ?? false
+        let most = sameBoot ? Self.tolerance : Self.leapLimit
+        if (-Self.tolerance...most).contains(shift) {
+            if sameBoot { record.steady += uptime - record.uptime }
+        } else {
+            record.steady = 0
+            if let anchor = record.anchor, anchor.boot == boot, abs(offset - anchor.offset) <= Self.tolerance {
+                // Back where it was trusted.
+                record.jump = nil
+            } else if sameBoot || shift > 0 {
+                let isLeap = wasTrusted && abs(shift) > Self.leapLimit
+                record.jump = ClockRecord.Jump(seconds: shift, needed: isLeap ? Self.steadyPeriod : Self.jumpMemory)
+            }
+        }
+        (record.boot, record.uptime, record.offset) = (boot, uptime, offset)
+        return record
+    }
+
+    private func keep(_ new: ClockRecord, becameTrusted: Bool = false) {
+        record = new
+        guard let file else { return }
+        let isNews =
+            written.map {
+                $0.boot != new.boot || $0.jump != new.jump || abs($0.offset - new.offset) > Self.tolerance
+                    || new.uptime - $0.uptime >= Self.recordEvery || new.steady < $0.steady
+            } ?? true
+        guard isNews || becameTrusted else { return }
+        file.write(new)
+        written = new
+    }
+
+    /// Writes what was seen since it was last written.
+    func save() {
+        guard let file, let record, record != written else { return }
+        file.write(record)
+        written = record
+    }
+
+    /// Whether something speaks for the clock: it is synchronised, or has run steadily for days, and nothing speaks
+    /// against it. Only then may what cannot be undone depend on it.
+    package func isProven() async -> Bool {
+        guard await doubt() == nil else { return false }
+        if await machine.evidence() != nil { return true }
+        return (record?.steady ?? 0) >= Self.steadyPeriod
+    }
+
+    /// Who says that the clock is synchronised; nil: nobody.
+    func evidence() async -> ClockEvidence? { await machine.evidence() }
+
+    /// The time by which things end to be good: the clock, or while it is untrusted the time it would show had it gone
+    /// on from when it was last trusted.
+    ///
+    /// A clock that stands in the future ends nothing early, and one that stands in the past lets nothing live again.
+    package func judgingTime() async -> Instant {
+        let uptime = machine.uptime()
+        let last = lastLook.flatMap { uptime - $0.uptime < Self.lookMemory ? $0 : nil }
+        var doubt = last?.doubt
+        if last == nil { doubt = await self.doubt() }
+        guard doubt != nil, let anchor = record?.anchor else { return machine.now() }
+        guard anchor.boot == boot else { return Instant(seconds: anchor.wall) }
+        return Instant(seconds: anchor.offset + uptime)
+    }
+
+    /// An instant this machine's clock has just given, without the jump it was given after.
+    ///
+    /// A contact that goes on while the clock jumps keeps what it receives, at the time it would be without the jump.
+    func withoutJump(_ instant: Instant) async -> Instant {
+        guard let anchor = record?.anchor, anchor.boot == boot else { return instant }
+        let (now, uptime) = (machine.now(), machine.uptime())
+        let jump = now.seconds - uptime - anchor.offset
+        guard abs(jump) > Self.tolerance, await doubt() != nil else { return instant }
+        // What was received before the jump is as it was.
+        let isAfter = abs(now.seconds - instant.seconds) < abs(anchor.offset + uptime - instant.seconds)
+        return isAfter ? instant.advanced(bySeconds: -jump) : instant
+    }
+
+    /// Takes a person's word that the clock is right now: a jump is forgotten, and contacts that began later are set
+    /// aside.
+    ///
+    /// - Returns: how many contacts were set aside.
+    /// - Throws: ``Problem`` where the clock cannot be right.
+    func trust() async throws -> Int {
+        let now = machine.now()
+        if let built = machine.built, now < built { throw Problem(ClockDoubt.beforeBuild(built).failure) }
+        var record = look(now)
+        record.jump = nil
+        record.steady = max(record.steady, Self.steadyPeriod)
+        let count = await setAside(now)
+        keep(record, becameTrusted: true)
+        lastLook = nil
+        if let doubt = await doubt() { throw Problem(doubt.failure) }
+        return count
+    }
+}
+
+extension GatewayClock {
+    /// How often the clock is looked at while it is untrusted.
+    private static let doubtEvery: Duration = .seconds(5)
+
+    /// Waits until the clock can be trusted.
+    ///
+    /// - Parameter tell: told of each kind of doubt there is, and with nil when there is none any more.
+    package nonisolated func waitUntilTrusted(_ tell: (ClockDoubt?) -> Void) async throws {
+        var told: ClockDoubt?
+        while let doubt = await doubt() {
+            if told?.isLike(doubt) != true { tell(doubt) }
+            told = doubt
+            try await Task.sleep(for: Self.doubtEvery)
+        }
+        if told != nil { tell(nil) }
+        try Task.checkCancellation()
+    }
+}
+
+extension GatewayClock {
+    /// The problem that the clock is untrusted; nil where it is not.
+    package func problem() async -> Problem? { await doubt().map { Problem($0.failure) } }
+}
+
+extension GatewayClock.Memory {
+    /// A store's.
+    static func of(_ store: ReadingStore?, logger: Logger) -> Self {
+        Self(newestContact: { try? await store?.newestContact() }) { instant in
+            guard let count = try? await store?.setContactsAside(after: instant) else { return 0 }
+            logger.warning(
+                "contacts that began in the future are set aside: the clock was wrong then",
+                metadata: ["contacts": "\(count)", "later_than": "\(instant.flooredToSecond)"])
+            return count
+        }
+    }
+}

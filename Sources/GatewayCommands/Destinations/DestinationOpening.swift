@@ -1,0 +1,53 @@
+import GatewaySettings
+import ReadingDelivery
+import VitalDestination
+
+/// How a destination of one kind is opened and tested.
+struct DestinationOpening: Sendable {
+    /// What every destination of the kind can express.
+    var rules: DestinationRules
+    /// Opens a destination; `nil` if it has no credentials yet. Nothing is sent.
+    ///
+    /// - Throws: ``Problem`` for settings that cannot be used: delivery there is then paused.
+    var open: @Sendable (DestinationSetting, DestinationWorkshop) throws -> OpenDestination?
+    /// Proves what can be proven without leaving a reading there.
+    var test: @Sendable (OpenDestination?, DestinationWorkshop) async -> [DestinationFinding]
+}
+
+extension DestinationKind {
+    /// How one of this kind is opened and tested.
+    var opening: DestinationOpening {
+        switch self {
+        case .vital: .vital
+        case .file: .file
+        }
+    }
+}
+
+extension DestinationOpening {
+    fileprivate static let vital = DestinationOpening(
+        rules: VitalDestination.rules,
+        open: { setting, workshop in
+            try VitalConnection(setting, state: workshop.state).map { workshop.open($0, as: setting.name) }
+        },
+        test: { open, workshop in
+            await DestinationTest(
+                connection: open?.vital?.connection, clientUserID: workshop.settings["user.client_user_id"],
+                logger: workshop.logger
+            ).findings()
+        })
+
+    fileprivate static let file = DestinationOpening(
+        rules: JSONLinesDestination.rules,
+        open: { setting, _ in
+            let path = setting["path"] ?? ""
+            guard path.hasPrefix("/") else {
+                throw Problem(
+                    "config_invalid", .configuration,
+                    "destinations.\(setting.name).path: expected an absolute path, found '\(path)'")
+            }
+            return OpenDestination(
+                destination: JSONLinesDestination(name: setting.name, path: path), address: path, vital: nil)
+        },
+        test: { open, _ in FileTest(path: open?.address ?? "").findings() })
+}

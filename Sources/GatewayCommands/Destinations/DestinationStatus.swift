@@ -1,0 +1,87 @@
+import GatewaySettings
+import HealthDevices
+import HealthReadings
+import Logging
+import ReadingDelivery
+import ReadingStore
+import VitalClient
+import VitalDestination
+
+/// How delivery to one destination stands.
+package struct DestinationStatus: Sendable {
+    package var name: String
+    package var kind: String
+    /// Where it is; `nil` if nothing says so.
+    package var address: String?
+    package var isEnabled: Bool
+    package var isManual: Bool
+    /// Why it is paused until its settings are another; `nil` if they can be used.
+    package var refusal: Problem?
+    /// Whether its address has changed and nobody has accepted the new one.
+    package var isMoved: Bool
+    package var waiting: [OutboxGroup]
+    package var delivered: Int
+    /// The newest of what it refused; none while the store is locked.
+    package var refused: [RefusedReading]
+    package var refusedCount: Int
+    /// Kinds of readings that stay here, with how many there are and why.
+    package var notDelivered: [(kind: ReadingKind, count: Int, reason: String)]
+    package var lastSuccess: Instant?
+    package var delivery: SyncStatus?
+
+    /// Why nothing is delivered until a person does something.
+    package var paused: String? {
+        refusal?.message
+            ?? (isMoved
+                ? "its address has changed; `healthrelay destination accept \(name)` delivers to the new one" : nil)
+    }
+
+    /// `{name, kind, enabled, waiting, delivered, refused, not_delivered, last_success, next_attempt}`.
+    package var document: JSONValue {
+        .object([
+            "name": .string(name), "kind": .string(kind), "enabled": .bool(isEnabled),
+            "waiting": .array(waiting.map(\.document)), "delivered": .integer(Int64(delivered)),
+            "refused": .array(
+                refused.map { .object(["id": .string($0.id.description), "server_said": .string($0.serverSaid)]) }),
+            "not_delivered": .array(
+                notDelivered.map {
+                    .object([
+                        "kind": .string($0.kind.rawValue), "count": .integer(Int64($0.count)),
+                        "reason": .string($0.reason),
+                    ])
+                }),
+            "last_success": .optional(lastSuccess?.flooredToSecond.description),
+            "next_attempt": .optional(delivery?.nextAttempt?.flooredToSecond.description),
+        ])
+    }
+
+    /// The status for people.
+    package var lines: [String] {
+        var lines = ["\(name) (\(kind))" + (address.map { ": \($0)" } ?? "") + (isEnabled ? "" : ", switched off")]
+        if let paused { lines.append("  delivery is paused: \(paused)") }
+        for group in waiting {
+            let reason = group.heldWords.map { ", held: \($0)" } ?? ""
+            lines.append(
+                "  \(group.count) \(group.resource.rawValue) for \(group.provider) wait since \(group.oldest)\(reason)")
+        }
+        if waiting.isEmpty { lines.append("  nothing waits") }
+        if let failure = delivery?.failure, let next = delivery?.nextAttempt {
+            let waits = failure.isRetryable ? "the last attempt failed" : "delivery waits for a person"
+            lines.append("  \(waits): \(failure.message); next attempt at \(next.flooredToSecond)")
+        }
+        lines += refused.map { "  refused: \($0.id): the server said: \($0.serverSaid)" }
+        lines += notDelivered.filter { $0.count > 0 }.map { "  \($0.count) \($0.kind.rawValue): \($0.reason)" }
+        let last = lastSuccess.map { ", last at \($0.flooredToSecond)" } ?? ""
+        return lines + ["  delivered: \(delivered)\(last)"]
+    }
+}
+
+extension OutboxGroup {
+    /// `{provider, kind, count, oldest, held}`.
+    fileprivate var document: JSONValue {
+        .object([
+            "provider": .string(provider), "kind": .string(resource.rawValue), "count": .integer(Int64(count)),
+            "oldest": .string(oldest.flooredToSecond.description), "held": .optional(held?.rawValue),
+        ])
+    }
+}

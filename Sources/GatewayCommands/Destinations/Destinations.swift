@@ -1,0 +1,234 @@
+import GatewaySettings
+import HealthDevices
+import HealthReadings
+import Logging
+import ReadingDelivery
+import ReadingStore
+import Synchronization
+import VitalClient
+import VitalDestination
+
+/// The destinations that a gateway delivers to, and what the store is told of them.
+package struct Destinations: Sendable {
+    /// The destinations, in the order of the settings.
+    let links: [DestinationLink]
+    /// Whether ``links`` are all that there are: else those of the settings that are missing stay as they are.
+    let hasAllLinks: Bool
+    /// Whether this is `run`, which owns the destinations whatever the settings name.
+    let isService: Bool
+    let store: ReadingStore
+    let catalogue: Catalogue
+    /// The settings in effect.
+    let settings: LiveSettings
+    let logger: Logger
+
+    /// The destination of this name.
+    ///
+    /// - Throws: ``Problem`` if there is none, or the gateway was told to leave it alone.
+    func require(_ name: String) throws(Problem) -> DestinationLink {
+        guard let link = links.first(where: { $0.name == name }) else { throw settings.current.noSuchDestination(name) }
+        return link
+    }
+
+    /// The destinations that a command means: the one of this name, or all.
+    func chosen(_ name: String?) throws(Problem) -> [DestinationLink] {
+        guard let name else { return links }
+        return [try require(name)]
+    }
+
+    /// How delivery to each destination stands, in the order of the settings.
+    package func statuses() async throws -> [DestinationStatus] {
+        let known = try await store.destinations()
+        var statuses: [DestinationStatus] = []
+        for link in links {
+            guard let stored = known.first(where: { $0.name == link.name }) else { continue }
+            let statistics = try await store.statistics(of: stored.key)
+            statuses.append(
+                DestinationStatus(
+                    name: link.name, kind: link.setting.kind.name, address: link.open?.address,
+                    isEnabled: stored.state != .disabled, isManual: settings.current.isManual(link.setting),
+                    refusal: link.refusal, isMoved: stored.state == .moved,
+                    waiting: try await store.groupsWaiting(at: stored.key, heedsMode: true),
+                    delivered: statistics.delivered,
+                    // While the store is locked so are the words, and the groups that wait say so.
+                    refused: store.lockedBecause == nil ? try await store.refused(at: stored.key) : [],
+                    refusedCount: statistics.refused,
+                    notDelivered: ReadingKind.allCases.compactMap { kind in
+                        Self.keptBecause(kind, at: link).map { (kind, statistics.readings[kind] ?? 0, $0) }
+                    }, lastSuccess: statistics.lastDelivery, delivery: await link.worker?.status))
+        }
+        return statuses
+    }
+
+    /// `{enabled, destinations}`, as `sync status` prints it.
+    package func document() async throws -> JSONValue {
+        .object([
+            "enabled": .bool(try await store.isSyncEnabled()),
+            "destinations": .array(try await statuses().map(\.document)),
+        ])
+    }
+
+    /// Why no reading of a kind goes to a destination; `nil` if it goes there.
+    private static func keptBecause(_ kind: ReadingKind, at link: DestinationLink) -> String? {
+        if let reason = kind.keptBecause { return reason }
+        return link.setting.kind.opening.rules.kinds.contains(kind)
+            ? nil : "a \(link.setting.kind.name) destination has no place for it"
+    }
+
+    /// Tells the store which destinations there are, and what each gets.
+    ///
+    /// A destination that the settings no longer name gets nothing more. A command that finds no settings file changes
+    /// none of them: it may look at a store that a service with settings of its own delivers from.
+    func heed() async throws {
+        for link in links {
+            let setting = settings.current.destination(link.name) ?? link.setting
+            try await store.setRule(rule(of: setting), of: link.name)
+        }
+        // What is queued is sealed: a locked store queues nothing before its key has come back.
+        guard isService || !settings.current.hasImpliedDestination, store.lockedBecause == nil else { return }
+        for link in links {
+            let rules = link.setting.kind.opening.rules
+            try await store.setDestination(
+                link.name, kind: link.setting.kind.name, kinds: rules.kinds, hasUniqueSeconds: rules.hasUniqueSeconds,
+                needsSource: rules.needsSource, canRetract: rules.canRetract, address: link.open?.fingerprint)
+        }
+        guard hasAllLinks else { return }
+        for known in try await store.destinations()
+        where known.state != .removed && !links.contains(where: { $0.name == known.name }) {
+            try await store.removeDestination(known.name)
+            // Every store begins with one that nobody may have used.
+            guard known.enabledAt != nil || known.address != nil else { continue }
+            logger.notice("a destination is no longer in the settings", metadata: ["destination": "\(known.name)"])
+        }
+    }
+
+    /// What the store is told of a destination.
+    ///
+    /// - Throws: ``Problem`` for a device that nobody can mean: what a person keeps from a destination must not get there
+    ///   because of a slip.
+    private func rule(of destination: DestinationSetting) throws(Problem) -> DestinationRule {
+        var (addresses, models): (Set<UInt64>, Set<String>) = ([], [])
+        for entry in destination.list("devices") {
+            if let address = DeviceAddress(entry) {
+                addresses.insert(address.bits)
+            } else if catalogue[entry] != nil {
+                models.insert(entry)
+            } else {
+                throw Problem(
+                    "config_invalid", .configuration,
+                    "destinations.\(destination.name).devices: expected a device's address or a model of "
+                        + "`healthrelay catalog`, found '\(entry)'")
+            }
+        }
+        let (kinds, people) = (destination.list("kinds"), destination.list("people"))
+        return DestinationRule(
+            isManual: settings.current.isManual(destination), backfillDays: settings.current.backfillDays(destination),
+            selection: DestinationSelection(
+                kinds: kinds.isEmpty ? nil : Set(kinds.compactMap(ReadingKind.init(rawValue:))),
+                people: people.isEmpty ? nil : Set(people),
+                devices: addresses.isEmpty && models.isEmpty
+                    ? nil : DestinationSelection.Devices(addresses: addresses, models: models)))
+    }
+}
+
+// MARK: Workers and servers
+
+extension Destinations {
+    /// Delivery to the first destination; `nil` where nothing is delivered.
+    package var worker: OutboxWorker? { workers.first }
+
+    /// Delivery, a worker for each destination.
+    package var workers: [OutboxWorker] { links.compactMap(\.worker) }
+
+    /// Says to every worker that something new may wait.
+    package func wake() { for worker in workers { worker.wake() } }
+
+    /// The server whose people and sources `user` and `source` are about: the destination `vital`, or the first
+    /// Vital-compatible one.
+    var primary: DestinationLink? {
+        let servers = links.filter(\.isServer)
+        return servers.first { $0.name == DestinationSetting.serverName } ?? servers.first
+    }
+
+    /// Where the store keeps what belongs to the primary server.
+    package func primaryPlace() async throws -> DestinationKey {
+        guard let name = primary?.name else { return .vital }
+        return try await store.destinations().first { $0.name == name }?.key ?? .vital
+    }
+
+    /// The primary server, or the problem that there is none.
+    func requireServer() throws -> VitalLink {
+        guard let server = primary?.open?.vital else { throw primary?.refusal ?? Problem.noServer }
+        return server
+    }
+
+    /// People and their sources at the server, or the problem that there is no server.
+    func requireSources() throws -> SourceKeeper { try requireServer().sources }
+
+    /// The server, or the problem that there is none.
+    func requireAPI() throws -> VitalAPI { try requireServer().api }
+
+    /// What a person is told of destinations that nothing is delivered to.
+    package var undelivered: [String] {
+        if links.count < 2 {
+            guard workers.isEmpty else { return [] }
+            return [links.first?.refusal?.message ?? "no key for a server is set; readings are kept"]
+        }
+        return links.filter { $0.worker == nil }.map {
+            "\($0.name): \($0.refusal?.message ?? "no key is set; readings are kept")"
+        }
+    }
+
+    /// Why nothing is delivered anywhere.
+    var nothingDelivered: Problem? {
+        guard workers.isEmpty else { return nil }
+        return links.lazy.compactMap(\.refusal).first ?? Problem.noServer
+    }
+
+    /// Does work while nothing is delivered anywhere.
+    func withoutDelivery<Value: Sendable>(
+        _ work: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        var work = work
+        for worker in workers {
+            let inner = work
+            work = { try await worker.withoutDelivery(inner) }
+        }
+        return try await work()
+    }
+}
+
+extension Problem {
+    /// The problem that no server can be delivered to.
+    static let noServer = Problem(
+        "no_server_key", .configuration,
+        "there is no key for the server, so nothing can be delivered; readings are kept",
+        hint: "put the key into a file (mode 0600) and name it: `api_key_file` of the destination")
+}
+
+extension DestinationWorkshop {
+    /// The destinations to deliver to; see ``Gateway/open(_:state:sandbox:named:radio:isService:patience:logger:)``.
+    func links(_ sandbox: VitalConnection?, named: [String]?) -> [DestinationLink] {
+        var links: [DestinationLink] = []
+        if let sandbox {
+            // Its port is another at each start.
+            var open = open(sandbox, as: DestinationSetting.sandboxName)
+            open.isAddressBinding = false
+            links.append(link(DestinationSetting(name: DestinationSetting.sandboxName, kind: .vital), open))
+        }
+        let chosen = named ?? (sandbox == nil ? settings.destinations.map(\.name) : [])
+        return links + settings.destinations.filter { chosen.contains($0.name) }.map(link)
+    }
+}
+
+/// The settings in effect, which change when they are read again.
+final class LiveSettings: Sendable {
+    private let state: Mutex<Settings>
+
+    init(_ settings: Settings) { state = Mutex(settings) }
+
+    /// The settings in effect.
+    var current: Settings { state.withLock(\.self) }
+
+    func replace(with settings: Settings) { state.withLock { $0 = settings } }
+}

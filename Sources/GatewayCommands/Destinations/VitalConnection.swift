@@ -1,0 +1,109 @@
+import Foundation
+import GatewaySettings
+import VitalClient
+
+/// Where readings are delivered, and what proves who delivers them.
+public struct VitalConnection: Sendable {
+    /// The server.
+    public var server: VitalServer
+    /// The team's key, or a person's session.
+    public var credentials: VitalCredentials
+    /// A PEM file of the certificates to trust in place of the system's; `nil`: the system's.
+    public var authorities: String?
+
+    /// Makes a connection with a team's key.
+    public init(server: VitalServer, key: Secret) {
+        self.server = server
+        credentials = .apiKey(key)
+    }
+
+    /// What a destination's settings say; `nil` if there is neither a key nor a sign-in token.
+    ///
+    /// The destination `vital` takes what the service manager hands over (`api-key`, `sign-in-token`) if its settings name
+    /// no file.
+    ///
+    /// - Parameter state: the directory in which a session's tokens are kept.
+    /// - Throws: ``Problem`` if a file cannot be read or the server's URL cannot be used: `server_insecure` for plain HTTP
+    ///   to another machine, unless `insecure` permits it.
+    public init?(
+        _ settings: DestinationSetting, state: String,
+        environment: [String: String] = ProcessInfo.processInfo.environment
+    ) throws {
+        var files = (settings["api_key_file"], settings["sign_in_token_file"])
+        if files == (nil, nil), settings.name == DestinationSetting.serverName {
+            let handed = ServiceCredentials(environment)
+            files = (handed.file("api-key"), handed.file("sign-in-token"))
+        }
+        switch files {
+        case (nil, nil): return nil
+        case (.some, .some):
+            throw Problem(
+                "config_invalid", .configuration,
+                "destinations.\(settings.name): api_key_file and sign_in_token_file are both set: with which should "
+                    + "readings be sent?",
+                hint: "remove one of them")
+        case (let path?, nil): credentials = .apiKey(try Self.secret(in: path, "key"))
+        case (nil, let path?):
+            let text = try Self.secret(in: path, "sign-in token")
+            do throws(VitalSignInToken.Malformed) {
+                credentials = .session(
+                    VitalSession(
+                        signInToken: try text.signInToken(),
+                        storage: SessionFile(directory: state, destination: settings.name)))
+            } catch {
+                throw Problem("key_unreadable", .configuration, "\(path): \(error)")
+            }
+        }
+        if let url = settings["base_url"] {
+            server = try VitalServer(baseURL: url)
+            guard settings.isOn("insecure") || !server.isExposed else {
+                throw Self.insecure(settings.name, server.host)
+            }
+        } else {
+            server = VitalServer(
+                environment: settings["environment"].flatMap(VitalEnvironment.init(rawValue:)) ?? .sandbox,
+                region: settings["region"].flatMap(VitalRegion.init(rawValue:)) ?? .us)
+        }
+        if let path = settings["ca_file"] {
+            guard access(path, R_OK) == 0 else {
+                throw Problem(
+                    "config_invalid", .configuration,
+                    "destinations.\(settings.name).ca_file: cannot read \(path): \(String(cString: strerror(errno)))")
+            }
+            authorities = path
+        }
+    }
+
+    /// The problem's code for a server that is reached over plain HTTP and not on this machine.
+    static let insecureCode = "server_insecure"
+
+    private static func insecure(_ name: String, _ host: String) -> Problem {
+        Problem(
+            insecureCode, .configuration,
+            "destinations.\(name).base_url reaches \(host) over plain http, so the key and the readings could be read on the way; "
+                + "nothing is sent, readings are kept",
+            hint: "use an https URL; `insecure: true` of the destination permits plain http all the same")
+    }
+
+    private static func secret(in path: String, _ what: String) throws(Problem) -> Secret {
+        let secret: Secret
+        do {
+            secret = Secret(try OrdinaryFile.text(path))
+        } catch {
+            throw Problem(
+                "key_unreadable", .configuration,
+                "cannot read the server's \(what) in \(path): \(error.localizedDescription)",
+                hint: "the file holds the \(what) alone; its owner is the gateway's user, its mode 0600")
+        }
+        guard !secret.isEmpty else {
+            throw Problem("key_unreadable", .configuration, "the file \(path) holds no \(what)")
+        }
+        guard secret.isOneWord else {
+            throw Problem(
+                "key_unreadable", .configuration,
+                "the file \(path) holds more than one \(what): white space or a control character is in the middle of it",
+                hint: "write the \(what) alone into it, on one line")
+        }
+        return secret
+    }
+}

@@ -1,0 +1,93 @@
+import GATTClient
+import GatewaySettings
+import HealthReadings
+import Logging
+import ReadingStore
+import VitalClient
+
+/// `doctor`: looks at everything a reading's way depends on, and says what is wrong and how to mend it.
+///
+/// It changes nothing: no store, user or source is made, nothing is sent but one question to the server.
+public struct Doctor: Sendable {
+    /// How long the radio may take to say how it stands.
+    static let radioPatience: Duration = .seconds(5)
+
+    let settings: Settings
+    let stateDirectory: String
+    /// The store, or why there is none.
+    let store: Result<ReadingStore?, Problem>
+    /// The Vital-compatible servers of the settings, by the destination's name.
+    let servers: [(name: String, connection: Result<VitalConnection?, Problem>)]
+    let radio: (any Radio)?
+    let clock: GatewayClock
+    let logger: Logger
+
+    /// Looks at everything, in the order of the list.
+    func examine() async -> [DoctorCheck] {
+        async let server = serverCheck()
+        let bluetooth = await bluetoothChecks()
+        return [
+            bluetooth.adapter, bluetooth.bus, await readerCheck(), permissionsCheck(),
+            await clockCheck(), await zoneCheck(), await server, await sourceCheck(), await storeCheck(),
+        ]
+    }
+
+    /// Prints what was found.
+    ///
+    /// - Throws: ``Problem`` with the highest status of the checks that failed.
+    static func report(_ checks: [DoctorCheck], json: Bool, to output: any OperationOutput) async throws {
+        if json {
+            try await output.data(JSONValue.object(["checks": .array(checks.map(\.document))]).text)
+        } else {
+            for line in checks.flatMap(\.lines) { try await output.data(line) }
+        }
+        let failed = checks.filter { !$0.ok }
+        guard let worst = failed.compactMap(\.status).max(by: { $0.rawValue < $1.rawValue }) else { return }
+        throw Problem(
+            "checks_failed", worst,
+            "\(failed.count) of \(checks.count) checks found a problem: \(failed.map(\.name).joined(separator: ", "))",
+            hint: failed.first { $0.status == worst }?.mend)
+    }
+}
+
+extension Doctor {
+    /// `doctor` where no gateway owns the store: opens it where there is one, and makes none.
+    public static func examine(
+        _ settings: Settings, state: StateDirectory, json: Bool,
+        radio: @escaping RadioSource.Factory = RadioSource.system, logger: Logger = Logger(label: "healthrelay"),
+        output: any OperationOutput
+    ) async throws {
+        let servers = settings.destinations.filter { $0.kind == .vital }.map { setting in
+            let connection = Result { try VitalConnection(setting, state: state.path) }
+            return (name: setting.name, connection: connection.mapError(Problem.init(telling:)))
+        }
+        var opened: ReadingStore?
+        let store = await Result<ReadingStore?, any Error> {
+            guard !ReadingStore.databaseFiles(in: state.path).isEmpty else { return nil }
+            opened = try await ReadingStore.open(
+                directory: state.path, decoder: Gateway.decoder, clientUserID: settings["user.client_user_id"],
+                timeZone: settings["user.time_zone"], encryption: settings.storeEncryption, logger: logger)
+            return opened
+        }.mapError(Problem.init(telling:))
+        defer { try? opened?.close() }
+        let memory = GatewayClock.Memory(newestContact: { [opened] in try? await opened?.newestContact() })
+        let clock = GatewayClock(
+            requiresSynchronization: settings.requiresSynchronizedClock, file: ClockFile(directory: state.path),
+            keepsRecord: false, memory: memory)
+        let doctor = Doctor(
+            settings: settings, stateDirectory: state.path, store: store, servers: servers,
+            radio: radio(settings, logger), clock: clock, logger: logger)
+        try await Doctor.report(await doctor.examine(), json: json, to: output)
+    }
+}
+
+extension Doctor {
+    /// Examines a gateway that is open.
+    init(_ gateway: Gateway) {
+        self.init(
+            settings: gateway.settings, stateDirectory: gateway.store.directory, store: .success(gateway.store),
+            servers: gateway.destinations.links.filter(\.isServer).map { link in
+                (link.name, link.refusal.map(Result.failure) ?? .success(link.open?.vital?.connection))
+            }, radio: gateway.radioSource.radio, clock: gateway.clock, logger: gateway.logger)
+    }
+}

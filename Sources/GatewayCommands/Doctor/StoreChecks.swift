@@ -1,0 +1,102 @@
+import Foundation
+import GatewaySettings
+import HealthReadings
+import LocalAccess
+import ReadingStore
+
+extension Doctor {
+    /// Below this, a disk counts as full: a store grows by some megabytes a year, its log by as much in between.
+    static let leastFreeOctets: UInt64 = 64 << 20
+
+    /// Whether the store can be written, and whether there is room for more.
+    func storeCheck() async -> DoctorCheck {
+        switch store {
+        case .failure(let problem): return .bad("store", problem)
+        case .success(nil):
+            let parent = existingAncestor(of: stateDirectory)
+            guard access(parent, W_OK | X_OK) == 0 else {
+                return .bad(
+                    "store", .notPermitted, "there is no store, and this user may not create one in \(parent)",
+                    mend: "make this user the directory's owner, or choose another with --state-dir")
+            }
+            return .good("store", "none yet in \(stateDirectory); `run`, `pair` or `replay` makes it")
+        case .success(let store?):
+            do {
+                try await store.requireKeys()
+                let statistics = try await store.statistics()
+                let free = Self.freeOctets(at: store.directory)
+                let contents =
+                    "\(statistics.readings.values.reduce(0, +)) readings in \(store.directory), "
+                    + "\(statistics.octetsOnDisk >> 10) KiB; \((free ?? 0) >> 20) MiB are free"
+                if let free, free < Self.leastFreeOctets {
+                    return .bad("store", .inputOutput, contents, mend: "free space on this disk")
+                }
+                guard access(store.directory, W_OK) == 0 else {
+                    return .bad("store", .notPermitted, "\(store.directory) cannot be written", mend: nil)
+                }
+                return .good("store", contents)
+            } catch {
+                return .bad("store", Problem(describing: error) ?? .unexpected(error))
+            }
+        }
+    }
+
+    /// Whether what is secret or personal can be read by its owner only.
+    func permissionsCheck() -> DoctorCheck {
+        let files =
+            ReadingStore.databaseFiles(in: stateDirectory)
+            + [CertificateKeeper.fileName, AccessStore.fileName].map { stateDirectory + "/" + $0 }
+            + settings.destinations.flatMap { destination in
+                ["api_key_file", "sign_in_token_file"].compactMap { destination[$0] }
+            }
+            + settings.storeKeyFiles(in: stateDirectory)
+        for file in files {
+            guard isOpenToOthers(fileAt: file) else { continue }
+            return .bad(
+                "permissions", .notPermitted, "users other than its owner may use \(file)", mend: "chmod 600 \(file)")
+        }
+        let root = geteuid() == 0 ? "; this runs as root, which is unnecessary" : ""
+        return .good("permissions", "only their owner can use the store and the keys\(root)")
+    }
+
+    /// Whether the user's zone is one.
+    func zoneCheck() async -> DoctorCheck {
+        var zone = settings["user.time_zone"]
+        if zone == nil, case .success(let store?) = store { zone = try? await store.currentUser().timeZone }
+        guard let zone else {
+            return .good(
+                "zone", "none yet; the store will take the system's when it is created: \(TimeZone.current.identifier)")
+        }
+        guard ZoneRules.named(zone) != nil else {
+            return .bad(
+                "zone", .configuration, "\(zone) is not a time zone of the tz database",
+                mend: "use a name such as Europe/Berlin, and install tzdata")
+        }
+        if case .success(let store?) = store, let users = try? await store.users(),
+            let lost = users.first(where: { ZoneRules.named($0.timeZone) == nil })
+        {
+            return .bad(
+                "zone", .configuration,
+                "\(lost.timeZone), the zone of \(lost.clientUserID), is no time zone of the tz database",
+                mend: "give them one such as Europe/Berlin: `user create --time-zone`, or `users` of the settings")
+        }
+        return .good("zone", zone)
+    }
+
+    /// Whether there is room for more at a path; where that is not known, there is.
+    package static func hasRoom(at path: String) -> Bool { freeOctets(at: path).map { $0 >= leastFreeOctets } ?? true }
+
+    private static func freeOctets(at path: String) -> UInt64? {
+        var status = statvfs()
+        guard statvfs(path, &status) == 0 else { return nil }
+        return UInt64(status.f_bavail) * UInt64(status.f_frsize)
+    }
+
+    private func existingAncestor(of path: String) -> String {
+        var path = path
+        while path.count > 1, !FileManager.default.fileExists(atPath: path) {
+            path = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        }
+        return path
+    }
+}

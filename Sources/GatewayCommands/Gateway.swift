@@ -1,0 +1,228 @@
+import Foundation
+import GatewaySettings
+import HealthDevices
+import HealthReadings
+import Logging
+import ReadingDelivery
+import ReadingStore
+import Synchronization
+
+/// An opened gateway: the store it owns, the devices it reaches, and the destinations it delivers to.
+///
+/// Commands do their work on it, whether they come from this process or through the control socket.
+public final class Gateway: Sendable {
+    private let live: LiveSettings
+    /// The settings in effect; some of them change while the gateway runs (see ``reload(_:)``).
+    public var settings: Settings { live.current }
+    /// What is kept.
+    public let store: ReadingStore
+    /// The models it knows.
+    public let catalogue: Catalogue
+    /// Where readings go.
+    package let destinations: Destinations
+    /// The readers of sensors.
+    package let sensors: Sensors
+    let radioSource: RadioSource
+    /// Whether this is `run`, which reads meters when they show up.
+    let isService: Bool
+    package let logger: Logger
+    /// The machine's clock, as far as it can be trusted.
+    package let clock: GatewayClock
+    private let manager = Mutex<DevicesManager?>(nil)
+    /// The door to the network, where this is `run`.
+    private let openDoor = Mutex<AccessPoint?>(nil)
+
+    /// The door to the network; nil where no service runs in this process.
+    package var door: AccessPoint? {
+        get { openDoor.withLock(\.self) }
+        set { openDoor.withLock { $0 = newValue } }
+    }
+
+    static let decoder = GatewayFrameDecoder()
+
+    /// Opens the store and prepares delivery; nothing is sent yet.
+    ///
+    /// - Parameters:
+    ///   - sandbox: a server to deliver to, as the destination `sandbox`, in place of the settings' destinations.
+    ///   - named: the only destinations of the settings to deliver to; `nil`: all, or none beside a sandbox.
+    ///   - radio: makes the radio when it is first needed.
+    ///   - isService: whether it reads meters when they show up, as `run` does.
+    ///   - patience: how long to wait for another owner of the store to let go of it: a command takes a moment.
+    /// - Throws: ``StoreError``, or ``Problem`` for settings that cannot be used.
+    public static func open(
+        _ settings: Settings, state: StateDirectory, sandbox: VitalConnection? = nil, named: [String]? = nil,
+        radio: @escaping RadioSource.Factory = RadioSource.system, isService: Bool = false,
+        patience: Duration = .zero, logger: Logger = Logger(label: "healthrelay")
+    ) async throws -> Gateway {
+        for name in named ?? [] where settings.destination(name) == nil {
+            throw settings.noSuchDestination(name)
+        }
+        let end = ContinuousClock.now + patience
+        while true {
+            do {
+                let store = try await ReadingStore.open(
+                    directory: state.path, decoder: decoder,
+                    clientUserID: settings["user.client_user_id"], timeZone: settings["user.time_zone"],
+                    encryption: settings.storeEncryption, finishesErasure: !isService, logger: logger)
+                let (catalogue, live) = (Catalogue(), LiveSettings(settings))
+                let workshop = DestinationWorkshop(
+                    settings: settings, state: state.path, store: store, catalogue: catalogue, logger: logger)
+                let destinations = Destinations(
+                    links: workshop.links(sandbox, named: named),
+                    hasAllLinks: named == nil && (sandbox == nil || settings.hasImpliedDestination),
+                    isService: isService, store: store, catalogue: catalogue, settings: live, logger: logger)
+                let gateway = Gateway(
+                    live, store, destinations, RadioSource(settings, logger, radio), isService: isService, logger)
+                try await gateway.heedDeliveryRules()
+                // Made at the first start, whether or not anything asks for it.
+                _ = try await store.gatewayID()
+                return gateway
+            } catch StoreError.locked where ContinuousClock.now < end {
+                try await Task.sleep(for: .milliseconds(50))
+            }
+        }
+    }
+
+    /// Makes the store of a state directory of what another one exported.
+    ///
+    /// - Throws: ``Problem``, ``ExportError``, ``StoreError``.
+    public static func importing(
+        _ path: String, passphrase: String, _ settings: Settings, state: StateDirectory,
+        logger: Logger = Logger(label: "healthrelay")
+    ) async throws -> StoreStatistics {
+        try await ReadingStore.importing(
+            path, passphrase: passphrase, into: state.path, decoder: decoder, encryption: settings.storeEncryption,
+            logger: logger)
+    }
+
+    private init(
+        _ live: LiveSettings, _ store: ReadingStore, _ destinations: Destinations, _ radioSource: RadioSource,
+        isService: Bool, _ logger: Logger
+    ) {
+        self.live = live
+        self.store = store
+        self.destinations = destinations
+        catalogue = destinations.catalogue
+        self.radioSource = radioSource
+        self.isService = isService
+        self.logger = logger
+        let settings = live.current
+        clock = GatewayClock(
+            requiresSynchronization: settings.requiresSynchronizedClock, file: ClockFile(directory: store.directory),
+            memory: .of(store, logger: logger))
+        sensors = Sensors(live, store: store, catalogue: catalogue, clock: clock)
+    }
+
+    /// A reader of meters into the store.
+    public func reader(model: String? = nil) -> MeterReader {
+        let settings = settings
+        return MeterReader(
+            journal: store, memory: store, catalogue: catalogue, provider: settings.provider(of:), model: model,
+            logger: logger)
+    }
+
+    /// The meters in reach of the radio.
+    ///
+    /// - Throws: ``Problem`` where the settings say that there shall be no radio.
+    package func requireManager() throws(Problem) -> DevicesManager {
+        let radio = try radioSource.requireRadio()
+        return manager.withLock { manager in
+            if let manager { return manager }
+            let settings = settings
+            let made = DevicesManager(
+                radio: radio, journal: TrustedJournal(journal: store, clock: clock),
+                memory: TrustedMemory(memory: store, clock: clock), pairings: store, catalogue: catalogue,
+                provider: settings.provider(of:),
+                clockToWrite: ClockRunner.clockToWrite(settings) { [store] in
+                    (try? await store.currentUser()).flatMap { ZoneRules.named($0.timeZone) }
+                }, logger: logger)
+            manager = made
+            return made
+        }
+    }
+
+    /// The paired meters.
+    /// - Throws: ``Problem`` with status 66 where there is none.
+    func requirePairedDevices(_ manager: DevicesManager) async throws -> Set<DeviceAddress> {
+        let paired = try await manager.reconcilePairings()
+        guard !paired.isEmpty else {
+            let barred = try await store.devices().filter(\.isBarred).compactMap(\.description.address?.description)
+            throw Problem(
+                "nothing_paired", .noInput,
+                "no meter is paired"
+                    + (barred.isEmpty
+                        ? "" : "; barred since their user was removed: " + barred.joined(separator: ", ")),
+                hint: "find one with `healthrelay scan`, then `healthrelay pair ADDRESS`")
+        }
+        return paired
+    }
+
+    /// Has the schedule look anew which meters are paired, where one runs.
+    func refreshMeters() { manager.withLock(\.self)?.refresh() }
+
+    /// The problem that the gateway's clock is untrusted; nil where it is not.
+    func clockProblem() async -> Problem? { await clock.problem() }
+
+    /// The current user, or the problem that nobody has named one: the server knows people by their names only.
+    func requireNamedUser() async throws -> StoreUser {
+        let user = try await store.currentUser()
+        guard !user.clientUserID.isEmpty else {
+            throw Problem(
+                "no_user", .configuration, "no user is set, so it is unknown whose readings these are",
+                hint: "`healthrelay user create ID`, or the setting `user.client_user_id`")
+        }
+        return user
+    }
+
+    /// Takes other settings in force as far as they can be changed while the gateway runs: what is delivered, and what
+    /// stands where nobody has consented.
+    ///
+    /// - Returns: the keys that differ and count only after a restart.
+    /// - Throws: ``Problem`` for settings that cannot be used; those of before then stay in force.
+    package func reload(_ fresh: Settings) async throws -> [String] {
+        let old = settings
+        live.replace(with: fresh)
+        do {
+            try await heedDeliveryRules()
+        } catch {
+            live.replace(with: old)
+            throw error
+        }
+        destinations.wake()
+        return fresh.keysThatNeedRestart(since: old)
+    }
+
+    private func heedDeliveryRules() async throws {
+        try await DeliveryRules(settings: settings, catalogue: catalogue).heed(in: store)
+        try await destinations.heed()
+    }
+
+    /// Does what a command asks.
+    public func run(_ request: OperationRequest, output: any OperationOutput) async throws {
+        try request.operation.requireUsableNumbers()
+        let json = request.json
+        switch request.operation {
+        case .query(let operation): try await QueryRunner(gateway: self, output: output).run(operation)
+        case .user(let operation): try await UserRunner(gateway: self, json: json, output: output).run(operation)
+        case .source(let operation): try await SourceRunner(gateway: self, json: json, output: output).run(operation)
+        case .sync(let operation): try await SyncRunner(gateway: self, json: json, output: output).run(operation)
+        case .destination(let operation):
+            try await DestinationRunner(gateway: self, json: json, output: output).run(operation)
+        case .store(let operation): try await StoreRunner(gateway: self, json: json, output: output).run(operation)
+        case .device(let operation): try await DeviceRunner(gateway: self, json: json, output: output).run(operation)
+        case .sensor(let operation): try await SensorRunner(gateway: self, json: json, output: output).run(operation)
+        case .consent(let operation): try await ConsentRunner(gateway: self, json: json, output: output).run(operation)
+        case .client(let operation): try await ClientRunner(gateway: self, json: json, output: output).run(operation)
+        case .page: try await PageRunner(gateway: self, json: json, output: output).run()
+        case .doctor: try await Doctor.report(await Doctor(self).examine(), json: json, to: output)
+        }
+    }
+
+    /// Lets go of the radio and closes the store; nothing can be done with the gateway after that.
+    public func close() async throws {
+        await clock.save()
+        await sensors.close()
+        await radioSource.close()
+        try store.close()
+    }
+}

@@ -1,0 +1,73 @@
+import GatewaySettings
+import HealthReadings
+
+/// Where an operation's result goes, and who answers its questions: the terminal of this process, or through the
+/// control socket that of another.
+///
+/// Each call throws where nobody is there any more to see it; the operation then ends.
+public protocol OperationOutput: Sendable {
+    /// A line for standard output.
+    func data(_ line: String) async throws
+    /// A line for standard error.
+    func note(_ line: String) async throws
+    /// Octets of a file, in order; returns when there is room for more.
+    func octets(_ octets: [UInt8]) async throws
+    /// How far a transfer has come.
+    func progress(_ progress: TransferProgress) async throws
+    /// Something that went wrong and does not end the operation.
+    func warn(_ problem: Problem) async throws
+    /// Asks the person, and waits for what they say; cancelled where the answer is no longer wanted.
+    ///
+    /// - Throws: ``Problem`` where nobody can answer.
+    func ask(_ question: Question) async throws -> Answer
+}
+
+extension OperationOutput {
+    /// Nobody writes a file.
+    public func octets(_ octets: [UInt8]) async throws {
+        throw Problem("no_file", .ourFault, "the operation yields bytes, but has no file for them")
+    }
+    /// The progress as a note.
+    public func progress(_ progress: TransferProgress) async throws { try await note(progress.line) }
+    /// The problem as a note.
+    public func warn(_ problem: Problem) async throws { try await note(problem.message) }
+    /// Nobody answers.
+    public func ask(_ question: Question) async throws -> Answer { throw question.unanswered }
+}
+
+/// How far the transfer of a device's records has come.
+public struct TransferProgress: Codable, Sendable, Hashable {
+    /// The device, as it is called on the terminal.
+    public var device: String
+    /// How many came.
+    public var received: Int
+    /// How many are to come; nil where it cannot count.
+    public var announced: Int?
+
+    /// What is counted, in the singular.
+    public var unit = "record"
+
+    /// Makes a progress.
+    public init(device: String, received: Int, announced: Int?, unit: String = "record") {
+        self.unit = unit
+        self.device = device
+        self.received = received
+        self.announced = announced
+    }
+
+    /// `meter+00001808: 12 of 450 records`.
+    public var line: String {
+        "\(device): \(received)" + (announced.map { " of \($0)" } ?? "")
+            + " \(unit)\((announced ?? received) == 1 ? "" : "s")"
+    }
+
+    /// Whether all came that was announced.
+    public var isComplete: Bool { announced.map { received >= $0 } ?? false }
+
+    /// `{"device","received","announced"}`.
+    public var document: JSONValue {
+        .object([
+            "device": .string(device), "received": .integer(Int64(received)), "announced": .optional(announced),
+        ])
+    }
+}

@@ -1,0 +1,68 @@
+import GatewaySettings
+import HealthReadings
+import ReadingStore
+
+extension ReadingPage {
+    /// `{readings, more, cursor}`.
+    public var document: JSONValue {
+        .object([
+            "readings": .array(readings.map(\.document)), "more": .bool(more), "cursor": .optional(more ? cursor : nil),
+        ])
+    }
+}
+
+/// `query`: readings, newest first.
+struct QueryRunner {
+    let gateway: Gateway
+    let output: any OperationOutput
+
+    func run(_ operation: QueryOperation) async throws {
+        let user = try await gateway.store.currentUser()
+        guard let zone = ZoneRules.named(user.timeZone) else { throw StoreError.unknownTimeZone(user.timeZone) }
+        var query = ReadingQuery(limit: operation.limit, cursor: operation.cursor, latest: operation.latest)
+        if !operation.types.isEmpty { query.kinds = try Set(operation.types.map(ReadingKind.argument)) }
+        query.from = try operation.from.map { try InstantArgument.instant($0, "--from", end: .start, zone: zone) }
+        query.to = try operation.to.map { try InstantArgument.instant($0, "--to", end: .end, zone: zone) }
+        if let offset = operation.offset {
+            guard operation.cursor == nil else {
+                throw Problem("usage", .usage, "--offset and --cursor cannot be used together")
+            }
+            query.offset = offset
+        }
+        if let person = operation.person {
+            guard let user = try await gateway.store.user(person) else {
+                throw Problem("no_such_user", .noInput, "the store knows no user \(person.prefix(64))")
+            }
+            query.user = user.key
+        }
+        let page = try await gateway.store.query(query)
+        switch operation.format {
+        case .json: try await output.data(page.document.text)
+        case .ndjson:
+            for reading in page.readings { try await output.data(reading.document.text) }
+        case .csv:
+            try await output.data(Reading.csvHeader)
+            for reading in page.readings { try await output.data(reading.csv) }
+        case .text:
+            for reading in page.readings { try await output.data(reading.line) }
+            if page.readings.isEmpty { try await output.note("no readings") }
+        }
+        if page.more, operation.format != .json {
+            try await output.note("more: continue with --cursor \(page.cursor ?? "")")
+        }
+    }
+}
+
+extension ReadingKind {
+    /// The kind of this name.
+    ///
+    /// - Throws: ``Problem`` with status 64.
+    package static func argument(_ name: String) throws -> ReadingKind {
+        guard let kind = ReadingKind(rawValue: name) else {
+            throw Problem(
+                "usage", .usage,
+                "--types: expected \(ReadingKind.allCases.map(\.rawValue).joined(separator: " or ")), found '\(name)'")
+        }
+        return kind
+    }
+}

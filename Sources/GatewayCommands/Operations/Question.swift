@@ -1,0 +1,41 @@
+import GatewaySettings
+
+/// What an operation asks of the person who ordered it, in the middle of it.
+public enum Question: Codable, Sendable, Hashable {
+    /// The six digits that the device shows.
+    case passkey(device: String)
+    /// Whether the device shows the same six digits.
+    case comparison(Passkey, device: String)
+    /// Whether a device may be paired that can neither show nor ask anything, where its maker says it can.
+    case unauthenticated(device: String)
+}
+
+/// What the person said, or why there was nobody to say it.
+public enum Answer: Codable, Sendable, Hashable {
+    /// The digits that were asked for.
+    case passkey(Passkey)
+    /// Yes or no.
+    case confirmation(Bool)
+}
+
+extension Question {
+    /// The problem that nobody is there to answer.
+    public var unanswered: Problem {
+        switch self {
+        case .passkey(let device):
+            Problem(
+                "passkey_needed", .usage, "\(device) shows six digits, and there is no terminal to type them at",
+                hint: "pass them with --passkey or --passkey-file, or pair at a terminal")
+        case .comparison(_, let device):
+            Problem(
+                "confirmation_needed", .usage,
+                "\(device) shows six digits to compare, and there is no terminal to confirm them at",
+                hint: "pair at a terminal")
+        case .unauthenticated(let device):
+            Problem(
+                "confirmation_needed", .usage,
+                "\(device) pairs without digits, and there is no terminal to confirm that at",
+                hint: "pair at a terminal")
+        }
+    }
+}

@@ -1,0 +1,124 @@
+import HealthReadings
+
+extension Reading {
+    /// The reading on one line for people: when, what, from where, and what keeps it from being delivered.
+    public var line: String {
+        let when =
+            time.instant?.description ?? record.deviceTime.map { "\($0) (zone unknown)" } ?? "time unknown"
+        let origin = [device.model, device.address?.description].compactMap(\.self).joined(separator: " ")
+        let fate = excluded.map { " [kept, not sent: \($0.words)]" } ?? outcome.map { " [\($0)]" } ?? ""
+        return "\(when)  \(record.words)  \(origin)\(fate)"
+    }
+
+    /// What keeps the reading from its destinations, in a few words; `nil` if nothing does.
+    private var outcome: String? {
+        let outcomes = deliveries.compactMap { delivery -> String? in
+            switch delivery.state {
+            case .waiting, .handedOver, .delivered: nil
+            case .held(let hold): "\(delivery.destination): \(hold.words)"
+            case .refused(let words): "\(delivery.destination): refused: \(words)"
+            case .retracted: "\(delivery.destination): retracted"
+            }
+        }
+        return outcomes.isEmpty ? nil : outcomes.joined(separator: "; ")
+    }
+
+    /// The columns of `query --format csv`.
+    package static let csvHeader =
+        "id,kind,time,time_basis,device_time,address,model,serial,provider,sequence,"
+        + "glucose_value,glucose_unit,systolic,diastolic,mean,pressure_unit,pulse,user,status,excluded,deliveries,value,unit"
+
+    /// The reading as a line of CSV (RFC 4180).
+    package var csv: String {
+        var cells: [String?] = [
+            id.description, kind.rawValue, time.instant?.description, time.basis.rawValue,
+            record.deviceTime?.description, device.address?.description, device.model, device.serial, device.provider,
+            record.sequence.map { String($0) },
+        ]
+        switch record.value {
+        case .glucose(let glucose):
+            let number = glucose.concentration?.number.number
+            cells += [number?.description, number == nil ? nil : glucose.concentration?.unit.symbol]
+            cells += [nil, nil, nil, nil, nil]
+        case .bloodPressure(let pressure):
+            cells += [nil, nil]
+            cells += [pressure.systolic, pressure.diastolic, pressure.meanArterial].map {
+                $0.number.number?.description
+            }
+            cells += [pressure.systolic.unit.symbol, pressure.pulse?.number.number?.description]
+        case .vital(let vital):
+            cells += [nil, nil, nil, nil, nil, nil, vital[.pulse]?.number.number?.description]
+        }
+        cells += [
+            record.userSlot.map { String($0) }, record.status.names.joined(separator: " "), excluded?.rawValue,
+            deliveries.map(\.cell).joined(separator: " "),
+        ]
+        if case .vital(let vital) = record.value, let main = vital.main, let number = main.number.number {
+            cells += [number.description, main.unit.symbol]
+        } else {
+            cells += [nil, nil]
+        }
+        return cells.map { Self.csvCell($0 ?? "") }.joined(separator: ",")
+    }
+
+    private static func csvCell(_ text: String) -> String {
+        guard text.contains(where: { ",\"\r\n".contains($0) }) else { return text }
+        return "\"" + text.replacing("\"", with: "\"\"") + "\""
+    }
+}
+
+extension DestinationDelivery {
+    /// `clinic:delivered`, `home:held:no_consent`. The receiver's words are free text and have no place in a list.
+    fileprivate var cell: String { "\(destination):\(state.name)" + (hold.map { ":\($0.rawValue)" } ?? "") }
+}
+
+extension LiveReading {
+    /// The value on one line for people.
+    public var line: String {
+        let origin = [device.model, device.address?.description].compactMap(\.self).joined(separator: " ")
+        let fate = record.exclusion.map { " [\($0.words)]" } ?? ""
+        return "\(receivedAt.flooredToSecond)  \(record.words)  \(origin)\(fate)"
+    }
+}
+
+extension Record {
+    /// The values on one line for people: `glucose 95 mg/dL`, `blood pressure 127/79 mmHg, pulse 69`.
+    public var words: String {
+        switch value {
+        case .glucose(let glucose): "glucose \(glucose.concentration?.words ?? "without a value")"
+        case .bloodPressure(let pressure):
+            "blood pressure \(pressure.systolic.digits)/\(pressure.diastolic.digits) \(pressure.systolic.unit.symbol)"
+                + (pressure.pulse.map { ", pulse \($0.digits)" } ?? "")
+        case .vital(let vital): vital.words
+        }
+    }
+}
+
+extension VitalValue {
+    /// `heart rate 72 bpm`, `spo2 97 %, pulse 64`, `hrv rmssd 42.1 ms, sdnn 50.3 ms`.
+    fileprivate var words: String {
+        let name = kind.rawValue.replacing("_", with: " ")
+        switch kind {
+        case .hrv:
+            return "\(name) rmssd \(self[.rmssd]?.words ?? "–"), sdnn \(self[.sdnn]?.words ?? "–")"
+        case .spo2:
+            return "\(name) \(main?.words ?? "–")" + (self[.pulse].map { ", pulse \($0.digits)" } ?? "")
+        default: return "\(name) \(main?.words ?? "–")"
+        }
+    }
+}
+
+extension Quantity {
+    fileprivate var words: String { number.number == nil ? "not a number" : "\(digits) \(unit.symbol)" }
+    fileprivate var digits: String { number.number?.description ?? "–" }
+}
+
+extension Exclusion {
+    /// The reason in plain words.
+    public var words: String { rawValue.replacing("_", with: " ") }
+}
+
+extension Hold {
+    /// The reason in plain words.
+    public var words: String { rawValue.replacing("_", with: " ") }
+}

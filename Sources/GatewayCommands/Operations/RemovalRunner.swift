@@ -1,0 +1,250 @@
+import Foundation
+import GatewaySettings
+import HealthReadings
+import LocalAccess
+import ReadingDelivery
+import ReadingStore
+import VitalClient
+import VitalDestination
+
+/// `user remove` and `store forget`: the right to be forgotten, at the server and here.
+struct RemovalRunner {
+    let gateway: Gateway
+    let json: Bool
+    let output: any OperationOutput
+
+    private var clients: ClientList { ClientList(gateway: gateway) }
+
+    /// What removing a person came to.
+    private struct Removal: Sendable {
+        var user: StoreUser
+        /// What became of them at the server that `user` is about.
+        var atServer: AtServer
+        /// What became of them at each destination, in the order of the settings.
+        var places: [(name: String, result: AtServer)]
+        var erased: Erasure
+
+        /// `{client_user_id, user_id, at_server, destinations: [{name, result}], erased: {readings, frames, contacts,
+        /// sources}}`.
+        var document: JSONValue {
+            .object([
+                "client_user_id": .optional(user.clientUserID.isEmpty ? nil : user.clientUserID),
+                "user_id": .optional(user.serverUserID), "at_server": .string(atServer.rawValue),
+                "destinations": .array(
+                    places.map { .object(["name": .string($0.name), "result": .string($0.result.rawValue)]) }),
+                "erased": .object([
+                    "readings": .integer(Int64(erased.readings)), "frames": .integer(Int64(erased.frames)),
+                    "contacts": .integer(Int64(erased.contacts)), "sources": .integer(Int64(erased.sources)),
+                ]),
+            ])
+        }
+    }
+
+    /// What became of them at the server.
+    private enum AtServer: String, Sendable {
+        case removed
+        /// They were not there.
+        case absent
+        /// The server was not asked.
+        case untouched
+        /// The next delivery has their readings taken back.
+        case retracting
+    }
+
+    func remove(confirmed: String?, isLocal: Bool) async throws {
+        let work = { @Sendable () async throws -> Removal in
+            let user = try await gateway.store.currentUser(at: gateway.destinations.primaryPlace())
+            if let confirmed, confirmed != user.clientUserID {
+                throw Problem(
+                    "user_changed", .tryAgain, "the current user is no longer '\(confirmed)'; nothing was erased",
+                    hint: "look again: `healthrelay user show`")
+            }
+            // The server first: what it still holds could not be found again once their id is gone here.
+            let places = try await removeEverywhere(user, isLocal: isLocal)
+            try await revokeClients(of: [user])
+            let erased = try await gateway.store.eraseUser(
+                user.key, retracts: !isLocal, except: try await removedKeys(places))
+            try await forgetAccess(of: [user], everybody: false)
+            for link in gateway.destinations.links { await link.open?.vital?.sources.forget() }
+            gateway.refreshMeters()
+            return Removal(
+                user: user, atServer: atServer(places), places: Self.asked(places, erased), erased: erased)
+        }
+        // A post on its way would arrive for somebody who is gone, and might make them again.
+        let removal = try await gateway.destinations.withoutDelivery(work)
+        try await tell(removal)
+    }
+
+    /// Erases one person, or everybody there is: the current one last, whose devices are those that nobody else has.
+    func forget(_ operation: ForgetOperation) async throws {
+        let work = { @Sendable () async throws -> [Removal] in
+            let people = try await people(operation.user)
+            var removals: [Removal] = []
+            // The server first, and for all: once their ids are gone here, nobody could find them there again.
+            for user in people {
+                let places = try await removeEverywhere(
+                    user, isLocal: !operation.atServer, instead: "without --server, only the data here is erased")
+                removals.append(
+                    Removal(user: user, atServer: atServer(places), places: places, erased: Erasure()))
+            }
+            try await revokeClients(of: people)
+            for index in removals.indices {
+                let places = removals[index].places
+                removals[index].erased = try await gateway.store.eraseUser(
+                    removals[index].user.key, retracts: operation.atServer, except: try await removedKeys(places))
+                removals[index].places = Self.asked(places, removals[index].erased)
+            }
+            try await forgetAccess(of: people, everybody: operation.user == nil)
+            if operation.user == nil {
+                try await gateway.store.destroyPruneKey()
+                try await destroyKey()
+            }
+            for link in gateway.destinations.links { await link.open?.vital?.sources.forget() }
+            gateway.refreshMeters()
+            return removals
+        }
+        let removals = try await gateway.destinations.withoutDelivery(work)
+        guard !json else {
+            return try await output.data(JSONValue.object(["users": .array(removals.map(\.document))]).text)
+        }
+        for removal in removals {
+            try await output.data(removal.user.clientUserID.isEmpty ? "no name:" : "\(removal.user.clientUserID):")
+            try await tell(removal)
+        }
+    }
+
+    /// Revokes the clients of people who are about to be erased: nobody who takes the name later gets them.
+    private func revokeClients(of people: [StoreUser]) async throws {
+        let names = people.map(\.clientUserID).filter { !$0.isEmpty }
+        gateway.door?.desk.withdraw(people: names)
+        guard hasClients else { return }
+        let now = await clients.time()
+        for number in try await clients.using({ try await $0.revoke(people: names, now: now) }) {
+            gateway.door?.audit.note(AuditEntry(at: now, event: "revoked", client: number))
+        }
+    }
+
+    /// Whether there is a list of clients.
+    private var hasClients: Bool { access(gateway.store.directory + "/" + AccessStore.fileName, F_OK) == 0 }
+
+    /// Forgets in the audit log who was served readings, and the people's names in the list of clients; with everybody,
+    /// all of it and all who were let in.
+    private func forgetAccess(of people: [StoreUser], everybody: Bool) async throws {
+        guard hasClients else { return }
+        let names = people.map(\.clientUserID).filter { !$0.isEmpty }
+        await gateway.door?.audit.flush()
+        gateway.door?.audit.forget(routes: AuditLog.readingRoutes, everybody: everybody)
+        try await clients.using {
+            try await $0.forget(routes: AuditLog.readingRoutes, people: names, everybody: everybody)
+        }
+    }
+
+    /// Destroys the key with what it sealed: whatever an old copy of the files still holds cannot be opened with it.
+    private func destroyKey() async throws {
+        guard try await !gateway.store.destroyKey(), gateway.store.encryption.isOn else { return }
+        guard try await !gateway.store.isKeyToBeDestroyed() else {
+            return try await output.note(
+                "the store's key is destroyed once the destinations have taken everything back")
+        }
+        try await output.note(
+            "the store's key is a credential, so it stays; to replace it at the next start, add a new key as its last line"
+        )
+    }
+
+    private func people(_ name: String?) async throws -> [StoreUser] {
+        guard let name else {
+            let current = try await gateway.store.currentUser()
+            return try await gateway.store.users().filter { $0.key != current.key } + [current]
+        }
+        guard !name.isEmpty, let user = try await gateway.store.user(name) else {
+            throw Problem("unknown_user", .noInput, "the store has no data of '\(name)'; nothing was erased")
+        }
+        return [user]
+    }
+
+    /// Removes a person at every destination that can take back what it has.
+    private func removeEverywhere(
+        _ user: StoreUser, isLocal: Bool,
+        instead: String = "`healthrelay user remove --local` erases only the data here"
+    ) async throws -> [(name: String, result: AtServer)] {
+        var places: [(name: String, result: AtServer)] = []
+        for link in gateway.destinations.links {
+            let isServer = link.isServer
+            let result = isLocal || !isServer ? .untouched : try await remove(user, at: link, instead: instead)
+            places.append((link.name, result))
+        }
+        return places
+    }
+
+    /// The destinations that have erased the person with all readings.
+    private func removedKeys(_ places: [(name: String, result: AtServer)]) async throws -> Set<DestinationKey> {
+        let names = places.filter { $0.result != .untouched }.map(\.name)
+        return Set(try await gateway.store.destinations().filter { names.contains($0.name) }.map(\.key))
+    }
+
+    /// What became of a person at each destination, with those that are asked to take back single readings.
+    private static func asked(
+        _ places: [(name: String, result: AtServer)], _ erased: Erasure
+    ) -> [(name: String, result: AtServer)] {
+        places.map { place in
+            let isAsked = erased.destinations.contains { $0.destination == place.name && $0.retracting > 0 }
+            return (place.name, isAsked ? .retracting : place.result)
+        }
+    }
+
+    private func atServer(_ places: [(name: String, result: AtServer)]) -> AtServer {
+        places.first { $0.name == gateway.destinations.primary?.name }?.result ?? .untouched
+    }
+
+    private func remove(_ user: StoreUser, at link: DestinationLink, instead: String) async throws -> AtServer {
+        let place = try await gateway.store.destinations().first { $0.name == link.name }?.key ?? .vital
+        let known = try await gateway.store.users(at: place).first { $0.key == user.key }?.serverUserID
+        // Nobody without a name was ever made there.
+        guard !user.clientUserID.isEmpty || known != nil else { return .absent }
+        do {
+            guard let api = link.open?.vital?.api else { throw link.refusal ?? Problem.noServer }
+            if let known { return try await api.deleteUser(known) ? .removed : .absent }
+            do {
+                let userID = try await api.resolveUser(clientUserID: user.clientUserID).userID
+                return try await api.deleteUser(userID) ? .removed : .absent
+            } catch let error as VitalError where error.kind == .notFound {
+                return .absent
+            }
+        } catch is CancellationError {
+            throw CancellationError()
+        } catch {
+            var problem = Problem(describing: error) ?? .unexpected(error)
+            if gateway.destinations.links.count > 1 { problem.message = "\(link.name): " + problem.message }
+            problem.message += "; nothing was erased here"
+            problem.hint =
+                ["no_server_key", VitalConnection.insecureCode].contains(problem.code)
+                ? instead : "try again later; " + instead
+            throw problem
+        }
+    }
+
+    private func tell(_ removal: Removal) async throws {
+        let (user, erased) = (removal.user, removal.erased)
+        guard !json else {
+            return try await output.data(removal.document.text)
+        }
+        for (name, result) in removal.places {
+            let place = gateway.destinations.links.count > 1 ? name : "the server"
+            switch result {
+            case .removed: try await output.data("removed at \(place)")
+            case .absent: try await output.data("not at \(place)")
+            case .untouched: try await output.data("left as they are at \(place)")
+            case .retracting: try await output.data("\(name) takes the readings back with the next delivery")
+            }
+        }
+        try await output.data(
+            "erased here: \(erased.readings) readings, \(erased.frames) frames, \(erased.contacts) contacts, "
+                + "\(erased.sources) sources")
+        for left in erased.destinations where left.leftBehind > 0 {
+            try await output.data("\(left.destination) cannot take back \(left.leftBehind) readings")
+        }
+        guard !user.clientUserID.isEmpty, gateway.settings["user.client_user_id"] == user.clientUserID else { return }
+        try await output.note(
+            "the setting `user.client_user_id` still names them: new readings would be delivered for them again")
+    }
+}

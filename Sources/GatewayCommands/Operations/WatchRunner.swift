@@ -1,0 +1,75 @@
+import GATTClient
+import GatewaySettings
+import HealthDevices
+import HealthReadings
+import ReadingStore
+
+/// `watch`: readings as they come into the store, and what devices send while somebody looks.
+struct WatchRunner {
+    let gateway: Gateway
+    let json: Bool
+    let output: any OperationOutput
+
+    /// The pause before live devices are looked for again, where there were none or the radio had gone.
+    private static let livePause: Duration = .seconds(5)
+
+    /// `watch`: readings as they come into the store, and what devices send while somebody looks.
+    ///
+    /// Where no gateway runs, nothing would come into the store: the paired meters are then read here, as `run` does.
+    func run(_ types: [String], _ window: Int?) async throws {
+        let kinds = try types.isEmpty ? Set(ReadingKind.allCases) : Set(types.map(ReadingKind.argument))
+        let readings = gateway.store.committedReadings()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            defer { group.cancelAll() }
+            if !gateway.isService, kinds.contains(where: { !$0.isLive }) {
+                let manager = try gateway.requireManager()
+                if let problem = await gateway.clockProblem() { throw problem }
+                try await output.note(
+                    "No gateway is running; this command reads the paired meters until it is stopped.")
+                group.addTask { try await read(manager) }
+            }
+            if !kinds.isDisjoint(with: [.heartRate, .hrv, .spo2]) {
+                group.addTask { try await self.watchLive(kinds, window) }
+            }
+            group.addTask {
+                for await batch in readings {
+                    for reading in batch where kinds.contains(reading.kind) {
+                        try await output.data(json ? reading.document.text : reading.line)
+                    }
+                }
+            }
+            try await group.next()
+        }
+    }
+
+    /// Follows the paired devices that send live values, for as long as somebody looks.
+    private func watchLive(
+        _ kinds: Set<ReadingKind>, _ window: Int?
+    ) async throws {
+        // Without a radio there is nothing to follow; the readings of the store still come.
+        guard let manager = try? gateway.requireManager() else { return try await Task.sleep(for: .seconds(1e9)) }
+        var pace = LivePace()
+        pace.variabilityWindowSeconds = window ?? pace.variabilityWindowSeconds
+        while true {
+            do {
+                for try await reading in manager.live(pace: pace) where kinds.contains(reading.kind) {
+                    try await output.data(json ? reading.document.text : reading.line)
+                }
+            } catch is RadioError {
+                // It is waited for, as the schedule does.
+            }
+            try await Task.sleep(for: Self.livePause)
+        }
+    }
+
+    /// Reads paired meters as they show up, until the task is cancelled, and tells of the radio alone.
+    private func read(_ manager: DevicesManager) async throws {
+        await MeterSchedule(manager).run { event in
+            switch event {
+            case .adapter(let state): try? await output.note(state.line)
+            case .failed(let address, let failure, _): try? await output.note("\(address): \(failure.description)")
+            case .appeared, .transfer: break
+            }
+        }
+    }
+}

@@ -1,0 +1,86 @@
+import FreeStyleLibre
+import HealthDevices
+import HealthReadings
+
+/// A sensor's memory by itself, as `libre decode` shows it: its readings as a store would hold them that was empty before.
+public struct SensorDump: Sendable {
+    private let memory: LibreMemory
+    private let uid: SensorUID?
+    private let patchInformation: PatchInformation?
+    private let scannedAt: Instant?
+
+    /// - Parameters:
+    ///   - uid: the sensor's number; without it no serial number and no ids are known.
+    ///   - patchInformation: what the sensor told of its model.
+    ///   - scannedAt: when the memory was read; without it no times are known.
+    public init(memory: LibreMemory, uid: SensorUID?, patchInformation: PatchInformation?, scannedAt: Instant?) {
+        self.memory = memory
+        self.uid = uid
+        self.patchInformation = patchInformation
+        self.scannedAt = scannedAt
+    }
+
+    /// `{"sensor", "readings"}`.
+    public var document: JSONValue {
+        .object([
+            "sensor": memory.document(uid: uid, patchInformation: patchInformation),
+            "readings": .array(
+                readings.map { reading in
+                    guard uid == nil, case .object(var members) = reading.document,
+                        let id = members.firstIndex(where: { $0.key == "id" })
+                    else { return reading.document }
+                    members[id] = .init("id", .null)
+                    return .object(members)
+                }),
+        ])
+    }
+
+    /// The sensor and its readings for people.
+    public var lines: [String] {
+        let scan = uid.map {
+            LibreScan(uid: $0, patchInformation: patchInformation ?? PatchInformation([]), memory: memory)
+        }
+        let age = memory.ageMinutes.map { "\($0) min old" }
+        let sensor =
+            scan?.line ?? ["FreeStyle Libre", memory.state?.name, age].compactMap(\.self).joined(separator: "  ")
+        return [sensor] + readings.map(\.line)
+    }
+
+    /// Why there are no readings; nil where the memory's body is whole.
+    public var fault: String? {
+        memory.isBodyRight ? nil : "the CRC of the memory's body is wrong, so nothing in it can be trusted"
+    }
+
+    private var readings: [Reading] {
+        guard let age = memory.ageMinutes else { return [] }
+        // The age of a sensor that does not measure stands still.
+        let isRunning = memory.state?.isRunning ?? false
+        let time = isRunning ? scannedAt.map { SensorTime(scannedAt: $0, ageMinutes: age) } : nil
+        let model = Catalogue()[LibreScan.model]
+        let serial = uid.map { $0.serialNumber(family: patchInformation?.family ?? 0) }
+        let device = DeviceDescription(
+            address: nil, model: LibreScan.model, serial: serial, name: model?.name,
+            provider: model?.provider ?? "manual")
+        let records = memory.records
+        let won = Set(
+            records.compactMap { $0.sensor?.source == .history && $0.exclusion == nil ? $0.sensor?.minute : nil })
+        return records.compactMap { record in
+            guard let facts = record.sensor else { return nil }
+            let id = ReadingIdentity.sensor(
+                serial: serial ?? "", minute: facts.minute, source: facts.source, clash: 0
+            ).id(device: nil, kind: .glucose)
+            let isWon = facts.source == .trend && won.contains(facts.minute)
+            return Reading(
+                id: id, record: record, device: device,
+                time: zip(time, scannedAt).map { $0.resolve(facts, scannedAt: $1) }
+                    ?? ResolvedTime(instant: nil, basis: .unknown),
+                excluded: record.exclusion ?? (isWon ? .superseded : nil), receivedAt: scannedAt ?? Instant(seconds: 0))
+        }
+    }
+}
+
+/// Both, where both are there.
+private func zip<First, Second>(_ first: First?, _ second: Second?) -> (First, Second)? {
+    guard let first, let second else { return nil }
+    return (first, second)
+}

@@ -1,0 +1,55 @@
+import HealthReadings
+
+/// A kind of destination, with what can be set for one.
+///
+/// A new kind is one more case: the file, the environment, `config show`, the errors and the commands follow from it. How
+/// one is opened is a case of `DestinationOpening`.
+package enum DestinationKind: String, Sendable, CaseIterable {
+    /// A Vital-compatible server.
+    case vital
+    /// A file that readings are appended to, a JSON document a line.
+    case file
+
+    /// What `kind:` says.
+    package var name: String { rawValue }
+
+    /// What only this kind has.
+    var own: [SettingDefinition] {
+        switch self {
+        case .vital:
+            [
+                .init("environment", .choice(["production", "sandbox", "local"]), "sandbox"),
+                .init("region", .choice(["us", "eu"]), "us"),
+                .init("base_url", .text),
+                .init("api_key_file", .text),
+                .init("sign_in_token_file", .text),
+            ]
+        case .file: [.init("path", .text)]
+        }
+    }
+
+    /// The keys that nothing works without.
+    var required: [String] {
+        switch self {
+        case .vital: []
+        case .file: ["path"]
+        }
+    }
+
+    /// Everything that can be set, in the order in which it is shown.
+    var settings: [SettingDefinition] { own + Self.common }
+
+    /// What every kind has. A list that is absent means all.
+    private static let common: [SettingDefinition] = [
+        .init("kinds", .selection(ReadingKind.allCases.map(\.rawValue))),
+        .init("people", .selection(nil)),
+        .init("devices", .selection(nil)),
+        .init("backfill_days", .whole(0...36_500)),
+        .init("mode", .choice(["automatic", "manual"])),
+        .init("ca_file", .text),
+        .init("insecure", .flag, "false"),
+    ]
+
+    /// The settings that count at once when a running gateway reads its settings again.
+    static let live: Set<String> = ["kinds", "people", "devices", "backfill_days"]
+}

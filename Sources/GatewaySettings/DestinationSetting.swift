@@ -1,0 +1,147 @@
+import HealthReadings
+import Yams
+
+/// One of `destinations`: where readings go.
+public struct DestinationSetting: Sendable {
+    /// The name, `[a-z0-9_-]`.
+    public let name: String
+    package let kind: DestinationKind
+    /// Where it was named.
+    let origin: Settings.Origin
+    private var values: [String: Settings.Value] = [:]
+
+    /// The destination that a `server:` section of an older file, `HEALTHRELAY_SERVER_*` and a file that names no
+    /// destinations stand for.
+    package static let serverName = "vital"
+    /// The destination that `run --sandbox` delivers to. The settings cannot name one so.
+    package static let sandboxName = "sandbox"
+    /// What a `server:` section may set besides its kind.
+    static let serverKeys = DestinationKind.vital.own.map(\.key) + ["insecure"]
+
+    package init(name: String, kind: DestinationKind, origin: Settings.Origin = .standard) {
+        self.name = name
+        self.kind = kind
+        self.origin = origin
+    }
+
+    /// Reads an entry of `destinations`.
+    ///
+    /// - Throws: ``Problem`` with the place and what was expected.
+    init(_ node: Node, _ path: String) throws(Problem) {
+        let line = node.mark?.line ?? 0
+        func wrong(_ expected: String, _ found: Node?) -> Problem {
+            Problem(
+                "config_invalid", .configuration,
+                "\(path):\(found?.mark?.line ?? line): destinations: expected \(expected), "
+                    + "found \(found.map(Settings.words) ?? "nothing")")
+        }
+        guard let members = node.mapping else { throw wrong("a destination as {name: clinic, kind: vital, …}", node) }
+        guard let name = node["name"]?.scalar?.string, Self.isName(name) else {
+            throw wrong("a name of the characters a-z, 0-9, _ and -", node["name"])
+        }
+        guard let text = node["kind"]?.scalar?.string,
+            let kind = DestinationKind(rawValue: text)
+        else {
+            throw wrong(
+                "a kind (there is: \(DestinationKind.allCases.map(\.name).joined(separator: ", ")))", node["kind"])
+        }
+        self.init(name: name, kind: kind, origin: .file(path: path, line: line))
+        guard name != Self.sandboxName else {
+            throw wrong("another name: `run --sandbox` delivers to the destination \(Self.sandboxName)", node["name"])
+        }
+        try read(members, path, besides: ["name", "kind"], allowed: nil, as: "destinations.\(name)")
+    }
+
+    /// Reads a `server:` section.
+    init(server node: Node, _ members: Node.Mapping, _ path: String) throws(Problem) {
+        let line = node.mark?.line ?? 0
+        self.init(name: Self.serverName, kind: .vital, origin: .file(path: path, line: line))
+        if let kind = node["kind"], kind.null == nil, kind.scalar?.string != "null",
+            kind.scalar?.string != DestinationKind.vital.name
+        {
+            throw Problem(
+                "config_invalid", .configuration,
+                "\(path):\(kind.mark?.line ?? line): server.kind: expected vital, found \(Settings.words(kind))",
+                hint: "other kinds of destinations stand under `destinations`")
+        }
+        try read(members, path, besides: ["kind"], allowed: Self.serverKeys, as: "server")
+    }
+
+    private mutating func read(
+        _ members: Node.Mapping, _ path: String, besides known: [String], allowed: [String]?, as title: String
+    ) throws(Problem) {
+        for (key, node) in members where !known.contains(key.string ?? "") {
+            let (key, line) = (key.string ?? "", key.mark?.line ?? 0)
+            guard let definition = definition(of: key), allowed?.contains(key) ?? true else {
+                let names = known + (allowed ?? kind.settings.map(\.key))
+                throw Settings.unknown("\(title).\(key)", path, line, known: Set(names.map { "\(title).\($0)" }))
+            }
+            if let value = try Settings.value(of: definition, "\(title).\(key)", node, .file(path: path, line: line)) {
+                values[key] = value
+            }
+        }
+    }
+
+    /// Whether a text can be a destination's name.
+    static func isName(_ text: String) -> Bool {
+        (1...64).contains(text.utf8.count)
+            && text.utf8.allSatisfy { octet in
+                switch octet {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+                    UInt8(ascii: "_"), UInt8(ascii: "-"):
+                    true
+                default: false
+                }
+            }
+    }
+
+    func definition(of key: String) -> SettingDefinition? { kind.settings.first { $0.key == key } }
+
+    /// The environment variable of a key: `base_url` of `at-home` is `HEALTHRELAY_DESTINATIONS_AT_HOME_BASE_URL`.
+    func variable(of key: String) -> String {
+        Self.variablePrefix + "\(name)_\(key)".uppercased().replacing("-", with: "_")
+    }
+
+    static let variablePrefix = "HEALTHRELAY_DESTINATIONS_"
+
+    /// Sets a key from the environment or a flag.
+    mutating func set(_ definition: SettingDefinition, _ text: String, _ origin: Settings.Origin) throws(Problem) {
+        values[definition.key] = try Settings.value(
+            of: definition, "destinations.\(name).\(definition.key)", text: text, origin)
+    }
+
+    /// The text of a key; `nil` if nobody set it and it has no default.
+    public subscript(key: String) -> String? { values[key]?.text ?? definition(of: key)?.standard }
+
+    /// The entries of a list; empty if nobody set it.
+    public func list(_ key: String) -> [String] { values[key]?.lines ?? [] }
+
+    /// Whether nobody has named it or set anything of it.
+    var isImplied: Bool {
+        guard case .standard = origin else { return false }
+        return values.isEmpty
+    }
+
+    /// Whether a flag is set.
+    package func isOn(_ key: String) -> Bool { SettingDefinition.isOn(self[key]) }
+
+    /// Where a key's value came from.
+    func origin(of key: String) -> Settings.Origin { values[key]?.origin ?? .standard }
+
+    /// Whether a key says the same in both.
+    func isSame(_ other: DestinationSetting, _ key: String) -> Bool {
+        self[key] == other[key] && list(key) == other.list(key)
+    }
+
+    /// `{name, kind, …}` with every key of the kind, as `config show` prints it.
+    var document: JSONValue {
+        .object(
+            [.init("name", .string(name)), .init("kind", .string(kind.name))]
+                + kind.settings.map { definition in
+                    .init(
+                        definition.key,
+                        definition.document(
+                            text: self[definition.key], lines: values[definition.key]?.lines, pairs: [:]))
+                })
+    }
+}

@@ -1,0 +1,61 @@
+import Foundation
+import HealthReadings
+import VitalClient
+
+extension Settings {
+    /// Refuses values that are of a setting's form and that the gateway could not use.
+    ///
+    /// - Throws: ``Problem`` with the value's place.
+    func requireUsable() throws {
+        for destination in destinations {
+            for key in destination.kind.required where destination[key] == nil {
+                throw Problem(
+                    "config_invalid", .configuration,
+                    "\(Self.place(destination.origin))destinations.\(destination.name): \(key) is missing")
+            }
+        }
+        for destination in destinations where destination.kind == .vital {
+            guard let url = destination["base_url"] else { continue }
+            do throws(InvalidBaseURL) {
+                _ = try VitalServer(baseURL: url)
+            } catch  where error != .credentials {
+                throw Problem(
+                    "config_invalid", .configuration,
+                    Self.place(destination.origin(of: "base_url")) + error.description)
+            } catch {
+                // Shown with its password masked; what sends readings refuses it.
+            }
+        }
+        do throws(Problem) { _ = try ListenAddress(self["http.listen"] ?? "") } catch {
+            throw unusable("http.listen", error.message)
+        }
+        _ = try trustedProxies()
+        if let zone = self["user.time_zone"], ZoneRules.named(zone) == nil {
+            let origin = origin(of: "user.time_zone")
+            throw Problem(
+                "unknown_time_zone", origin == .flag ? .usage : .configuration,
+                "\(Self.place(origin))user.time_zone: '\(zone)' is no time zone of the tz database",
+                hint: "use a name such as Europe/Berlin")
+        }
+    }
+
+    /// The reverse proxies whose word is taken for their clients' addresses.
+    ///
+    /// - Throws: ``Problem`` for an entry that is no range of addresses.
+    package func trustedProxies() throws(Problem) -> [AddressRange] {
+        var ranges: [AddressRange] = []
+        for text in list("http.trusted_proxies") {
+            guard let range = AddressRange(text.trimmingCharacters(in: .whitespaces)) else {
+                throw unusable(
+                    "http.trusted_proxies",
+                    "http.trusted_proxies: expected an address or a prefix such as 10.0.0.0/8, found '\(text)'")
+            }
+            ranges.append(range)
+        }
+        return ranges
+    }
+
+    private func unusable(_ key: String, _ message: String) -> Problem {
+        Problem("config_invalid", .configuration, Self.place(origin(of: key)) + message)
+    }
+}

@@ -1,8 +1,0 @@
-import Foundation
-
-/// When the content of a file last changed, symbolic links followed; `nil` where it cannot be seen.
-package func modificationTime(ofFileAt path: String) -> Instant? {
-    var status = stat()
-    guard stat(path, &status) == 0 else { return nil }
-    return Instant(microseconds: Int64(status.st_mtim.tv_sec) * 1_000_000 + Int64(status.st_mtim.tv_nsec) / 1000)
-}

@@ -1,0 +1,162 @@
+import Foundation
+import GatewayCommands
+import HealthReadings
+import LocalAccess
+import ReadingStore
+
+/// The gateway's state as Prometheus reads it (text format 0.0.4): counts and ages, never a reading. A device is named
+/// by its short alias and its model.
+struct GatewayMetrics {
+    let gateway: Gateway
+    let door: AccessPoint
+    let counters: RequestCounters
+    let started: Instant
+    let isLocked: Bool
+
+    /// All of them.
+    func text() async throws -> String {
+        var page = Page()
+        let (store, now) = (gateway.store, Instant.systemClock)
+        let statistics = try await store.statistics()
+        page.family("healthrelay_readings", "gauge", "Readings that are stored, by kind.") { family in
+            for kind in ReadingKind.allCases {
+                family.sample(statistics.readings[kind] ?? 0, [("kind", kind.rawValue)])
+            }
+        }
+        page.gauge("healthrelay_readings_excluded", "Readings that are never delivered.", statistics.excluded)
+        page.gauge("healthrelay_frames", "Frames that are stored as they came.", statistics.frames)
+        page.gauge("healthrelay_frames_malformed", "Frames that contained no record.", statistics.malformedFrames)
+        page.gauge("healthrelay_frames_pending", "Frames that are still to be decoded.", statistics.pendingFrames)
+        try await destinations(&page, now)
+        page.gauge("healthrelay_store_octets", "Octets of the store on disk.", Int(statistics.octetsOnDisk))
+        page.gauge("healthrelay_store_locked", "1 while the store's key is missing.", isLocked ? 1 : 0)
+        try await devices(&page)
+        page.family("healthrelay_contact_failures_total", "counter", "Contacts that failed, by code.") { family in
+            for (code, count) in counters.failures.sorted(by: { $0.key < $1.key }) {
+                family.sample(count, [("code", code)])
+            }
+        }
+        page.family("healthrelay_http_responses_total", "counter", "Answers of the local API, by status.") { family in
+            for (status, count) in counters.answers.sorted(by: { $0.key < $1.key }) {
+                family.sample(count, [("status", String(status))])
+            }
+        }
+        page.gauge("healthrelay_event_streams", "Streams of events that are open.", counters.openStreams)
+        if let certificate = door.certificates?.certificate {
+            page.gauge(
+                "healthrelay_certificate_renewal_timestamp_seconds", "When the certificate is renewed.",
+                Int(certificate.renewsAt.timeIntervalSince1970))
+        }
+        page.gauge("process_start_time_seconds", "When the gateway was started.", started.seconds)
+        if let octets = Self.residentOctets {
+            page.gauge("process_resident_memory_bytes", "Resident memory.", octets)
+        }
+        page.family("healthrelay_build_info", "gauge", "The running version.") { family in
+            family.sample(1, [("version", GatewayVersion.current)])
+        }
+        return page.text
+    }
+
+    /// What each destination has and waits for, labelled with its name.
+    private func destinations(_ page: inout Page, _ now: Instant) async throws {
+        let statuses = try await gateway.destinations.statuses()
+        func family<Value: CustomStringConvertible>(
+            _ name: String, _ help: String, _ value: (DestinationStatus) -> Value?
+        ) {
+            page.family("healthrelay_\(name)", "gauge", help) { family in
+                for status in statuses {
+                    if let value = value(status) { family.sample(value, [("destination", status.name)]) }
+                }
+            }
+        }
+        family("destination_enabled", "1 while a destination is switched on.") { $0.isEnabled ? 1 : 0 }
+        family("delivered", "Readings that a destination has taken.") { $0.delivered }
+        family("refused", "Readings that a destination refused.") { $0.refusedCount }
+        family("last_delivery_timestamp_seconds", "When a destination last took a reading.") { $0.lastSuccess?.seconds }
+        let groups = statuses.flatMap { status in status.waiting.map { (status.name, $0) } }
+        func labels(_ name: String, _ group: OutboxGroup) -> [(String, String)] {
+            [
+                ("destination", name), ("provider", group.provider), ("kind", group.resource.rawValue),
+                ("held", group.held?.rawValue ?? "none"),
+            ]
+        }
+        page.family("healthrelay_waiting", "gauge", "Readings that wait for a destination, and why.") { family in
+            for (name, group) in groups { family.sample(group.count, labels(name, group)) }
+        }
+        page.family("healthrelay_waiting_oldest_age_seconds", "gauge", "Age of the oldest waiting reading.") { family in
+            for (name, group) in groups {
+                family.sample(Int(max(0, now.seconds - group.oldest.seconds)), labels(name, group))
+            }
+        }
+    }
+
+    private func devices(_ page: inout Page) async throws {
+        let devices = try await gateway.store.devices().map { device in
+            let alias = device.description.address.map { DeviceAlias($0, model: nil).digits } ?? "none"
+            return (device, [("device", alias), ("model", device.description.model ?? "unknown")])
+        }
+        page.family("healthrelay_device_readings", "gauge", "Readings of a device.") { family in
+            for (device, labels) in devices { family.sample(device.readings, labels) }
+        }
+        page.family("healthrelay_device_last_seen_timestamp_seconds", "gauge", "When the device was last seen.") {
+            family in
+            for (device, labels) in devices { if let seen = device.lastSeen { family.sample(seen.seconds, labels) } }
+        }
+        page.family("healthrelay_device_battery_percent", "gauge", "The device's battery, as last read.") { family in
+            for (device, labels) in devices {
+                if let percent = device.batteryPercent { family.sample(Int(percent), labels) }
+            }
+        }
+        page.family("healthrelay_device_clock_difference_seconds", "gauge", "How far the device's clock is ahead.") {
+            family in
+            for (device, labels) in devices {
+                if let clock = device.clock { family.sample(clock.differenceSeconds, labels) }
+            }
+        }
+        page.family("healthrelay_device_clock_drift_ppm", "gauge", "How fast the device's clock gains.") { family in
+            for (device, labels) in devices {
+                if let drift = device.driftPartsPerMillion, drift.isFinite { family.sample("\(drift)", labels) }
+            }
+        }
+    }
+
+    /// Resident memory of this process.
+    static var residentOctets: Int? {
+        guard let status = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8),
+            let pages = status.split(separator: " ").dropFirst().first.flatMap({ Int($0) })
+        else { return nil }
+        return pages * Int(getpagesize())
+    }
+}
+
+/// A page of metrics.
+private struct Page {
+    private(set) var text = ""
+
+    /// A family with the samples that `body` gives it; nothing where it gives none.
+    mutating func family(_ name: String, _ type: String, _ help: String, _ body: (inout Family) -> Void) {
+        var family = Family(name: name)
+        body(&family)
+        guard !family.lines.isEmpty else { return }
+        text += "# HELP \(name) \(help)\n# TYPE \(name) \(type)\n" + family.lines
+    }
+
+    /// One number.
+    mutating func gauge(_ name: String, _ help: String, _ value: some BinaryInteger) {
+        family(name, "gauge", help) { $0.sample(value, []) }
+    }
+
+    struct Family {
+        let name: String
+        var lines = ""
+
+        mutating func sample(_ value: some CustomStringConvertible, _ labels: [(String, String)]) {
+            let list = labels.map { "\($0.0)=\"\(Self.escaped($0.1))\"" }.joined(separator: ",")
+            lines += name + (list.isEmpty ? "" : "{\(list)}") + " \(value)\n"
+        }
+
+        private static func escaped(_ text: String) -> String {
+            text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"").replacing("\n", with: "\\n")
+        }
+    }
+}

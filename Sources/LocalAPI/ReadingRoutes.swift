@@ -1,0 +1,124 @@
+import GatewayCommands
+import GuardedServer
+import HealthReadings
+import Hummingbird
+import NIOCore
+import ReadingStore
+
+/// `/api/v1/readings`: readings by page, newest first by (time, id), those without a time last.
+struct ReadingRoutes {
+    let store: ReadingStore
+    let consents: ConsentRules
+    let isLocked: @Sendable () -> Bool
+
+    func add(to routes: GuardedRoutes) {
+        routes.get("/api/v1/readings", .read) { request, _, audience in
+            try requireUnlocked()
+            return try await page(request, audience)
+        }
+        routes.get("/api/v1/readings/{id}", .read) { _, context, audience in
+            try requireUnlocked()
+            let text = try context.parameters.require("id")
+            guard let id = ReadingID(text), let reading = try await store.reading(id, of: audience.key) else {
+                throw APIRefusal(.notFound, "no_such_reading", "there is no such reading")
+            }
+            guard try await consents.kinds(of: audience.key).contains(reading.kind) else { throw ConsentRules.refusal }
+            return Response.json(reading.document)
+        }
+    }
+
+    private func requireUnlocked() throws {
+        guard isLocked() else { return }
+        throw APIRefusal(
+            .init(code: 423, reasonPhrase: "Locked"), "store_locked_away", "the store is locked: its key is missing")
+    }
+
+    private func page(_ request: Request, _ audience: Audience) async throws -> Response {
+        let parameters = request.uri.queryParameters
+        func text(_ name: String) -> String? { parameters[name[...]].map(String.init) }
+        let known = ["limit", "cursor", "types", "from", "to", "latest", "person", "user"]
+        if let stray = parameters.first(where: { !known.contains(String($0.key)) }) {
+            throw APIRefusal.malformed("there is no parameter '\(stray.key.prefix(40))'")
+        }
+        guard Set(parameters.map(\.key)).count == parameters.count else {
+            throw APIRefusal.malformed("a parameter is given twice")
+        }
+        var query = ReadingQuery()
+        if let limit = text("limit") {
+            guard let number = Int(limit), ReadingQuery.limits.contains(number) else {
+                throw APIRefusal.malformed("limit: expected a whole number from 1 to 10000")
+            }
+            query.limit = number
+        }
+        if let latest = text("latest") {
+            guard ["true", "false"].contains(latest) else {
+                throw APIRefusal.malformed("latest: expected true or false")
+            }
+            query.latest = latest == "true"
+        }
+        query.cursor = text("cursor")
+        query.user = audience.key
+        let current = try await store.currentUser()
+        guard let zone = ZoneRules.named((audience.user ?? current).timeZone) else {
+            throw StoreError.unknownTimeZone(current.timeZone)
+        }
+        query.from = try text("from").map { try InstantArgument.instant($0, "from", end: .start, zone: zone) }
+        query.to = try text("to").map { try InstantArgument.instant($0, "to", end: .end, zone: zone) }
+        let allowed = try await consents.kinds(of: audience.key)
+        if let types = text("types") {
+            let wanted = try Set(types.split(separator: ",").map { try Self.kind(String($0)) })
+            guard !wanted.isEmpty else { throw APIRefusal.malformed("types: expected at least one") }
+            guard wanted.isSubset(of: allowed) else { throw ConsentRules.refusal }
+            query.kinds = wanted
+        } else {
+            guard !allowed.isEmpty else { throw ConsentRules.refusal }
+            query.kinds = allowed.count == ReadingKind.allCases.count ? nil : allowed
+        }
+        return Self.response(try await store.query(query))
+    }
+
+    private static func kind(_ name: String) throws -> ReadingKind {
+        guard let kind = ReadingKind(rawValue: name) else {
+            throw APIRefusal.malformed(
+                "types: expected \(ReadingKind.allCases.map(\.rawValue).joined(separator: " or "))")
+        }
+        return kind
+    }
+
+    /// `{readings, more, cursor}`, written reading by reading: a page of ten thousand never stands in memory twice.
+    static func response(_ page: ReadingPage) -> Response {
+        Response(
+            status: .ok, headers: [.contentType: "application/json"],
+            body: ResponseBody { writer in
+                var octets: [UInt8] = []
+                octets.reserveCapacity(chunk + 4096)
+                octets.append(contentsOf: #"{"readings":["#.utf8)
+                for index in page.readings.indices {
+                    if index > 0 { octets.append(UInt8(ascii: ",")) }
+                    page.readings[index].write(into: &octets)
+                    guard octets.count >= chunk else { continue }
+                    try await writer.write(ByteBuffer(bytes: octets))
+                    octets.removeAll(keepingCapacity: true)
+                }
+                let cursor = JSONValue.optional(page.more ? page.cursor : nil).text
+                octets.append(contentsOf: "],\"more\":\(page.more),\"cursor\":\(cursor)}".utf8)
+                try await writer.write(ByteBuffer(bytes: octets))
+                try await writer.finish(nil)
+            })
+    }
+
+    /// How much is handed to the network at a time.
+    private static let chunk = 256 << 10
+}
+
+/// Which kinds of readings may be shown.
+struct ConsentRules: Sendable {
+    let store: ReadingStore
+
+    /// What a person has consented to; nil: what everybody has.
+    func kinds(of user: UserKey?) async throws -> Set<ReadingKind> { try await store.consentedKinds(of: user) }
+
+    static let refusal = APIRefusal(
+        .forbidden, "no_consent", "there is no consent to show readings of this kind",
+        hint: "`healthrelay consent grant KIND`")
+}

@@ -1,0 +1,113 @@
+import Foundation
+import GuardedServer
+import HealthReadings
+import Hummingbird
+import NIOCore
+import NIOFoundationEssentialsCompat
+
+extension Request {
+    /// How much a body may hold.
+    static let bodyLimit = ServerLimits().bodyOctets
+    /// How long a body may take to come.
+    static let bodyPatience: Duration = .seconds(10)
+
+    /// The body as a JSON object.
+    ///
+    /// - Throws: ``APIRefusal``: 413 for one that is too large, 408 for one that does not come, 415 for another type,
+    ///   400 for what is no object.
+    func object(patience: Duration = bodyPatience) async throws -> JSONObject {
+        guard headers[.contentType].map({ $0.lowercased().hasPrefix("application/json") }) ?? false else {
+            throw APIRefusal(.unsupportedMediaType, "not_json", "expected a body of application/json")
+        }
+        let octets = try await octets(patience: patience)
+        guard let value = try? JSONSerialization.jsonObject(with: octets), let members = value as? [String: Any] else {
+            throw APIRefusal.malformed("expected a JSON object")
+        }
+        return JSONObject(members)
+    }
+
+    private func octets(patience: Duration) async throws -> Data {
+        if let length = headers[.contentLength].flatMap(Int.init), length > Self.bodyLimit { throw Self.tooLarge }
+        let body = self.body
+        return try await withThrowingTaskGroup(of: Data?.self) { group in
+            defer { group.cancelAll() }
+            group.addTask {
+                do {
+                    return Data(buffer: try await body.collect(upTo: Self.bodyLimit))
+                } catch is NIOTooManyBytesError {
+                    throw Self.tooLarge
+                } catch let error where !(error is CancellationError) {
+                    // The connection broke, or what came is not framed as HTTP wants it.
+                    throw APIRefusal.malformed("the body could not be read")
+                }
+            }
+            group.addTask {
+                try await Task.sleep(for: patience)
+                return nil
+            }
+            guard let first = try await group.next(), let octets = first else {
+                throw APIRefusal(.requestTimeout, "request_timeout", "the body did not arrive in time")
+            }
+            return octets
+        }
+    }
+
+    private static let tooLarge = APIRefusal(
+        .contentTooLarge, "body_too_large", "a body may hold \(bodyLimit >> 10) KiB at most")
+}
+
+/// A JSON object that a client sent, asked for what it should hold.
+struct JSONObject {
+    private let members: [String: Any]
+
+    init(_ members: [String: Any]) { self.members = members }
+
+    /// A text; nil where it is absent or null.
+    func text(_ key: String) throws -> String? {
+        guard let value = members[key], !(value is NSNull) else { return nil }
+        guard let text = value as? String else { throw APIRefusal.malformed("\(key): expected a text") }
+        return text
+    }
+
+    /// A text that has to be there.
+    func requiredText(_ key: String) throws -> String {
+        guard let text = try text(key) else { throw APIRefusal.malformed("\(key): expected text, found nothing") }
+        return text
+    }
+
+    /// A whole number; nil where it is absent or null.
+    func whole(_ key: String) throws -> Int? {
+        guard let value = members[key], !(value is NSNull) else { return nil }
+        guard let number = value as? NSNumber, !Self.isBool(number), let whole = Int(exactly: number) else {
+            throw APIRefusal.malformed("\(key): expected a whole number")
+        }
+        return whole
+    }
+
+    /// Yes or no; nil where it is absent or null.
+    func flag(_ key: String) throws -> Bool? {
+        guard let value = members[key], !(value is NSNull) else { return nil }
+        guard let number = value as? NSNumber, Self.isBool(number) else {
+            throw APIRefusal.malformed("\(key): expected true or false")
+        }
+        return number.boolValue
+    }
+
+    /// Texts that have to be there.
+    func requiredTexts(_ key: String) throws -> [String] {
+        guard let texts = members[key] as? [String] else {
+            throw APIRefusal.malformed("\(key): expected a list of texts")
+        }
+        return texts
+    }
+
+    /// An instant that has to be there.
+    func requiredInstant(_ key: String) throws -> Instant {
+        guard let instant = Instant(rfc3339: try requiredText(key)) else {
+            throw APIRefusal.malformed("\(key): expected an instant such as 2026-11-20T12:30:00Z")
+        }
+        return instant
+    }
+
+    private static func isBool(_ number: NSNumber) -> Bool { number.objCType.pointee == CChar(UInt8(ascii: "c")) }
+}

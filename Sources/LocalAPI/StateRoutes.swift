@@ -1,0 +1,103 @@
+import GatewayCommands
+import GuardedServer
+import HealthReadings
+import Hummingbird
+import ReadingStore
+
+/// How the gateway stands: devices, sources, delivery, and the whole at a glance.
+struct StateRoutes {
+    let gateway: Gateway
+    let started: Instant
+
+    func add(to routes: GuardedRoutes) {
+        routes.get("/api/v1/devices", .read) { _, _, audience in Response.json(try await devices(audience)) }
+        routes.get("/api/v1/sources", .read) { _, _, audience in Response.json(try await sources(audience)) }
+        // What waits and what the server said is told for all people at once.
+        routes.get("/api/v1/sync", .readHousehold) { _, _, _ in Response.json(try await gateway.destinations.document())
+        }
+        routes.get("/api/v1/consent", .read) { _, _, audience in
+            Response.json(try await Consent.document(of: person(audience), in: gateway.store))
+        }
+        routes.get("/api/v1/gateway", .read) { _, _, audience in
+            guard let user = audience.user else { return Response.json(try await overview()) }
+            return Response.json(try await overview(of: user))
+        }
+    }
+
+    /// The person whose sources and consent are shown: to the household the current user's.
+    private func person(_ audience: Audience) async throws -> StoreUser {
+        if let user = audience.user { return user }
+        return try await gateway.store.currentUser()
+    }
+
+    /// The devices as `devices --json` shows them, each with its latest contact.
+    private func devices(_ audience: Audience) async throws -> JSONValue {
+        if let user = audience.user { return try await devices(of: user) }
+        let contacts = try await gateway.store.latestContacts()
+        let devices = try await KnownDevice.all(in: gateway.store).map { device in
+            JSONValue.object(
+                device.members + [.init("last_contact", contacts[device.stored.description]?.document ?? .null)])
+        }
+        return .object(["devices": .array(devices)])
+    }
+
+    /// The devices that one person uses; of those that others use too, nothing that counts or shows the others' readings.
+    private func devices(of user: StoreUser) async throws -> JSONValue {
+        let contacts = try await gateway.store.latestContacts()
+        let devices = try await gateway.store.devices(of: user.key).map { personal in
+            var device = KnownDevice(personal.device, currentUser: nil)
+            device.user = personal.isOwn ? user.clientUserID : nil
+            let contact = contacts[personal.device.description]?.document(countsRecords: !personal.isShared)
+            return JSONValue.object(device.members + [.init("last_contact", contact ?? .null)])
+        }
+        return .object(["devices": .array(devices)])
+    }
+
+    /// A person's sources, as the store knows them: the server is not asked.
+    private func sources(_ audience: Audience) async throws -> JSONValue {
+        let user = try await person(audience)
+        let sources = try await gateway.store.sources(user: user.key, at: gateway.destinations.primaryPlace())
+        return .object(["sources": .array(sources.map(\.document))])
+    }
+
+    /// What a person sees first, with their own readings and devices alone.
+    private func overview(of user: StoreUser) async throws -> JSONValue {
+        let counts = try await gateway.store.counts(of: user.key)
+        let devices = try await gateway.store.devices(of: user.key)
+        return .object([
+            "id": .string(try await gateway.store.gatewayID()), "version": .string(GatewayVersion.current),
+            "time": .string(Instant.systemClock.flooredToSecond.description),
+            "started": .string(started.flooredToSecond.description), "time_zone": .string(user.timeZone),
+            "user": .string(user.clientUserID),
+            "readings": .object(
+                ReadingKind.allCases.map { .init($0.rawValue, .integer(Int64(counts.readings[$0] ?? 0))) }),
+            "devices": .integer(Int64(devices.count)), "waiting": .integer(Int64(counts.waiting)),
+            "refused": .integer(Int64(counts.refused)), "delivered": .integer(Int64(counts.delivered)),
+            "last_delivery": .optional(counts.lastDelivery?.flooredToSecond.description),
+            "delivers": .bool(!gateway.destinations.workers.isEmpty),
+            "consent": .array(
+                try await gateway.store.consentedKinds(of: user.key).map(\.rawValue).sorted().map(JSONValue.string)),
+        ])
+    }
+
+    /// What the household sees first.
+    private func overview() async throws -> JSONValue {
+        let statistics = try await gateway.store.statistics()
+        let user = try await gateway.store.currentUser()
+        let devices = try await KnownDevice.all(in: gateway.store)
+        return .object([
+            "id": .string(try await gateway.store.gatewayID()), "version": .string(GatewayVersion.current),
+            "time": .string(Instant.systemClock.flooredToSecond.description),
+            "started": .string(started.flooredToSecond.description), "time_zone": .string(user.timeZone),
+            "user": .optional(user.clientUserID.isEmpty ? nil : user.clientUserID),
+            "readings": .object(
+                ReadingKind.allCases.map { .init($0.rawValue, .integer(Int64(statistics.readings[$0] ?? 0))) }),
+            "devices": .integer(Int64(devices.count)), "waiting": .integer(Int64(statistics.waiting)),
+            "refused": .integer(Int64(statistics.refused)), "delivered": .integer(Int64(statistics.delivered)),
+            "last_delivery": .optional(statistics.lastDelivery?.flooredToSecond.description),
+            "delivers": .bool(!gateway.destinations.workers.isEmpty),
+            "consent": .array(
+                try await gateway.store.consentedKinds(of: nil).map(\.rawValue).sorted().map(JSONValue.string)),
+        ])
+    }
+}

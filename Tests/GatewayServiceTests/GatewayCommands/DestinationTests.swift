@@ -1,0 +1,243 @@
+import Foundation
+import HealthReadings
+import ReadingStore
+import Testing
+import VitalSandbox
+
+@testable import GatewayCommands
+@testable import GatewaySettings
+
+@Suite("Destinations", .timeLimit(.minutes(5))) struct DestinationTests {
+    /// A gateway with the five readings of each of two meters, which delivers to a sandbox.
+    private func bench(
+        _ server: Sandboxed, _ settings: [String: String] = [:], in directory: URL? = nil
+    ) async throws -> GatewayBench {
+        let all = server.settings.merging(settings.merging(["sync.backfill_days": "36500"]) { $1 }) { $1 }
+        let bench = try await GatewayBench(settings: all, in: directory)
+        _ = try await CaptureReplay([APIBench.fixture("two-meters")]).run(with: bench.gateway.reader())
+        return bench
+    }
+
+    private func document(_ lines: [String]) throws -> [String: any Sendable] { try #require(lines.first).object }
+
+    /// The one destination of `sync status`.
+    private func status(_ bench: GatewayBench) async throws -> [String: any Sendable] {
+        let destinations = try document(await bench.lines(.sync(.status)))["destinations"]
+        return try #require((destinations as? [[String: any Sendable]])?.first)
+    }
+
+    private func held(_ bench: GatewayBench) async throws -> Set<String> {
+        let waiting = try await status(bench)["waiting"] as? [[String: any Sendable]] ?? []
+        return Set(waiting.map { "\($0["kind"] as? String ?? "") \($0["held"] as? String ?? "none")" })
+    }
+
+    /// The states of what is not excluded, of a kind.
+    private func states(_ bench: GatewayBench, _ kind: ReadingKind? = nil) async throws -> Set<DeliveryState> {
+        let readings = try await bench.gateway.store.query(ReadingQuery(kinds: kind.map { [$0] })).readings
+        return Set(readings.filter { $0.excluded == nil }.flatMap { $0.deliveries.map(\.state) })
+    }
+
+    @Test("sync status goes by destination, and so do its counts")
+    func syncStatus() async throws {
+        let server = try await Sandboxed()
+        let bench = try await bench(server)
+        let whole = try document(await bench.lines(.sync(.status)))
+        #expect(Set(whole.keys) == ["enabled", "destinations"] && whole["enabled"] as? Bool == true)
+        let before = try await status(bench)
+        #expect(before["name"] as? String == "vital" && before["kind"] as? String == "vital")
+        #expect(before["delivered"] as? Int == 0 && before["enabled"] as? Bool == true)
+        try await bench.run(.sync(.now(from: nil, to: nil, types: ["glucose"], destination: "vital")))
+        #expect(try await states(bench, .glucose) == [.delivered])
+        #expect(try await states(bench, .bloodPressure) == [.held(.noSource)])
+        try await bench.run(.sync(.now(from: nil, to: nil)))
+        #expect(try await states(bench) == [.delivered])
+        let after = try await status(bench)
+        #expect((after["waiting"] as? [any Sendable])?.isEmpty == true && after["last_success"] is String)
+        let lines = try await bench.lines(.sync(.status), json: false)
+        #expect(lines.first?.hasPrefix("vital (vital): http://127.0.0.1") == true, "\(lines)")
+        try await bench.stop()
+        try await server.stop()
+    }
+
+    @Test("a destination that there is not is 66, whatever is asked of it")
+    func unknown() async throws {
+        let bench = try await GatewayBench()
+        for operation: GatewayCommands.Operation in [
+            .destination(.test("clinic")), .destination(.enable("clinic")), .destination(.disable("clinic")),
+            .destination(.redeliver("clinic", from: nil, to: nil, types: [])),
+            .sync(.now(from: nil, to: nil, destination: "clinic")), .sync(.watch(destination: "clinic")),
+            .sync(.retry([], destination: "clinic")),
+        ] {
+            let problem = try await bench.problem(operation)
+            #expect(problem.code == "no_such_destination" && problem.status == .noInput, "\(operation)")
+            #expect(problem.hint?.contains("vital") == true)
+        }
+        try await bench.stop()
+    }
+
+    @Test("a destination that is switched off keeps what waits, says so, and delivers it when it is on again")
+    func disabled() async throws {
+        let server = try await Sandboxed()
+        let bench = try await bench(server)
+        let listed = try document(await bench.lines(.destination(.disable("vital"))))
+        #expect((listed["destinations"] as? [[String: any Sendable]])?.first?["enabled"] as? Bool == false)
+        #expect(try await states(bench) == [.held(.destinationDisabled)])
+        try await bench.run(.sync(.now(from: nil, to: nil)))
+        #expect(try await states(bench) == [.held(.destinationDisabled)])
+        #expect(try await held(bench) == ["glucose destination_disabled", "blood_pressure destination_disabled"])
+        try await bench.run(.destination(.enable("vital")))
+        try await bench.run(.sync(.now(from: nil, to: nil)))
+        #expect(try await states(bench) == [.delivered])
+        try await bench.stop()
+        try await server.stop()
+    }
+
+    @Test("what goes only when somebody asks is held as manual, and goes when somebody asks")
+    func manual() async throws {
+        let server = try await Sandboxed()
+        let bench = try await bench(server, ["destinations.vital.mode": "manual"])
+        #expect(try await states(bench) == [.held(.manual)])
+        #expect(try await held(bench) == ["glucose manual", "blood_pressure manual"])
+        try await bench.run(.sync(.now(from: nil, to: nil)))
+        #expect(try await states(bench) == [.delivered])
+        try await bench.stop()
+        try await server.stop()
+    }
+
+    @Test(
+        "what a destination was not selected for never goes there",
+        arguments: [
+            ("kinds", "glucose", ReadingKind.bloodPressure), ("people", "white_bear", nil),
+            ("people", "brown_bear", .glucose), ("devices", "contour_next", .bloodPressure),
+        ] as [(String, String, ReadingKind?)])
+    func selection(_ key: String, _ value: String, _ unselected: ReadingKind?) async throws {
+        let server = try await Sandboxed()
+        let bench = try await bench(server, ["destinations.vital." + key: value])
+        try await bench.run(.sync(.now(from: nil, to: nil)))
+        for kind in [ReadingKind.glucose, .bloodPressure] {
+            let isSelected = value != "brown_bear" && kind != unselected
+            let states = try await states(bench, kind)
+            #expect(states == [isSelected ? .delivered : .held(.notSelected)], "\(kind): \(states)")
+        }
+        let waits = try await held(bench)
+        #expect(waits.allSatisfy { $0.hasSuffix(" not_selected") } && waits.isEmpty == (unselected == nil), "\(waits)")
+        try await bench.stop()
+        try await server.stop()
+    }
+
+    @Test("a device nobody can mean is refused, before anything is delivered")
+    func unknownDevice() async throws {
+        let problem = await #expect(throws: Problem.self) {
+            try await GatewayBench(settings: ["destinations.vital.devices": "accuchek_gide"])
+        }
+        #expect(problem?.code == "config_invalid" && problem?.message.contains("accuchek_gide") == true)
+    }
+
+    @Test("redeliver queues again what was delivered, by kind and by time, and it goes at the same timestamps")
+    func redeliver() async throws {
+        let server = try await Sandboxed()
+        let bench = try await bench(server)
+        try await bench.run(.sync(.now(from: nil, to: nil)))
+        let delivered = try await bench.gateway.store.statistics().delivered
+        let glucose = try await bench.lines(.destination(.redeliver("vital", from: nil, to: nil, types: ["glucose"])))
+        let waiting = try #require(try document(glucose)["waiting_again"] as? Int)
+        #expect(waiting > 0 && waiting < delivered)
+        #expect(try await states(bench, .glucose) == [.waiting])
+        #expect(try await states(bench, .bloodPressure) == [.delivered])
+        let early = try await bench.lines(
+            .destination(.redeliver("vital", from: nil, to: "2001-01-01", types: [])))
+        #expect(try document(early)["waiting_again"] as? Int == 0)
+        try await bench.run(.sync(.now(from: nil, to: nil)))
+        #expect(try await states(bench) == [.delivered])
+        #expect(try await bench.gateway.store.statistics().delivered == delivered)
+        let wrong = try await bench.problem(.destination(.redeliver("vital", from: nil, to: nil, types: ["sugar"])))
+        #expect(wrong.status == .usage)
+        try await bench.stop()
+        try await server.stop()
+    }
+
+    /// The findings of `destination test`, by name; `nil` for what cannot be proven.
+    private func test(_ settings: [String: String]) async throws -> (findings: [String: Bool?], problem: Problem?) {
+        let bench = try await GatewayBench(settings: settings)
+        let output = Collected()
+        var problem: Problem?
+        do {
+            try await bench.run(.destination(.test("vital")), output: output)
+        } catch {
+            problem = error as? Problem
+        }
+        try await bench.stop()
+        let checks = try #require(document(output.data)["checks"] as? [[String: any Sendable]])
+        return (
+            Dictionary(checks.map { ($0["name"] as? String ?? "", $0["ok"] as? Bool) }) { first, _ in first }, problem
+        )
+    }
+
+    @Test("a test proves address, credentials and permission, and names what it cannot prove")
+    func test() async throws {
+        let server = try await Sandboxed()
+        let good = try await test(server.settings)
+        #expect(
+            good.problem == nil
+                && good.findings == [
+                    "settings": true, "address": true, "certificate": nil, "credentials": true, "permission": true,
+                    "delivery": nil,
+                ])
+        var settings = server.settings
+        settings["server.api_key_file"] = try DoctorTests.file("sk_us_wrong")
+        let refused = try await test(settings)
+        #expect(refused.problem?.code == "checks_failed" && refused.problem?.status == .notPermitted)
+        #expect(refused.findings["address"] == true && refused.findings["credentials"] == false)
+        #expect(refused.findings["permission"] == .some(nil))
+        try await server.stop()
+        let gone = try await test(server.settings)
+        #expect(gone.problem?.status == .unavailable && gone.findings["address"] == false)
+        #expect(gone.findings["credentials"] == .some(nil))
+        let none = try await test([:])
+        #expect(none.problem?.status == .configuration && none.findings["settings"] == false)
+        settings["server.base_url"] = "http://10.0.0.9:1"
+        #expect(try await test(settings).findings["settings"] == false)
+    }
+
+    @Test("a file of certificates that is not there is refused before anything is sent")
+    func authorities() throws {
+        let settings = try Settings(
+            environment: [:],
+            flags: [
+                "server.api_key_file": DoctorTests.file("sk_us"), "destinations.vital.ca_file": "/nowhere/ca.pem",
+            ])
+        let problem = #expect(throws: Problem.self) { try VitalConnection(settings, state: "/nowhere") }
+        #expect(problem?.status == .configuration && problem?.message.contains("/nowhere/ca.pem") == true)
+    }
+
+    @Test("the gateway's id is made once, and a restart, other settings and a restored export leave it as it is")
+    func identity() async throws {
+        let directory = try GatewayBench.scratch()
+        let first = try await GatewayBench(in: directory)
+        let id = try await first.gateway.store.gatewayID()
+        #expect(UUID(uuidString: id) != nil && id == id.lowercased())
+        #expect(try document(await first.lines(.store(.stats)))["gateway"] as? String == id)
+        var octets: [UInt8] = []
+        try await first.gateway.store.export(passphrase: "correct horse") { octets += $0 }
+        let export = directory.appendingPathComponent("export")
+        try Data(octets).write(to: export)
+        _ = try await first.gateway.store.eraseUser(first.gateway.store.currentUser().key)
+        try await first.stop()
+
+        let again = try await GatewayBench(
+            settings: ["server.region": "eu", "user.client_user_id": "x"], in: directory)
+        #expect(try await again.gateway.store.gatewayID() == id)
+        try await again.stop()
+
+        let elsewhere = try GatewayBench.scratch()
+        let other = try await GatewayBench(in: elsewhere)
+        #expect(try await other.gateway.store.gatewayID() != id)
+        try await other.stop()
+        _ = try await Gateway.importing(
+            export.path, passphrase: "correct horse", Settings(environment: [:]),
+            state: StateDirectory(flag: elsewhere.appendingPathComponent("state").path, environment: [:]))
+        let restored = try await GatewayBench(in: elsewhere)
+        #expect(try await restored.gateway.store.gatewayID() == id)
+        try await restored.stop()
+    }
+}

@@ -1,0 +1,58 @@
+import Foundation
+import HealthReadings
+import ReadingStore
+import Testing
+
+@testable import GatewayCommands
+
+/// Stores that earlier versions wrote, recorded with what they printed of them.
+@Suite("Stores of earlier versions")
+struct FormerStoreTests {
+    private static let fixtures = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        .appendingPathComponent("Fixtures/stores")
+
+    static let versions =
+        ((try? FileManager.default.contentsOfDirectory(atPath: fixtures.path)) ?? [])
+        .filter { !$0.hasPrefix(".") }.sorted()
+
+    @Test(
+        "every earlier version's store opens with every reading as it was, in the clear and sealed", arguments: versions
+    )
+    func opens(version: String) async throws {
+        let folder = Self.fixtures.appendingPathComponent(version)
+        let expected = try String(
+            contentsOf: folder.appendingPathComponent("readings.expected.ndjson"), encoding: .utf8
+        ).split(separator: "\n").map { Self.settled(String($0)) }
+        #expect(expected.count > 50)
+        for encryption in [StoreEncryption.off(), .on()] {
+            let directory = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+            defer { try? FileManager.default.removeItem(at: directory) }
+            try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+            try FileManager.default.copyItem(
+                at: folder.appendingPathComponent("readings.sqlite"),
+                to: directory.appendingPathComponent("readings.sqlite"))
+            let key = folder.appendingPathComponent("store.key")
+            if FileManager.default.fileExists(atPath: key.path) {
+                try FileManager.default.copyItem(at: key, to: directory.appendingPathComponent("store.key"))
+            }
+            let store = try await ReadingStore.open(
+                directory: directory.path, decoder: Gateway.decoder, encryption: encryption)
+            let readings = try await store.query(ReadingQuery(limit: 10_000)).readings
+            #expect(Set(readings.map { Self.settled($0.document.text) }) == Set(expected))
+            #expect(try await store.verify().isEmpty)
+            #expect(try await store.refused().count == 1)
+            let statistics = try await store.statistics()
+            #expect(statistics.delivered == (version == "10" ? 59 : 46))
+            #expect(statistics.malformedFrames == (version == "8" ? 2 : 1))
+            #expect(try await store.destinations().map(\.name) == ["vital"])
+            #expect(try await store.groupsWaiting().reduce(0) { $0 + $1.count } == statistics.waiting)
+            try store.close()
+        }
+    }
+
+    /// Without why a reading waits: that depends on what is connected today.
+    private static func settled(_ document: String) -> String {
+        document.replacing(#/"deliveries":\[[^\]]*\]/#, with: "\"deliveries\":[]")
+    }
+}

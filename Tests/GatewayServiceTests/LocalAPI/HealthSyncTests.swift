@@ -1,0 +1,161 @@
+import Foundation
+import HealthReadings
+import NIOHTTP1
+import ReadingStore
+import Testing
+
+@testable import GatewayCommands
+@testable import LocalAPI
+
+@Suite("The routes of the Health Sync app", .timeLimit(.minutes(5))) struct HealthSyncTests {
+    private static let year = #""startDate":"2026-01-01T00:00:00Z","endDate":"2027-01-01T00:00:00Z""#
+
+    private func samples(_ bench: APIBench, _ token: String, _ rest: String) async throws -> [String: any Sendable] {
+        let answer = try await bench.send(
+            "/api/v1/health/data", .POST, token: token, body: "{\(Self.year),\(rest)}")
+        #expect(answer.status == 200, "\(answer.text)")
+        return answer.object
+    }
+
+    @Test("the published client's types decode, and glucose is named to who asks for it only")
+    func types() async throws {
+        let bench = try await APIBench(tls: true)
+        let token = try await bench.token()
+        let status = try await bench.send("/api/v1/status", token: token).object
+        #expect(status["status"] as? String == "ok" && status["version"] as? String == "1")
+        let published = ["heartRate", "bloodPressureSystolic", "bloodPressureDiastolic"]
+        #expect(status["enabledTypes"] as? [String] == published)
+        #expect(status["serverTime"] is String && status["deviceName"] is String)
+        let types = try await bench.send("/api/v1/health/types", token: token).object["enabledTypes"] as? [String]
+        #expect(types == published)
+        let all = try await bench.send("/api/v1/health/types?include=bloodGlucose", token: token)
+        #expect(all.object["enabledTypes"] as? [String] == published + ["bloodGlucose"])
+        try await bench.stop()
+    }
+
+    @Test("pressure is two samples of one measurement, linked; newest first; in HealthKit's units")
+    func pressure() async throws {
+        let bench = try await APIBench(tls: true, captures: ["cuff-three", "cuff-kpa"])
+        let token = try await bench.token()
+        let answer = try await samples(
+            bench, token, #""types":["bloodPressureSystolic","bloodPressureDiastolic","heartRate"]"#)
+        let all = try #require(answer["samples"] as? [[String: any Sendable]])
+        #expect(all.count == answer["returnedCount"] as? Int && answer["hasMore"] as? Bool == false)
+        #expect(answer["status"] as? String == "ok" && !all.isEmpty)
+        var groups: [String: Set<String>] = [:]
+        for sample in all {
+            let type = try #require(sample["type"] as? String)
+            #expect(sample["unit"] as? String == (type == "heartRate" ? "count/min" : "mmHg"))
+            #expect(UUID(uuidString: try #require(sample["id"] as? String)) != nil)
+            #expect(sample["startDate"] as? String == sample["endDate"] as? String)
+            let metadata = try #require(sample["metadata"] as? [String: String])
+            groups[try #require(metadata["correlationId"]), default: []].insert(type)
+        }
+        #expect(
+            groups.values.allSatisfy { $0.contains("bloodPressureSystolic") && $0.contains("bloodPressureDiastolic") })
+        let times = all.compactMap { $0["startDate"] as? String }
+        #expect(times == times.sorted(by: >))
+        #expect(Set(all.compactMap { $0["id"] as? String }).count == all.count)
+        try await bench.stop()
+    }
+
+    @Test("glucose is in mg/dL, whatever the meter's unit; control solution and what is no number are not served")
+    func glucose() async throws {
+        let bench = try await APIBench(tls: true, captures: ["glucose-first-delivery", "glucose-oddities"])
+        let token = try await bench.token()
+        let answer = try await samples(bench, token, #""types":["bloodGlucose"],"limit":10000"#)
+        let all = try #require(answer["samples"] as? [[String: any Sendable]])
+        #expect(!all.isEmpty && all.allSatisfy { $0["unit"] as? String == "mg/dL" })
+        let deliverable = try await bench.gateway.store.query(.init(kinds: [.glucose], limit: 10_000)).readings
+            .filter { $0.excluded == nil && $0.time.instant != nil }
+        #expect(all.count == deliverable.count)
+        try await bench.stop()
+    }
+
+    @Test("pages by offset give everything once, and say that there is more")
+    func offsets() async throws {
+        let bench = try await APIBench(tls: true, captures: ["cuff-three", "two-meters"])
+        let token = try await bench.token()
+        let types = #""types":["bloodPressureSystolic","bloodPressureDiastolic"]"#
+        let whole = try await samples(bench, token, types)["samples"] as? [[String: any Sendable]] ?? []
+        var pieces: [String] = []
+        var hasMore = true
+        while hasMore {
+            let page = try await samples(bench, token, types + #","limit":3,"offset":\#(pieces.count)"#)
+            pieces += (page["samples"] as? [[String: any Sendable]] ?? []).compactMap { $0["id"] as? String }
+            hasMore = page["hasMore"] as? Bool ?? false
+            #expect((page["message"] is String) == hasMore)
+        }
+        #expect(pieces == whole.compactMap { $0["id"] as? String })
+        try await bench.stop()
+    }
+
+    @Test("an offset that no page ended at lately is looked for so far and no further")
+    func wideOffset() async throws {
+        let bench = try await APIBench(tls: true, captures: ["cuff-three"])
+        let token = try await bench.token()
+        for offset in ["20001", "1000000000", "9223372036854775807"] {
+            let answer = try await bench.send(
+                "/api/v1/health/data", .POST, token: token,
+                body: #"{\#(Self.year),"types":["heartRate"],"offset":\#(offset)}"#)
+            #expect(answer.status == 400 && answer.code == "offset_out_of_range", "\(answer.text)")
+        }
+        let behind = try await samples(bench, token, #""types":["heartRate"],"offset":20000"#)
+        #expect((behind["samples"] as? [Any])?.isEmpty == true && behind["hasMore"] as? Bool == false)
+        try await bench.stop()
+    }
+
+    @Test("a request looks through so many readings, and the next one goes on behind them")
+    func mostReadings() async throws {
+        let bench = try await APIBench(tls: true, captures: ["cuff-three", "two-meters"], mostReadings: 2)
+        let token = try await bench.token()
+        let types = #""types":["bloodPressureSystolic","bloodPressureDiastolic","heartRate"]"#
+        let all = try await bench.gateway.store.query(.init(kinds: [.bloodPressure], limit: 1000)).readings
+            .flatMap {
+                HealthSyncSample.samples(of: $0, [.bloodPressureSystolic, .bloodPressureDiastolic, .heartRate])
+            }
+        let wanted = all.count - 1
+        var (requests, found): (Int, [[String: any Sendable]]) = (0, [])
+        while found.isEmpty, requests < 100 {
+            requests += 1
+            let page = try await samples(bench, token, types + #","limit":1,"offset":\#(wanted)"#)
+            found = page["samples"] as? [[String: any Sendable]] ?? []
+            #expect(page["hasMore"] as? Bool == found.isEmpty)
+        }
+        #expect(requests > 1, "one request looked through \(all.count) samples")
+        let id = try #require(found.first?["id"] as? String)
+        #expect(all.last?.document["id"] == .string(id))
+        try await bench.stop()
+    }
+
+    @Test("a reading that comes in between two pages moves none onto the next page a second time")
+    func moving() async throws {
+        let bench = try await APIBench(tls: true, captures: ["cuff-three"])
+        let token = try await bench.token()
+        let types = #""types":["bloodPressureSystolic","bloodPressureDiastolic","heartRate"]"#
+        func ids(_ rest: String) async throws -> [String] {
+            let page = try await samples(bench, token, types + rest)["samples"] as? [[String: any Sendable]] ?? []
+            return page.compactMap { $0["id"] as? String }
+        }
+        let whole = try await ids("")
+        let first = try await ids(#","limit":2"#)
+        _ = try await CaptureReplay([APIBench.fixture("two-meters")]).run(with: bench.gateway.reader())
+        let second = try await ids(#","limit":2,"offset":2"#)
+        #expect(first + second == Array(whole.prefix(4)))
+        try await bench.stop()
+    }
+
+    @Test("a locked store answers 423, with a document that the client decodes")
+    func locked() async throws {
+        let bench = try await APIBench(tls: true)
+        let token = try await bench.token()
+        bench.isLocked = true
+        let answer = try await bench.send(
+            "/api/v1/health/data", .POST, token: token, body: #"{\#(Self.year),"types":["heartRate"]}"#)
+        #expect(answer.status == 423 && answer.object["status"] as? String == "locked")
+        #expect((answer.object["samples"] as? [Any])?.isEmpty == true)
+        #expect(try await bench.send("/api/v1/readings", token: token).status == 423)
+        #expect(try await bench.send("/api/v1/status", token: token).status == 200)
+        try await bench.stop()
+    }
+}

@@ -1,0 +1,119 @@
+import EmulatedRadio
+import Foundation
+import HealthReadings
+import LocalAPI
+import LocalAccess
+import LogLines
+import ReadingStore
+import TestSupport
+import Testing
+
+@testable import GatewayCommands
+
+/// The page in Debian's Chromium: `Tests/Page/browser` is the person in front of it.
+@Suite("The page in a browser", .serialized, .timeLimit(.minutes(10)), .enabled(if: Browser.isThere))
+struct PageTests {
+    private static let everything = [
+        "two-meters", "cuff-three", "cuff-kpa", "glucose-first-delivery", "glucose-second-delivery",
+    ]
+
+    private func browse(_ scenario: String, _ arguments: String...) async throws {
+        let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../Page")
+        let result = try await Shell.run(
+            "sh", ["-c", "exec \"$0\" \"$@\" 2>&1", folder.path + "/browser", scenario] + arguments)
+        #expect(result.status == 0, "\(scenario): \(result.text.suffix(2500))")
+    }
+
+    @Test("it shows the state at a glance and charts; wide, dark and on a phone; by keyboard; nothing from elsewhere")
+    func look() async throws {
+        let bench = try await APIBench(tls: false, captures: Self.everything)
+        try await browse("look", bench.address + "/")
+        try await bench.stop()
+    }
+
+    @Test("other vital signs than glucose and pressure have their row and their chart; none has one without readings")
+    func kinds() async throws {
+        let bench = try await APIBench(tls: false, captures: ["two-meters"])
+        let (store, now) = (bench.gateway.store, Instant.systemClock)
+        let device = DeviceDescription(
+            address: DeviceAddress(bits: 0xC000_0000_1899, kind: .random), model: nil, serial: nil, name: "Several")
+        let contact = try await store.beginContact(with: device, at: now, clock: nil, batteryPercent: nil)
+        let values: [(UInt16, [UInt8])] = [
+            (0x2A1C, [0x00, 0x6E, 0x01, 0x00, 0xFF]), (0x2A5E, [0x00, 0x61, 0x00, 0x3F, 0x00]),
+            (0x2A9D, [0x00, 0x14, 0x37]),
+        ]
+        for (ordinal, value) in values.enumerated() {
+            _ = try await store.append(
+                [
+                    Frame(
+                        format: FrameFormat(characteristic: value.0), payload: value.1, receivedAt: now,
+                        ordinal: ordinal)
+                ], of: contact)
+        }
+        try await store.endContact(contact, ContactSummary(isComplete: true, received: values.count))
+        try await browse("kinds", bench.address + "/")
+        try await bench.stop()
+    }
+
+    @Test("a reading that comes appears on a page that is open")
+    func live() async throws {
+        let bench = try await APIBench(tls: false, captures: [])
+        async let seen: Void = browse("live", bench.address + "/", "3")
+        #expect(await eventually { bench.counters.openStreams > 0 })
+        _ = try await CaptureReplay([APIBench.fixture("cuff-three")]).run(with: bench.gateway.reader())
+        try await seen
+        try await bench.stop()
+    }
+
+    @Test(
+        "a link opens the page once, also in a tab that shows it; it stays open over a reload, and ends with its session"
+    )
+    func link() async throws {
+        let bench = try await APIBench(tls: false, captures: Self.everything, settings: ["http.local": "session"])
+        let (first, second) = (bench.door.pageLink(now: Date()).url, bench.door.pageLink(now: Date()).url)
+        try await browse("link", first, second)
+        #expect(try await bench.door.clients.clients().count == 2)
+        try await bench.stop()
+    }
+
+    @Test("beyond loopback a person signs in with a pairing code, and out again")
+    func signIn() async throws {
+        let bench = try await APIBench(tls: true, captures: Self.everything)
+        try await browse("sign-in", bench.address + "/", bench.door.desk.invite(for: .owner, now: Date()).code)
+        try await bench.stop()
+    }
+
+    @Test("a session that reads for one person says for whom, and offers what it may do alone")
+    func person() async throws {
+        let house = try await Household(2)
+        _ = try await house.glucose(1)
+        let grant = try #require(AccessGrant(.read, person: house.people[1]))
+        let code = house.api.door.desk.invite(for: grant, now: Date()).code
+        try await browse("person", house.api.address + "/", code, house.people[1])
+        try await house.stop()
+    }
+
+    @Test("a meter is paired with the digits that it shows")
+    func pair() async throws {
+        let meter = EmulatedMeter("C0:00:00:00:18:08", name: "meter+00001808", pairing: .passkey(13_137))
+        let bench = try await APIBench(tls: false, meters: [meter], captures: [])
+        try await browse("pair", bench.address + "/", "013137")
+        #expect(meter.isBonded && !bench.log.text.contains("13137"))
+        try await bench.stop()
+    }
+
+    @Test("whatever is sent, what comes is what the OpenAPI document says")
+    func document() async throws {
+        let bench = try await APIBench(tls: false, captures: Self.everything)
+        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
+            "../../Page/api")
+        let result = try await Shell.run("sh", ["-c", "exec \"$0\" \"$@\" 2>&1", script.path, bench.address])
+        #expect(result.status == 0, "\(result.text.suffix(4000))")
+        try await bench.stop()
+    }
+}
+
+/// Debian's Chromium.
+private enum Browser {
+    static let isThere = FileManager.default.fileExists(atPath: "/usr/bin/chromium")
+}

@@ -1,0 +1,160 @@
+import Foundation
+import HealthReadings
+import Testing
+
+@testable import GatewaySettings
+
+@Suite("Destinations in the settings") struct DestinationSettingsTests {
+    private func settings(_ text: String, environment: [String: String] = [:]) throws -> Settings {
+        let path = NSTemporaryDirectory() + "destinations-\(UUID().uuidString).yaml"
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        try text.write(toFile: path, atomically: true, encoding: .utf8)
+        return try Settings(file: path, environment: environment)
+    }
+
+    private func refusal(_ text: String, environment: [String: String] = [:]) -> Problem? {
+        do {
+            _ = try settings(text, environment: environment)
+            return nil
+        } catch {
+            return error as? Problem
+        }
+    }
+
+    private static let clinic = """
+        destinations:
+          - name: clinic
+            kind: vital
+            environment: production
+            region: eu
+            api_key_file: /k
+            kinds: [glucose, weight]
+            people: [white_bear]
+            devices: [accuchek_guide, C0:00:00:00:18:08]
+            backfill_days: 7
+            mode: manual
+            ca_file: /ca
+            insecure: true
+
+        """
+
+    @Test("a destination has its own keys and those of every kind")
+    func keys() throws {
+        let settings = try settings(Self.clinic)
+        let clinic = try #require(settings.destination("clinic"))
+        #expect(settings.destinations.count == 1 && settings.vital == nil)
+        #expect(clinic["environment"] == "production" && clinic["region"] == "eu" && clinic["api_key_file"] == "/k")
+        #expect(clinic.list("kinds") == ["glucose", "weight"] && clinic.list("people") == ["white_bear"])
+        #expect(clinic.list("devices") == ["accuchek_guide", "C0:00:00:00:18:08"])
+        #expect(settings.backfillDays(clinic) == 7 && settings.isManual(clinic) && clinic.isOn("insecure"))
+        #expect(
+            settings.document["destinations"]?.text
+                == #"[{"name":"clinic","kind":"vital","environment":"production","region":"eu","base_url":null,"#
+                + #""api_key_file":"/k","sign_in_token_file":null,"kinds":["glucose","weight"],"#
+                + #""people":["white_bear"],"devices":["accuchek_guide","C0:00:00:00:18:08"],"backfill_days":7,"#
+                + #""mode":"manual","ca_file":"/ca","insecure":true}]"#)
+    }
+
+    @Test("what a destination does not say, `sync` says")
+    func common() throws {
+        let settings = try settings(
+            "sync: {mode: manual, backfill_days: 3}\ndestinations: [{name: a, kind: vital}]\n")
+        let destination = try #require(settings.destination("a"))
+        #expect(settings.isManual(destination) && settings.backfillDays(destination) == 3)
+        #expect(destination.list("kinds").isEmpty && settings.document.text.contains(#""kinds":null"#))
+    }
+
+    @Test("a `server:` section, the environment of one, and a file that says nothing are the destination `vital`")
+    func server() throws {
+        let section = try settings("server: {region: eu, api_key_file: /k}")
+        #expect(section.destinations.map(\.name) == ["vital"])
+        #expect(section.vital?["region"] == "eu" && section.vital?["api_key_file"] == "/k")
+        let both = try settings("server: {region: eu}\ndestinations: [{name: clinic, kind: vital}]\n")
+        #expect(both.destinations.map(\.name) == ["vital", "clinic"])
+        #expect(try settings("").destinations.map(\.name) == ["vital"])
+        // Whoever lists destinations gets these and no other, and may list none.
+        #expect(try settings(Self.clinic).destinations.map(\.name) == ["clinic"])
+        #expect(try settings("destinations: []\n").destinations.isEmpty)
+        let variable = ["HEALTHRELAY_SERVER_REGION": "eu"]
+        #expect(try settings(Self.clinic, environment: variable).destinations.map(\.name) == ["vital", "clinic"])
+        let listed = "destinations: [{name: vital, kind: vital, region: us}]\n"
+        #expect(try settings(listed, environment: variable).vital?["region"] == "eu")
+        #expect(try settings("server:\n" + listed).destinations.count == 1)
+    }
+
+    @Test("a `server:` section beside a destination named `vital` is refused, with both places")
+    func twice() throws {
+        let problem = try #require(refusal("server: {region: eu}\ndestinations:\n  - {name: vital, kind: vital}\n"))
+        #expect(problem.code == "config_invalid" && problem.status == .configuration)
+        #expect(problem.message.contains(".yaml:1: ") && problem.message.contains(".yaml:3)"), "\(problem)")
+    }
+
+    @Test(
+        "a destination that cannot be meant is refused with its place and what was expected",
+        arguments: [
+            ("destinations: clinic", 1, "a list of destinations"), ("destinations: [clinic]", 1, "name: clinic"),
+            ("destinations:\n  - {kind: vital}", 2, "a name of the characters a-z, 0-9, _ and -"),
+            ("destinations: [{name: Clinic, kind: vital}]", 1, "'Clinic'"),
+            ("destinations: [{name: 'a b', kind: vital}]", 1, "'a b'"),
+            ("destinations: [{name: a}]", 1, "there is: vital"),
+            ("destinations:\n  - name: a\n    kind: vitel\n", 3, "there is: vital"),
+            ("destinations: [{name: a, kind: vital}, {name: a, kind: vital}]", 1, "two named a"),
+            ("destinations:\n  - name: a\n    kind: vital\n    base_urll: x\n", 4, "destinations.a.base_urll"),
+            ("destinations: [{name: a, kind: vital, kinds: []}]", 1, "found an empty list"),
+            ("destinations: [{name: a, kind: vital, people: []}]", 1, "a list with one entry at least"),
+            ("destinations: [{name: a, kind: vital, devices: []}]", 1, "found an empty list"),
+            ("destinations: [{name: a, kind: vital, kinds: [sugar]}]", 1, "glucose, blood_pressure"),
+            ("destinations: [{name: a, kind: vital, kinds: glucose}]", 1, "found 'glucose'"),
+            ("destinations: [{name: a, kind: vital, mode: hourly}]", 1, "automatic or manual"),
+            ("destinations: [{name: a-b, kind: vital}, {name: a_b, kind: vital}]", 0, "HEALTHRELAY_DESTINATIONS_A_B_"),
+        ])
+    func wrong(_ text: String, _ line: Int, _ words: String) throws {
+        let problem = try #require(refusal(text))
+        #expect(problem.code == "config_invalid" && problem.status == .configuration)
+        #expect(line == 0 || problem.message.contains(".yaml:\(line): "), "\(problem)")
+        #expect(problem.message.contains(words), "\(problem)")
+    }
+
+    @Test("the environment overrides a key of a destination, and never makes one")
+    func environment() throws {
+        let prefix = "HEALTHRELAY_DESTINATIONS_"
+        let named = "destinations: [{name: at-home, kind: vital, region: us}]\n"
+        let settings = try settings(
+            named,
+            environment: [
+                prefix + "AT_HOME_REGION": "eu", prefix + "AT_HOME_KINDS": "glucose,weight",
+                prefix + "AT_HOME_API_KEY_FILE": "",
+            ])
+        let destination = try #require(settings.destination("at-home"))
+        #expect(destination["region"] == "eu" && destination.list("kinds") == ["glucose", "weight"])
+        #expect(destination.origin(of: "region") == .environment(variable: prefix + "AT_HOME_REGION"))
+        #expect(destination["api_key_file"] == nil)
+        for (variable, text) in [
+            ("NEW_KIND", "vital"), ("NEW_REGION", "eu"), ("AT_HOME_REGIONN", "eu"), ("AT_HOME_NAME", "x"),
+        ] {
+            let problem = try #require(refusal(named, environment: [prefix + variable: text]))
+            #expect(problem.status == .configuration && problem.message.contains(prefix + variable), "\(problem)")
+        }
+        let wrong = try #require(refusal(named, environment: [prefix + "AT_HOME_REGION": "mars"]))
+        #expect(wrong.message.contains("us or eu") && wrong.message.contains(prefix + "AT_HOME_REGION"))
+    }
+
+    @Test("both variables of one setting are refused")
+    func twoVariables() throws {
+        let problem = try #require(
+            refusal(
+                "", environment: ["HEALTHRELAY_SERVER_REGION": "eu", "HEALTHRELAY_DESTINATIONS_VITAL_REGION": "us"]))
+        #expect(problem.message.contains("HEALTHRELAY_SERVER_REGION and HEALTHRELAY_DESTINATIONS_VITAL_REGION"))
+    }
+
+    @Test("what a reload cannot take in force is named; days of backfill it can")
+    func reload() throws {
+        let old = try settings(Self.clinic)
+        #expect(try settings(Self.clinic).destinationsThatDiffer(from: old).isEmpty)
+        let days = Self.clinic.replacing("backfill_days: 7", with: "backfill_days: 8")
+        #expect(try settings(days).destinationsThatDiffer(from: old).isEmpty)
+        let region = Self.clinic.replacing("region: eu", with: "region: us")
+        #expect(try settings(region).destinationsThatDiffer(from: old) == ["destinations.clinic.region"])
+        #expect(try settings("").destinationsThatDiffer(from: old) == ["destinations"])
+    }
+}
