@@ -210,6 +210,7 @@ let package = Package(
             [
                 "BlueZCentral", "HCICapture", "GATTProfiles", "GATTClient", "FreeStyleLibre", "ISO15693Reader",
                 "LibreReader", "ReadingDelivery", "ReadingStore", "VitalClient", "VitalDestination", "HealthReadings",
+                "TestSupport",
             ]),
         tests("ReadingStore", ["HealthReadings", "LogLines", "TestSupport", crypto, database, logging]),
         tests("LocalAccess", ["LogLines", database, logging]),
@@ -252,7 +253,7 @@ let package = Package(
             "ISO15693Reader",
             [
                 "HealthRelayNFC", "NFCPipe", "HelperProcesses", "CSandbox", "EmulatedReader", "EmulatedCard",
-                "EncodedSensor", "FreeStyleLibre", "LibreReader",
+                "EncodedSensor", "FreeStyleLibre", "LibreReader", "TestSupport",
             ]),
         tests("VitalSandbox", ["LogLines", "TestSupport", httpClient, lifecycle, logging, nioCore, nioHTTP1]),
         .target(

@@ -1,16 +1,13 @@
+import TestSupport
 import Testing
 
 /// Waits until something is so, without holding a thread.
 func eventually(
     _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation, _ isSo: () async throws -> Bool
 ) async throws {
-    let end = ContinuousClock.now + .seconds(120)
-    while try await !isSo() {
-        guard ContinuousClock.now < end else {
-            Issue.record("never: \(what)", sourceLocation: sourceLocation)
-            throw NeverHappened()
-        }
-        try await Task.sleep(for: .milliseconds(1))
+    guard try await TestSupport.eventually(isSo) else {
+        Issue.record("never: \(what)", sourceLocation: sourceLocation)
+        throw NeverHappened()
     }
 }
 

@@ -6,6 +6,7 @@ import FreeStyleLibre
 import HelperProcesses
 import LibreReader
 import NFCPipe
+import TestSupport
 import Testing
 
 @testable import ISO15693Reader
@@ -27,7 +28,7 @@ import Testing
                 }
                 return nil
             }
-            #expect(await until { bench.emulated.exchanges >= last })
+            #expect(await eventually { bench.emulated.exchanges >= last })
             // The one it waits for may be the last round's, or its own.
             let helper = try #require(bench.reader.helperIdentifier)
             kill(helper, SIGKILL)
@@ -153,13 +154,15 @@ import Testing
         parent.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         parent.arguments = ["python3", "-c", program, Helper.path, emulated.setting, note]
         try parent.run()
-        #expect(await until { FileManager.default.fileExists(atPath: note) && emulated.exchanges >= 1 })
+        #expect(await eventually { FileManager.default.fileExists(atPath: note) && emulated.exchanges >= 1 })
         let helper = try #require(Int32(String(contentsOfFile: note, encoding: .utf8)))
         #expect(isThere(helper))
         kill(parent.processIdentifier, SIGKILL)
         // Its new parent waits for it, or does not: a process that has ended has no program any more.
         #expect(
-            await until { (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(helper)/exe")) == nil })
+            await eventually {
+                (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(helper)/exe")) == nil
+            })
         let next = try LibNFCTransport(#require(LibNFCReader(emulated.setting)), program: Helper.path)
         #expect(try await next.uid() == EmulatedTag.counting.uid)
         await next.close()
@@ -177,7 +180,7 @@ import Testing
                 #expect(!isThere(helpers[round]), "closing did not wait for the helper")
             }
         }
-        #expect(await until { !helpers.contains(where: isThere) })
+        #expect(await eventually { !helpers.contains(where: isThere) })
     }
 
     @Test("a helper gets none of its parent's descriptors, whatever their number")

@@ -1,6 +1,7 @@
 import EmulatedReader
 import Foundation
 import NFCPipe
+import TestSupport
 import Testing
 
 @testable import ISO15693Reader
@@ -198,19 +199,19 @@ import Testing
     func presence() async throws {
         let bench = try Bench(nil)
         let coming = Task { try await bench.reader.waitForTag() }
-        #expect(await until { bench.emulated.frames.count >= 2 })
+        #expect(await eventually { bench.emulated.frames.count >= 2 })
         bench.emulated.change { $0.tag = .counting }
         #expect(try await coming.value == EmulatedTag.counting.uid)
         let leaving = Task { try await bench.reader.waitForTagToLeave() }
         let asked = bench.emulated.frames.count
-        #expect(await until { bench.emulated.frames.count > asked })
+        #expect(await eventually { bench.emulated.frames.count > asked })
         bench.emulated.change { $0.tag = nil }
         try await leaving.value
         let waiting = Task { () async -> ISO15693Error? in
             do throws(ISO15693Error) { _ = try await bench.reader.waitForTag() } catch { return error }
             return nil
         }
-        #expect(await until { bench.emulated.exchanges >= 3 })
+        #expect(await eventually { bench.emulated.exchanges >= 3 })
         waiting.cancel()
         #expect(await waiting.value == .cancelled)
         await bench.reader.close()
@@ -223,7 +224,7 @@ import Testing
             do throws(ISO15693Error) { _ = try await bench.reader.waitForTag() } catch { return error }
             return nil
         }
-        #expect(await until { bench.emulated.frames.count >= 1 })
+        #expect(await eventually { bench.emulated.frames.count >= 1 })
         bench.emulated.unplug()
         #expect(await waiting.value == .portGone)
     }

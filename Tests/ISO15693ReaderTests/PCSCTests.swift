@@ -1,6 +1,7 @@
 import EmulatedCard
 import EmulatedReader
 import Foundation
+import TestSupport
 import Testing
 
 @testable import ISO15693Reader
@@ -22,7 +23,7 @@ struct PCSCTests {
         service = try Self.shared.get()
         // The last test's tag is gone when pcscd has seen it go.
         let watch = PCSCTransport()
-        let isEmpty = await until {
+        let isEmpty = await eventually {
             guard let readers = try? await watch.list(), !readers.isEmpty else { return false }
             return !readers.contains(where: \.hasCard)
         }
@@ -35,13 +36,13 @@ struct PCSCTests {
         var behaviour = EmulatedCard.Behaviour(.counting)
         change(&behaviour)
         var card: EmulatedCard?
-        _ = await until {
+        _ = await eventually {
             card = try? EmulatedCard(port: service.port, behaviour)
             return card != nil
         }
         let presented = try #require(card, "\(service.log)")
         let watch = PCSCTransport()
-        #expect(await until { ((try? await watch.list()) ?? []).contains(where: \.hasCard) })
+        #expect(await eventually { ((try? await watch.list()) ?? []).contains(where: \.hasCard) })
         await watch.close()
         return presented
     }
@@ -106,7 +107,7 @@ struct PCSCTests {
         card.change { $0.isSilent = false }
         #expect(await error(reader, .readSingleBlock(6)) == nil)
         card.remove()
-        #expect(await until { await error(reader) == .noTag })
+        #expect(await eventually { await error(reader) == .noTag })
         await reader.close()
     }
 
@@ -118,7 +119,7 @@ struct PCSCTests {
         card.remove()
         var errors: Set<ISO15693Error> = []
         #expect(
-            await until {
+            await eventually {
                 if let error = await error(reader, .readSingleBlock(0)) { errors.insert(error) }
                 return errors.contains(.noTag)
             })
@@ -141,7 +142,7 @@ struct PCSCTests {
     @Test("a tag is waited for and waited until it leaves, and a wait can be cancelled")
     func presence() async throws {
         let reader = PCSCTransport()
-        #expect(await until { ((try? await reader.list()) ?? []).isEmpty == false })
+        #expect(await eventually { ((try? await reader.list()) ?? []).isEmpty == false })
         #expect(await error(reader) == .noTag)
         let coming = Task { try await reader.waitForTag() }
         let card = try await present()
@@ -162,11 +163,11 @@ struct PCSCTests {
     @Test("without pcscd that is said, and it is found again when it is back")
     func noService() async throws {
         let reader = PCSCTransport()
-        #expect(await until { ((try? await reader.list()) ?? []).isEmpty == false })
+        #expect(await eventually { ((try? await reader.list()) ?? []).isEmpty == false })
         await service.stop()
         #expect(await error(reader) == .noPCSCService)
         try service.start()
-        #expect(await until { await error(reader) == .noTag })
+        #expect(await eventually { await error(reader) == .noTag })
         await reader.close()
     }
 
@@ -180,7 +181,7 @@ struct PCSCTests {
         #expect(found.contains { $0.reader == "pcsc:\(name)" && $0.iso15693 == true && $0.reason == nil })
         card.remove()
         #expect(
-            await until {
+            await eventually {
                 await readers.list(configured: nil).contains {
                     $0.reader == "pcsc:\(name)" && $0.iso15693 == nil && $0.reason != nil
                 }

@@ -44,16 +44,6 @@ extension ISO15693Transport {
     }
 }
 
-/// Waits for something that comes of itself.
-func until(_ seconds: Double = 60, _ condition: () async throws -> Bool) async rethrows -> Bool {
-    let end = Date().addingTimeInterval(seconds)
-    while Date() < end {
-        if try await condition() { return true }
-        try? await Task.sleep(for: .milliseconds(5))
-    }
-    return false
-}
-
 /// Whether a process is there, as one that runs or one that nobody has waited for.
 func isThere(_ process: Int32) -> Bool { access("/proc/\(process)", F_OK) == 0 }
 
