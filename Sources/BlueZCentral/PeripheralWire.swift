@@ -41,7 +41,7 @@ final class PeripheralWire: Sendable {
         self.path = path
         let record = WireRecord(path: path)
         self.record = record
-        subscription = DBusSubscription(service.connection) { record.take($0) }
+        subscription = DBusSubscription(service.connection, decode: record.take)
     }
 
     var link: Link { record.state.withLock(\.link) }
@@ -141,9 +141,24 @@ private final class WireRecord: Sendable {
 
     init(path: String) { self.path = path }
 
-    /// Decodes a signal that meets one of the wire's rules.
+    /// Decodes a signal that meets one of the wire's rules: a characteristic's new value, as nearly all are, or
+    /// something else.
     func take(_ signal: borrowing DBusSignal) -> PeripheralWire.Signal? {
-        if signal.isChange(of: "org.bluez.GattCharacteristic1") { return takeValue(signal) }
+        guard signal.isChange(of: "org.bluez.GattCharacteristic1") else { return takeOther(signal) }
+        let path = signal.path
+        guard let characteristic = state.withLock({ $0.notifying[path] }) else { return nil }
+        var octets: [UInt8]?
+        signal.forEachChangedProperty { property in
+            if property.isNamed("Value") { octets = property.bytes }
+        }
+        guard let octets else { return nil }
+        return .value(
+            CharacteristicValue(uuid: characteristic.uuid, octets: octets, receivedAt: .systemClock),
+            handle: characteristic.valueHandle)
+    }
+
+    /// What happens to the link, its device and the service.
+    private func takeOther(_ signal: borrowing DBusSignal) -> PeripheralWire.Signal? {
         if signal.isChange(of: "org.bluez.Device1") { return takeChange(signal) }
         if signal.isMember("org.bluez.Device1", "Disconnected") {
             state.withLock { $0.link.reason = signal.argument(0)?.stringValue }
@@ -182,19 +197,6 @@ private final class WireRecord: Sendable {
         }
         if let connected { return noteLink(isConnected: connected) }
         return resolved == nil ? nil : .changed
-    }
-
-    private func takeValue(_ signal: borrowing DBusSignal) -> PeripheralWire.Signal? {
-        let path = signal.path
-        guard let characteristic = state.withLock({ $0.notifying[path] }) else { return nil }
-        var octets: [UInt8]?
-        signal.forEachChangedProperty { property in
-            if property.isNamed("Value") { octets = property.bytes }
-        }
-        guard let octets else { return nil }
-        return .value(
-            CharacteristicValue(uuid: characteristic.uuid, octets: octets, receivedAt: .systemClock),
-            handle: characteristic.valueHandle)
     }
 
     func noteLink(isConnected: Bool) -> PeripheralWire.Signal {
