@@ -1,7 +1,7 @@
 # The daily commands. `make run` and `make test` install what they need on Debian 12 with Swift 6.2 or later.
 
 SHELL := /bin/bash
-SWIFT ?= swift
+export SWIFT ?= swift
 STATE ?= $(shell mktemp -d -t healthrelay.XXXXXX)
 EPISODES ?= 30
 FILES ?= 1000
@@ -27,9 +27,7 @@ help:
 	@echo "make fixtures record the fixtures again in the Bluetooth lab"
 
 run: deps
-	@echo "Building (the first time takes some minutes) ..."
-	@$(SWIFT) build -q --product healthrelay
-	@$(SWIFT) build -q --product healthrelay-nfc
+	@Packaging/quiet-build healthrelay healthrelay-nfc
 	@HEALTHRELAY_SYNC_BACKFILL_DAYS=36500 exec .build/debug/healthrelay run --state-dir $(STATE) --sandbox --replay Fixtures/*.btsnoop
 
 build: deps
