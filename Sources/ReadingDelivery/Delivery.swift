@@ -38,10 +38,9 @@ extension OutboxWorker {
             where kinds?.contains(kind) ?? true && !groups.contains(where: { $0.resource == kind }) {
                 hub.emit(.nothingToSync(kind))
             }
-            let people = Dictionary(try await store.users().map { ($0.key, $0) }) { first, _ in first }
             for group in circuit.ordered(groups, by: \.target) {
                 try Task.checkCancellation()
-                guard let person = people[group.user] else { continue }
+                guard let person = try await person(of: group.target, into: &report) else { continue }
                 if isResting(group.target) {
                     note(DeliveryHold(group.held ?? .sourceError), group.target, group.count, in: &report)
                     continue
@@ -57,6 +56,22 @@ extension OutboxWorker {
         }
         hub.emit(.syncingCompleted)
         return report
+    }
+
+    /// The person of a target, as the store has just checked them.
+    ///
+    /// - Returns: `nil` if nothing may be delivered for them: the store does not know them, or their row was changed
+    ///   outside of this program. That says nothing of the destination, and the others' readings go.
+    private func person(of target: DeliveryTarget, into report: inout SyncReport) async throws -> StoreUser? {
+        do {
+            return try await store.user(target.user, at: place())
+        } catch let error as StoreError where error.isCorrupt {
+            let failure = DeliveryFailure(error)
+            circuit.held(target)
+            hub.emit(.failedSyncing(target, failure))
+            report.failure = report.failure ?? failure
+            return nil
+        }
     }
 
     /// Delivers one group.

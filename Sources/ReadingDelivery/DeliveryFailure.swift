@@ -61,7 +61,10 @@ public struct DeliveryFailure: Error, Sendable, Hashable, CustomStringConvertibl
     public init(_ error: any Error) {
         switch error {
         case let error as DeliveryFailure: self = error
-        case let error as StoreError: self.init(.destination, code: error.code, message: error.description)
+        case let error as StoreError:
+            // A damaged row is one person's: the others' readings go on.
+            self.init(
+                error.isCorrupt ? .target : .destination, code: error.code, message: error.description)
         case is CancellationError:
             self.init(.cancelled, code: "cancelled", message: "delivery was stopped")
         default: self.init(.destination, code: "internal", message: "delivery failed: \(type(of: error))")

@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import HealthReadings
 
@@ -54,37 +55,35 @@ public struct ConnectedSource: Sendable, Hashable {
 
 extension ReadingStore {
     /// The source of a user and provider; nil where nothing is known of it.
+    ///
+    /// - Throws: ``StoreError/corrupt(detail:)`` if a source of the user was changed outside of this program.
     public func source(
         user: UserKey, provider: String, at destination: DestinationKey = .vital
     ) async throws -> ConnectedSource? {
-        try await read { db in
-            try Self.sources(db, user: user, at: destination).first { $0.provider == provider }
+        try await read { [sealing] db in
+            try Self.sources(db, sealing, user: user, at: destination).first { $0.provider == provider }
         }
     }
 
     /// All sources known of a user at a destination, by provider.
     public func sources(user: UserKey, at destination: DestinationKey = .vital) async throws -> [ConnectedSource] {
-        try await read { db in try Self.sources(db, user: user, at: destination) }
+        try await read { [sealing] db in try Self.sources(db, sealing, user: user, at: destination) }
     }
 
     /// Notes what is known of a source; ``ConnectedSource/wasCreatedOnce`` never goes back to false, and
-    /// ``ConnectedSource/connectedAt`` stays where the new value has none.
+    /// ``ConnectedSource/connectedAt`` stays where the new value has none. What is known of a source whose row was changed
+    /// outside of this program is replaced, and counts as created once.
+    ///
+    /// - Throws: ``lockedBecause`` if the key is missing.
     public func setSource(
         _ source: ConnectedSource, user: UserKey, at destination: DestinationKey = .vital
     ) async throws {
-        try await write(.source) { db in
-            try db.execute(
-                sql: """
-                    INSERT INTO source (destination, user, provider, status, created_once, connected_at, checked_at)
-                    VALUES (?, ?, ?, ?, ?, ?, ?)
-                    ON CONFLICT (destination, user, provider) DO UPDATE SET
-                        status = excluded.status, created_once = max(created_once, excluded.created_once),
-                        connected_at = coalesce(excluded.connected_at, connected_at), checked_at = excluded.checked_at
-                    """,
-                arguments: [
-                    destination.rawValue, user.rawValue, source.provider, source.status.rawValue, source.wasCreatedOnce,
-                    source.connectedAt?.microseconds, source.checkedAt?.microseconds,
-                ])
+        try await write(.source) { [sealing] db in
+            var source = source
+            let known = try Self.storedSources(db, sealing, user: user, at: destination)
+                .first { $0.source.provider == source.provider }
+            if let known, known.source.wasCreatedOnce || !known.holds { source.wasCreatedOnce = true }
+            try Self.write(db, sealing, source, user: user, at: destination)
         }
     }
 
@@ -94,29 +93,76 @@ extension ReadingStore {
     public func markCreatedOnce(
         user: UserKey, provider: String, at destination: DestinationKey = .vital
     ) async throws -> Bool {
-        try await write(.source) { db in
-            try db.execute(
-                sql: """
-                    INSERT INTO source (destination, user, provider, status, created_once) VALUES (?, ?, ?, 'absent', 1)
-                    ON CONFLICT (destination, user, provider) DO UPDATE SET created_once = 1 WHERE created_once = 0
-                    """, arguments: [destination.rawValue, user.rawValue, provider])
-            return db.changesCount == 1
+        try await write(.source) { [sealing] db in
+            let known = try Self.sources(db, sealing, user: user, at: destination).first { $0.provider == provider }
+            guard known?.wasCreatedOnce != true else { return false }
+            var source = known ?? ConnectedSource(provider: provider, status: .absent)
+            source.wasCreatedOnce = true
+            try Self.write(db, sealing, source, user: user, at: destination)
+            return true
         }
     }
 
-    static func sources(_ db: Database, user: UserKey, at destination: DestinationKey) throws -> [ConnectedSource] {
+    static func revokeChangedSources(
+        _ db: Database, _ sealing: Sealing, of user: UserKey, at destination: DestinationKey
+    ) throws {
+        for known in try storedSources(db, sealing, user: user, at: destination) where !known.holds {
+            let source = ConnectedSource(provider: known.source.provider, status: .revoked, wasCreatedOnce: true)
+            try write(db, sealing, source, user: user, at: destination)
+        }
+    }
+
+    private static func write(
+        _ db: Database, _ sealing: Sealing, _ source: ConnectedSource, user: UserKey, at destination: DestinationKey
+    ) throws {
+        let tag = try PersonTag.source(
+            of: user.rawValue, at: name(db, of: destination), provider: source.provider,
+            status: source.status.rawValue, wasCreatedOnce: source.wasCreatedOnce
+        ).made(sealing)
+        try db.execute(
+            sql: """
+                INSERT INTO source (destination, user, provider, status, created_once, connected_at, checked_at, tag)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                ON CONFLICT (destination, user, provider) DO UPDATE SET
+                    status = excluded.status, created_once = excluded.created_once,
+                    connected_at = coalesce(excluded.connected_at, connected_at), checked_at = excluded.checked_at,
+                    tag = excluded.tag
+                """,
+            arguments: [
+                destination.rawValue, user.rawValue, source.provider, source.status.rawValue, source.wasCreatedOnce,
+                source.connectedAt?.microseconds, source.checkedAt?.microseconds, tag.map { Data($0) },
+            ])
+    }
+
+    private static func sources(
+        _ db: Database, _ sealing: Sealing, user: UserKey, at destination: DestinationKey
+    ) throws -> [ConnectedSource] {
+        try storedSources(db, sealing, user: user, at: destination).map { known in
+            guard known.holds else { throw known.tag.changed }
+            return known.source
+        }
+    }
+
+    private static func storedSources(
+        _ db: Database, _ sealing: Sealing, user: UserKey, at destination: DestinationKey
+    ) throws -> [(source: ConnectedSource, tag: PersonTag, holds: Bool)] {
         try Row.fetchAll(
             db,
             sql: """
-                SELECT provider, status, created_once, connected_at, checked_at FROM source
-                WHERE destination = ? AND user = ? ORDER BY provider
+                SELECT s.provider, s.status, s.created_once, s.connected_at, s.checked_at, d.name, s.tag
+                FROM source AS s JOIN destination AS d ON d.key = s.destination
+                WHERE s.destination = ? AND s.user = ? ORDER BY s.provider
                 """, arguments: [destination.rawValue, user.rawValue]
         ).map { row in
-            ConnectedSource(
-                provider: try row.value(0), status: try .init(rawValue: row.value(1)) ?? .error,
-                wasCreatedOnce: try row.value(2),
+            let (provider, status): (String, String) = (try row.value(0), try row.value(1))
+            let source = ConnectedSource(
+                provider: provider, status: .init(rawValue: status) ?? .error, wasCreatedOnce: try row.value(2),
                 connectedAt: (try row.value(3) as Int64?).map(Instant.init(microseconds:)),
                 checkedAt: (try row.value(4) as Int64?).map(Instant.init(microseconds:)))
+            let tag = PersonTag.source(
+                of: user.rawValue, at: try row.value(5), provider: provider, status: status,
+                wasCreatedOnce: source.wasCreatedOnce)
+            return (source, tag, try tag.holds(row.octets(6), sealing))
         }
     }
 }

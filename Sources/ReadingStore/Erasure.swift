@@ -63,7 +63,8 @@ extension ReadingStore {
     ) async throws -> Erasure {
         let now = now()
         let erasure = try await write(.erase) { [sealing] db in
-            guard let person = try Self.user(db, where: "key = ?", [user.rawValue]) else {
+            // One whose row was changed can be erased, too.
+            guard let person = try Self.user(db, sealing, where: "key = ?", [user.rawValue], isChecked: false) else {
                 throw StoreError.unknown("user \(user.rawValue)")
             }
             let current = try String.fetchOne(db, sql: "SELECT value FROM setting WHERE name = 'user.current'")
@@ -74,7 +75,7 @@ extension ReadingStore {
                 retracts ? try Retracting(db: db, sealing: sealing).retractAll(of: user.rawValue, except: done) : []
             var erasure = try Self.eraseRows(db, of: user.rawValue, isCurrent: isCurrent)
             erasure.destinations = destinations
-            if isCurrent { _ = try Self.adoptUser(db, "", timeZone: person.timeZone, now: now) }
+            if isCurrent { _ = try Self.adoptUser(db, sealing, "", timeZone: person.timeZone, now: now) }
             try Self.markUnfinished(db)
             return erasure
         } committed: { [self] _ in

@@ -36,12 +36,19 @@ struct HoldRules: Sendable {
             unknown[destination] = try ReadingStore.unknownToServer(db, destination)
             refused[destination] = try ReadingStore.refusedWhole(db, destination)
         }
-        let select = try PreparedStatement(db, "SELECT destination, user, provider, status FROM source")
+        let select = try PreparedStatement(
+            db, "SELECT destination, user, provider, status, created_once, tag FROM source")
         defer { select.reset() }
         var sources: [Key: Hold?] = [:]
         while try select.next() {
             let provider = select.text(2) ?? ""
-            let status = ConnectedSource.Status(rawValue: select.text(3) ?? "") ?? .error
+            let tag = PersonTag.source(
+                of: select.int(1), at: known.first { $0.key.rawValue == select.int(0) }?.name ?? "",
+                provider: provider, status: select.text(3) ?? "", wasCreatedOnce: select.int(4) != 0)
+            // What was changed outside of this program is not believed.
+            let status =
+                tag.holds(select.octets(5), sealing)
+                ? ConnectedSource.Status(rawValue: select.text(3) ?? "") ?? .error : .error
             sources[Key(destination: select.int(0), user: select.int(1), provider: provider)] =
                 .some(ConnectedSource(provider: provider, status: status).hold)
         }

@@ -7,8 +7,8 @@ import HealthReadings
 ///
 /// Without a key nobody can say anew that rows may be in the clear: such rows are taken only while a store goes over, and
 /// only where they were there when that began. A line for each generation (`0`; `1 CHECK` for seals as earlier versions
-/// made them; `2 CHECK bound`), `earlier FRAME READING DEVICE` while there are rows of the first two, and the list's own
-/// code, `code HEX`.
+/// made them; `2 CHECK bound`; `2 CHECK bound people` once people are signed too), `earlier FRAME READING DEVICE` while
+/// there are rows of the first two, and the list's own code, `code HEX`.
 struct KeyList: Equatable {
     struct Entry: Equatable {
         /// Which generation; 0: rows in the clear.
@@ -17,6 +17,8 @@ struct KeyList: Equatable {
         var check: String
         /// Whether its seals are bound to the columns of their rows.
         var bindsColumns: Bool
+        /// Whether the rows of people have tags (``PersonTag``): without them they were changed.
+        var signsPeople = false
     }
 
     var entries: [Entry] = []
@@ -44,10 +46,13 @@ struct KeyList: Equatable {
                 earlier = EarlierRows(frame: frame, reading: reading, device: device)
             case ("code", 2): code = words[1]
             case ("0", 1): entries.append(Entry(number: 0, check: "", bindsColumns: false))
-            case (let word?, 2...3):
-                guard let number = UInt64(word), number > 0, number < .max, words.count == 2 || words[2] == "bound"
+            case (let word?, 2...4):
+                guard let number = UInt64(word), number > 0, number < .max,
+                    ["bound", "people"].starts(with: words.dropFirst(2))
                 else { throw Self.unreadable(line) }
-                entries.append(Entry(number: number, check: words[1], bindsColumns: words.count == 3))
+                entries.append(
+                    Entry(
+                        number: number, check: words[1], bindsColumns: words.count > 2, signsPeople: words.count > 3))
             default: throw Self.unreadable(line)
             }
         }
@@ -81,7 +86,10 @@ struct KeyList: Equatable {
 
     private var lines: [String] {
         entries.map { entry in
-            entry.number == 0 ? "0" : "\(entry.number) \(entry.check)" + (entry.bindsColumns ? " bound" : "")
+            entry.number == 0
+                ? "0"
+                : "\(entry.number) \(entry.check)" + (entry.bindsColumns ? " bound" : "")
+                    + (entry.signsPeople ? " people" : "")
         } + (earlier.map { ["earlier \($0.frame) \($0.reading) \($0.device)"] } ?? [])
     }
 

@@ -56,12 +56,19 @@ extension ReadingStore {
     }
 
     func takeKeys() async throws {
-        let (file, isOn) = (keyFile, encryption.isOn)
-        _ = try await write(.setting) { db in
-            try Self.state(db, file, isOn: isOn)
-        } committed: { [sealing] state in
+        let (file, isOn, now) = (keyFile, encryption.isOn, now())
+        let (_, problem) = try await write(.setting) { [self] db in
+            let state = try Self.state(db, file, isOn: isOn)
+            guard state.refusal == nil else { return (state, nil as StoreError?) }
+            let sealing = Sealing(state)
+            if state.current > 0 { try PeopleTags(db: db, sealing: sealing).signUnnamed() }
+            // In this commit: no reading is stored for anybody before the people are who they are to be.
+            return (state, try waitingPeople.withLock(\.self).apply(db, sealing, now: now))
+        } committed: { [self] state, _ in
+            if state.refusal == nil { waitingPeople.withLock { $0 = WaitingPeople() } }
             sealing.set(state)
         }
+        if let problem { logger.error("\(problem)", metadata: ["mend": "\(problem.hint)"]) }
     }
 
     private static func state(_ db: Database, _ file: KeyFile, isOn: Bool) throws -> Sealing.State {
@@ -87,6 +94,7 @@ extension ReadingStore {
                 generation: entry.number, key: key, bindsColumns: entry.bindsColumns)
         }
         if isOn || list.entries.contains(where: { $0.number > 0 }) { try list.authenticate(db, state.keys) }
+        let werePeopleSigned = list.entries.contains(where: \.signsPeople)
         if isOn {
             let newest: SymmetricKey
             // A key that rows are under is in use, whatever else says that it is to go.
@@ -108,6 +116,10 @@ extension ReadingStore {
             if known == nil { list.entries.append(.init(number: number, check: check, bindsColumns: true)) }
             state.keys[number] = GenerationKeys(generation: number, key: newest)
             state.current = number
+            for index in list.entries.indices where list.entries[index].number == number {
+                list.entries[index].signsPeople = true
+            }
+            if !werePeopleSigned { try PeopleTags(db: db, sealing: Sealing(state)).signAll() }
             if !list.entries.contains(where: { !$0.bindsColumns }) {
                 list.earlier = nil
             } else if list.earlier == nil || list.earlier == .all {
@@ -120,6 +132,8 @@ extension ReadingStore {
             }
             list.earlier = list.entries.contains(where: \.bindsColumns) ? .all : nil
             state.earlier = .all
+            for index in list.entries.indices { list.entries[index].signsPeople = false }
+            if werePeopleSigned { try PeopleTags(db: db, sealing: Sealing(state)).clear() }
         }
         state.inUse = list.entries.map(\.number).sorted {
             ($0 == state.current ? 1 : 0, $0) > ($1 == state.current ? 1 : 0, $1)
@@ -160,7 +174,7 @@ extension ReadingStore {
     /// - Returns: whether it was the store's to destroy: a credential is not.
     @discardableResult
     public func destroyKey() async throws -> Bool {
-        let isUnused = try await write(.setting) { db in
+        let isUnused = try await write(.setting) { [sealing] db in
             let isUsed = try Bool.fetchOne(
                 db, sql: "SELECT EXISTS (SELECT 1 FROM frame) OR EXISTS (SELECT 1 FROM reading)")
             guard isUsed == false, try Self.lines(db, Self.pruneKeySetting).isEmpty else { return false }
@@ -170,6 +184,8 @@ extension ReadingStore {
             guard !isNeeded else { return false }
             let checks = Set(try KeyList(db).entries.filter { $0.number > 0 }.map(\.check))
             try db.execute(sql: "UPDATE device SET label = NULL")
+            let people = PeopleTags(db: db, sealing: sealing)
+            if sealing.refusal != nil { try people.clearUnchecked() } else if sealing.current > 0 { try people.clear() }
             try Self.set(db, Self.retired, lines: Self.lines(db, Self.retired) + checks.sorted())
             try KeyList.clear(db)
             return true

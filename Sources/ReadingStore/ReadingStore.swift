@@ -39,6 +39,8 @@ public final class ReadingStore: Sendable {
     /// Whether content is sealed, and where the key is.
     public let encryption: StoreEncryption
     let sealing = Sealing()
+    /// People whose names can only be written once the key is there.
+    let waitingPeople = Mutex(WaitingPeople())
     /// The running re-encryption with the newest key, if any.
     let resealing = Mutex<Task<Void, Never>?>(nil)
 
@@ -79,10 +81,15 @@ public final class ReadingStore: Sendable {
                 "erased octets may still be in the store's files", metadata: ["error": "\(error)"])
         }
         try await store.openKeys()
-        let last = try await store.lastUser()
-        try await store.setCurrentUser(
-            clientUserID ?? last?.clientUserID ?? "",
-            timeZone: timeZone ?? last?.timeZone ?? TimeZone.current.identifier)
+        do {
+            let last = try await store.lastUser()
+            try await store.adoptUser(
+                clientUserID ?? last?.clientUserID ?? "",
+                timeZone: timeZone ?? last?.timeZone ?? TimeZone.current.identifier)
+        } catch let error as StoreError where error.isCorrupt {
+            // The store has to open for `store verify` to name the row. Nothing is delivered for that person.
+            store.logger.error("\(error)", metadata: ["mend": "\(error.hint)"])
+        }
         return store
     }
 

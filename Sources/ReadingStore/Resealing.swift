@@ -75,6 +75,7 @@ extension ReadingStore {
             guard sealing.current == current else { return nil }
             var devices = try Self.resealDevices(db, sealing)
             try Retracting.reseal(db, sealing, &devices)
+            if current > 0 { try PeopleTags(db: db, sealing: sealing).renew(&devices) }
             try Self.retireOtherGenerations(db, sealing)
             if let pruneKey { try keep(pruneKey, db) }
             try Self.markUnfinished(db)

@@ -159,12 +159,16 @@ struct Retracting {
         let rows = try Row.fetchAll(
             db,
             sql: """
-                SELECT o.destination, d.name, u.client_user_id, o.resource, o.provider, o.timestamp
+                SELECT o.destination, d.name, u.client_user_id, o.resource, o.provider, o.timestamp, u.key, u.tag
                 FROM outbox AS o JOIN destination AS d ON d.key = o.destination JOIN user AS u ON u.key = o.user
                 WHERE o.reading = ? AND d.can_retract = 1 AND d.state <> 3 AND \(Self.mayBeThere)
                 """, arguments: [reading])
-        return try rows.map { row in
+        return try rows.compactMap { row in
             let destination: Int64 = try row.value(0)
+            // Whose row was changed may be called as somebody else is, whose readings must stay: it is left behind.
+            guard try PersonTag.person(row.value(6), clientUserID: row.value(2)).holds(row.octets(7), sealing) else {
+                return nil
+            }
             let content = RetractionContent(
                 reading: id, destination: try row.value(1), person: try row.value(2),
                 kind: try ReadingKind(code: try row.value(3)), provider: try row.value(4), timestamp: try row.value(5))

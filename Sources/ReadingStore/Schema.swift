@@ -26,6 +26,7 @@ enum Schema {
         migrator.registerMigration("11 destinations", migrate: DestinationTables.migrate)
         migrator.registerMigration("12 people at destinations", migrate: DestinationTables.migratePeople)
         migrator.registerMigration("13 retractions") { db in try db.execute(sql: ReadingStore.retractionSchema) }
+        migrator.registerMigration("14 tags of people") { db in try db.execute(sql: PeopleTags.schema) }
         return migrator
     }()
 

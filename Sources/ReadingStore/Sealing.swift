@@ -78,6 +78,8 @@ struct GenerationKeys: Sendable {
     let tag: SymmetricKey
     /// HMAC-SHA256, for the list of generations.
     let list: SymmetricKey
+    /// HMAC-SHA256, for people and what destinations know of them.
+    let people: SymmetricKey
 
     init(generation: UInt64, key: SymmetricKey, bindsColumns: Bool = true) {
         self.generation = generation
@@ -86,6 +88,7 @@ struct GenerationKeys: Sendable {
         index = Self.derived(of: key, for: "healthrelay index")
         tag = Self.derived(of: key, for: "healthrelay tag")
         list = Self.derived(of: key, for: "healthrelay key list")
+        people = Self.derived(of: key, for: "healthrelay people")
     }
 
     private static func derived(of key: SymmetricKey, for purpose: String) -> SymmetricKey {
@@ -118,7 +121,9 @@ final class Sealing: Sendable {
         var refusal: StoreError?
     }
 
-    private let state = Mutex(State())
+    private let state: Mutex<State>
+
+    init(_ state: State = State()) { self.state = Mutex(state) }
 
     /// Why nothing may be read or written; nil where the keys are there.
     var refusal: StoreError? { state.withLock(\.refusal) }

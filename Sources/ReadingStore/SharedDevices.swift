@@ -1,5 +1,6 @@
 import GRDB
 import HealthReadings
+import Logging
 import Synchronization
 
 /// One person among several, and which readings of shared devices are theirs.
@@ -38,22 +39,44 @@ extension ReadingStore {
     ///
     /// It counts for readings that come from now on: what is stored stays whose it is.
     ///
-    /// - Throws: ``StoreError/unknownTimeZone(_:)``, or an error of the database.
+    /// Where the key is missing (``lockedBecause``) and somebody is new, everything waits until it is there.
+    ///
+    /// - Throws: ``StoreError/unknownTimeZone(_:)``; ``StoreError/corrupt(detail:)`` if the row of one of them was changed
+    ///   outside of this program: then nothing is changed; or an error of the database.
     public func setPeople(_ people: [StorePerson]) async throws {
         let now = now()
-        try await write(.user) { db in
-            var lines: [String] = []
-            for person in people {
-                let user = try Self.adoptUser(
-                    db, person.clientUserID, timeZone: person.timeZone, now: now, becomesCurrent: false)
-                for share in person.shares {
-                    lines.append("\(share.address) \(share.slot.map(String.init) ?? "all") \(user.key.rawValue)")
-                }
+        do {
+            _ = try await write(.user) { [sealing] db in
+                try Self.adoptPeople(db, sealing, people, now: now)
+            } committed: { [self] isDone in
+                waitingPeople.withLock { $0.shared = isDone ? nil : people }
+                contacts.withLock { $0 = [:] }
             }
-            try Self.set(db, SlotOwners.setting, lines: lines)
-        } committed: { [self] _ in
-            contacts.withLock { $0 = [:] }
+        } catch let error as StoreError where error.isCorrupt {
+            logger.error("\(error)", metadata: ["mend": "\(error.hint)"])
+            throw error
         }
+    }
+
+    /// - Returns: whether it is done: not where the key is missing and somebody is new. Nothing was changed then.
+    static func adoptPeople(
+        _ db: Database, _ sealing: Sealing, _ people: [StorePerson], now: Instant
+    ) throws -> Bool {
+        if sealing.refusal != nil {
+            for person in people
+            where try user(db, sealing, where: "client_user_id = ?", [person.clientUserID]) == nil { return false }
+        }
+        var lines: [String] = []
+        for person in people {
+            let user = try adoptUser(
+                db, sealing, person.clientUserID, timeZone: person.timeZone, now: now, becomesCurrent: false)
+            guard let user else { return false }
+            for share in person.shares {
+                lines.append("\(share.address) \(share.slot.map(String.init) ?? "all") \(user.key.rawValue)")
+            }
+        }
+        try set(db, SlotOwners.setting, lines: lines)
+        return true
     }
 }
 

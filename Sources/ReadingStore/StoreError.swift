@@ -120,6 +120,11 @@ public enum StoreError: Error, Sendable, Hashable {
 }
 
 extension StoreError {
+    /// Whether the database file is damaged.
+    public var isCorrupt: Bool {
+        if case .corrupt = self { true } else { false }
+    }
+
     /// What `body` makes of a row; `nil` if the row is damaged. Every other error is thrown on.
     static func unlessCorrupt<Value>(_ body: () throws -> Value) throws -> Value? {
         do { return try body() } catch StoreError.corrupt { return nil } catch is RowDecodingError { return nil }

@@ -1,5 +1,7 @@
+import Foundation
 import GRDB
 import HealthReadings
+import Synchronization
 
 /// The store's number of a user.
 public struct UserKey: RawRepresentable, Sendable, Hashable {
@@ -24,6 +26,9 @@ public struct StoreUser: Sendable, Hashable {
 
 extension ReadingStore {
     /// The user readings belong to whose device is assigned to nobody.
+    ///
+    /// - Throws: ``StoreError/corrupt(detail:)`` if their row was changed outside of this program, as every function does
+    ///   that returns a person. Without the key (``lockedBecause``) rows are returned as they are.
     public func currentUser(at destination: DestinationKey = .vital) async throws -> StoreUser {
         guard let user = try await lastUser(at: destination) else { throw StoreError.unknown("a current user") }
         return user
@@ -31,21 +36,28 @@ extension ReadingStore {
 
     /// The current user; nil for a store that is new.
     func lastUser(at destination: DestinationKey = .vital) async throws -> StoreUser? {
-        try await read { db in
-            try Self.user(db, where: "key = (SELECT value FROM setting WHERE name = 'user.current')", at: destination)
-        }
+        try await read { [sealing] db in try Self.currentUser(db, sealing, at: destination) }
     }
 
     /// The user with the client's id; nil where there is none.
     public func user(_ clientUserID: String, at destination: DestinationKey = .vital) async throws -> StoreUser? {
-        try await read { db in try Self.user(db, where: "client_user_id = ?", [clientUserID], at: destination) }
+        try await read { [sealing] db in
+            try Self.user(db, sealing, where: "client_user_id = ?", [clientUserID], at: destination)
+        }
+    }
+
+    /// The user with the store's number; nil where there is none.
+    public func user(_ key: UserKey, at destination: DestinationKey = .vital) async throws -> StoreUser? {
+        try await read { [sealing] db in
+            try Self.user(db, sealing, where: "key = ?", [key.rawValue], at: destination)
+        }
     }
 
     /// All users, in the order they were made.
     public func users(at destination: DestinationKey = .vital) async throws -> [StoreUser] {
-        try await read { db in
+        try await read { [sealing] db in
             try Row.fetchAll(db, sql: "SELECT key FROM user ORDER BY key").compactMap { row in
-                try Self.user(db, where: "key = ?", [try row.value(0) as Int64], at: destination)
+                try Self.user(db, sealing, where: "key = ?", [try row.value(0) as Int64], at: destination)
             }
         }
     }
@@ -55,66 +67,139 @@ extension ReadingStore {
     /// - Parameters:
     ///   - clientUserID: the person's name here and at destinations.
     ///   - timeZone: an IANA id; where it differs from the user's newest, a zone change begins now.
-    /// - Throws: ``StoreError/unknownTimeZone(_:)``, or an error of the database.
+    /// - Throws: ``StoreError/unknownTimeZone(_:)``; ``lockedBecause`` if the key is missing and the store does not know
+    ///   the user yet; or an error of the database.
     @discardableResult
     public func setCurrentUser(_ clientUserID: String, timeZone: String) async throws -> StoreUser {
         let now = now()
-        return try await write(.user) { db in
-            try Self.adoptUser(db, clientUserID, timeZone: timeZone, now: now)
+        return try await write(.user) { [sealing] db in
+            guard let user = try Self.adoptUser(db, sealing, clientUserID, timeZone: timeZone, now: now) else {
+                throw sealing.refusal ?? StoreError.unknown("user")
+            }
+            return user
+        }
+    }
+
+    /// Makes the user of the settings current. A name that the store does not know yet waits for the key where that is
+    /// missing: nothing is read for anybody before.
+    func adoptUser(_ clientUserID: String, timeZone: String) async throws {
+        let now = now()
+        _ = try await write(.user) { [sealing] db in
+            if try Self.adoptUser(db, sealing, clientUserID, timeZone: timeZone, now: now) != nil { return true }
+            if try Self.currentUser(db, sealing, at: .vital) == nil {
+                _ = try Self.adoptUser(db, sealing, "", timeZone: timeZone, now: now)
+            }
+            return false
+        } committed: { [self] isKnown in
+            waitingPeople.withLock { $0.current = isKnown ? nil : (clientUserID, timeZone) }
         }
     }
 
     /// Notes the server's id of a user; nil forgets it.
+    ///
+    /// - Throws: ``StoreError/corrupt(detail:)`` if the user's row was changed outside of this program;
+    ///   ``lockedBecause`` if an id is to be noted and the key is missing.
     public func setServerUserID(
         _ serverUserID: String?, of user: UserKey, at destination: DestinationKey = .vital
     ) async throws {
-        try await write(.user) { db in
-            guard try Self.user(db, where: "key = ?", [user.rawValue]) != nil else {
+        try await write(.user) { [sealing] db in
+            guard try Self.user(db, sealing, where: "key = ?", [user.rawValue], isChecked: false) != nil else {
                 throw StoreError.unknown("user \(user.rawValue)")
             }
-            if let serverUserID {
-                try db.execute(
-                    sql: "INSERT OR REPLACE INTO destination_user (destination, user, id) VALUES (?, ?, ?)",
-                    arguments: [destination.rawValue, user.rawValue, serverUserID])
-            } else {
-                try db.execute(
+            guard let serverUserID else {
+                return try db.execute(
                     sql: "DELETE FROM destination_user WHERE destination = ? AND user = ?",
                     arguments: [destination.rawValue, user.rawValue])
+            }
+            try PeopleTags(db: db, sealing: sealing).check(person: user.rawValue)
+            let tag = try PersonTag.id(of: user.rawValue, at: Self.name(db, of: destination), serverUserID)
+                .made(sealing)
+            try db.execute(
+                sql: "INSERT OR REPLACE INTO destination_user (destination, user, id, tag) VALUES (?, ?, ?, ?)",
+                arguments: [destination.rawValue, user.rawValue, serverUserID, tag.map { Data($0) }])
+        }
+    }
+
+    /// Forgets what destinations call the current user: each is asked again. An id that was changed outside of this program
+    /// goes, too, and a source that was counts as revoked: it stays so until the owner connects it again.
+    ///
+    /// - Throws: ``lockedBecause`` if the key is missing.
+    public func forgetServerUserIDs() async throws {
+        try await write(.user) { [sealing] db in
+            try sealing.requireKeys()
+            let current = try Int64.fetchOne(
+                db, sql: "SELECT CAST(value AS INTEGER) FROM setting WHERE name = 'user.current'")
+            guard let user = current.map(UserKey.init(rawValue:)) else { return }
+            try db.execute(sql: "DELETE FROM destination_user WHERE user = ?", arguments: [user.rawValue])
+            for destination in try Self.destinations(db).map(\.key) {
+                try Self.revokeChangedSources(db, sealing, of: user, at: destination)
             }
         }
     }
 
-    static func user(
-        _ db: Database, where condition: String, _ arguments: StatementArguments = [],
-        at destination: DestinationKey = .vital
+    /// The name of a destination, which the tags of its rows are bound to.
+    static func name(_ db: Database, of destination: DestinationKey) throws -> String {
+        try String.fetchOne(db, sql: "SELECT name FROM destination WHERE key = ?", arguments: [destination.rawValue])
+            ?? ""
+    }
+
+    private static func currentUser(
+        _ db: Database, _ sealing: Sealing, at destination: DestinationKey
     ) throws -> StoreUser? {
-        try Row.fetchOne(
+        try user(
+            db, sealing, where: "key = (SELECT value FROM setting WHERE name = 'user.current')", at: destination)
+    }
+
+    /// - Parameter isChecked: whether the row has to be as the store wrote it.
+    static func user(
+        _ db: Database, _ sealing: Sealing, where condition: String, _ arguments: StatementArguments = [],
+        at destination: DestinationKey = .vital, isChecked: Bool = true
+    ) throws -> StoreUser? {
+        let row = try Row.fetchOne(
             db,
             sql: """
-                SELECT key, client_user_id,
-                    (SELECT id FROM destination_user WHERE user = user.key AND destination = \(destination.rawValue)),
-                    (SELECT zone FROM user_zone WHERE user = user.key ORDER BY begins_at DESC LIMIT 1)
-                FROM user WHERE \(condition)
-                """, arguments: arguments
-        ).map { row in
-            StoreUser(
-                key: UserKey(rawValue: try row.value(0)), clientUserID: try row.value(1),
-                serverUserID: try row.value(2), timeZone: try (row.value(3) as String?) ?? "UTC")
+                SELECT u.key, u.client_user_id, i.id,
+                    (SELECT zone FROM user_zone WHERE user = u.key ORDER BY begins_at DESC LIMIT 1),
+                    u.tag, i.tag, d.name
+                FROM user AS u LEFT JOIN destination_user AS i
+                    ON i.user = u.key AND i.destination = \(destination.rawValue)
+                LEFT JOIN destination AS d ON d.key = i.destination
+                WHERE u.\(condition)
+                """, arguments: arguments)
+        guard let row else { return nil }
+        let user = StoreUser(
+            key: UserKey(rawValue: try row.value(0)), clientUserID: try row.value(1), serverUserID: try row.value(2),
+            timeZone: try (row.value(3) as String?) ?? "UTC")
+        guard isChecked else { return user }
+        try PersonTag.person(user.key.rawValue, clientUserID: user.clientUserID).check(row.octets(4), sealing)
+        if let id = user.serverUserID {
+            try PersonTag.id(of: user.key.rawValue, at: try row.value(6) ?? "", id).check(row.octets(5), sealing)
         }
+        return user
     }
 
     /// Makes `clientUserID` the current user, with `timeZone` in force from now, or from ever for a new one.
     ///
     /// - Parameter becomesCurrent: false: only known, beside the current user.
+    /// - Returns: `nil` if the store does not know the name and the key is missing that would sign it; nothing was
+    ///   changed then. Somebody without a name is made all the same, and signed once the key is there.
     static func adoptUser(
-        _ db: Database, _ clientUserID: String, timeZone: String, now: Instant, becomesCurrent: Bool = true
-    ) throws -> StoreUser {
+        _ db: Database, _ sealing: Sealing, _ clientUserID: String, timeZone: String, now: Instant,
+        becomesCurrent: Bool = true
+    ) throws -> StoreUser? {
         guard ZoneRules.named(timeZone) != nil else { throw StoreError.unknownTimeZone(timeZone) }
-        var known = try user(db, where: "client_user_id = ?", [clientUserID])
-        if known == nil, becomesCurrent, let unnamed = try user(db, where: "client_user_id = ''") {
+        let people = PeopleTags(db: db, sealing: sealing)
+        var known = try user(db, sealing, where: "client_user_id = ?", [clientUserID])
+        if known == nil {
+            // It may be the name of one whose row was changed.
+            if !clientUserID.isEmpty { try people.checkPeople() }
+            guard sealing.refusal == nil || clientUserID.isEmpty else { return nil }
+        }
+        if known == nil, becomesCurrent, let unnamed = try user(db, sealing, where: "client_user_id = ''") {
             try db.execute(
                 sql: "UPDATE user SET client_user_id = ? WHERE key = ?",
                 arguments: [clientUserID, unnamed.key.rawValue])
+            try people.sign(person: unnamed.key.rawValue)
             known = unnamed
         }
         if known == nil {
@@ -123,6 +208,7 @@ extension ReadingStore {
                 arguments: [try nextKey(db, of: "user"), clientUserID, now.microseconds])
         }
         let key = known?.key.rawValue ?? db.lastInsertedRowID
+        if known == nil, sealing.refusal == nil { try people.sign(person: key) }
         if known?.timeZone != timeZone {
             try db.execute(
                 sql: "INSERT OR REPLACE INTO user_zone (user, begins_at, zone) VALUES (?, ?, ?)",
@@ -143,5 +229,27 @@ extension ReadingStore {
         try String.fetchOne(
             db, sql: "SELECT zone FROM user_zone WHERE user = ? AND begins_at <= ? ORDER BY begins_at DESC LIMIT 1",
             arguments: [user, instant.microseconds])
+    }
+}
+
+/// What the settings say of people, while the key is missing that would sign them.
+struct WaitingPeople: Sendable {
+    var current: (clientUserID: String, timeZone: String)?
+    var shared: [StorePerson]?
+
+    /// Makes people known that have waited for the key.
+    ///
+    /// - Returns: what is wrong with a row, which keeps the key from nothing else.
+    func apply(_ db: Database, _ sealing: Sealing, now: Instant) throws -> StoreError? {
+        do {
+            if let current {
+                _ = try ReadingStore.adoptUser(
+                    db, sealing, current.clientUserID, timeZone: current.timeZone, now: now)
+            }
+            if let shared { _ = try ReadingStore.adoptPeople(db, sealing, shared, now: now) }
+            return nil
+        } catch let error as StoreError where error.isCorrupt {
+            return error
+        }
     }
 }

@@ -27,7 +27,8 @@ public struct StoredDevice: Sendable, Hashable {
     public var sequenceEpoch: Int
     /// How many readings are stored of it.
     public var readings: Int
-    /// The client's id of the user it is assigned to; nil for the current user.
+    /// The client's id of the user it is assigned to; nil for the current user, empty if that row was changed outside of
+    /// this program.
     public var user: String?
 }
 
@@ -45,13 +46,17 @@ extension ReadingStore {
             sql: """
                 SELECT d.key, d.is_paired, d.is_proven, d.last_seen, d.battery_percent, d.sequence_epoch,
                     (SELECT count(*) FROM reading WHERE device = d.key), u.client_user_id,
-                    d.is_barred
+                    d.is_barred, u.key, u.tag
                 FROM device AS d LEFT JOIN user AS u ON u.key = d.user
                 WHERE d.last_seen IS NOT NULL OR d.paired_at IS NOT NULL ORDER BY d.key
                 """
         ).map { row in
             let key: Int64 = try row.value(0)
             let epochs = try ClockEpochs(db, device: key, zone: nil)
+            let user = try (row.value(9) as Int64?).map { user in
+                let name: String = try row.value(7)
+                return try PersonTag.person(user, clientUserID: name).holds(row.octets(10), sealing) ? name : ""
+            }
             return (
                 key,
                 StoredDevice(
@@ -63,7 +68,7 @@ extension ReadingStore {
                     driftPartsPerMillion: epochs.driftPartsPerMillion,
                     lastRecord: try Self.lastRecord(db, device: key, epoch: try row.value(5)),
                     sequenceEpoch: try row.value(5),
-                    readings: try row.value(6), user: try row.value(7))
+                    readings: try row.value(6), user: user)
             )
         }
     }

@@ -21,6 +21,8 @@ public struct VerificationFinding: Sendable, Hashable {
         /// A reading that would be delivered elsewhere, or at another time, than was written; or one that waits though it is
         /// excluded.
         case queueChanged = "queue_changed"
+        /// A person, their id at a destination or a source of theirs that is not as the store wrote it.
+        case personChanged = "person_changed"
         /// A contact that began at no plausible time.
         case contactTime = "contact_time_implausible"
         /// A row whose content cannot be read: it is damaged, or its seal does not hold.
@@ -71,6 +73,7 @@ extension ReadingStore {
             findings += try Self.queueFindings(db, rows)
             findings += try Self.changedFindings(db, sealing)
             findings += try Retracting.findings(db, sealing)
+            findings += try PeopleTags(db: db, sealing: sealing).findings()
             if !hasPruneKey, try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM pruned)") == true {
                 findings.append(VerificationFinding(problem: .pruneKey, subject: PruneKey.fileName))
             }

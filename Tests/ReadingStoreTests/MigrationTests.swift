@@ -116,12 +116,13 @@ struct MigrationTests {
     }
 
     /// A copy of the store that an earlier version wrote, with its key.
-    private static func copyFormer(_ version: String) throws -> String {
+    static func copyFormer(_ version: String) throws -> String {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appendingPathComponent("Fixtures/stores/" + version)
         let directory = Harness.newDirectory()
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-        for name in ["readings.sqlite", "store.key"] {
+        for name in ["readings.sqlite", "store.key"]
+        where FileManager.default.fileExists(atPath: folder.appendingPathComponent(name).path) {
             try FileManager.default.copyItem(
                 atPath: folder.appendingPathComponent(name).path, toPath: directory + "/" + name)
         }

@@ -190,7 +190,9 @@ struct TamperingTests {
     @Test(
         "nobody without the key can say that rows may be in the clear, or as earlier versions sealed them",
         arguments: [
-            "0\n1 CHECK bound\nearlier 99 99 99\ncode CODE", "1 CHECK bound\n0", "1 CHECK bound", "1 CHECK",
+            "1 CHECK bound\ncode CODE", "1 CHECK bound people", "1 CHECK people\ncode CODE",
+            "1 CHECK bound people extra\ncode CODE", "0\n1 CHECK bound\nearlier 99 99 99\ncode CODE",
+            "1 CHECK bound\n0", "1 CHECK bound", "1 CHECK",
             "1 CHECK\n0", "0", "", "1 CHECK bound\nearlier 99 99 99\ncode CODE", "code CODE",
             "2 CHECK bound\ncode CODE",
             "earlier 99 99 99", "1 CHECK bound\ncode", "1 CHECK bound extra\ncode CODE",

@@ -20,11 +20,16 @@ struct DeliveryRules {
         try await store.setIgnored(ignored)
         try await store.setConsentStandard(granted: settings["consent.default"] != "denied")
         try await store.setBackfillDays(settings.backfillDays(nil))
-        let zone = try await store.currentUser().timeZone
-        try await store.setPeople(
-            settings.people.map {
-                StorePerson(clientUserID: $0.clientUserID, timeZone: $0.timeZone ?? zone, shares: $0.shares)
-            })
+        do {
+            let zone = try await store.currentUser().timeZone
+            try await store.setPeople(
+                settings.people.map {
+                    StorePerson(clientUserID: $0.clientUserID, timeZone: $0.timeZone ?? zone, shares: $0.shares)
+                })
+        } catch let error as StoreError where error.isCorrupt {
+            // The store has logged whose row was changed. `store verify` has to run, and other people's readings go on,
+            // with the shares of devices that the store was told before.
+        }
     }
 
     /// `sync.ignore`: addresses of devices, ids of models, slugs of providers.

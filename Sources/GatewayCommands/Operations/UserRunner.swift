@@ -31,10 +31,7 @@ struct UserRunner {
             return try await RemovalRunner(gateway: gateway, json: json, output: output).remove(
                 confirmed: confirmed, isLocal: local)
         case .clear:
-            let user = try await gateway.store.currentUser()
-            for destination in try await gateway.store.destinations() {
-                try await gateway.store.setServerUserID(nil, of: user.key, at: destination.key)
-            }
+            try await gateway.store.forgetServerUserIDs()
             try await gateway.store.setSyncEnabled(false)
             if !json {
                 try await output.note("delivery is off; readings stay. To turn it on: `user set` and `sync enable`")
