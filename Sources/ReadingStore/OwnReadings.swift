@@ -32,13 +32,13 @@ struct OwnReadings: Sendable {
 public struct PersonCounts: Sendable, Hashable {
     /// Readings, by kind; a kind without any is missing.
     public var readings: [ReadingKind: Int]
-    /// Readings that wait for the server.
+    /// Readings that wait for a destination.
     public var waiting: Int
-    /// Readings the server has taken, those pruned since included.
+    /// Readings that a destination has taken, those pruned since included.
     public var delivered: Int
-    /// Readings the server refused.
+    /// Readings that a destination refused.
     public var refused: Int
-    /// When the server last took a reading.
+    /// When a destination last took a reading.
     public var lastDelivery: Instant?
 }
 
@@ -71,8 +71,8 @@ extension ReadingStore {
         }
     }
 
-    /// Counts what the store has of a person, and how much of it one destination has; `nil`: all that were not removed, a
-    /// reading for each destination it is queued for.
+    /// Counts what the store has of a person, and how much of it one destination has; `nil`: any that was not removed. A
+    /// reading counts once, however many destinations it waits for.
     public func counts(of user: UserKey, at destination: DestinationKey? = nil) async throws -> PersonCounts {
         try await read { db in
             let key = user.rawValue
@@ -83,8 +83,8 @@ extension ReadingStore {
                 pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
                 WHERE r.user = ?1 AND p.destination \(place)
                 """
-            func count(_ sql: String) throws -> Int {
-                try Int.fetchOne(db, sql: "SELECT count(*) FROM " + sql, arguments: [key]) ?? 0
+            func count(_ column: String, _ sql: String) throws -> Int {
+                try Int.fetchOne(db, sql: "SELECT count(DISTINCT \(column)) FROM " + sql, arguments: [key]) ?? 0
             }
             var readings: [ReadingKind: Int] = [:]
             let own = try OwnReadings(db).condition
@@ -95,10 +95,10 @@ extension ReadingStore {
                 readings[try ReadingKind(code: try row.value(0))] = try row.value(1)
             }
             return PersonCounts(
-                readings: readings, waiting: try count("\(queued) AND state = 0"),
-                delivered: try count("\(queued) AND state = 1")
-                    + count("\(pruned) AND p.delivered_at IS NOT NULL"),
-                refused: try count("\(queued) AND state = 2"),
+                readings: readings, waiting: try count("reading", "\(queued) AND state = 0"),
+                delivered: try count("reading", "\(queued) AND state = 1")
+                    + count("r.identity", "\(pruned) AND p.delivered_at IS NOT NULL"),
+                refused: try count("reading", "\(queued) AND state = 2"),
                 lastDelivery: try Int64.fetchOne(
                     db,
                     sql: """

@@ -20,25 +20,28 @@ public struct StoreStatistics: Sendable, Hashable {
     public var contacts: Int
     /// Devices.
     public var devices: Int
-    /// Readings that wait for the server.
+    /// Readings that wait for a destination. One that a destination has and another has not counts here and as delivered.
     public var waiting: Int
-    /// Readings the server has taken, those pruned since included.
+    /// Readings that a destination has taken, those pruned since included.
     public var delivered: Int
-    /// Readings the server refused.
+    /// Readings that a destination refused.
     public var refused: Int
-    /// When the server last took a reading.
+    /// When a destination last took a reading.
     public var lastDelivery: Instant?
     /// Octets on disk, the write-ahead log included.
     public var octetsOnDisk: Int64
 }
 
 extension ReadingStore {
-    /// Counts what the store holds, and how much of it one destination has; `nil`: all that were not removed, a reading
-    /// for each destination it is queued for.
+    /// Counts what the store holds, and how much of it one destination has; `nil`: any that was not removed. A reading
+    /// counts once, however many destinations it waits for.
     public func statistics(of destination: DestinationKey? = nil) async throws -> StoreStatistics {
         let size = octetsOnDisk()
         return try await read { db in
             func count(_ sql: String) throws -> Int { try Int.fetchOne(db, sql: "SELECT count(*) FROM " + sql) ?? 0 }
+            func distinct(_ column: String, _ sql: String) throws -> Int {
+                try Int.fetchOne(db, sql: "SELECT count(DISTINCT \(column)) FROM " + sql) ?? 0
+            }
             var readings: [ReadingKind: Int] = [:]
             for row in try Row.fetchAll(db, sql: "SELECT kind, count(*) FROM reading GROUP BY kind") {
                 readings[try ReadingKind(code: try row.value(0))] = try row.value(1)
@@ -52,10 +55,10 @@ extension ReadingStore {
                 frames: try count("frame"), malformedFrames: try count("frame WHERE state = 4"),
                 pendingFrames: try count("frame WHERE state = 0"), waitingContexts: try count("waiting_context"),
                 contacts: try count("contact"), devices: try count("device"),
-                waiting: try count("outbox WHERE state = 0 AND \(place)"),
-                delivered: try count("outbox WHERE state = 1 AND \(place)")
-                    + count("pruned_place WHERE delivered_at IS NOT NULL AND \(place)"),
-                refused: try count("outbox WHERE state = 2 AND \(place)"),
+                waiting: try distinct("reading", "outbox WHERE state = 0 AND \(place)"),
+                delivered: try distinct("reading", "outbox WHERE state = 1 AND \(place)")
+                    + distinct("identity", "pruned_place WHERE delivered_at IS NOT NULL AND \(place)"),
+                refused: try distinct("reading", "outbox WHERE state = 2 AND \(place)"),
                 lastDelivery: try Int64.fetchOne(
                     db,
                     sql: """

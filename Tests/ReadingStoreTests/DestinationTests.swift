@@ -78,6 +78,37 @@ struct DestinationTests {
         #expect(try await harness.store.retryRefused() == 1)
     }
 
+    @Test("a reading counts once in the statistics of all destinations, and at each destination that has it")
+    func statistics() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        let place = try await Self.addFile(store)
+        try await Self.fill(harness, 0..<5)
+        let user = try await store.currentUser().key
+        func expect(_ waiting: Int, _ delivered: Int, _ refused: Int, at place: DestinationKey?) async throws {
+            let statistics = try await store.statistics(of: place)
+            #expect(statistics.waiting == waiting)
+            #expect(statistics.delivered == delivered)
+            #expect(statistics.refused == refused)
+            let counts = try await store.counts(of: user, at: place)
+            #expect(counts.waiting == waiting)
+            #expect(counts.delivered == delivered)
+            #expect(counts.refused == refused)
+        }
+        try await expect(5, 0, 0, at: nil)
+        let items = try await Self.batch(store, at: place)
+        try await store.acknowledge(items.prefix(2).map(\.id), at: Instant(seconds: 5))
+        try await store.reject(items[2].id, serverSaid: "no")
+        try await expect(2, 2, 1, at: place)
+        try await expect(5, 0, 0, at: .vital)
+        try await expect(5, 2, 1, at: nil)
+        let others = try await Self.batch(store, at: .vital)
+        try await store.acknowledge(others.prefix(2).map(\.id), at: Instant(seconds: 5))
+        try await expect(3, 2, 1, at: nil)
+        #expect(try await store.prune(olderThan: .zero).readings == 2)
+        try await expect(3, 2, 1, at: nil)
+    }
+
     @Test("destinations' words on readings are re-encrypted with a new key, each for its destination")
     func resealed() async throws {
         let harness = try await Harness(encryption: .on())
