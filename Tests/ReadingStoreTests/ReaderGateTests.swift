@@ -6,7 +6,7 @@ import Testing
 
 @testable import ReadingStore
 
-@Suite("Reads that take long", .timeLimit(.minutes(2))) struct ReaderGateTests {
+@Suite("Reads that take long", .timeLimit(.minutes(5))) struct ReaderGateTests {
     /// Counts to a number that no machine reaches while a test runs.
     private static let endless =
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000000000) SELECT max(i) FROM n"
@@ -32,6 +32,25 @@ import Testing
         }
         // The connections are whole afterwards.
         #expect(try await store.query(ReadingQuery()).readings.isEmpty)
+        try harness.store.close()
+    }
+
+    @Test("a read that waits for its turn longer than it may take is answered: the wait does not count")
+    func turn() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<3 {
+                group.addTask {
+                    await #expect(throws: StoreError.tookTooLong) {
+                        _ = try await store.read(within: .seconds(4)) { try Int.fetchOne($0, sql: Self.endless) }
+                    }
+                }
+            }
+            try await Task.sleep(for: .milliseconds(500))
+            #expect(try await store.read(within: .seconds(2)) { try Int.fetchOne($0, sql: "SELECT 7") } == 7)
+            try await group.waitForAll()
+        }
         try harness.store.close()
     }
 
