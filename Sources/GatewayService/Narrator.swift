@@ -69,7 +69,7 @@ public actor Narrator {
             guard showsValues else {
                 return print("refused       \(ids.count) readings: see `healthrelay sync status`")
             }
-            for id in ids { print("refused       \(lines[id] ?? id.description): the server said: \(words)") }
+            for id in ids { print("refused       \(lines[id] ?? id.description): \(words)") }
         case .held(let target, let hold, let count, let reason):
             print(
                 "held          \(count) for \(target.provider): \(hold.words)"

@@ -72,6 +72,10 @@ struct GatewayMetrics {
         family("destination_enabled", "1 while a destination is switched on.") { $0.isEnabled ? 1 : 0 }
         family("delivered", "Readings that a destination has taken.") { $0.delivered }
         family("refused", "Readings that a destination refused.") { $0.refusedCount }
+        family("retracting", "Readings that a destination is asked to take back.") { $0.retracting }
+        family("left_behind", "Readings that do not count any more, and that a destination cannot take back.") {
+            $0.leftBehindCount
+        }
         family("last_delivery_timestamp_seconds", "When a destination last took a reading.") { $0.lastSuccess?.seconds }
         let groups = statuses.flatMap { status in status.waiting.map { (status.name, $0) } }
         func labels(_ name: String, _ group: OutboxGroup) -> [(String, String)] {

@@ -86,12 +86,45 @@ extension ReadingStore {
                 db,
                 sql: """
                     SELECT (SELECT left_behind FROM destination WHERE key = ?1) + (
-                        SELECT count(*) FROM outbox AS o WHERE destination = ?1 AND state = 3
-                            AND (delivered_at IS NOT NULL OR handed_over_at IS NOT NULL) AND NOT EXISTS (
-                            SELECT 1 FROM retraction WHERE reading = o.reading AND destination = o.destination))
+                        SELECT count(*) FROM outbox AS o
+                        WHERE o.destination = ?1 AND o.state = 3 AND \(Self.isLeftBehind))
                     """, arguments: [destination.rawValue]) ?? 0
         }
     }
+
+    /// The newest readings that are still stored here, were excluded after a destination got them, and that it cannot take
+    /// back. Those erased or replaced here are only counted (``leftBehind(at:)``).
+    ///
+    /// - Parameters:
+    ///   - destination: the destination that has them.
+    ///   - limit: how many at most, 1 … 10,000.
+    /// - Throws: ``StoreError/limitOutOfRange(_:)``; ``lockedBecause`` if the key is missing.
+    public func readingsLeftBehind(at destination: DestinationKey, limit: Int = 10) async throws -> [Reading] {
+        guard ReadingQuery.limits.contains(limit) else { throw StoreError.limitOutOfRange(limit) }
+        return try await read { [sealing] db in
+            try sealing.requireKeys()
+            let select = try PreparedStatement(
+                db,
+                """
+                SELECT \(ReadingRow.columns) FROM outbox AS o JOIN reading AS r ON r.key = o.reading
+                WHERE o.destination = ?1 AND o.state = 3 AND \(Self.isLeftBehind) ORDER BY o.timestamp DESC LIMIT ?2
+                """)
+            select.bind(1, destination.rawValue)
+            select.bind(2, Int64(limit))
+            defer { select.reset() }
+            let rows = RowReader(db, sealing)
+            var readings: [Reading] = []
+            // Verification names a damaged row; here it is only counted.
+            while try select.next() { if let reading = try? rows.reading(select) { readings.append(reading) } }
+            return readings
+        }
+    }
+
+    /// The condition on a withdrawn row of `outbox AS o` that its destination has the reading and was not asked for it.
+    private static let isLeftBehind = """
+        (o.delivered_at IS NOT NULL OR o.handed_over_at IS NOT NULL) AND NOT EXISTS (
+            SELECT 1 FROM retraction WHERE reading = o.reading AND destination = o.destination)
+        """
 
     /// Notes that a destination has taken these back, or never had them.
     public func acknowledgeRetractions(_ keys: [RetractionKey]) async throws {

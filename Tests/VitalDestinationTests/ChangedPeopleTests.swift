@@ -43,7 +43,7 @@ struct ChangedPeopleTests {
             for worker in [vital, file] {
                 for _ in 0..<2 {
                     let report = await worker.syncOnce()
-                    #expect(report.failure?.code == "store_corrupt" && report.refused == 0)
+                    #expect(report.failure?.code == "store_corrupt" && report.refused == 0, "\(report)")
                     #expect(report.failure?.message.contains("person 1 was changed") == true)
                 }
             }

@@ -65,6 +65,9 @@ struct RetractionTests {
             let place = try await file.place()
             #expect(try await fixture.store.leftBehind(at: .vital) == 1)
             #expect(try await fixture.store.leftBehind(at: place) == 0)
+            let left = try await fixture.store.readingsLeftBehind(at: .vital)
+            #expect(left.map(\.record.sequence) == [2] && left.map(\.excluded) == [.errorRecord])
+            #expect(try await fixture.store.readingsLeftBehind(at: place).isEmpty)
             #expect(try Self.kept(path).count == 2 && Self.kept(path).isSubset(of: ids))
             #expect(try Self.file(path).count == 4)
             // Once is enough, also for a worker that knows nothing of before.

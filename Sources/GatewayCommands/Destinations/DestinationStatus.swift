@@ -24,6 +24,12 @@ package struct DestinationStatus: Sendable {
     /// The newest of what it refused; none while the store is locked.
     package var refused: [RefusedReading]
     package var refusedCount: Int
+    /// Readings that it is asked to take back.
+    package var retracting: Int
+    /// Readings that it has, that do not count any more here, and that it cannot take back.
+    package var leftBehindCount: Int
+    /// The newest of these that are still stored; none while the store is locked.
+    package var leftBehind: [Reading]
     /// Kinds of readings that stay here, with how many there are and why.
     package var notDelivered: [(kind: ReadingKind, count: Int, reason: String)]
     package var lastSuccess: Instant?
@@ -36,13 +42,22 @@ package struct DestinationStatus: Sendable {
                 ? "its address has changed; `healthrelay destination accept \(name)` delivers to the new one" : nil)
     }
 
-    /// `{name, kind, enabled, waiting, delivered, refused, not_delivered, last_success, next_attempt}`.
+    /// `{name, kind, enabled, waiting, delivered, refused, retracting, left_behind, not_delivered, last_success,
+    /// next_attempt}`.
     package var document: JSONValue {
         .object([
             "name": .string(name), "kind": .string(kind), "enabled": .bool(isEnabled),
             "waiting": .array(waiting.map(\.document)), "delivered": .integer(Int64(delivered)),
             "refused": .array(
                 refused.map { .object(["id": .string($0.id.description), "server_said": .string($0.serverSaid)]) }),
+            "retracting": .integer(Int64(retracting)),
+            "left_behind": .object([
+                "count": .integer(Int64(leftBehindCount)),
+                "readings": .array(
+                    leftBehind.map {
+                        .object(["id": .string($0.id.description), "excluded": .optional($0.excluded?.rawValue)])
+                    }),
+            ]),
             "not_delivered": .array(
                 notDelivered.map {
                     .object([
@@ -69,7 +84,13 @@ package struct DestinationStatus: Sendable {
             let waits = failure.isRetryable ? "the last attempt failed" : "delivery waits for a person"
             lines.append("  \(waits): \(failure.message); next attempt at \(next.flooredToSecond)")
         }
-        lines += refused.map { "  refused: \($0.id): the server said: \($0.serverSaid)" }
+        let said = kind == DestinationKind.vital.name ? "the server said: " : ""
+        lines += refused.map { "  refused: \($0.id): \(said)\($0.serverSaid)" }
+        if retracting > 0 { lines.append("  \(retracting) to be taken back with the next delivery") }
+        if leftBehindCount > 0 {
+            lines.append("  \(leftBehindCount) that were excluded, replaced or erased here, and cannot be taken back")
+        }
+        lines += leftBehind.map { "  still there: \($0.id)" + ($0.excluded.map { ": \($0.rawValue)" } ?? "") }
         lines += notDelivered.filter { $0.count > 0 }.map { "  \($0.count) \($0.kind.rawValue): \($0.reason)" }
         let last = lastSuccess.map { ", last at \($0.flooredToSecond)" } ?? ""
         return lines + ["  delivered: \(delivered)\(last)"]

@@ -53,6 +53,9 @@ package struct Destinations: Sendable {
                     // While the store is locked so are the words, and the groups that wait say so.
                     refused: store.lockedBecause == nil ? try await store.refused(at: stored.key) : [],
                     refusedCount: statistics.refused,
+                    retracting: try await store.retractionCount(at: stored.key),
+                    leftBehindCount: try await store.leftBehind(at: stored.key),
+                    leftBehind: store.lockedBecause == nil ? try await store.readingsLeftBehind(at: stored.key) : [],
                     notDelivered: ReadingKind.allCases.compactMap { kind in
                         Self.keptBecause(kind, at: link).map { (kind, statistics.readings[kind] ?? 0, $0) }
                     }, lastSuccess: statistics.lastDelivery, delivery: await link.worker?.status))

@@ -137,8 +137,8 @@ extension Problem {
             self.init(failure)
         } else if report.refused > 0 {
             self.init(
-                "refused", .tryAgain, "the server refused \(report.refused) readings, which are set aside",
-                hint: "`sync status` shows its words; `sync retry` offers them again")
+                "refused", .tryAgain, "\(report.refused) readings were refused and set aside",
+                hint: "`sync status` says why; `sync retry` offers them again")
         } else if report.held.contains(where: { $0.hold == .otherEndpoint }) {
             self.init(
                 "address_changed", .configuration, "the destination's address has changed, and its readings wait",

@@ -144,7 +144,9 @@ async function refreshGlance() {
   refreshDevices(devices.devices);
   $("waiting").replaceChildren(...(waiting.length ? waiting.map(w => item(
     `${plural(w.count, words(w.kind) + " reading")} of ${w.provider} for ${w.destination}: ${w.held ? words(w.held) : "on the way"}`)) : [item("Nothing waits.")]),
-    ...refused.map(d => item(`${plural(d.refused.length, "reading")} refused by ${d.name}.`)));
+    ...refused.map(d => item(`${plural(d.refused.length, "reading")} refused by ${d.name}.`)),
+    ...sync.destinations.filter(d => d.left_behind.count).map(d => item(
+      `${plural(d.left_behind.count, "reading")} excluded or erased here, and still at ${d.name}.`)));
 }
 function item(text) { const li = document.createElement("li"); li.textContent = text; return li; }
 

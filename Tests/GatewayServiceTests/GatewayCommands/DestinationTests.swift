@@ -6,6 +6,7 @@ import VitalSandbox
 
 @testable import GatewayCommands
 @testable import GatewaySettings
+@testable import ReadingStore
 
 @Suite("Destinations", .timeLimit(.minutes(5))) struct DestinationTests {
     /// A gateway with the five readings of each of two meters, which delivers to a sandbox.
@@ -46,6 +47,8 @@ import VitalSandbox
         let before = try await status(bench)
         #expect(before["name"] as? String == "vital" && before["kind"] as? String == "vital")
         #expect(before["delivered"] as? Int == 0 && before["enabled"] as? Bool == true)
+        let left = before["left_behind"] as? [String: any Sendable]
+        #expect(before["retracting"] as? Int == 0 && left?["count"] as? Int == 0)
         try await bench.run(.sync(.now(from: nil, to: nil, types: ["glucose"], destination: "vital")))
         #expect(try await states(bench, .glucose) == [.delivered])
         #expect(try await states(bench, .bloodPressure) == [.held(.noSource)])
@@ -57,6 +60,34 @@ import VitalSandbox
         #expect(lines.first?.hasPrefix("vital (vital): http://127.0.0.1") == true, "\(lines)")
         try await bench.stop()
         try await server.stop()
+    }
+
+    @Test("a status says what is to be taken back and what cannot be, and calls only a server's words a server's")
+    func leftBehind() throws {
+        let (excluded, id) = (Exclusion.implausible, ReadingID(high: 7, low: 9))
+        let reading = Reading(
+            id: id, record: Record(value: .glucose(GlucoseValue(concentration: nil))),
+            device: DeviceDescription(address: nil, provider: "manual"),
+            time: ResolvedTime(instant: nil, basis: .unknown), excluded: excluded, receivedAt: Instant(seconds: 5))
+        var status = DestinationStatus(
+            name: "home", kind: "file", address: "/srv/readings", isEnabled: true, isManual: false, refusal: nil,
+            isMoved: false, waiting: [], delivered: 8,
+            refused: [RefusedReading(id: ReadingID(high: 1, low: 2), serverSaid: "too odd")], refusedCount: 1,
+            retracting: 3, leftBehindCount: 2, leftBehind: [reading], notDelivered: [])
+        #expect(
+            status.lines == [
+                "home (file): /srv/readings", "  nothing waits",
+                "  refused: \(ReadingID(high: 1, low: 2)): too odd", "  3 to be taken back with the next delivery",
+                "  2 that were excluded, replaced or erased here, and cannot be taken back",
+                "  still there: \(id): implausible", "  delivered: 8",
+            ])
+        #expect(
+            status.document.text.contains(
+                #""retracting":3,"left_behind":{"count":2,"readings":[{"id":"\#(id)","excluded":"implausible"}]},"#))
+        status.kind = "vital"
+        #expect(status.lines.contains("  refused: \(ReadingID(high: 1, low: 2)): the server said: too odd"))
+        (status.retracting, status.leftBehindCount, status.leftBehind) = (0, 0, [])
+        #expect(status.lines.count == 4)
     }
 
     @Test("a destination that there is not is 66, whatever is asked of it")

@@ -28,6 +28,7 @@ import Testing
         for name in [
             "healthrelay_readings", "healthrelay_waiting", "healthrelay_waiting_oldest_age_seconds",
             "healthrelay_destination_enabled", "healthrelay_delivered", "healthrelay_refused",
+            "healthrelay_retracting", "healthrelay_left_behind",
             "healthrelay_device_clock_difference_seconds", "healthrelay_http_responses_total",
         ] { #expect(families.contains(name[...]), "\(name)") }
         for family in ["healthrelay_waiting", "healthrelay_delivered", "healthrelay_refused"] {
