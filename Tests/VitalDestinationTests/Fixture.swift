@@ -86,13 +86,35 @@ struct Fixture: Sendable {
 
     static func with<Result: Sendable>(_ body: @Sendable (Fixture) async throws -> Result) async throws -> Result {
         let folder = FileManager.default.temporaryDirectory.appending(path: "sync-\(UUID().uuidString)").path
+        let fixture = try await open(folder)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let result = try await body(fixture)
+        try fixture.store.close()
+        return result
+    }
+
+    /// The store of a folder, which may have been opened before.
+    static func open(_ folder: String) async throws -> Fixture {
         let store = try await ReadingStore.open(
             directory: folder, decoder: TestDecoder(), clientUserID: user, timeZone: "UTC", logger: quiet,
             now: { Instant(seconds: start + 100_000_000) })
-        defer { try? FileManager.default.removeItem(atPath: folder) }
-        let result = try await body(Fixture(store: store, folder: folder))
-        try store.close()
-        return result
+        return Fixture(store: store, folder: folder)
+    }
+
+    /// Where readings are appended by ``lines(at:clock:batchLimit:)``, unless a test says otherwise.
+    var path: String { folder + "/readings.jsonl" }
+
+    /// A worker for a file.
+    func lines(at path: String? = nil, clock: SyncClock = .system, batchLimit: Int = 4) -> OutboxWorker {
+        worker(JSONLinesDestination(name: "file", path: path ?? self.path), clock: clock, batchLimit: batchLimit)
+    }
+
+    /// A worker that waits after failures without chance.
+    func worker(_ destination: any Destination, clock: SyncClock, batchLimit: Int? = nil) -> OutboxWorker {
+        var options = OutboxWorker.Options()
+        options.backoff = Backoff(jitter: { 1 })
+        if let batchLimit { options.batchLimit = batchLimit }
+        return OutboxWorker(store: store, destination: destination, options: options, clock: clock, logger: Self.quiet)
     }
 
     static let quiet = Logger(label: "quiet") { _ in SwiftLogNoOpLogHandler() }
@@ -144,6 +166,16 @@ func with(
                 clock: clock, logger: Fixture.quiet)
             try await body(worker, fixture)
         }
+    }
+}
+
+/// A worker for a scripted server, which can take nothing back, and one for a file, which can, over one store.
+func withServerAndFile(
+    _ script: VitalScript = VitalScript(), clock: SyncClock = .system, batchLimit: Int = 4,
+    _ body: @escaping @Sendable (OutboxWorker, OutboxWorker, Fixture, String) async throws -> Void
+) async throws {
+    try await with(script, clock: clock) { vital, fixture in
+        try await body(vital, fixture.lines(clock: clock, batchLimit: batchLimit), fixture, fixture.path)
     }
 }
 

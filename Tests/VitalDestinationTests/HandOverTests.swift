@@ -64,13 +64,6 @@ private final class Courier: Destination {
 
 @Suite("Readings that are handed over")
 struct HandOverTests {
-    private static func worker(_ fixture: Fixture, _ courier: Courier, _ clock: SyncClock) -> OutboxWorker {
-        var options = OutboxWorker.Options()
-        options.backoff = Backoff(jitter: { 1 })
-        return OutboxWorker(
-            store: fixture.store, destination: courier, options: options, clock: clock, logger: Fixture.quiet)
-    }
-
     private static func states(_ fixture: Fixture) async throws -> [DeliveryState] {
         try await fixture.store.query(ReadingQuery(limit: 100)).readings
             .flatMap(\.deliveries).filter { $0.destination == "courier" }.map(\.state)
@@ -93,7 +86,7 @@ struct HandOverTests {
     func receipt() async throws {
         try await Fixture.with { fixture in
             let (courier, clock) = (Courier(), ManualClock())
-            let worker = Self.worker(fixture, courier, clock.syncClock)
+            let worker = fixture.worker(courier, clock: clock.syncClock)
             _ = try await worker.place()
             try await fixture.read(3)
             try await Self.running(worker) { () async throws -> Void in
@@ -123,7 +116,7 @@ struct HandOverTests {
     func timeout() async throws {
         try await Fixture.with { fixture in
             let (courier, clock) = (Courier(), ManualClock())
-            let worker = Self.worker(fixture, courier, clock.syncClock)
+            let worker = fixture.worker(courier, clock: clock.syncClock)
             _ = try await worker.place()
             try await fixture.read(2)
             #expect(await worker.syncOnce().handedOver == 2)
@@ -147,7 +140,7 @@ struct HandOverTests {
     func runsAgain() async throws {
         try await Fixture.with { fixture in
             let (courier, clock) = (Courier(), ManualClock())
-            let worker = Self.worker(fixture, courier, clock.syncClock)
+            let worker = fixture.worker(courier, clock: clock.syncClock)
             _ = try await worker.place()
             try await fixture.read(2)
             try await Self.running(worker) { () async throws -> Void in
@@ -165,7 +158,7 @@ struct HandOverTests {
     func revised() async throws {
         try await Fixture.with { fixture in
             let (courier, clock) = (Courier(), ManualClock())
-            let worker = Self.worker(fixture, courier, clock.syncClock)
+            let worker = fixture.worker(courier, clock: clock.syncClock)
             _ = try await worker.place()
             try await fixture.read(2)
             #expect(await worker.syncOnce().handedOver == 2)
@@ -181,7 +174,7 @@ struct HandOverTests {
     func excluded() async throws {
         try await Fixture.with { fixture in
             let (courier, clock) = (Courier(), ManualClock())
-            let worker = Self.worker(fixture, courier, clock.syncClock)
+            let worker = fixture.worker(courier, clock: clock.syncClock)
             let place = try await worker.place()
             try await fixture.read(2)
             #expect(await worker.syncOnce().handedOver == 2)
@@ -197,7 +190,7 @@ struct HandOverTests {
             courier.state.withLock {
                 $0.lost = (0..<3).map { DeliveryFailure(.destination, code: "no_connection", message: "\($0)") }
             }
-            let worker = Self.worker(fixture, courier, clock.syncClock)
+            let worker = fixture.worker(courier, clock: clock.syncClock)
             try await Self.running(worker) { () async throws -> Void in
                 for run in 1...3 {
                     #expect(await eventually { courier.state.withLock(\.runs) == run })
@@ -230,10 +223,7 @@ struct HandOverTests {
     #if DEBUG
         /// Hands readings over, and takes the receipts for what was handed over.
         private static func work(_ folder: String) async throws {
-            let store = try await ReadingStore.open(
-                directory: folder, decoder: TestDecoder(), clientUserID: Fixture.user, timeZone: "UTC",
-                logger: Fixture.quiet, now: { Instant(seconds: Fixture.start + 100_000_000) })
-            let fixture = Fixture(store: store, folder: folder)
+            let fixture = try await Fixture.open(folder)
             let path = folder + "/handed-over"
             if !FileManager.default.fileExists(atPath: path) {
                 _ = FileManager.default.createFile(atPath: path, contents: nil)
@@ -241,13 +231,13 @@ struct HandOverTests {
             let (courier, clock) = (Courier(path: path), ManualClock())
             // What a process before this one has handed over has no receipt: it was for a connection that is gone.
             clock.advance(by: .seconds(FileManager.default.fileExists(atPath: folder + "/second") ? 3600 : 0))
-            let worker = worker(fixture, courier, clock.syncClock)
+            let worker = fixture.worker(courier, clock: clock.syncClock)
             _ = try await worker.place()
             try await fixture.read(6)
             #expect(await worker.syncOnce().failure == nil)
             for part in courier.parts { try await worker.take(Acknowledgement(part)) }
             #expect(try await states(fixture) == Array(repeating: .delivered, count: 6))
-            try store.close()
+            try fixture.store.close()
         }
 
         @Test(

@@ -11,26 +11,6 @@ import VitalClient
 
 @Suite("What is taken back")
 struct RetractionTests {
-    /// A worker for a scripted server, which can take nothing back, and one for a file, which can.
-    private func with(
-        _ clock: SyncClock = .system,
-        _ body: @escaping @Sendable (OutboxWorker, OutboxWorker, Fixture, String) async throws -> Void
-    ) async throws {
-        try await VitalDestinationTests.with(clock: clock) { vital, fixture in
-            let path = fixture.folder + "/readings.jsonl"
-            try await body(vital, Self.lines(fixture, path, clock), fixture, path)
-        }
-    }
-
-    private static func lines(_ fixture: Fixture, _ path: String, _ clock: SyncClock = .system) -> OutboxWorker {
-        var options = OutboxWorker.Options()
-        options.backoff = Backoff(jitter: { 1 })
-        options.batchLimit = 4
-        return OutboxWorker(
-            store: fixture.store, destination: JSONLinesDestination(name: "file", path: path), options: options,
-            clock: clock, logger: Fixture.quiet)
-    }
-
     /// The lines of a file: each reading's id, and whether it is taken back.
     private static func file(_ path: String) throws -> [(id: String, isRetracted: Bool)] {
         try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").map { line in
@@ -47,7 +27,7 @@ struct RetractionTests {
 
     @Test("a reading that is excluded after it was delivered is taken back where that is possible, and told where not")
     func excluded() async throws {
-        try await with { vital, file, fixture, path in
+        try await withServerAndFile { vital, file, fixture, path in
             try await fixture.read(3)
             #expect(await vital.syncOnce().delivered == 3)
             #expect(await file.syncOnce().delivered == 3)
@@ -72,7 +52,7 @@ struct RetractionTests {
             #expect(try Self.file(path).count == 4)
             // Once is enough, also for a worker that knows nothing of before.
             #expect(await file.syncOnce() == SyncReport())
-            #expect(await Self.lines(fixture, path).syncOnce() == SyncReport())
+            #expect(await fixture.lines(at: path).syncOnce() == SyncReport())
             // It counts again: each has it again.
             try await fixture.read(1, from: 2, isMended: true)
             #expect(await file.syncOnce().delivered == 1)
@@ -85,7 +65,7 @@ struct RetractionTests {
 
     @Test("a reading that counts again before it was taken back is not taken back")
     func cancelled() async throws {
-        try await with { _, file, fixture, path in
+        try await withServerAndFile { _, file, fixture, path in
             try await fixture.read(3)
             #expect(await file.syncOnce().delivered == 3)
             let place = try await file.place()
@@ -101,7 +81,7 @@ struct RetractionTests {
 
     @Test("what was never sent is taken back nowhere")
     func neverSent() async throws {
-        try await with { vital, file, fixture, path in
+        try await withServerAndFile { vital, file, fixture, path in
             try await fixture.read(2, isFailed: true)
             #expect(await file.syncOnce() == SyncReport())
             #expect(!FileManager.default.fileExists(atPath: path))
@@ -118,7 +98,7 @@ struct RetractionTests {
 
     @Test("an erased person's readings are taken back everywhere; what cannot be is counted")
     func erased() async throws {
-        try await with { vital, file, fixture, path in
+        try await withServerAndFile { vital, file, fixture, path in
             try await fixture.read(10)
             #expect(await vital.syncOnce().delivered == 10)
             #expect(await file.syncOnce().delivered == 10)
@@ -146,7 +126,7 @@ struct RetractionTests {
 
     @Test("erased here alone: no destination is asked; removed at a server: nothing is left behind there")
     func local() async throws {
-        try await with { vital, file, fixture, path in
+        try await withServerAndFile { vital, file, fixture, path in
             try await fixture.read(3)
             #expect(await vital.syncOnce().delivered == 3)
             #expect(await file.syncOnce().delivered == 3)
@@ -168,16 +148,16 @@ struct RetractionTests {
         "what cannot be taken back now waits, is asked for with a growing wait, and keeps no other destination waiting")
     func failing() async throws {
         let clock = ManualClock()
-        try await with(clock.syncClock) { vital, _, fixture, _ in
+        try await withServerAndFile(clock: clock.syncClock) { vital, _, fixture, _ in
             let folder = fixture.folder + "/elsewhere"
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-            let file = Self.lines(fixture, folder + "/readings.jsonl", clock.syncClock)
+            let file = fixture.lines(at: folder + "/readings.jsonl", clock: clock.syncClock)
             try await fixture.read(3)
             #expect(await file.syncOnce().delivered == 3)
             try await fixture.read(1, from: 2, isFailed: true)
             // Another worker, so that the file is opened anew, in a folder that is away.
             try FileManager.default.moveItem(atPath: folder, toPath: folder + "-away")
-            let next = Self.lines(fixture, folder + "/readings.jsonl", clock.syncClock)
+            let next = fixture.lines(at: folder + "/readings.jsonl", clock: clock.syncClock)
             for _ in 0..<2 { #expect(await next.syncOnce().failure?.code == "store_io") }
             #expect(await next.status.failures == 2)
             let place = try await next.place()
@@ -192,7 +172,7 @@ struct RetractionTests {
 
     @Test("a destination that is switched off is asked once it is on again; one that is removed never")
     func disabled() async throws {
-        try await with { _, file, fixture, path in
+        try await withServerAndFile { _, file, fixture, path in
             try await fixture.read(3)
             #expect(await file.syncOnce().delivered == 3)
             try await fixture.store.setDestinationEnabled(false, "file")
@@ -212,7 +192,7 @@ struct RetractionTests {
 
     @Test("on the word of a row that was changed nothing is taken back, and readings are delivered all the same")
     func tampered() async throws {
-        try await with { _, file, fixture, path in
+        try await withServerAndFile { _, file, fixture, path in
             try await fixture.read(3)
             #expect(await file.syncOnce().delivered == 3)
             try await fixture.read(2, from: 2, isFailed: true)
@@ -230,7 +210,7 @@ struct RetractionTests {
 
     @Test("pending retractions are re-encrypted with a new key")
     func resealed() async throws {
-        try await with { _, file, fixture, path in
+        try await withServerAndFile { _, file, fixture, path in
             try await fixture.read(3)
             #expect(await file.syncOnce().delivered == 3)
             try await fixture.read(1, from: 2, isFailed: true)
@@ -243,11 +223,9 @@ struct RetractionTests {
     #if DEBUG
         /// Delivers readings, excludes some and erases the person; each step only if it was not done before.
         private static func work(_ folder: String) async throws {
-            let store = try await ReadingStore.open(
-                directory: folder, decoder: TestDecoder(), clientUserID: Fixture.user, timeZone: "UTC",
-                logger: Fixture.quiet, now: { Instant(seconds: Fixture.start + 100_000_000) })
-            let fixture = Fixture(store: store, folder: folder)
-            let file = lines(fixture, folder + "/readings.jsonl")
+            let fixture = try await Fixture.open(folder)
+            let store = fixture.store
+            let file = fixture.lines()
             func exists(_ name: String) -> Bool { FileManager.default.fileExists(atPath: folder + "/" + name) }
             func note(_ name: String) { _ = FileManager.default.createFile(atPath: folder + "/" + name, contents: nil) }
             if !exists("erased") {

@@ -11,25 +11,6 @@ import VitalClient
 
 @Suite("Two destinations")
 struct TwoDestinationsTests {
-    /// A worker for a scripted server and one for a file, over one store.
-    private func with(
-        _ script: VitalScript = VitalScript(), clock: SyncClock = .system,
-        _ body: @escaping @Sendable (OutboxWorker, OutboxWorker, Fixture, String) async throws -> Void
-    ) async throws {
-        try await VitalDestinationTests.with(script, clock: clock) { vital, fixture in
-            let path = fixture.folder + "/readings.jsonl"
-            try await body(vital, Self.lines(fixture, path, clock), fixture, path)
-        }
-    }
-
-    private static func lines(_ fixture: Fixture, _ path: String, _ clock: SyncClock = .system) -> OutboxWorker {
-        var options = OutboxWorker.Options()
-        options.backoff = Backoff(jitter: { 1 })
-        return OutboxWorker(
-            store: fixture.store, destination: JSONLinesDestination(name: "file", path: path), options: options,
-            clock: clock, logger: Fixture.quiet)
-    }
-
     private static func ids(_ path: String) throws -> [String] {
         try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").map { line in
             let document = try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
@@ -44,7 +25,7 @@ struct TwoDestinationsTests {
     @Test("each gets every reading once, what was stored before it was known included")
     func both() async throws {
         let script = VitalScript()
-        try await with(script) { vital, file, fixture, path in
+        try await withServerAndFile(script) { vital, file, fixture, path in
             try await fixture.read(20)
             #expect(await vital.syncOnce() == SyncReport(delivered: 20))
             try await fixture.read(5, kind: .bloodPressure, device: 2, provider: "omron_ble")
@@ -69,7 +50,7 @@ struct TwoDestinationsTests {
             default: state.sources["accuchek_ble"] = "paused"
             }
         }
-        try await with(script, clock: clock.syncClock) { vital, file, fixture, path in
+        try await withServerAndFile(script, clock: clock.syncClock) { vital, file, fixture, path in
             try await fixture.read(10)
             let running = Task {
                 try await withThrowingTaskGroup(of: Void.self) { group in
@@ -94,9 +75,9 @@ struct TwoDestinationsTests {
     @Test("a file that cannot be written keeps nothing from the server, and gets everything once it can")
     func fileStopped() async throws {
         let script = VitalScript()
-        try await with(script) { vital, _, fixture, _ in
+        try await withServerAndFile(script) { vital, _, fixture, _ in
             let folder = fixture.folder + "/missing"
-            let file = Self.lines(fixture, folder + "/readings.jsonl")
+            let file = fixture.lines(at: folder + "/readings.jsonl")
             try await fixture.read(10)
             let report = await file.syncOnce()
             #expect(report.delivered == 0 && report.failure?.code == "store_io")
@@ -110,7 +91,7 @@ struct TwoDestinationsTests {
 
     @Test("a crash between the line and its acknowledgement, or within a line, doubles and loses nothing")
     func crash() async throws {
-        try await with { _, file, fixture, path in
+        try await withServerAndFile { _, file, fixture, path in
             try await fixture.read(6)
             let place = try await file.place()
             let group = try #require(try await fixture.store.groupsWaiting(at: place).first)
@@ -133,19 +114,12 @@ struct TwoDestinationsTests {
     #if DEBUG
         /// Stores readings and delivers them to the file, four at a time.
         private static func work(_ folder: String) async throws {
-            let store = try await ReadingStore.open(
-                directory: folder, decoder: TestDecoder(), clientUserID: Fixture.user, timeZone: "UTC",
-                logger: Fixture.quiet, now: { Instant(seconds: Fixture.start + 100_000_000) })
-            let fixture = Fixture(store: store, folder: folder)
+            let fixture = try await Fixture.open(folder)
             try await fixture.read(20)
-            var options = OutboxWorker.Options()
-            options.batchLimit = 4
-            let file = OutboxWorker(
-                store: store, destination: JSONLinesDestination(name: "file", path: folder + "/readings.jsonl"),
-                options: options, logger: Fixture.quiet)
+            let file = fixture.lines()
             #expect(await file.syncOnce().failure == nil)
             #expect(try await waiting(fixture, file) == 0)
-            try store.close()
+            try fixture.store.close()
         }
 
         @Test(
@@ -171,7 +145,7 @@ struct TwoDestinationsTests {
     @Test("two readings of one second share it in the file, and have one each at the server")
     func seconds() async throws {
         let script = VitalScript()
-        try await with(script) { vital, file, fixture, path in
+        try await withServerAndFile(script) { vital, file, fixture, path in
             _ = try await file.place()
             try await fixture.read(1, value: { _ in 90 })
             try await fixture.read(1, device: 3, value: { _ in 110 })
@@ -193,7 +167,7 @@ struct TwoDestinationsTests {
     @Test("a destination that is switched off or whose address has changed waits, and the other does not")
     func disabled() async throws {
         let script = VitalScript()
-        try await with(script) { vital, file, fixture, path in
+        try await withServerAndFile(script) { vital, file, fixture, path in
             let store = fixture.store
             _ = try await file.place()
             try await fixture.read(4)
@@ -217,7 +191,7 @@ struct TwoDestinationsTests {
     @Test("only what is delivered everywhere is pruned: a disabled destination keeps it, a removed one does not")
     func pruning() async throws {
         let script = VitalScript()
-        try await with(script) { vital, file, fixture, _ in
+        try await withServerAndFile(script) { vital, file, fixture, _ in
             let store = fixture.store
             _ = try await file.place()
             try await fixture.read(4)
@@ -245,7 +219,7 @@ struct TwoDestinationsTests {
 
     @Test("what no destination has is never pruned, even if the only one it waits for is removed")
     func prunesNothingUndelivered() async throws {
-        try await with { _, _, fixture, _ in
+        try await withServerAndFile { _, _, fixture, _ in
             try await fixture.read(3)
             try await fixture.store.removeDestination("vital")
             #expect(try await fixture.store.prune(olderThan: .seconds(60)).readings == 0)
