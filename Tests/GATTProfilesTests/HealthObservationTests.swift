@@ -244,6 +244,25 @@ struct HealthObservationTests {
         #expect(decoder.decode(characteristic: 0x2B8B, octets: hex("06 0000").span.bytes) == .nothing)
     }
 
+    @Test("segments of more than an observation can have are dropped, so that one without an end holds no memory")
+    func longest() {
+        func joined(_ length: Int) -> Int? {
+            var joiner = HealthObservationJoiner()
+            var (left, counter, whole): (Int, UInt8, Int?) = (length, 0, nil)
+            while left > 0 {
+                let part = [UInt8](repeating: 7, count: min(left, 500))
+                let segment = HealthObservationSegment(
+                    isFirst: left == length, isLast: left == part.count, counter: counter & 0x3F, part: part)
+                whole = joiner.take(segment)?.part.count ?? whole
+                left -= part.count
+                counter &+= 1
+            }
+            return whole
+        }
+        #expect(joined(65_538) == 65_538)
+        #expect(joined(65_539) == nil && joined(200_000) == nil)
+    }
+
     private static func observation(_ generator: inout SeededGenerator, depth: Int) -> HealthObservation {
         func word32(_ generator: inout SeededGenerator) -> UInt32 {
             UInt32.random(in: .min ... .max, using: &generator)
