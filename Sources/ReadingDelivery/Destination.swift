@@ -50,7 +50,8 @@ public protocol Destination: Sendable {
     /// ``send(_:)`` throws a failure while there is no connection, and ``DestinationContext/wake()`` ends that wait.
     func run(_ context: DestinationContext) async throws
 
-    /// Checks that readings could be delivered: address, certificate, credentials, permission. Leaves no reading behind.
+    /// Checks that readings could be delivered: address, certificate, credentials, permission. Leaves nothing behind: no
+    /// reading, and nothing that was not there before.
     ///
     /// - Returns: what was looked at.
     func test() async -> [Finding]

@@ -76,18 +76,20 @@ public actor JSONLinesDestination: Destination {
         return Dictionary(items.map { ($0.key, .delivered) }) { first, _ in first }
     }
 
-    /// Opens the file.
+    /// Looks whether the file, or the folder of one that is still to be made, can be written. Nothing is opened or made.
     public func test() async -> [Finding] {
-        do {
-            _ = try opened()
-            return [Finding("file", isGood: true, found: "\(path) can be written")]
-        } catch {
+        let isThere = access(path, F_OK) == 0
+        let place = isThere ? path : URL(fileURLWithPath: path).deletingLastPathComponent().path
+        guard access(place, isThere ? W_OK | R_OK : W_OK | X_OK) == 0 else {
             return [
                 Finding(
-                    "file", isGood: false, found: error.message,
-                    mend: "make its folder, and let the gateway write there")
+                    "permission", isGood: false, found: "cannot write \(place): \(String(cString: strerror(errno)))",
+                    mend: "let the gateway's user write there; a service writes to its state directory only")
             ]
         }
+        return [
+            Finding("permission", isGood: true, found: isThere ? "the file can be written" : "the file can be made")
+        ]
     }
 
     private func append(_ text: String, to file: Int32) throws(DeliveryFailure) {

@@ -212,9 +212,12 @@ struct HandOverTests {
         try await Fixture.with { fixture in
             #expect(await Courier().test().isEmpty)
             let path = fixture.folder + "/readings.jsonl"
-            #expect(await JSONLinesDestination(name: "file", path: path).test().map(\.isGood) == [true])
-            let data = try Data(contentsOf: URL(fileURLWithPath: path))
-            #expect(data.isEmpty)
+            let destination = JSONLinesDestination(name: "file", path: path)
+            #expect(await destination.test().map(\.isGood) == [true])
+            #expect(!FileManager.default.fileExists(atPath: path))
+            try Data("{}\n".utf8).write(to: URL(fileURLWithPath: path))
+            #expect(await destination.test().map(\.found) == ["the file can be written"])
+            #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data("{}\n".utf8))
             let bad = await JSONLinesDestination(name: "file", path: fixture.folder + "/missing/readings.jsonl").test()
             #expect(bad.map(\.isGood) == [false] && bad[0].mend != nil)
         }

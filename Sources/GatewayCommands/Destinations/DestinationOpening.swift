@@ -49,5 +49,9 @@ extension DestinationOpening {
             return OpenDestination(
                 destination: JSONLinesDestination(name: setting.name, path: path), address: path, vital: nil)
         },
-        test: { open, _ in FileTest(path: open?.address ?? "").findings() })
+        test: { open, _ in
+            let findings = await open?.destination.test() ?? []
+            return [DestinationFinding(name: "settings", ok: true, found: "can be used")]
+                + findings.map { DestinationFinding($0, status: .notPermitted) }
+        })
 }

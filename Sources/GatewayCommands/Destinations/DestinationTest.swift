@@ -93,29 +93,3 @@ struct DestinationTest {
         name: "delivery", ok: nil,
         found: "cannot be proven without leaving a reading there: the first post shows whether the key may post")
 }
-
-/// Proves that a file can be appended to, without writing to it.
-struct FileTest {
-    let path: String
-
-    func findings() -> [DestinationFinding] {
-        let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
-        let isThere = access(path, F_OK) == 0
-        let settings = DestinationFinding(name: "settings", ok: true, found: "can be used")
-        guard access(isThere ? path : folder, isThere ? W_OK | R_OK : W_OK | X_OK) == 0 else {
-            let words = String(cString: strerror(errno))
-            return [
-                settings,
-                DestinationFinding(
-                    name: "permission", ok: false, found: "cannot write \(isThere ? path : folder): \(words)",
-                    mend: "let the gateway's user write there; a service writes to its state directory only",
-                    status: .notPermitted),
-            ]
-        }
-        return [
-            settings,
-            DestinationFinding(
-                name: "permission", ok: true, found: isThere ? "the file can be written" : "the file can be made"),
-        ]
-    }
-}

@@ -154,3 +154,14 @@ struct DestinationFinding: Sendable, Hashable {
             + (mend.map { ["      → \($0)"] } ?? [])
     }
 }
+
+extension DestinationFinding {
+    /// What a destination found of itself.
+    ///
+    /// - Parameter status: what the program ends with if something is not as it has to be.
+    init(_ finding: Finding, status: Problem.ExitStatus) {
+        self.init(
+            name: finding.name, ok: finding.isGood, found: finding.found, mend: finding.mend,
+            status: finding.isGood == false ? status : nil)
+    }
+}
