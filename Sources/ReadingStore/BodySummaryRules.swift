@@ -71,7 +71,7 @@ enum BodySummaryRules {
             """
             SELECT EXISTS (
                 SELECT 1 FROM outbox
-                WHERE destination = ?5 AND user = ?1 AND resource = ?2 AND provider = ?3 AND timestamp = ?4 AND state <> 3)
+                WHERE destination = ?5 AND user = ?1 AND resource = ?2 AND provider = ?3 AND timestamp = ?4 AND state <> \(outbox: .withdrawn))
                 OR EXISTS (
                 SELECT 1 FROM pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
                 WHERE p.destination = ?5 AND r.user = ?1 AND r.kind = ?2 AND p.provider = ?3 AND p.timestamp = ?4
@@ -93,14 +93,14 @@ enum BodySummaryRules {
     static func migrate(_ db: Database) throws {
         try db.execute(
             sql: """
-                UPDATE outbox SET state = 0, revision = revision + 1, attempts = 0, delivered_at = NULL, words = NULL
-                WHERE resource IN (6, 7) AND state IN (1, 2)
+                UPDATE outbox SET state = \(outbox: .waiting), revision = revision + 1, attempts = 0, delivered_at = NULL, words = NULL
+                WHERE resource IN (\(kind: .temperature), \(kind: .weight)) AND state IN (\(outbox: .delivered), \(outbox: .refused))
                 """)
         let rows = try Row.fetchAll(
             db,
             sql: """
                 SELECT r.key, r.user, d.provider, r.time, r.device FROM reading AS r JOIN device AS d ON d.key = r.device
-                WHERE r.kind = 8 AND r.record_exclusion IS NULL AND r.time_exclusion IS NULL AND r.time IS NOT NULL
+                WHERE r.kind = \(kind: .bodyComposition) AND r.record_exclusion IS NULL AND r.time_exclusion IS NULL AND r.time IS NOT NULL
                     AND NOT EXISTS (SELECT 1 FROM outbox WHERE reading = r.key)
                 ORDER BY r.time, r.key
                 """)
@@ -116,11 +116,11 @@ enum BodySummaryRules {
                     sql: """
                         SELECT EXISTS (
                             SELECT 1 FROM outbox AS o JOIN reading AS r ON r.key = o.reading
-                            WHERE o.user = ?1 AND o.resource = 7 AND o.provider = ?2 AND o.timestamp = ?3
+                            WHERE o.user = ?1 AND o.resource = \(kind: .weight) AND o.provider = ?2 AND o.timestamp = ?3
                                 AND r.device <> ?4)
                             OR EXISTS (
                             SELECT 1 FROM pruned
-                            WHERE user = ?1 AND kind = 7 AND provider = ?2 AND timestamp = ?3 AND device <> ?4)
+                            WHERE user = ?1 AND kind = \(kind: .weight) AND provider = ?2 AND timestamp = ?3 AND device <> ?4)
                         """, arguments: [user, provider, timestamp, device])
                 if isTaken == false {
                     try db.execute(

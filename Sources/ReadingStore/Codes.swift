@@ -152,3 +152,25 @@ extension MeasuredNumber {
         }
     }
 }
+
+extension String.StringInterpolation {
+    /// A state in SQL, by its number: a bound parameter would keep SQLite from using an index over rows in that state.
+    mutating func appendInterpolation(outbox state: OutboxState) { appendInterpolation(state.rawValue) }
+
+    /// A frame's state in SQL, by its number.
+    mutating func appendInterpolation(frame state: FrameState) { appendInterpolation(state.rawValue) }
+
+    /// A frame's role in SQL, by its number.
+    mutating func appendInterpolation(role: FrameRole) { appendInterpolation(role.rawValue) }
+
+    /// A reading's kind in SQL, by its number.
+    mutating func appendInterpolation(kind: ReadingKind) { appendInterpolation(kind.code) }
+
+    /// The ring of a sensor's record in SQL, by its number.
+    mutating func appendInterpolation(source: SensorFacts.Source) { appendInterpolation(source.rawValue) }
+
+    /// A destination's state in SQL, by its number.
+    mutating func appendInterpolation(destination state: StoredDestination.State) {
+        appendInterpolation(state.rawValue)
+    }
+}

@@ -86,8 +86,8 @@ extension ReadingStore {
             }
             try db.execute(
                 sql: """
-                    UPDATE outbox SET state = 0, revision = revision + 1, attempts = 0, words = NULL
-                    WHERE destination = ? AND state = 1 AND timestamp BETWEEN ? AND ?\(chosen ?? "")
+                    UPDATE outbox SET state = \(outbox: .waiting), revision = revision + 1, attempts = 0, words = NULL
+                    WHERE destination = ? AND state = \(outbox: .delivered) AND timestamp BETWEEN ? AND ?\(chosen ?? "")
                     """, arguments: [known.key.rawValue, seconds.first, seconds.last])
             return db.changesCount
         }

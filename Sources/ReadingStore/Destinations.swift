@@ -104,8 +104,8 @@ extension ReadingStore {
                         (name, kind, kinds, has_unique_seconds, needs_source, state, enabled_at, address, can_retract)
                     VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, coalesce(?8, 0))
                     ON CONFLICT (name) DO UPDATE SET kind = ?2, kinds = ?3, has_unique_seconds = ?4, needs_source = ?5,
-                        state = CASE WHEN state = 2 THEN 2 WHEN ?7 <> address THEN 4
-                            WHEN state = 3 OR ?7 = address THEN 1 ELSE state END,
+                        state = CASE WHEN state = \(destination: .disabled) THEN \(destination: .disabled) WHEN ?7 <> address THEN \(destination: .moved)
+                            WHEN state = \(destination: .removed) OR ?7 = address THEN \(destination: .enabled) ELSE state END,
                         address = coalesce(address, ?7), can_retract = coalesce(?8, can_retract)
                     """,
                 arguments: [
@@ -290,7 +290,7 @@ private struct Backlog {
             db,
             """
             SELECT \(ReadingRow.columns), r.user, d.provider,
-                EXISTS (SELECT 1 FROM outbox WHERE reading = r.key AND state = 3)
+                EXISTS (SELECT 1 FROM outbox WHERE reading = r.key AND state = \(outbox: .withdrawn))
             FROM reading AS r JOIN device AS d ON d.key = r.device
             WHERE r.key > ?1 AND r.kind IN (\(kinds)) AND r.record_exclusion IS NULL AND r.time_exclusion IS NULL
                 AND r.time >= ?2 AND NOT EXISTS (SELECT 1 FROM outbox WHERE reading = r.key AND destination = ?3)
@@ -324,7 +324,7 @@ private struct Backlog {
             // Until its context has come it may be none of the kind it looks like.
             if item.isWithdrawn {
                 try db.execute(
-                    sql: "UPDATE outbox SET state = 3 WHERE reading = ? AND destination = ?",
+                    sql: "UPDATE outbox SET state = \(outbox: .withdrawn) WHERE reading = ? AND destination = ?",
                     arguments: [item.key, destination.key.rawValue])
             }
         }

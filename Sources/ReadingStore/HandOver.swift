@@ -12,8 +12,8 @@ extension ReadingStore {
             let update = try PreparedStatement(
                 db,
                 """
-                UPDATE outbox SET state = 4, handed_over_at = ?2
-                WHERE reading = ?1 AND revision = ?3 AND destination = ?4 AND state = 0
+                UPDATE outbox SET state = \(outbox: .handedOver), handed_over_at = ?2
+                WHERE reading = ?1 AND revision = ?3 AND destination = ?4 AND state = \(outbox: .waiting)
                 """)
             for id in ids {
                 update.bind(1, id.reading)
@@ -33,7 +33,7 @@ extension ReadingStore {
         at destination: DestinationKey, before instant: Instant, now: Instant
     ) async throws -> Int {
         let overdue = """
-            WHERE state = 4 AND destination = \(destination.rawValue)
+            WHERE state = \(outbox: .handedOver) AND destination = \(destination.rawValue)
                 AND (handed_over_at <= \(instant.microseconds) OR handed_over_at > \(now.microseconds))
             """
         let isAny = try await read { db in
@@ -41,7 +41,7 @@ extension ReadingStore {
         }
         guard isAny else { return 0 }
         return try await write(.requeue) { db in
-            try db.execute(sql: "UPDATE outbox SET state = 0, attempts = attempts + 1 \(overdue)")
+            try db.execute(sql: "UPDATE outbox SET state = \(outbox: .waiting), attempts = attempts + 1 \(overdue)")
             return db.changesCount
         }
     }
@@ -50,7 +50,7 @@ extension ReadingStore {
     public func handedOverCount(at destination: DestinationKey) async throws -> Int {
         try await read { db in
             try Int.fetchOne(
-                db, sql: "SELECT count(*) FROM outbox WHERE state = 4 AND destination = ?",
+                db, sql: "SELECT count(*) FROM outbox WHERE state = \(outbox: .handedOver) AND destination = ?",
                 arguments: [destination.rawValue]) ?? 0
         }
     }

@@ -50,7 +50,7 @@ extension Journal {
         let select = try PreparedStatement(
             db,
             """
-            SELECT key FROM reading WHERE device = ? AND sequence_epoch = ? AND sequence = ? AND kind = 1
+            SELECT key FROM reading WHERE device = ? AND sequence_epoch = ? AND sequence = ? AND kind = \(kind: .glucose)
             ORDER BY key DESC LIMIT 1
             """)
         select.bind(1, contact.device)
@@ -128,7 +128,7 @@ extension Journal {
         let move = try PreparedStatement(
             db,
             """
-            UPDATE reading_frame SET reading = ?1 WHERE reading = ?2 AND role = 2
+            UPDATE reading_frame SET reading = ?1 WHERE reading = ?2 AND role = \(role: .context)
                 AND frame IN (SELECT f.key FROM reading_frame AS b JOIN frame AS f ON f.key = b.frame
                     WHERE b.reading = ?2 AND f.contact = ?3)
             """)
@@ -143,7 +143,7 @@ extension Journal {
     /// Reads the newest context frame of a reading again; without one the reading has no context.
     private func setNewestContext(of key: Int64) throws {
         let select = try PreparedStatement(
-            db, "SELECT max(frame) FROM reading_frame WHERE reading = ? AND role = 2")
+            db, "SELECT max(frame) FROM reading_frame WHERE reading = ? AND role = \(role: .context)")
         select.bind(1, key)
         guard let newest = try select.firstInt(),
             case .glucoseContext(_, let context) = decoder.decode(

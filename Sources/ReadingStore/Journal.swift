@@ -313,7 +313,9 @@ struct Journal {
 
     /// Sets where a reading stands in the outbox, where it is there and was not delivered.
     func setOutbox(_ key: Int64, _ state: OutboxState) throws {
-        let update = try PreparedStatement(db, "UPDATE outbox SET state = ? WHERE reading = ? AND state IN (0, 3)")
+        let update = try PreparedStatement(
+            db,
+            "UPDATE outbox SET state = ? WHERE reading = ? AND state IN (\(outbox: .waiting), \(outbox: .withdrawn))")
         update.bind(1, state.rawValue)
         update.bind(2, key)
         try update.run()

@@ -90,7 +90,7 @@ extension ReadingStore {
                 db,
                 sql: """
                     SELECT user, resource, provider, count(*), min(timestamp) FROM outbox
-                    WHERE destination = ? AND state = 0 AND timestamp BETWEEN ? AND ?
+                    WHERE destination = ? AND state = \(outbox: .waiting) AND timestamp BETWEEN ? AND ?
                     GROUP BY user, resource, provider ORDER BY user, resource, provider
                     """, arguments: [destination.rawValue, seconds.first, seconds.last]
             ).flatMap { row -> [OutboxGroup] in
@@ -130,7 +130,7 @@ extension ReadingStore {
                 sql: """
                     SELECT o.user, o.resource, o.provider, count(*), min(o.timestamp)
                     FROM outbox AS o JOIN reading AS r ON r.key = o.reading
-                    WHERE o.destination = ? AND o.state = 0 AND o.timestamp BETWEEN ? AND ? AND \(condition)
+                    WHERE o.destination = ? AND o.state = \(outbox: .waiting) AND o.timestamp BETWEEN ? AND ? AND \(condition)
                     GROUP BY o.user, o.resource, o.provider
                     """, arguments: [destination.rawValue, seconds.first, seconds.last]
             ).map { row in
@@ -150,7 +150,7 @@ extension ReadingStore {
             db,
             sql: """
                 SELECT o.timestamp FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
-                WHERE o.destination = ? AND o.state = 0 AND o.user = ? AND o.resource = ? AND o.provider = ?
+                WHERE o.destination = ? AND o.state = \(outbox: .waiting) AND o.user = ? AND o.resource = ? AND o.provider = ?
                     AND o.timestamp BETWEEN ? AND ? \(try DeviceHolds(db, destination).deliverable) ORDER BY o.timestamp LIMIT 1
                 """,
             arguments: [
@@ -184,7 +184,7 @@ extension ReadingStore {
                 """
                 SELECT \(ReadingRow.columns), o.revision, o.attempts, \(OutboxTag.columns)
                 FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
-                WHERE o.destination = ?7 AND o.state = 0 AND o.user = ?1 AND o.resource = ?2 AND o.provider = ?3
+                WHERE o.destination = ?7 AND o.state = \(outbox: .waiting) AND o.user = ?1 AND o.resource = ?2 AND o.provider = ?3
                     AND o.timestamp BETWEEN ?5 AND ?6 \(try DeviceHolds(db, destination).deliverable)
                 ORDER BY o.timestamp LIMIT ?4
                 """)
@@ -238,7 +238,7 @@ extension ReadingStore {
                 sql: """
                     SELECT EXISTS (
                         SELECT 1 FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
-                        WHERE o.destination = ? AND o.state = 0 AND o.user = ? AND o.resource = ? AND o.provider = ?
+                        WHERE o.destination = ? AND o.state = \(outbox: .waiting) AND o.user = ? AND o.resource = ? AND o.provider = ?
                             AND o.timestamp > ? AND o.timestamp < ? AND o.timestamp <= ?
                             AND o.timestamp < (SELECT min(started_at) / 1000000 FROM contact WHERE device = r.device)
                             \(try DeviceHolds(db, destination).deliverable))
@@ -264,14 +264,14 @@ extension ReadingStore {
             let update = try PreparedStatement(
                 db,
                 """
-                UPDATE outbox SET state = 1, delivered_at = ?2, handed_over_at = NULL
-                WHERE reading = ?1 AND revision = ?3 AND destination = ?4 AND state IN (0, 4)
+                UPDATE outbox SET state = \(outbox: .delivered), delivered_at = ?2, handed_over_at = NULL
+                WHERE reading = ?1 AND revision = ?3 AND destination = ?4 AND state IN (\(outbox: .waiting), \(outbox: .handedOver))
                 """)
             // It was excluded on its way: the destination has it all the same.
             let late = try PreparedStatement(
                 db,
                 """
-                UPDATE outbox SET delivered_at = ?2 WHERE reading = ?1 AND destination = ?3 AND state = 3
+                UPDATE outbox SET delivered_at = ?2 WHERE reading = ?1 AND destination = ?3 AND state = \(outbox: .withdrawn)
                 """)
             for id in ids {
                 update.bind(1, id.reading)
@@ -294,7 +294,7 @@ extension ReadingStore {
                 try db.execute(
                     sql: """
                         UPDATE outbox SET attempts = attempts + 1, words = coalesce(?, words)
-                        WHERE reading = ? AND destination = ? AND revision = ? AND state = 0
+                        WHERE reading = ? AND destination = ? AND revision = ? AND state = \(outbox: .waiting)
                         """,
                     arguments: [
                         try words.map { try sealing.seal($0, on: id.reading, at: id.destination.rawValue) }, id.reading,
@@ -309,8 +309,8 @@ extension ReadingStore {
         try await write(.reject) { [sealing] db in
             try db.execute(
                 sql: """
-                    UPDATE outbox SET state = 2, attempts = attempts + 1, words = ?
-                    WHERE reading = ? AND destination = ? AND revision = ? AND state IN (0, 4)
+                    UPDATE outbox SET state = \(outbox: .refused), attempts = attempts + 1, words = ?
+                    WHERE reading = ? AND destination = ? AND revision = ? AND state IN (\(outbox: .waiting), \(outbox: .handedOver))
                     """,
                 arguments: [
                     try sealing.seal(words, on: id.reading, at: id.destination.rawValue), id.reading,
@@ -332,7 +332,7 @@ extension ReadingStore {
                 db,
                 """
                 SELECT \(ReadingRow.columns), o.words FROM outbox AS o JOIN reading AS r ON r.key = o.reading
-                WHERE o.destination = ?2 AND o.state = 2 ORDER BY o.timestamp DESC LIMIT ?1
+                WHERE o.destination = ?2 AND o.state = \(outbox: .refused) ORDER BY o.timestamp DESC LIMIT ?1
                 """)
             select.bind(1, Int64(limit))
             select.bind(2, destination.rawValue)
@@ -357,7 +357,7 @@ extension ReadingStore {
             for candidate in try sealing.candidates(for: id) {
                 try db.execute(
                     sql: """
-                        UPDATE outbox SET state = 0, revision = revision + 1, attempts = 0, words = NULL
+                        UPDATE outbox SET state = \(outbox: .waiting), revision = revision + 1, attempts = 0, words = NULL
                         WHERE reading = (SELECT key FROM reading WHERE id = ?) AND destination = ?
                         """, arguments: [candidate.data, destination.rawValue])
             }
@@ -375,7 +375,9 @@ extension ReadingStore {
     public func retryRefused(_ ids: [ReadingID]? = nil, at destination: DestinationKey? = nil) async throws -> Int {
         try await write(.requeue) { [sealing] db in
             let place = destination.map { " AND destination = \($0.rawValue)" } ?? ""
-            let again = "UPDATE outbox SET state = 0, attempts = 0, words = NULL WHERE state = 2" + place
+            let again =
+                "UPDATE outbox SET state = \(outbox: .waiting), attempts = 0, words = NULL WHERE state = \(outbox: .refused)"
+                + place
             guard let ids else {
                 try db.execute(sql: again)
                 return db.changesCount

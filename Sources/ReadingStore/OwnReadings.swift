@@ -77,7 +77,8 @@ extension ReadingStore {
         try await read { db in
             let key = user.rawValue
             let place =
-                destination.map { "= \($0.rawValue)" } ?? "IN (SELECT key FROM destination WHERE state <> 3)"
+                destination.map { "= \($0.rawValue)" }
+                ?? "IN (SELECT key FROM destination WHERE state <> \(destination: .removed))"
             let queued = "outbox WHERE user = ?1 AND destination \(place)"
             let pruned = """
                 pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
@@ -95,10 +96,10 @@ extension ReadingStore {
                 readings[try ReadingKind(code: try row.value(0))] = try row.value(1)
             }
             return PersonCounts(
-                readings: readings, waiting: try count("reading", "\(queued) AND state = 0"),
-                delivered: try count("reading", "\(queued) AND state = 1")
+                readings: readings, waiting: try count("reading", "\(queued) AND state = \(outbox: .waiting)"),
+                delivered: try count("reading", "\(queued) AND state = \(outbox: .delivered)")
                     + count("r.identity", "\(pruned) AND p.delivered_at IS NOT NULL"),
-                refused: try count("reading", "\(queued) AND state = 2"),
+                refused: try count("reading", "\(queued) AND state = \(outbox: .refused)"),
                 lastDelivery: try Int64.fetchOne(
                     db,
                     sql: """

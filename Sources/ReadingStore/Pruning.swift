@@ -78,9 +78,9 @@ extension ReadingStore {
             }
             var pruning = pruning
             let queued = try PruneBatch.queued(db)
-            pruning.waiting = try count("\(queued) AND o.state = 0)")
-            pruning.refused = try count("\(queued) AND o.state = 2)")
-            pruning.excluded = try count("NOT \(queued) AND o.state <> 3)")
+            pruning.waiting = try count("\(queued) AND o.state = \(outbox: .waiting))")
+            pruning.refused = try count("\(queued) AND o.state = \(outbox: .refused))")
+            pruning.excluded = try count("NOT \(queued) AND o.state <> \(outbox: .withdrawn))")
             return pruning
         }
     }
@@ -192,7 +192,7 @@ private struct PruneBatch {
         }
         return """
             EXISTS (SELECT 1 FROM outbox AS o JOIN destination AS d ON d.key = o.destination
-                WHERE o.reading = r.key AND d.state <> 3 AND (d.kinds >> o.resource) & 1 = 1\(unselected.joined())
+                WHERE o.reading = r.key AND d.state <> \(destination: .removed) AND (d.kinds >> o.resource) & 1 = 1\(unselected.joined())
             """
     }
 
@@ -221,7 +221,7 @@ private struct PruneBatch {
                 sql: """
                     INSERT INTO pruned_place (identity, destination, provider, type, timestamp, delivered_at)
                     SELECT ?2, destination, provider, type, timestamp, delivered_at FROM outbox
-                    WHERE reading = ?1 AND state = 1
+                    WHERE reading = ?1 AND state = \(outbox: .delivered)
                     """, arguments: [reading, identity])
             batch.frames += try remove(db, reading)
             batch.readings += 1
@@ -240,8 +240,8 @@ private struct PruneBatch {
             SELECT \(ReadingRow.columns) FROM reading AS r
             WHERE r.key > ?2 AND +r.time < ?1
                 AND (CASE WHEN EXISTS (SELECT 1 FROM outbox WHERE reading = r.key)
-                    THEN EXISTS (SELECT 1 FROM outbox WHERE reading = r.key AND state = 1)
-                        AND NOT \(queued(db)) AND o.state <> 1)
+                    THEN EXISTS (SELECT 1 FROM outbox WHERE reading = r.key AND state = \(outbox: .delivered))
+                        AND NOT \(queued(db)) AND o.state <> \(outbox: .delivered))
                     ELSE r.time_exclusion = \(Exclusion.superseded.code) END)
             ORDER BY r.key LIMIT \(size)
             """)

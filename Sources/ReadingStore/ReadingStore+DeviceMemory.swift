@@ -143,7 +143,7 @@ extension ReadingStore: DeviceMemory {
             if summary.isComplete {
                 try db.execute(
                     sql: """
-                        UPDATE outbox SET state = 0 WHERE state = 3 AND reading IN (
+                        UPDATE outbox SET state = \(outbox: .waiting) WHERE state = \(outbox: .withdrawn) AND reading IN (
                             SELECT r.key FROM reading AS r JOIN contact AS c ON c.device = r.device
                             WHERE c.key = ? AND r.record_exclusion IS NULL AND r.time_exclusion IS NULL)
                         """, arguments: [contact.id])

@@ -49,7 +49,7 @@ extension ReadingStore {
             db,
             """
             SELECT \(FrameRow.columns), c.sequence_epoch FROM frame AS f JOIN contact AS c ON c.key = f.contact
-            WHERE f.state IN (0, 3, 4) AND f.key > ? ORDER BY f.key LIMIT 1000
+            WHERE f.state IN (\(frame: .pending), \(frame: .nothing), \(frame: .malformed)) AND f.key > ? ORDER BY f.key LIMIT 1000
             """)
         select.bind(1, after)
         defer { select.reset() }

@@ -87,7 +87,7 @@ extension ReadingStore {
                 sql: """
                     SELECT (SELECT left_behind FROM destination WHERE key = ?1) + (
                         SELECT count(*) FROM outbox AS o
-                        WHERE o.destination = ?1 AND o.state = 3 AND \(Self.isLeftBehind))
+                        WHERE o.destination = ?1 AND o.state = \(outbox: .withdrawn) AND \(Self.isLeftBehind))
                     """, arguments: [destination.rawValue]) ?? 0
         }
     }
@@ -107,7 +107,7 @@ extension ReadingStore {
                 db,
                 """
                 SELECT \(ReadingRow.columns) FROM outbox AS o JOIN reading AS r ON r.key = o.reading
-                WHERE o.destination = ?1 AND o.state = 3 AND \(Self.isLeftBehind) ORDER BY o.timestamp DESC LIMIT ?2
+                WHERE o.destination = ?1 AND o.state = \(outbox: .withdrawn) AND \(Self.isLeftBehind) ORDER BY o.timestamp DESC LIMIT ?2
                 """)
             select.bind(1, destination.rawValue)
             select.bind(2, Int64(limit))
@@ -164,7 +164,7 @@ extension ReadingStore {
             // It is not there any more: nothing is left to take back if it is excluded once more.
             try db.execute(
                 sql: """
-                    UPDATE outbox SET delivered_at = NULL, handed_over_at = NULL WHERE state = 3
+                    UPDATE outbox SET delivered_at = NULL, handed_over_at = NULL WHERE state = \(outbox: .withdrawn)
                         AND reading = (SELECT reading FROM retraction WHERE key = ?1)
                         AND destination = (SELECT destination FROM retraction WHERE key = ?1)
                     """, arguments: [key.rawValue])
@@ -181,7 +181,7 @@ struct Retracting {
     /// The condition on `outbox AS o` that its destination may have the reading. One that only waits may have been sent by a
     /// process that ended before it could note so.
     static let mayBeThere = """
-        (o.state IN (0, 1, 4) OR o.delivered_at IS NOT NULL OR o.handed_over_at IS NOT NULL OR o.attempts > 0)
+        (o.state IN (\(outbox: .waiting), \(outbox: .delivered), \(outbox: .handedOver)) OR o.delivered_at IS NOT NULL OR o.handed_over_at IS NOT NULL OR o.attempts > 0)
         """
 
     /// Asks every destination that can to take back a reading, before its rows of the outbox change or go.
@@ -194,7 +194,7 @@ struct Retracting {
             sql: """
                 SELECT o.destination, d.name, u.client_user_id, o.resource, o.provider, o.timestamp, u.key, u.tag
                 FROM outbox AS o JOIN destination AS d ON d.key = o.destination JOIN user AS u ON u.key = o.user
-                WHERE o.reading = ? AND d.can_retract = 1 AND d.state <> 3 AND \(Self.mayBeThere)
+                WHERE o.reading = ? AND d.can_retract = 1 AND d.state <> \(destination: .removed) AND \(Self.mayBeThere)
                 """, arguments: [reading])
         return try rows.compactMap { row in
             let destination: Int64 = try row.value(0)

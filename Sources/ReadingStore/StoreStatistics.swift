@@ -48,17 +48,19 @@ extension ReadingStore {
             }
             let place =
                 "destination "
-                + (destination.map { "= \($0.rawValue)" } ?? "IN (SELECT key FROM destination WHERE state <> 3)")
+                + (destination.map { "= \($0.rawValue)" }
+                    ?? "IN (SELECT key FROM destination WHERE state <> \(destination: .removed))")
             return StoreStatistics(
                 readings: readings,
                 excluded: try count("reading WHERE record_exclusion IS NOT NULL OR time_exclusion IS NOT NULL"),
-                frames: try count("frame"), malformedFrames: try count("frame WHERE state = 4"),
-                pendingFrames: try count("frame WHERE state = 0"), waitingContexts: try count("waiting_context"),
+                frames: try count("frame"), malformedFrames: try count("frame WHERE state = \(frame: .malformed)"),
+                pendingFrames: try count("frame WHERE state = \(frame: .pending)"),
+                waitingContexts: try count("waiting_context"),
                 contacts: try count("contact"), devices: try count("device"),
-                waiting: try distinct("reading", "outbox WHERE state = 0 AND \(place)"),
-                delivered: try distinct("reading", "outbox WHERE state = 1 AND \(place)")
+                waiting: try distinct("reading", "outbox WHERE state = \(outbox: .waiting) AND \(place)"),
+                delivered: try distinct("reading", "outbox WHERE state = \(outbox: .delivered) AND \(place)")
                     + distinct("identity", "pruned_place WHERE delivered_at IS NOT NULL AND \(place)"),
-                refused: try distinct("reading", "outbox WHERE state = 2 AND \(place)"),
+                refused: try distinct("reading", "outbox WHERE state = \(outbox: .refused) AND \(place)"),
                 lastDelivery: try Int64.fetchOne(
                     db,
                     sql: """

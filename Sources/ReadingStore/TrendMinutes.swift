@@ -18,7 +18,7 @@ extension ReadingStore {
         let devices = try await read { db -> [Int64]? in
             guard try Self.lines(db, Self.trendRule).isEmpty else { return nil }
             return try Int64.fetchAll(
-                db, sql: "SELECT DISTINCT device FROM sensor_record WHERE source = 1 ORDER BY device")
+                db, sql: "SELECT DISTINCT device FROM sensor_record WHERE source = \(source: .trend) ORDER BY device")
         }
         guard let devices else { return }
         var (moved, withdrawn) = (0, 0)
@@ -131,7 +131,7 @@ private struct TrendCorrection {
             SELECT \(FrameRow.columns), c.sequence_epoch FROM frame AS f JOIN contact AS c ON c.key = f.contact
             WHERE f.key IN (
                 SELECT b.frame FROM sensor_record AS s JOIN reading_frame AS b ON b.reading = s.reading
-                WHERE s.device = ? AND s.source = 1 AND b.role = 1)
+                WHERE s.device = ? AND s.source = \(source: .trend) AND b.role = \(role: .record))
             """)
         select.bind(1, device)
         defer { select.reset() }
@@ -159,7 +159,7 @@ private struct TrendCorrection {
             db,
             sql: """
                 SELECT b.reading, b.frame FROM sensor_record AS s JOIN reading_frame AS b ON b.reading = s.reading
-                WHERE s.device = ? AND s.source = 1 AND b.role = 1 ORDER BY b.reading, b.frame
+                WHERE s.device = ? AND s.source = \(source: .trend) AND b.role = \(role: .record) ORDER BY b.reading, b.frame
                 """, arguments: [device])
         return try Dictionary(grouping: rows, by: { try $0.value(0) as Int64 }).mapValues { rows in
             try rows.map { try $0.value(1) }
@@ -174,7 +174,7 @@ private struct TrendCorrection {
             SELECT \(ReadingRow.columns), o.state, o.timestamp, o.revision, o.attempts, o.delivered_at, o.words, \(OutboxTag.columns)
             FROM sensor_record AS s JOIN reading AS r ON r.key = s.reading LEFT JOIN outbox AS o
                 ON o.reading = r.key AND o.destination = \(Self.place)
-            WHERE s.device = ? AND s.source = 1 ORDER BY r.key
+            WHERE s.device = ? AND s.source = \(source: .trend) ORDER BY r.key
             """)
         select.bind(1, device)
         defer { select.reset() }
@@ -266,7 +266,7 @@ private struct TrendCorrection {
     /// Gives a reading the place at the server that its record has there. A history record that is to replace it there
     /// gets the timestamp instead.
     private func hand(_ sent: SentItem, to reading: Int64, _ facts: SensorFacts) throws {
-        let unsent = "state = 0 AND attempts = 0 AND delivered_at IS NULL"
+        let unsent = "state = \(outbox: .waiting) AND attempts = 0 AND delivered_at IS NULL"
         try db.execute(
             sql: """
                 UPDATE outbox SET state = ?, revision = ?, attempts = ?, delivered_at = ?, words = ?
@@ -284,7 +284,7 @@ private struct TrendCorrection {
             db,
             sql: """
                 SELECT reading FROM outbox WHERE \(unsent) AND destination = \(Self.place)
-                    AND reading IN (SELECT reading FROM sensor_record WHERE device = ?1 AND minute = ?2 AND source = 2)
+                    AND reading IN (SELECT reading FROM sensor_record WHERE device = ?1 AND minute = ?2 AND source = \(source: .history))
                     AND EXISTS (SELECT 1 FROM reading WHERE key = ?3 AND time_exclusion = ?4)
                 """,
             arguments: [device, Int64(facts.minute), reading, Exclusion.superseded.code])

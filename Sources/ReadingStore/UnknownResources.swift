@@ -56,8 +56,8 @@ extension ReadingStore {
             try Self.set(db, setting, try Self.targets(db, setting).union([entry]))
             try db.execute(
                 sql: """
-                    UPDATE outbox SET state = 0, attempts = 0, words = NULL
-                    WHERE destination = ? AND state = 2 AND user = ? AND resource = ? AND provider = ?
+                    UPDATE outbox SET state = \(outbox: .waiting), attempts = 0, words = NULL
+                    WHERE destination = ? AND state = \(outbox: .refused) AND user = ? AND resource = ? AND provider = ?
                     """, arguments: [destination.rawValue, user.rawValue, resource.code, provider])
             return db.changesCount
         }

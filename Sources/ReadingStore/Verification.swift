@@ -62,7 +62,7 @@ extension ReadingStore {
             findings += try Int64.fetchAll(
                 db,
                 sql: """
-                    SELECT key FROM frame WHERE state = 1
+                    SELECT key FROM frame WHERE state = \(frame: .record)
                         AND NOT EXISTS (SELECT 1 FROM reading_frame WHERE frame = frame.key)
                     """
             ).map { VerificationFinding(problem: .noReading, subject: String($0)) }
@@ -94,8 +94,8 @@ extension ReadingStore {
             db,
             """
             SELECT \(ReadingRow.columns) FROM reading AS r
-            WHERE record_exclusion IS NULL AND time_exclusion IS NULL AND r.kind <= 2
-                AND EXISTS (SELECT 1 FROM destination WHERE key = 1 AND state <> 3 AND (kinds >> r.kind) & 1 = 1)
+            WHERE record_exclusion IS NULL AND time_exclusion IS NULL AND r.kind IN (\(kind: .glucose), \(kind: .bloodPressure))
+                AND EXISTS (SELECT 1 FROM destination WHERE key = 1 AND state <> \(destination: .removed) AND (kinds >> r.kind) & 1 = 1)
                 AND NOT EXISTS (SELECT 1 FROM outbox WHERE reading = r.key)
             """)
         defer { select.reset() }
@@ -110,7 +110,8 @@ extension ReadingStore {
 
     /// Opens the frames that belong to no reading, and the contexts of those that do.
     private static func apartFindings(_ db: Database, _ rows: RowReader) throws -> [VerificationFinding] {
-        let select = try PreparedStatement(db, "SELECT \(FrameRow.columns) FROM frame AS f WHERE f.state <> 1")
+        let select = try PreparedStatement(
+            db, "SELECT \(FrameRow.columns) FROM frame AS f WHERE f.state <> \(frame: .record)")
         defer { select.reset() }
         var findings: [VerificationFinding] = []
         while try select.next() {
@@ -127,7 +128,7 @@ extension ReadingStore {
             db,
             """
             SELECT \(OutboxTag.columns), o.words,
-                o.state = 0 AND (r.record_exclusion IS NOT NULL OR r.time_exclusion IS NOT NULL), o.destination
+                o.state = \(outbox: .waiting) AND (r.record_exclusion IS NOT NULL OR r.time_exclusion IS NOT NULL), o.destination
             FROM outbox AS o JOIN reading AS r ON r.key = o.reading
             """)
         defer { select.reset() }
@@ -157,7 +158,7 @@ extension ReadingStore {
             """
             SELECT \(ReadingRow.columns), \(FrameRow.columns)
             FROM reading AS r LEFT JOIN frame AS f ON f.key =
-                (SELECT max(frame) FROM reading_frame WHERE reading = r.key AND role = 1)
+                (SELECT max(frame) FROM reading_frame WHERE reading = r.key AND role = \(role: .record))
             """)
         defer { select.reset() }
         var (findings, done): ([VerificationFinding], Int) = ([], 0)
