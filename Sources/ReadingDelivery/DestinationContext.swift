@@ -16,7 +16,7 @@ public struct Acknowledgement: Sendable, Hashable {
 }
 
 /// Something that the test of a destination has looked at.
-public struct Finding: Sendable, Hashable {
+public struct Finding: Sendable {
     /// What was looked at: `address`, `certificate`, `credentials`, `permission`, …
     public var name: String
     /// Whether it is as it has to be; `nil` if that cannot be proven.
@@ -25,13 +25,16 @@ public struct Finding: Sendable, Hashable {
     public var found: String
     /// What to do about it; `nil` if nothing is to be done.
     public var mend: String?
+    /// The error behind it, which says more to who knows it; `nil` if there is none.
+    public var cause: (any Error)?
 
     /// Creates a finding.
-    public init(_ name: String, isGood: Bool?, found: String, mend: String? = nil) {
+    public init(_ name: String, isGood: Bool?, found: String, mend: String? = nil, cause: (any Error)? = nil) {
         self.name = name
         self.isGood = isGood
         self.found = found
         self.mend = mend
+        self.cause = cause
     }
 }
 

@@ -39,6 +39,7 @@ public struct VitalAPI: Sendable {
     let recorder: (any RequestRecorder)?
     let logger: Logger
     let connections: Connections
+    private let authorities: String?
 
     /// Makes a client; nothing is sent yet.
     ///
@@ -59,7 +60,17 @@ public struct VitalAPI: Sendable {
         self.limits = limits
         self.recorder = recorder
         self.logger = logger
+        self.authorities = authorities
         connections = Connections(limits, authorities: authorities)
+    }
+
+    /// A client of the same server, with the same credentials and connections of its own, that waits otherwise.
+    ///
+    /// - Parameter limits: how long requests may take.
+    public func limited(to limits: Limits) -> VitalAPI {
+        VitalAPI(
+            server: server, credentials: credentials, limits: limits, authorities: authorities, recorder: recorder,
+            logger: logger)
     }
 
     /// The pool of connections, closed when the last copy of the client goes.

@@ -32,8 +32,8 @@ public struct VitalDestination: Destination {
 
     /// People and their sources at the server.
     public let sources: SourceKeeper
-    private let store: ReadingStore
-    private let api: VitalAPI
+    let store: ReadingStore
+    let api: VitalAPI
     private let conversion: SampleConversion
 
     /// Creates a destination; nothing is sent yet.

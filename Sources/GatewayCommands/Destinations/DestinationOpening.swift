@@ -2,7 +2,7 @@ import GatewaySettings
 import ReadingDelivery
 import VitalDestination
 
-/// How a destination of one kind is opened and tested.
+/// How a destination of one kind is opened.
 struct DestinationOpening: Sendable {
     /// What every destination of the kind can express.
     var rules: DestinationRules
@@ -10,12 +10,10 @@ struct DestinationOpening: Sendable {
     ///
     /// - Throws: ``Problem`` for settings that cannot be used: delivery there is then paused.
     var open: @Sendable (DestinationSetting, DestinationWorkshop) throws -> OpenDestination?
-    /// Proves what can be proven without leaving a reading there.
-    var test: @Sendable (OpenDestination?, DestinationWorkshop) async -> [DestinationFinding]
 }
 
 extension DestinationKind {
-    /// How one of this kind is opened and tested.
+    /// How one of this kind is opened.
     var opening: DestinationOpening {
         switch self {
         case .vital: .vital
@@ -29,12 +27,6 @@ extension DestinationOpening {
         rules: VitalDestination.rules,
         open: { setting, workshop in
             try VitalConnection(setting, state: workshop.state).map { workshop.open($0, as: setting.name) }
-        },
-        test: { open, workshop in
-            await DestinationTest(
-                connection: open?.vital?.connection, clientUserID: workshop.settings["user.client_user_id"],
-                logger: workshop.logger
-            ).findings()
         })
 
     fileprivate static let file = DestinationOpening(
@@ -48,10 +40,5 @@ extension DestinationOpening {
             }
             return OpenDestination(
                 destination: JSONLinesDestination(name: setting.name, path: path), address: path, vital: nil)
-        },
-        test: { open, _ in
-            let findings = await open?.destination.test() ?? []
-            return [DestinationFinding(name: "settings", ok: true, found: "can be used")]
-                + findings.map { DestinationFinding($0, status: .notPermitted) }
         })
 }

@@ -93,17 +93,24 @@ struct DestinationRunner {
 extension DestinationRunner {
     /// What can be proven of a destination.
     func findings(of link: DestinationLink) async -> [DestinationFinding] {
-        if let refusal = link.refusal {
-            return [
-                DestinationFinding(
-                    name: "settings", ok: false, found: refusal.message, mend: refusal.hint, status: refusal.status),
-                DestinationFinding(name: "delivery", ok: nil, found: "not tried"),
-            ]
+        if let refusal = link.refusal { return Self.untried(refusal) }
+        guard let destination = link.open?.destination else {
+            return Self.untried(
+                Problem(
+                    "no_server_key", .configuration, "neither a key nor a sign-in token is set",
+                    hint: "put the key into a file (mode 0600) and name it: `api_key_file` of the destination"))
         }
-        let workshop = DestinationWorkshop(
-            settings: gateway.settings, state: gateway.store.directory, store: gateway.store,
-            catalogue: gateway.catalogue, logger: gateway.logger)
-        return await link.setting.kind.opening.test(link.open, workshop)
+        return [DestinationFinding(name: "settings", ok: true, found: "can be used")]
+            + (await destination.test()).map(DestinationFinding.init)
+    }
+
+    /// What is found where the settings let nothing be tried.
+    private static func untried(_ problem: Problem) -> [DestinationFinding] {
+        [
+            DestinationFinding(
+                name: "settings", ok: false, found: problem.message, mend: problem.hint, status: problem.status),
+            DestinationFinding(name: "delivery", ok: nil, found: "not tried"),
+        ]
     }
 }
 
@@ -157,11 +164,11 @@ struct DestinationFinding: Sendable, Hashable {
 
 extension DestinationFinding {
     /// What a destination found of itself.
-    ///
-    /// - Parameter status: what the program ends with if something is not as it has to be.
-    init(_ finding: Finding, status: Problem.ExitStatus) {
+    init(_ finding: Finding) {
+        let problem = finding.cause.map { Problem(describing: $0) ?? .unexpected($0) }
         self.init(
-            name: finding.name, ok: finding.isGood, found: finding.found, mend: finding.mend,
-            status: finding.isGood == false ? status : nil)
+            name: finding.name, ok: finding.isGood, found: problem?.message ?? finding.found,
+            mend: finding.mend ?? problem?.hint,
+            status: finding.isGood == false ? problem?.status ?? .notPermitted : nil)
     }
 }
