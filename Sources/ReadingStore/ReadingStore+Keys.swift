@@ -174,6 +174,8 @@ extension ReadingStore {
     /// - Returns: whether it was the store's to destroy: a credential is not.
     @discardableResult
     public func destroyKey() async throws -> Bool {
+        // A credential that is there goes on sealing what comes next, so the list has to go on naming it.
+        guard keyFile.source.isWritable || sealing.refusal != nil else { return false }
         let isUnused = try await write(.setting) { [sealing] db in
             let isUsed = try Bool.fetchOne(
                 db, sql: "SELECT EXISTS (SELECT 1 FROM frame) OR EXISTS (SELECT 1 FROM reading)")

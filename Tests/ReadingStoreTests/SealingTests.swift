@@ -310,6 +310,64 @@ struct SealingTests {
         #expect(!FileManager.default.fileExists(atPath: Self.keyPath(directory)))
     }
 
+    @Test("a credential outlives forgetting everybody: what is stored afterwards is there at the next start")
+    func forgettingUnderCredential() async throws {
+        let directory = Harness.newDirectory()
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        let credential = StoreKeySource(path: directory + "-credential", isWritable: false)
+        let key = { (octet: UInt8) in Data(repeating: octet, count: 32).base64EncodedString() }
+        try key(1).write(toFile: credential.path, atomically: true, encoding: .utf8)
+        var harness = try await Harness(directory, encryption: .on(credential))
+        try await Self.fill(harness)
+        try await harness.store.eraseUser(harness.store.currentUser().key)
+        #expect(try await !harness.store.destroyKey())
+        try await Self.fill(harness)
+        let readings = try await harness.all()
+        #expect(!readings.isEmpty)
+        try harness.store.close()
+
+        harness = try await Harness(directory, encryption: .on(credential))
+        #expect(harness.store.lockedBecause == nil)
+        #expect(try await Set(harness.all()) == Set(readings))
+        #expect(try await harness.store.verify().isEmpty)
+        try harness.store.close()
+
+        // The owner replaces it, as the command says.
+        try (key(1) + "\n" + key(2)).write(toFile: credential.path, atomically: true, encoding: .utf8)
+        harness = try await Harness(directory, encryption: .on(credential))
+        try await Self.settle(harness.store)
+        try harness.store.close()
+        try key(2).write(toFile: credential.path, atomically: true, encoding: .utf8)
+        harness = try await Harness(directory, encryption: .on(credential))
+        #expect(try await Set(harness.all()) == Set(readings))
+        #expect(try await harness.store.verify().isEmpty)
+    }
+
+    @Test("a credential that is lost with nothing left under it may be followed by another")
+    func lostCredential() async throws {
+        let directory = Harness.newDirectory()
+        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+        let credential = StoreKeySource(path: directory + "-credential", isWritable: false)
+        let key = { (octet: UInt8) in Data(repeating: octet, count: 32).base64EncodedString() }
+        try key(1).write(toFile: credential.path, atomically: true, encoding: .utf8)
+        var harness = try await Harness(directory, encryption: .on(credential))
+        try await Self.fill(harness)
+        try harness.store.close()
+        try FileManager.default.removeItem(atPath: credential.path)
+
+        harness = try await Harness(directory, encryption: .on(credential))
+        try await harness.store.eraseUser(harness.store.currentUser().key)
+        #expect(try await !harness.store.destroyKey())
+        try key(2).write(toFile: credential.path, atomically: true, encoding: .utf8)
+        try await harness.store.requireKeys()
+        try await Self.fill(harness)
+        let readings = try await harness.all()
+        try harness.store.close()
+        harness = try await Harness(directory, encryption: .on(credential))
+        #expect(try await Set(harness.all()) == Set(readings))
+        #expect(try await harness.store.verify().isEmpty)
+    }
+
     @Test("forgetting everybody destroys the key, even that of a store whose key is lost")
     func forgetting() async throws {
         let harness = try await Harness()
