@@ -26,8 +26,8 @@ struct DeviceLabel: Equatable {
         return writer.octets
     }
 
-    /// Gathers what were columns into the blob, in the clear; where content is sealed, rows in the clear go over to the
-    /// newest key.
+    /// Gathers what were columns into the blob, in the clear; where content is sealed, rows in the clear are sealed
+    /// with the newest key afterwards.
     static func migrate(_ db: Database) throws {
         try db.execute(sql: "DROP INDEX device_serial; ALTER TABLE device ADD COLUMN label BLOB")
         let rows = try Row.fetchAll(

@@ -5,8 +5,8 @@ import HealthReadings
 
 /// Which keys rows may be under, as the database lists them, authenticated under the newest of them.
 ///
-/// Without a key nobody can say anew that rows may be in the clear: such rows are taken only while a store goes over, and
-/// only where they were there when that began. A line for each generation (`0`; `1 CHECK` for seals as earlier versions
+/// Without a key nobody can say anew that rows may be in the clear: such rows are taken only while a store is being sealed,
+/// and only where they were there when that began. A line for each generation (`0`; `1 CHECK` for seals as earlier versions
 /// made them; `2 CHECK bound`; `2 CHECK bound people` once people are signed too), `earlier FRAME READING DEVICE` while
 /// there are rows of the first two, and the list's own code, `code HEX`.
 struct KeyList: Equatable {

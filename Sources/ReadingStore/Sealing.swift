@@ -45,7 +45,7 @@ enum SealedPlace {
 }
 
 /// The last rows that were there when a store began to be sealed, or to be sealed as it is today: rows up to these may
-/// still be as they were until they have gone over. Part of what ``KeyList`` authenticates.
+/// still be as they were until they are sealed anew. Part of what ``KeyList`` authenticates.
 struct EarlierRows: Sendable, Hashable {
     var frame: Int64
     var reading: Int64

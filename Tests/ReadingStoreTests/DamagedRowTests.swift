@@ -49,7 +49,7 @@ struct DamagedRowTests {
         let harness = try await Harness()
         try await SealingTests.fill(harness)
         let store = harness.store
-        // Both keys are in use, and nothing has gone over yet.
+        // Both keys are in use, and nothing is re-encrypted yet.
         try store.keyFile.replace(with: (try store.keyFile.read() ?? []) + [SymmetricKey(size: .bits256)])
         try await store.takeKeys()
         #expect(store.sealing.inUse == [2, 1])

@@ -44,7 +44,7 @@ struct SealingTests {
         return secrets.filter { secret in files.contains { $0.range(of: Data(secret)) != nil } }.count
     }
 
-    /// Waits until rows have gone over to the newest key.
+    /// Waits until every row is sealed with the newest key.
     static func settle(_ store: ReadingStore) async throws {
         while let task = store.resealing.withLock(\.self) { await task.value }
         #expect(store.sealing.inUse.count == 1)
@@ -283,7 +283,7 @@ struct SealingTests {
         #expect(throws: StoreError.self) { try store.sealing.keys(of: before) }
     }
 
-    @Test("a credential is never written: a key missing there is not made, a new line there is gone over to")
+    @Test("a credential is never written: a key missing there is not made, a new line there becomes the key")
     func credential() async throws {
         let directory = Harness.newDirectory()
         let credential = StoreKeySource(path: directory + "-credential", isWritable: false)
@@ -401,7 +401,7 @@ extension Data? {
 }
 
 #if DEBUG
-    /// Rows go over from one key to the next in many commits: a death at any of them leaves each readable.
+    /// Rows are re-encrypted in many commits: a death at any of them leaves each readable.
     @Suite("Death while keys change")
     struct SealingCrashTests {
         static let frames = (0..<1200).map { Build.glucose($0, "2026-11-21T08:00:00", 60 + $0 % 400) }
