@@ -12,7 +12,7 @@ import Synchronization
 /// Commands do their work on it, whether they come from this process or through the control socket.
 public final class Gateway: Sendable {
     private let live: LiveSettings
-    /// The settings in effect; some of them change while the gateway runs (see ``reload(_:)``).
+    /// The settings in effect; some of them change while the gateway runs (see `reload(_:)`).
     public var settings: Settings { live.current }
     /// What is kept.
     public let store: ReadingStore
@@ -43,12 +43,15 @@ public final class Gateway: Sendable {
     /// Opens the store and prepares delivery; nothing is sent yet.
     ///
     /// - Parameters:
+    ///   - settings: the settings.
+    ///   - state: where the store and the control socket are.
     ///   - sandbox: a server to deliver to, as the destination `sandbox`, in place of the settings' destinations.
     ///   - named: the only destinations of the settings to deliver to; `nil`: all, or none beside a sandbox.
     ///   - radio: makes the radio when it is first needed.
     ///   - isService: whether it reads meters when they show up, as `run` does.
     ///   - patience: how long to wait for another owner of the store to let go of it: a command takes a moment.
-    /// - Throws: ``StoreError``, or ``Problem`` for settings that cannot be used.
+    ///   - logger: what happens.
+    /// - Throws: `StoreError`, or `Problem` for settings that cannot be used.
     public static func open(
         _ settings: Settings, state: StateDirectory, sandbox: VitalConnection? = nil, named: [String]? = nil,
         radio: @escaping RadioSource.Factory = RadioSource.system, isService: Bool = false,
@@ -85,7 +88,7 @@ public final class Gateway: Sendable {
 
     /// Makes the store of a state directory of what another one exported.
     ///
-    /// - Throws: ``Problem``, ``ExportError``, ``StoreError``.
+    /// - Throws: `Problem`, `ExportError`, `StoreError`.
     public static func importing(
         _ path: String, passphrase: String, _ settings: Settings, state: StateDirectory,
         logger: Logger = Logger(label: "healthrelay")
@@ -123,7 +126,7 @@ public final class Gateway: Sendable {
 
     /// The meters in reach of the radio.
     ///
-    /// - Throws: ``Problem`` where the settings say that there shall be no radio.
+    /// - Throws: `Problem` where the settings say that there shall be no radio.
     package func requireManager() throws(Problem) -> DevicesManager {
         let radio = try radioSource.requireRadio()
         return manager.withLock { manager in
@@ -142,7 +145,7 @@ public final class Gateway: Sendable {
     }
 
     /// The paired meters.
-    /// - Throws: ``Problem`` with status 66 where there is none.
+    /// - Throws: `Problem` with status 66 where there is none.
     func requirePairedDevices(_ manager: DevicesManager) async throws -> Set<DeviceAddress> {
         let paired = try await manager.reconcilePairings()
         guard !paired.isEmpty else {
@@ -178,7 +181,7 @@ public final class Gateway: Sendable {
     /// stands where nobody has consented.
     ///
     /// - Returns: the keys that differ and count only after a restart.
-    /// - Throws: ``Problem`` for settings that cannot be used; those of before then stay in force.
+    /// - Throws: `Problem` for settings that cannot be used; those of before then stay in force.
     package func reload(_ fresh: Settings) async throws -> [String] {
         let old = settings
         live.replace(with: fresh)

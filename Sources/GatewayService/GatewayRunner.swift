@@ -49,6 +49,8 @@ public struct GatewayRunner: Service {
     private let announce: @Sendable (Announcement) -> Void
 
     /// - Parameters:
+    ///   - settings: the settings.
+    ///   - state: where the store and the control socket are.
     ///   - connection: a server to deliver to, as the destination `sandbox`, in place of the settings' destinations, once
     ///     it is known.
     ///   - named: the only destinations of the settings to deliver to; `nil`: all, or none beside a sandbox.
@@ -58,6 +60,8 @@ public struct GatewayRunner: Service {
     ///   - showsLink: whether a link to the page with a one-time code is announced in place of its address: never where
     ///     it reaches a log.
     ///   - showsValues: whether announcements may hold readings and names of devices: never where they reach a log.
+    ///   - logger: what happens.
+    ///   - announce: takes what a person in front of the gateway is told.
     public init(
         settings: Settings, state: StateDirectory, captures: [String] = [],
         radio: @escaping RadioSource.Factory = RadioSource.system, showsValues: Bool, showsLink: Bool = false,

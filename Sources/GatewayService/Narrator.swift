@@ -22,7 +22,9 @@ public actor Narrator {
 
     /// A narrator that says its lines through `print`.
     ///
-    /// - Parameter showsValues: whether readings and names of devices may be told.
+    /// - Parameters:
+    ///   - showsValues: whether readings and names of devices may be told.
+    ///   - print: takes each line.
     public init(showsValues: Bool = true, print: @escaping @Sendable (String) -> Void) {
         self.showsValues = showsValues
         self.print = print

@@ -201,7 +201,7 @@ package actor GatewayClock {
     /// aside.
     ///
     /// - Returns: how many contacts were set aside.
-    /// - Throws: ``Problem`` where the clock cannot be right.
+    /// - Throws: `Problem` where the clock cannot be right.
     func trust() async throws -> Int {
         let now = machine.now()
         if let built = machine.built, now < built { throw Problem(ClockDoubt.beforeBuild(built).failure) }

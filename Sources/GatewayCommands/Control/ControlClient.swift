@@ -17,7 +17,7 @@ public struct ControlClient: Sendable {
 
     /// A client of the socket at `path`, or nil where nobody listens there.
     ///
-    /// - Throws: ``Problem`` with status 77 where a gateway listens and this user may not speak to it.
+    /// - Throws: `Problem` with status 77 where a gateway listens and this user may not speak to it.
     public init?(socket path: String) throws {
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         guard descriptor >= 0 else { return nil }
@@ -44,7 +44,7 @@ public struct ControlClient: Sendable {
     ///
     /// Cancelling the task cancels the operation in the gateway.
     ///
-    /// - Throws: ``Problem`` as the gateway met it, what `output` throws, and `CancellationError`.
+    /// - Throws: `Problem` as the gateway met it, what `output` throws, and `CancellationError`.
     public func run(_ request: OperationRequest, output: any OperationOutput) async throws {
         do {
             try await exchange(request, output)

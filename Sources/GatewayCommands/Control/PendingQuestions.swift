@@ -12,7 +12,7 @@ final class PendingQuestions: Sendable {
     /// - Parameters:
     ///   - send: sends the question under its id; called once.
     ///   - withdraw: called where the answer is no longer wanted.
-    /// - Throws: the ``Problem`` that nobody can answer, or `CancellationError`.
+    /// - Throws: the `Problem` that nobody can answer, or `CancellationError`.
     func ask(send: (String) -> Void, withdraw: @escaping @Sendable (String) -> Void) async throws -> Answer {
         // Not to be guessed: one client does not answer another's question by mistake.
         let id = UUID().uuidString

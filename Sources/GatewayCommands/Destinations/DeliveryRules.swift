@@ -11,7 +11,7 @@ struct DeliveryRules {
 
     /// Tells the store.
     ///
-    /// - Throws: ``Problem`` for settings that cannot be used; the store keeps what it was told before.
+    /// - Throws: `Problem` for settings that cannot be used; the store keeps what it was told before.
     func heed(in store: ReadingStore) async throws {
         var ignored = try ignoredOrigins()
         if settings["libre.deliver"] == "none", let sensors = catalogue[LibreScan.model] {
@@ -34,7 +34,7 @@ struct DeliveryRules {
 
     /// `sync.ignore`: addresses of devices, ids of models, slugs of providers.
     ///
-    /// - Throws: ``Problem`` for an entry that is none of them: what a person wants to keep for themselves must not be
+    /// - Throws: `Problem` for an entry that is none of them: what a person wants to keep for themselves must not be
     ///   sent because of a slip.
     func ignoredOrigins() throws(Problem) -> IgnoredOrigins {
         var origins = IgnoredOrigins()

@@ -8,7 +8,7 @@ struct DestinationOpening: Sendable {
     var rules: DestinationRules
     /// Opens a destination; `nil` if it has no credentials yet. Nothing is sent.
     ///
-    /// - Throws: ``Problem`` for settings that cannot be used: delivery there is then paused.
+    /// - Throws: `Problem` for settings that cannot be used: delivery there is then paused.
     var open: @Sendable (DestinationSetting, DestinationWorkshop) throws -> OpenDestination?
 }
 

@@ -24,7 +24,7 @@ package struct Destinations: Sendable {
 
     /// The destination of this name.
     ///
-    /// - Throws: ``Problem`` if there is none, or the gateway was told to leave it alone.
+    /// - Throws: `Problem` if there is none, or the gateway was told to leave it alone.
     func require(_ name: String) throws(Problem) -> DestinationLink {
         guard let link = links.first(where: { $0.name == name }) else { throw settings.current.noSuchDestination(name) }
         return link
@@ -107,7 +107,7 @@ package struct Destinations: Sendable {
 
     /// What the store is told of a destination.
     ///
-    /// - Throws: ``Problem`` for a device that nobody can mean: what a person keeps from a destination must not get there
+    /// - Throws: `Problem` for a device that nobody can mean: what a person keeps from a destination must not get there
     ///   because of a slip.
     private func rule(of destination: DestinationSetting) throws(Problem) -> DestinationRule {
         var (addresses, models): (Set<UInt64>, Set<String>) = ([], [])

@@ -22,8 +22,11 @@ public struct VitalConnection: Sendable {
     /// The destination `vital` takes what the service manager hands over (`api-key`, `sign-in-token`) if its settings name
     /// no file.
     ///
-    /// - Parameter state: the directory in which a session's tokens are kept.
-    /// - Throws: ``Problem`` if a file cannot be read or the server's URL cannot be used: `server_insecure` for plain HTTP
+    /// - Parameters:
+    ///   - settings: the destination's settings.
+    ///   - state: the directory in which a session's tokens are kept.
+    ///   - environment: the process's environment, which names what the service manager hands over.
+    /// - Throws: `Problem` if a file cannot be read or the server's URL cannot be used: `server_insecure` for plain HTTP
     ///   to another machine, unless `insecure` permits it.
     public init?(
         _ settings: DestinationSetting, state: String,

@@ -50,7 +50,7 @@ extension Problem {
 
 extension DeviceAddress {
     /// Reads an address as commands take it.
-    /// - Throws: ``Problem`` with status 64.
+    /// - Throws: `Problem` with status 64.
     package static func argument(_ text: String) throws(Problem) -> DeviceAddress {
         guard let address = DeviceAddress(text) else {
             throw Problem("usage", .usage, "expected an address such as C0:00:00:00:18:08, found '\(text)'")

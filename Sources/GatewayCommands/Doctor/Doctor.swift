@@ -34,7 +34,7 @@ public struct Doctor: Sendable {
 
     /// Prints what was found.
     ///
-    /// - Throws: ``Problem`` with the highest status of the checks that failed.
+    /// - Throws: `Problem` with the highest status of the checks that failed.
     static func report(_ checks: [DoctorCheck], json: Bool, to output: any OperationOutput) async throws {
         if json {
             try await output.data(JSONValue.object(["checks": .array(checks.map(\.document))]).text)

@@ -20,7 +20,7 @@ struct LinkListener: Sendable {
     private static let grace: Duration = .seconds(2)
 
     /// Listens for as long as `body` runs.
-    /// - Throws: what `body` throws, ``Problem`` where no port can be had, and `CancellationError`.
+    /// - Throws: what `body` throws, `Problem` where no port can be had, and `CancellationError`.
     static func listening<Value: Sendable>(
         logger: Logger, _ body: @escaping @Sendable (LinkListener) async throws -> Value
     ) async throws -> Value {

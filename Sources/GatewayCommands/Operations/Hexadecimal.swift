@@ -3,7 +3,7 @@ import GatewaySettings
 /// Octets written by people.
 public enum Hexadecimal {
     /// The octets; spaces, colons, dashes and `0x` between them are ignored.
-    /// - Throws: ``Problem`` with status 64 that says which character is no digit.
+    /// - Throws: `Problem` with status 64 that says which character is no digit.
     public static func octets(_ text: String) throws(Problem) -> [UInt8] {
         var digits: [UInt8] = []
         var rest = Array(text.lowercased())[...]

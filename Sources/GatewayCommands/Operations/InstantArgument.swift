@@ -8,7 +8,7 @@ package enum InstantArgument {
     package enum End { case start, end }
 
     /// The instant.
-    /// - Throws: ``Problem`` with status 64.
+    /// - Throws: `Problem` with status 64.
     package static func instant(_ text: String, _ flag: String, end: End, zone: ZoneRules) throws(Problem) -> Instant {
         if let instant = Instant(rfc3339: text) { return instant }
         guard text.utf8.count == 10, let midnight = WallTime(text + "T00:00:00") else {

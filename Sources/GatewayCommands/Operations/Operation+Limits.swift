@@ -4,7 +4,7 @@ import GatewaySettings
 extension OperationRequest {
     /// Reads what a client of the control socket sent.
     ///
-    /// - Throws: ``Problem`` with status 65.
+    /// - Throws: `Problem` with status 65.
     init(reading message: Data) throws(Problem) {
         do {
             self = try JSONDecoder().decode(OperationRequest.self, from: message)
@@ -35,7 +35,7 @@ extension OperationRequest {
 extension Operation {
     /// Refuses numbers that no command sends: they come over the control socket from any program that may open it.
     ///
-    /// - Throws: ``Problem`` with status 64.
+    /// - Throws: `Problem` with status 64.
     func requireUsableNumbers() throws(Problem) {
         let year = 366 * 86_400.0
         switch self {

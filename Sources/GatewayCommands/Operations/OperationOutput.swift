@@ -18,7 +18,7 @@ public protocol OperationOutput: Sendable {
     func warn(_ problem: Problem) async throws
     /// Asks the person, and waits for what they say; cancelled where the answer is no longer wanted.
     ///
-    /// - Throws: ``Problem`` where nobody can answer.
+    /// - Throws: `Problem` where nobody can answer.
     func ask(_ question: Question) async throws -> Answer
 }
 

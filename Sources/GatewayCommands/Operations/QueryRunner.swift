@@ -56,7 +56,7 @@ struct QueryRunner {
 extension ReadingKind {
     /// The kind of this name.
     ///
-    /// - Throws: ``Problem`` with status 64.
+    /// - Throws: `Problem` with status 64.
     package static func argument(_ name: String) throws -> ReadingKind {
         guard let kind = ReadingKind(rawValue: name) else {
             throw Problem(

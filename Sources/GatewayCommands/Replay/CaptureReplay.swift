@@ -22,9 +22,10 @@ public struct CaptureReplay: Sendable {
     /// A replay of capture files, in this order.
     ///
     /// - Parameters:
+    ///   - paths: capture files.
     ///   - handles: what handles mean where a capture holds no discovery.
     ///   - address: the address of peers whose address a capture does not show.
-    /// - Throws: ``CaptureError`` where a file cannot be opened or is no capture.
+    /// - Throws: `CaptureError` where a file cannot be opened or is no capture.
     public init(_ paths: [String], handles: HandleMap? = nil, address: DeviceAddress? = nil) throws {
         central = try ReplayCentral(paths: paths, handleMap: handles, address: address)
     }

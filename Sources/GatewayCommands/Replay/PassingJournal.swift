@@ -31,6 +31,7 @@ public final class PassingJournal: FrameJournal, DeviceMemory {
     /// Makes a journal.
     ///
     /// - Parameters:
+    ///   - decoder: what frames mean.
     ///   - zone: the user's zone.
     ///   - emit: takes what comes out together, in the order frames came in within a contact.
     public init(decoder: any FrameDecoding, zone: ZoneRules, emit: @escaping @Sendable ([Output]) -> Void) {

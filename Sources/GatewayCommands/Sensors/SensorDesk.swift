@@ -32,7 +32,7 @@ package actor SensorDesk {
     ///
     /// - Parameter unlessRead: whether one that was read and has not left since is left alone.
     /// - Returns: the scan and when it was made; nil where the sensor was left alone.
-    /// - Throws: ``LibreReadError``.
+    /// - Throws: `LibreReadError`.
     package func read(
         unlessRead: Bool = false, progress: @escaping @Sendable (Libre1Reader.Progress) -> Void = { _ in }
     ) async throws -> (scan: LibreScan, at: Instant)? {

@@ -10,6 +10,7 @@ public struct SensorDump: Sendable {
     private let scannedAt: Instant?
 
     /// - Parameters:
+    ///   - memory: the memory that was read.
     ///   - uid: the sensor's number; without it no serial number and no ids are known.
     ///   - patchInformation: what the sensor told of its model.
     ///   - scannedAt: when the memory was read; without it no times are known.

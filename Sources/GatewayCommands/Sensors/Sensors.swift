@@ -48,7 +48,7 @@ package final class Sensors: Sendable {
     /// Where sensors are held to: the desk of `nfc.reader`, or one of its own for another reader.
     ///
     /// - Parameter setting: a reader in the form of `nfc.reader`; nil for that itself.
-    /// - Throws: ``Problem`` where none is set, or what is set names none.
+    /// - Throws: `Problem` where none is set, or what is set names none.
     package func desk(_ setting: String? = nil) throws -> SensorDesk {
         let named = settings.current["nfc.reader"]
         guard let name = setting ?? named else {
@@ -67,7 +67,7 @@ package final class Sensors: Sendable {
 
     /// Makes a scan durable, with its readings. Nothing else has happened to it before.
     ///
-    /// - Throws: ``Problem`` where this machine's clock is in doubt: a sensor's start is taken from it once, and all its
+    /// - Throws: `Problem` where this machine's clock is in doubt: a sensor's start is taken from it once, and all its
     ///   minutes with it.
     package func store(_ scan: LibreScan, at instant: Instant) async throws -> StoredScan {
         if let problem = await clock.problem() { throw problem }
