@@ -7,6 +7,9 @@ import ReadingStore
 ///
 /// A reading counts as delivered when its line is durable (`fsync`). A reading that is sent again is appended only if it
 /// has changed, so that the last line of an id counts. A line that a crash or a full disk cut short is taken back.
+///
+/// The file may be moved away, cut or replaced at any time: each delivery looks whether it is still the one that was read,
+/// and reads it anew if not. A file with other lines than these is another program's, and stays as it is.
 public actor JSONLinesDestination: Destination {
     /// Its name in the settings.
     public nonisolated let name: String
@@ -22,6 +25,8 @@ public actor JSONLinesDestination: Destination {
 
     private let path: String
     private var file: Int32?
+    /// The file as it was after the last line.
+    private var identity: FileIdentity?
     /// What the last line of an id was.
     private var lines: [String: Int] = [:]
 
@@ -78,6 +83,11 @@ public actor JSONLinesDestination: Destination {
 
     /// Looks whether the file, or the folder of one that is still to be made, can be written. Nothing is opened or made.
     public func test() async -> [Finding] {
+        guard FileKind(at: path).isAbsentOrRegular else {
+            return [
+                Finding("permission", isGood: false, found: "\(path) is no ordinary file", mend: "name another path")
+            ]
+        }
         let isThere = access(path, F_OK) == 0
         let place = isThere ? path : URL(fileURLWithPath: path).deletingLastPathComponent().path
         guard access(place, isThere ? W_OK | R_OK : W_OK | X_OK) == 0 else {
@@ -104,14 +114,25 @@ public actor JSONLinesDestination: Destination {
             rest = rest.dropFirst(count)
         }
         guard fsync(file) == 0 else { throw failure(takingBackFrom: end, of: file) }
+        identity = FileIdentity(of: file)
+        guard identity != nil, identity == FileIdentity(at: path) else {
+            forget()
+            throw DeliveryFailure(
+                .destination, code: "store_io", message: "\(path) was moved or changed while it was written")
+        }
+    }
+
+    /// Lets go of the file, which is opened and read anew with the next delivery.
+    private func forget() {
+        if let file { close(file) }
+        (file, identity) = (nil, nil)
     }
 
     private func failure(takingBackFrom end: off_t, of file: Int32) -> DeliveryFailure {
         let failure = failure()
         // What became of the end of the file is read anew.
         _ = ftruncate(file, end)
-        close(file)
-        self.file = nil
+        forget()
         return failure
     }
 
@@ -123,7 +144,11 @@ public actor JSONLinesDestination: Destination {
 
     /// The file, with what is in it known and a last line that is not whole taken back.
     private func opened() throws(DeliveryFailure) -> Int32 {
-        if let file { return file }
+        if let file, let identity, identity == FileIdentity(at: path) { return file }
+        forget()
+        guard FileKind(at: path).isAbsentOrRegular else {
+            throw DeliveryFailure(.destination, code: "store_io", message: "\(path) is no ordinary file")
+        }
         let file = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw failure() }
         let folder = open(
@@ -137,18 +162,34 @@ public actor JSONLinesDestination: Destination {
         }
         lines = [:]
         var start = data.startIndex
+        let beginning = Array(#"{"id":""#.utf8)
+        func isOurs(_ line: Data) -> Bool { line.prefix(beginning.count).elementsEqual(beginning.prefix(line.count)) }
         while let end = data[start...].firstIndex(of: UInt8(ascii: "\n")) {
+            guard isOurs(data[start..<end]) else {
+                close(file)
+                throw foreign
+            }
             let line = String(decoding: data[start..<end], as: UTF8.self)
             // {"id":"…
             lines[String(line.dropFirst(7).prefix(32))] = line.hashValue
             start = end + 1
+        }
+        guard isOurs(data[start...]) else {
+            close(file)
+            throw foreign
         }
         // Lines that are taken for delivered have to be durable.
         guard ftruncate(file, off_t(start - data.startIndex)) == 0, fsync(file) == 0 else {
             defer { close(file) }
             throw failure()
         }
-        self.file = file
+        (self.file, identity) = (file, FileIdentity(of: file))
         return file
+    }
+
+    private var foreign: DeliveryFailure {
+        DeliveryFailure(
+            .destination, code: "store_io",
+            message: #"\#(path) holds something else: expected lines that begin with {"id":", so nothing is written"#)
     }
 }

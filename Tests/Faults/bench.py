@@ -33,6 +33,8 @@ class Outcome:
 
     def __init__(self, status, out, err):
         self.status, self.out, self.err = status, out, err
+        # Whether files could be removed until its end.
+        self.could_remove = True
 
     def documents(self):
         return [json.loads(line) for line in self.out.splitlines()]

@@ -203,6 +203,66 @@ import Testing
         #expect(lines.count == 6 && lines.suffix(3).allSatisfy { $0.contains(#""retracted":true"#) })
     }
 
+    @Test("removing a person waits where the key is missing, an address has changed or a server is away; each says so")
+    func refusedRemoval() async throws {
+        let place = try Place()
+        let (clinic, home) = (try await Sandboxed(in: place.scratch), try await Sandboxed(in: place.scratch))
+        try place.settings(place.server("clinic", clinic), place.server("home", home))
+        #expect(try await place.run("replay", Tool.fixture("cuff-three.btsnoop")).status == 0)
+        #expect(try await place.run("sync").status == 0)
+        func users(_ server: Sandboxed) async throws -> [String] {
+            try await Document(server.curl(server.baseURL + "/sandbox/users")).elements("users")
+                .compactMap { $0["client_user_id"]?.plain }
+        }
+
+        // Without the key nobody can check whose id it is.
+        let key = place.scratch.state + "/store.key"
+        try FileManager.default.moveItem(atPath: key, toPath: key + ".away")
+        let locked = try await place.run("user", "remove", "--yes")
+        #expect(locked.status == 78 && locked.errors.contains("nothing was erased"), "\(locked.errors)")
+        try FileManager.default.moveItem(atPath: key + ".away", toPath: key)
+
+        // The new address is another server, which was never accepted.
+        try place.settings(place.server("clinic", home), place.server("home", home))
+        let changed = try await place.run("user", "remove", "--yes")
+        #expect(changed.status == 78 && changed.errors.contains("clinic"), "\(changed.errors)")
+        let list = try await place.run("source", "list")
+        #expect(list.status == 78, "\(list.errors)")
+
+        // One that is away is found out before the other has removed anybody.
+        try place.settings(
+            place.server("clinic", clinic),
+            "{name: home, kind: vital, base_url: \"http://127.0.0.1:9\", api_key_file: "
+                + place.scratch.url.appendingPathComponent("sandbox-key").path + "}")
+        try await _ = place.run("destination", "accept", "home")
+        let away = try await place.run("user", "remove", "--yes")
+        #expect(away.status == 69 && away.errors.contains("nothing was erased here"), "\(away.errors)")
+        #expect(try await users(clinic) == ["white_bear"])
+        #expect(try await users(home) == ["white_bear"])
+        #expect(try await place.run("query", "--format", "ndjson").lines.count == 3)
+
+        // One that the settings no longer name is told of.
+        try place.settings(place.server("clinic", clinic))
+        let removed = try await Document(place.run("user", "remove", "--yes", "--json").output)
+        #expect(
+            removed.elements("destinations").map { "\($0["name"]?.plain ?? "") \($0["result"]?.plain ?? "")" }
+                == ["clinic removed", "home untouched"], "\(removed.text)")
+        #expect(try await users(clinic).isEmpty)
+        #expect(try await users(home) == ["white_bear"])
+    }
+
+    @Test("two destinations do not share a file")
+    func sharedFile() async throws {
+        let place = try Place()
+        let path = place.file.path
+        let other = place.file.deletingLastPathComponent().path + "/./" + place.file.lastPathComponent
+        try place.settings("{name: one, kind: file, path: \(path)}", "{name: two, kind: file, path: \(other)}")
+        #expect(try await place.run("replay", Tool.fixture("cuff-three.btsnoop")).status == 0)
+        let sync = try await place.run("sync")
+        #expect(sync.status == 78 && sync.errors.contains("one already writes to"), "\(sync.errors)")
+        #expect(try place.ids(place.file).count == 3)
+    }
+
     @Test("a destination whose settings cannot be used is paused, and the others deliver")
     func paused() async throws {
         let place = try Place()

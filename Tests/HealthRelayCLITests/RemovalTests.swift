@@ -3,6 +3,13 @@ import Testing
 
 /// `user remove` against a sandbox server in a process of its own.
 @Suite struct RemovalTests {
+    /// Says that a new address of the server is meant.
+    private func accept(_ scratch: Scratch, _ environment: [String: String]) async throws {
+        let accepted = try await Tool.run(
+            ["destination", "accept", "vital", "--state-dir", scratch.state], environment: environment)
+        #expect(accepted.status == 0, "\(accepted.errors)")
+    }
+
     /// A sandbox's environment without a name for the user: nothing but the store names them.
     private func environment(_ sandbox: Sandboxed) -> [String: String] {
         sandbox.environment.filter { $0.key != "HEALTHRELAY_USER_CLIENT_USER_ID" }
@@ -116,6 +123,9 @@ import Testing
         #expect(unasked.status == 64 && unasked.errors.contains("not_confirmed"), "\(unasked.errors)")
         let unknown = try await forget(["--yes", "--user", "brown_bear"], away)
         #expect(unknown.status == 66 && unknown.errors.contains("unknown_user"), "\(unknown.errors)")
+        let moved = try await forget(["--yes", "--server"], away)
+        #expect(moved.status == 78 && moved.errors.contains("address_changed"), "\(moved.errors)")
+        try await accept(scratch, away)
         let unreachable = try await forget(["--yes", "--server"], away)
         #expect(unreachable.status == 69 && unreachable.errors.contains("without --server"), "\(unreachable.errors)")
         #expect(try await payloads(scratch, among: known) == known)
@@ -127,6 +137,7 @@ import Testing
         #expect(try Document(one.output).elements("users").map { $0["at_server"]?.plain } == ["untouched"])
         #expect(try await payloads(scratch, among: known).isEmpty)
         #expect(try await users(sandbox) == ["white_bear"])
+        try await accept(scratch, environment(sandbox))
         try await settle(scratch, sandbox)
         let all = try await forget(["--yes", "--server"], environment(sandbox))
         #expect(all.status == 0, "\(all.errors)")
@@ -150,6 +161,9 @@ import Testing
         try await settle(scratch, sandbox)
         let before = try await readings(scratch, sandbox)
         let away = environment(sandbox).merging(["HEALTHRELAY_SERVER_BASE_URL": "http://127.0.0.1:9"]) { $1 }
+        let moved = try await remove(["--yes"], scratch, away)
+        #expect(moved.status == 78 && moved.errors.contains("nothing was erased here"), "\(moved.errors)")
+        try await accept(scratch, away)
         let failed = try await remove(["--yes"], scratch, away)
         #expect(failed.status == 69 && failed.output.isEmpty, "\(failed.errors)")
         #expect(failed.errors.contains("no_connection") && failed.errors.contains("--local"))

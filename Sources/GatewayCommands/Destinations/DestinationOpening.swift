@@ -1,3 +1,4 @@
+import Foundation
 import GatewaySettings
 import ReadingDelivery
 import VitalDestination
@@ -31,14 +32,27 @@ extension DestinationOpening {
 
     fileprivate static let file = DestinationOpening(
         rules: JSONLinesDestination.rules,
-        open: { setting, _ in
+        open: { setting, workshop in
             let path = setting["path"] ?? ""
             guard path.hasPrefix("/") else {
                 throw Problem(
                     "config_invalid", .configuration,
                     "destinations.\(setting.name).path: expected an absolute path, found '\(path)'")
             }
+            let place = Self.place(path)
+            let others = workshop.settings.destinations.prefix { $0.name != setting.name }
+            if let other = others.first(where: { $0.kind == .file && $0["path"].map(Self.place) == place }) {
+                throw Problem(
+                    "config_invalid", .configuration,
+                    "destinations.\(setting.name).path: \(other.name) already writes to \(path)",
+                    hint: "give each destination a file of its own")
+            }
             return OpenDestination(
                 destination: JSONLinesDestination(name: setting.name, path: path), address: path, vital: nil)
         })
+
+    /// A file's path without what leads to the same place by another way.
+    private static func place(_ path: String) -> String {
+        URL(fileURLWithPath: path).standardizedFileURL.resolvingSymlinksInPath().path
+    }
 }

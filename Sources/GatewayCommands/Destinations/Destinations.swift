@@ -160,16 +160,28 @@ extension Destinations {
     }
 
     /// The primary server, or the problem that there is none.
-    func requireServer() throws -> VitalLink {
-        guard let server = primary?.open?.vital else { throw primary?.refusal ?? Problem.noServer }
+    ///
+    /// - Throws: ``Problem``, also while its address has changed and nobody has accepted the new one: nobody is to be made
+    ///   or asked for there by a slip.
+    func requireServer() async throws -> VitalLink {
+        guard let link = primary, let server = link.open?.vital else { throw primary?.refusal ?? Problem.noServer }
+        try await requireSettled(link)
         return server
     }
 
     /// People and their sources at the server, or the problem that there is no server.
-    func requireSources() throws -> SourceKeeper { try requireServer().sources }
+    func requireSources() async throws -> SourceKeeper { try await requireServer().sources }
 
     /// The server, or the problem that there is none.
-    func requireAPI() throws -> VitalAPI { try requireServer().api }
+    func requireAPI() async throws -> VitalAPI { try await requireServer().api }
+
+    /// Refuses a destination whose address has changed and whose new one nobody has accepted.
+    func requireSettled(_ link: DestinationLink) async throws {
+        guard try await store.destinations().first(where: { $0.name == link.name })?.state == .moved else { return }
+        throw Problem(
+            "address_changed", .configuration, "the address of \(link.name) has changed, so it is not asked",
+            hint: "if the new address is meant: `healthrelay destination accept \(link.name)`")
+    }
 
     /// What a person is told of destinations that nothing is delivered to.
     package var undelivered: [String] {

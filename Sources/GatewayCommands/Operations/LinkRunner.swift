@@ -14,7 +14,7 @@ struct LinkRunner {
         guard (1...64).contains(provider.utf8.count), provider.utf8.allSatisfy(Self.isSlug) else {
             throw Problem("usage", .usage, "expected a provider's slug such as oura, found '\(provider)'")
         }
-        let sources = try gateway.destinations.requireSources()
+        let sources = try await gateway.destinations.requireSources()
         let user = try await gateway.requireNamedUser()
         guard seconds > 0 else {
             let url = try await sources.link(provider, for: user, redirectURL: nil).webURL

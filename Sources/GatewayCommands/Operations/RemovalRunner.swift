@@ -163,15 +163,40 @@ struct RemovalRunner {
     }
 
     /// Removes a person at every destination that can take back what it has.
+    ///
+    /// Every server is asked before the first one removes anybody, so that one that cannot be reached leaves all as they
+    /// are.
     private func removeEverywhere(
         _ user: StoreUser, isLocal: Bool,
         instead: String = "`healthrelay user remove --local` erases only the data here"
     ) async throws -> [(name: String, result: AtServer)] {
-        var places: [(name: String, result: AtServer)] = []
-        for link in gateway.destinations.links {
-            let isServer = link.isServer
-            let result = isLocal || !isServer ? .untouched : try await remove(user, at: link, instead: instead)
-            places.append((link.name, result))
+        let links = gateway.destinations.links
+        let servers = isLocal ? [] : links.filter(\.isServer)
+        // Whose id is whose cannot be checked without the key: somebody else could be removed.
+        if !servers.isEmpty, let locked = gateway.store.lockedBecause {
+            throw Self.refused(locked, hint: instead)
+        }
+        var asked: [(name: String, remove: () async throws -> AtServer)] = []
+        for link in servers {
+            do {
+                asked.append((link.name, try await removal(of: user, at: link, isOnly: servers.count == 1)))
+            } catch {
+                throw Self.refused(error, at: links.count > 1 ? link.name : nil, hint: instead)
+            }
+        }
+        var results: [String: AtServer] = [:]
+        for (name, remove) in asked {
+            do { results[name] = try await remove() } catch {
+                let done = results.keys.sorted()
+                throw Self.refused(
+                    error, at: links.count > 1 ? name : nil, done: done, hint: instead)
+            }
+        }
+        var places = links.map { (name: $0.name, result: results[$0.name] ?? .untouched) }
+        for known in try await gateway.store.destinations()
+        where known.state == .removed && !links.contains(where: { $0.name == known.name }) {
+            guard try await gateway.store.statistics(of: known.key).delivered > 0 else { continue }
+            places.append((known.name, .untouched))
         }
         return places
     }
@@ -196,31 +221,43 @@ struct RemovalRunner {
         places.first { $0.name == gateway.destinations.primary?.name }?.result ?? .untouched
     }
 
-    private func remove(_ user: StoreUser, at link: DestinationLink, instead: String) async throws -> AtServer {
+    /// Asks a server for a person, and returns what removes them there.
+    ///
+    /// - Parameter isOnly: whether no other server is asked: then the removal itself is the question.
+    private func removal(
+        of user: StoreUser, at link: DestinationLink, isOnly: Bool
+    ) async throws -> () async throws -> AtServer {
         let place = try await gateway.store.destinations().first { $0.name == link.name }?.key ?? .vital
         let known = try await gateway.store.users(at: place).first { $0.key == user.key }?.serverUserID
         // Nobody without a name was ever made there.
-        guard !user.clientUserID.isEmpty || known != nil else { return .absent }
+        guard !user.clientUserID.isEmpty || known != nil else { return { .absent } }
+        try await gateway.destinations.requireSettled(link)
+        guard let api = link.open?.vital?.api else { throw link.refusal ?? Problem.noServer }
+        if let known, isOnly || user.clientUserID.isEmpty { return { try await api.deleteUser(known) ? .removed : .absent } }
         do {
-            guard let api = link.open?.vital?.api else { throw link.refusal ?? Problem.noServer }
-            if let known { return try await api.deleteUser(known) ? .removed : .absent }
-            do {
-                let userID = try await api.resolveUser(clientUserID: user.clientUserID).userID
-                return try await api.deleteUser(userID) ? .removed : .absent
-            } catch let error as VitalError where error.kind == .notFound {
-                return .absent
-            }
-        } catch is CancellationError {
-            throw CancellationError()
-        } catch {
-            var problem = Problem(describing: error) ?? .unexpected(error)
-            if gateway.destinations.links.count > 1 { problem.message = "\(link.name): " + problem.message }
-            problem.message += "; nothing was erased here"
-            problem.hint =
-                ["no_server_key", VitalConnection.insecureCode].contains(problem.code)
-                ? instead : "try again later; " + instead
-            throw problem
+            let found = try await api.resolveUser(clientUserID: user.clientUserID).userID
+            return { try await api.deleteUser(known ?? found) ? .removed : .absent }
+        } catch let error as VitalError where error.kind == .notFound {
+            return { if let known { try await api.deleteUser(known) ? .removed : .absent } else { .absent } }
         }
+    }
+
+    /// The problem that a removal was refused: what was removed before, and that nothing was erased here.
+    private static func refused(
+        _ error: any Error, at name: String? = nil, done: [String] = [], hint instead: String
+    ) -> any Error {
+        if error is CancellationError { return error }
+        var problem = Problem(telling: error)
+        if let name { problem.message = "\(name): " + problem.message }
+        if !done.isEmpty { problem.message += "; already removed at " + done.joined(separator: ", ") }
+        problem.message += "; nothing was erased here"
+        switch problem.code {
+        case "no_server_key", VitalConnection.insecureCode: problem.hint = instead
+        case "address_changed", "store_key_missing", "store_key_wrong":
+            problem.hint = (problem.hint.map { $0 + "; or: " } ?? "") + instead
+        default: problem.hint = "try again later; " + instead
+        }
+        return problem
     }
 
     private func tell(_ removal: Removal) async throws {
@@ -229,6 +266,10 @@ struct RemovalRunner {
             return try await output.data(removal.document.text)
         }
         for (name, result) in removal.places {
+            guard gateway.destinations.links.contains(where: { $0.name == name }) else {
+                try await output.data("left as they are at \(name), which the settings no longer name")
+                continue
+            }
             let place = gateway.destinations.links.count > 1 ? name : "the server"
             switch result {
             case .removed: try await output.data("removed at \(place)")

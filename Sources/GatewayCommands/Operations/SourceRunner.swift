@@ -10,7 +10,7 @@ struct SourceRunner {
     let output: any OperationOutput
 
     func run(_ operation: SourceOperation) async throws {
-        let keeper = try gateway.destinations.requireSources()
+        let keeper = try await gateway.destinations.requireSources()
         let user = try await gateway.store.currentUser()
         switch operation {
         case .list: break

@@ -12,3 +12,31 @@ package func modificationTime(ofFileAt path: String) -> Instant? {
     guard stat(path, &status) == 0 else { return nil }
     return Instant(microseconds: Int64(status.st_mtim.tv_sec) * 1_000_000 + Int64(status.st_mtim.tv_nsec) / 1000)
 }
+
+/// Which file a path or a descriptor names, and how long it is: another inode is another file, whatever its name.
+package struct FileIdentity: Sendable, Hashable {
+    private let device: UInt64
+    private let inode: UInt64
+    /// Octets.
+    package let size: Int64
+
+    /// The file at a path, symbolic links followed; `nil` where none can be seen.
+    package init?(at path: String) {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        self.init(status)
+    }
+
+    /// An open file; `nil` for a descriptor that is none.
+    package init?(of descriptor: Int32) {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { return nil }
+        self.init(status)
+    }
+
+    private init(_ status: stat) {
+        device = UInt64(status.st_dev)
+        inode = UInt64(status.st_ino)
+        size = Int64(status.st_size)
+    }
+}
