@@ -233,7 +233,9 @@ struct RemovalRunner {
         guard !user.clientUserID.isEmpty || known != nil else { return { .absent } }
         try await gateway.destinations.requireSettled(link)
         guard let api = link.open?.vital?.api else { throw link.refusal ?? Problem.noServer }
-        if let known, isOnly || user.clientUserID.isEmpty { return { try await api.deleteUser(known) ? .removed : .absent } }
+        if let known, isOnly || user.clientUserID.isEmpty {
+            return { try await api.deleteUser(known) ? .removed : .absent }
+        }
         do {
             let found = try await api.resolveUser(clientUserID: user.clientUserID).userID
             return { try await api.deleteUser(known ?? found) ? .removed : .absent }
@@ -254,7 +256,7 @@ struct RemovalRunner {
         switch problem.code {
         case "no_server_key", VitalConnection.insecureCode: problem.hint = instead
         case "address_changed", "store_key_missing", "store_key_wrong":
-            problem.hint = (problem.hint.map { $0 + "; or: " } ?? "") + instead
+            problem.hint = [problem.hint, instead].compactMap(\.self).joined(separator: "; or: ")
         default: problem.hint = "try again later; " + instead
         }
         return problem
