@@ -104,7 +104,7 @@ struct PeopleTags {
     /// Checks all people.
     func checkPeople() throws { for entry in try people() { try entry.row.check(entry.tag, sealing) } }
 
-    /// Checks one person; somebody who is not there is no fault.
+    /// Checks one person, if the store has them.
     func check(person key: Int64) throws {
         for entry in try people(key) { try entry.row.check(entry.tag, sealing) }
     }

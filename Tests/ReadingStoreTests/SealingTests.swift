@@ -310,13 +310,22 @@ struct SealingTests {
         #expect(!FileManager.default.fileExists(atPath: Self.keyPath(directory)))
     }
 
-    @Test("a credential outlives forgetting everybody: what is stored afterwards is there at the next start")
-    func forgettingUnderCredential() async throws {
+    /// A key, as a credential's file has it.
+    private static func key(_ octet: UInt8) -> String { Data(repeating: octet, count: 32).base64EncodedString() }
+
+    /// The directory of a store, and a credential with one key for it.
+    private static func credentialOfOne() throws -> (directory: String, credential: StoreKeySource) {
         let directory = Harness.newDirectory()
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
         let credential = StoreKeySource(path: directory + "-credential", isWritable: false)
-        let key = { (octet: UInt8) in Data(repeating: octet, count: 32).base64EncodedString() }
         try key(1).write(toFile: credential.path, atomically: true, encoding: .utf8)
+        return (directory, credential)
+    }
+
+    @Test("a credential outlives forgetting everybody: what is stored afterwards is there at the next start")
+    func forgettingUnderCredential() async throws {
+        let (directory, credential) = try Self.credentialOfOne()
+        let key = Self.key
         var harness = try await Harness(directory, encryption: .on(credential))
         try await Self.fill(harness)
         try await harness.store.eraseUser(harness.store.currentUser().key)
@@ -345,11 +354,8 @@ struct SealingTests {
 
     @Test("a credential that is lost with nothing left under it may be followed by another")
     func lostCredential() async throws {
-        let directory = Harness.newDirectory()
-        try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
-        let credential = StoreKeySource(path: directory + "-credential", isWritable: false)
-        let key = { (octet: UInt8) in Data(repeating: octet, count: 32).base64EncodedString() }
-        try key(1).write(toFile: credential.path, atomically: true, encoding: .utf8)
+        let (directory, credential) = try Self.credentialOfOne()
+        let key = Self.key
         var harness = try await Harness(directory, encryption: .on(credential))
         try await Self.fill(harness)
         try harness.store.close()

@@ -31,7 +31,7 @@ struct OpenDestination: Sendable {
     /// Where it is, for people.
     var address: String
     /// The server, where it is a Vital-compatible one.
-    package var vital: VitalLink?
+    var vital: VitalLink?
     /// Whether another address is another place: what waits is then held until somebody accepts the new one.
     var isAddressBinding = true
 

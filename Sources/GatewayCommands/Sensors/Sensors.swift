@@ -67,8 +67,8 @@ package final class Sensors: Sendable {
 
     /// Makes a scan durable, with its readings. Nothing else has happened to it before.
     ///
-    /// - Throws: `Problem` where this machine's clock is in doubt: a sensor's start is taken from it once, and all its
-    ///   minutes with it.
+    /// - Throws: `Problem` while this machine's clock is in doubt: the sensor's start, and so the time of every reading,
+    ///   is set by the first scan.
     package func store(_ scan: LibreScan, at instant: Instant) async throws -> StoredScan {
         if let problem = await clock.problem() { throw problem }
         let model = catalogue[LibreScan.model]
