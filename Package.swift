@@ -16,9 +16,9 @@ let settings: [SwiftSetting] =
 /// Modules an embedder imports, in the order a reading passes through them.
 let library = [
     "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCIMonitor", "HCICapture", "HealthDevices",
-    "FreeStyleLibre", "ISO15693Reader", "LibreReader", "ReadingStore", "ReadingDelivery", "VitalClient",
-    "VitalDestination", "LocalAccess", "GatewaySettings", "GuardedServer", "GatewayCommands", "LocalAPI",
-    "GatewayService",
+    "FreeStyleLibre", "ISO15693Reader", "LibreReader", "HealthFigures", "ReadingFormats", "ReadingStore",
+    "ReadingDelivery", "VitalClient", "VitalDestination", "LocalAccess", "GatewaySettings", "GuardedServer",
+    "GatewayCommands", "LocalAPI", "GatewayService",
 ]
 
 func module(_ name: String, _ dependencies: [Target.Dependency] = [], resources: [Resource] = []) -> Target {
@@ -70,6 +70,7 @@ let package = Package(
         .library(
             name: "HealthRelaySensors",
             targets: ["HealthReadings", "FreeStyleLibre", "ISO15693Reader", "LibreReader"]),
+        .library(name: "HealthRelayFormats", targets: ["HealthReadings", "HealthFigures", "ReadingFormats"]),
         .library(
             name: "HealthRelayDecoding",
             targets: ["HealthReadings", "GATTProfiles", "FreeStyleLibre", "HCIMonitor", "HCICapture"]),
@@ -115,6 +116,8 @@ let package = Package(
         module("FreeStyleLibre", ["HealthReadings"]),
         module("LibreReader", ["FreeStyleLibre", "HealthReadings", "ISO15693Reader"]),
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthReadings", logging]),
+        module("HealthFigures", ["HealthReadings"]),
+        module("ReadingFormats", ["HealthReadings"]),
         module("ReadingStore", ["HealthReadings", crypto, passphrases, database, sqlite, logging]),
         module("VitalClient", ["HealthReadings", "CZlib", httpClient, nioCore, nioHTTP1, tls, logging]),
         module("ReadingDelivery", ["ReadingStore", "HealthReadings", lifecycle, logging]),
@@ -212,6 +215,8 @@ let package = Package(
                 "LibreReader", "ReadingDelivery", "ReadingStore", "VitalClient", "VitalDestination", "HealthReadings",
                 "TestSupport",
             ]),
+        tests("HealthFigures", ["HealthReadings"]),
+        tests("ReadingFormats"),
         tests("ReadingStore", ["HealthReadings", "LogLines", "TestSupport", crypto, database, logging]),
         tests("LocalAccess", ["LogLines", database, logging]),
         tests(
