@@ -61,7 +61,8 @@ public actor JSONLinesDestination: Destination {
         return part.items.map { Outcome($0.id, .delivered) }
     }
 
-    /// Appends a line for each reading that the file has and that no such line follows.
+    /// Appends a line for each reading that the file has, or had before it was moved or cut, and that no such line follows:
+    /// whoever has the former file learns of it.
     public func retract(_ items: [Retraction]) async throws(DeliveryFailure) -> [RetractionKey: Outcome.Result] {
         let file = try opened()
         var (text, appended): (String, [String: Int]) = ("", [:])
@@ -70,7 +71,8 @@ public actor JSONLinesDestination: Destination {
             let line = JSONValue.object([
                 "id": .string(id), "person": .string(item.person), "retracted": .bool(true),
             ]).text
-            guard let last = appended[id] ?? lines[id], last != line.hashValue else { continue }
+            let last = appended[id] ?? lines[id]
+            guard last == nil ? item.wasDelivered : last != line.hashValue else { continue }
             appended[id] = line.hashValue
             text += line + "\n"
         }

@@ -11,10 +11,13 @@ extension OutboxWorker {
         if destination.rules.canRetract, store.lockedBecause == nil,
             isAsked || !circuit.isRetractionWaiting(at: clock.uptime())
         {
-            do {
-                let count = try await retractAll(at: place)
-                report.retracted += count
+            let before = report.retracted
+            defer {
+                let count = report.retracted - before
                 if count > 0 { hub.emit(.retracted(count: count)) }
+            }
+            do {
+                try await retractAll(at: place, into: &report)
             } catch let failure as DeliveryFailure {
                 if failure.isCancellation { throw CancellationError() }
                 if failure.scope == .destination { return note(failure, nil, in: &report) }
@@ -30,18 +33,17 @@ extension OutboxWorker {
         return true
     }
 
-    /// - Returns: how many readings were taken back.
-    private func retractAll(at place: DestinationKey) async throws -> Int {
-        var count = 0
+    private func retractAll(at place: DestinationKey, into report: inout SyncReport) async throws {
+        let before = report.retracted
         while true {
             try Task.checkCancellation()
             let items = try await store.retractions(at: place, limit: options.batchLimit)
             guard !items.isEmpty else {
-                if count == 0 { circuit.hasNothingToRetract() }
-                return count
+                if report.retracted == before { circuit.hasNothingToRetract() }
+                return
             }
             // A destination that is switched off, or has moved, is told nothing.
-            guard try await store.standingHold(at: place) == nil else { return count }
+            guard try await store.standingHold(at: place) == nil else { return }
             do {
                 let outcomes = try await destination.retract(items)
                 CrashPoint.reach("retract.answered")
@@ -55,7 +57,7 @@ extension OutboxWorker {
                 try await store.acknowledgeRetractions(gone.map(\.key))
                 try await store.rejectRetractions(kept.map(\.key))
                 circuit.retracted()
-                count += gone.count
+                report.retracted += gone.count
             } catch let failure as DeliveryFailure {
                 if !failure.isCancellation { try await store.noteRetractionAttempt(items.map(\.key)) }
                 throw failure

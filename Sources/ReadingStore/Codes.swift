@@ -115,7 +115,7 @@ enum FrameRole: Int64 {
 }
 
 /// Where an outbox row stands.
-enum OutboxState: Int64 {
+enum OutboxState: Int64, CaseIterable {
     case waiting = 0
     case delivered, refused, withdrawn, handedOver
 }

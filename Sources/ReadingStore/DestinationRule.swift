@@ -74,10 +74,12 @@ extension ReadingStore {
     ///   - kinds: only these; `nil`: all.
     ///   - range: only what has a timestamp in it, both ends included; `nil`: all.
     /// - Returns: how many readings wait again. Readings that were pruned are gone and not among them.
+    /// - Throws: why the key is missing.
     @discardableResult
     public func redeliver(
         to name: String, kinds: Set<ReadingKind>? = nil, in range: ClosedRange<Instant>? = nil
     ) async throws -> Int {
+        try await requireKeys()
         let seconds = Self.seconds(in: range)
         let chosen = kinds.map { " AND resource IN (\($0.map { String($0.code) }.sorted().joined(separator: ",")))" }
         return try await write(.requeue) { db in

@@ -70,8 +70,8 @@ public struct StoredDestination: Sendable, Hashable {
 extension ReadingStore {
     /// Makes a destination known, or notes what has changed of it, and queues for it what it may get.
     ///
-    /// A new destination gets what was measured since the backfill began, counted from now. Everything is one commit, so
-    /// that no reading can be pruned between the two. A destination whose address has changed waits until
+    /// A new destination gets what was measured since the backfill began, counted from now, and more if the backfill is
+    /// longer than when it was asked for last. Everything is one commit, so that no reading can be pruned between the two. A destination whose address has changed waits until
     /// ``acceptAddress(_:of:)``, or until the former address is back.
     ///
     /// - Parameters:
@@ -92,7 +92,8 @@ extension ReadingStore {
         if let known, known.state != .removed, known.kind == kind, known.kinds == kinds,
             known.hasUniqueSeconds == hasUniqueSeconds, known.needsSource == needsSource,
             canRetract == nil || known.canRetract == canRetract,
-            address == nil || known.address == address && known.state != .moved
+            address == nil || known.address == address && known.state != .moved,
+            try await read({ db in try Backlog.isQueued(db, known) })
         {
             return known.key
         }
@@ -114,7 +115,8 @@ extension ReadingStore {
             guard let made = try Self.destinations(db).first(where: { $0.name == name }) else {
                 throw StoreError.unknown("destination \(name)")
             }
-            if made.key != .vital || known?.state == .removed {
+            let isAnew = made.key != .vital && known == nil || known?.state == .removed
+            if try isAnew || !Backlog.isQueued(db, made) {
                 let pruned = try PrunedReadings(db, key: pruneKey.withLock(\.self))
                 try Backlog(db, sealing, made, pruned).queue()
             }
@@ -134,7 +136,10 @@ extension ReadingStore {
     }
 
     /// Has a destination's readings wait, or delivers them again.
+    ///
+    /// - Throws: why the key is missing, if it is to deliver again: without it nothing of the queue can be checked.
     public func setDestinationEnabled(_ isEnabled: Bool, _ name: String) async throws {
+        if isEnabled { try await requireKeys() }
         try await setState(
             isEnabled ? .enabled : .disabled, of: name, from: isEnabled ? [.disabled] : [.enabled, .moved])
     }
@@ -144,7 +149,9 @@ extension ReadingStore {
     /// - Parameters:
     ///   - address: the fingerprint of the new address; `nil` leaves the known one.
     ///   - name: the destination's name.
+    /// - Throws: why the key is missing.
     public func acceptAddress(_ address: String?, of name: String) async throws {
+        try await requireKeys()
         try await write(.setting) { db in
             try db.execute(
                 sql: """
@@ -271,10 +278,27 @@ private struct Backlog {
     func queue() throws {
         var after: Int64 = 0
         while let last = try queue(after: after) { after = last }
+        try ReadingStore.set(
+            db, Self.setting(destination), lines: [String(min(try Self.cutoff(db, destination), Self.queued(db, destination)))])
+    }
+
+    /// Whether everything that belongs to the backfill has been queued; what came since then is queued as it comes.
+    static func isQueued(_ db: Database, _ destination: StoredDestination) throws -> Bool {
+        // Every store begins with it, and queues everything for it.
+        try destination.enabledAt == nil || queued(db, destination) <= cutoff(db, destination)
+    }
+
+    /// The first second of what has been queued.
+    private static func queued(_ db: Database, _ destination: StoredDestination) throws -> Int64 {
+        try ReadingStore.lines(db, setting(destination)).first.flatMap(Int64.init) ?? .max
+    }
+
+    private static func setting(_ destination: StoredDestination) -> String {
+        "destination.queued.\(destination.key.rawValue)"
     }
 
     /// The first second that belongs to the backfill.
-    private func cutoff() throws -> Int64 {
+    private static func cutoff(_ db: Database, _ destination: StoredDestination) throws -> Int64 {
         guard
             let days = try ReadingStore.rule(db, of: destination.name).backfillDays ?? ReadingStore.backfillDays(db),
             let enabled = destination.enabledAt
@@ -297,7 +321,7 @@ private struct Backlog {
             ORDER BY r.key LIMIT 500
             """)
         select.bind(1, after)
-        select.bind(2, try cutoff())
+        select.bind(2, try Self.cutoff(db, destination))
         select.bind(3, destination.key.rawValue)
         var found: [(key: Int64, reading: Reading, device: Int64, user: Int64, provider: String, isWithdrawn: Bool)] =
             []

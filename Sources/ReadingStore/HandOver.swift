@@ -34,7 +34,8 @@ extension ReadingStore {
     ) async throws -> Int {
         let overdue = """
             WHERE state = \(outbox: .handedOver) AND destination = \(destination.rawValue)
-                AND (handed_over_at <= \(instant.microseconds) OR handed_over_at > \(now.microseconds))
+                AND (handed_over_at <= \(instant.microseconds) OR handed_over_at > \(now.microseconds)
+                    OR handed_over_at IS NULL)
             """
         let isAny = try await read { db in
             try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM outbox \(overdue))") ?? false

@@ -25,6 +25,9 @@ public struct Retraction: Sendable, Hashable {
     public var provider: String
     /// The timestamp it was delivered at.
     public var timestamp: Instant
+    /// Whether the destination has said that it has the reading. If not, an answer may have been lost: whether it has it is
+    /// not known.
+    public var wasDelivered: Bool
     /// How often the destination was asked in vain.
     public var attempts: Int
 }
@@ -50,24 +53,44 @@ extension ReadingStore {
         CREATE INDEX retraction_destination ON retraction (destination, key);
         """
 
-    /// What a destination is to take back, the oldest first.
+    /// What a destination is to take back, the oldest first. A reading that counts again is not among them.
     ///
-    /// - Throws: ``StoreError/corrupt(detail:)`` if a row was changed: nothing is taken back on its word.
+    /// - Throws: ``StoreError/corrupt(detail:)`` if nothing is left but rows that were changed: nothing is taken back on
+    ///   their word.
     public func retractions(at destination: DestinationKey, limit: Int) async throws -> [Retraction] {
-        try await read { [sealing] db in
+        let (found, void) = try await read { [sealing] db in
             try sealing.requireKeys()
-            return try Row.fetchAll(
+            var (found, void, damage): ([Retraction], [RetractionKey], (any Error)?) = ([], [], nil)
+            let retracting = Retracting(db: db, sealing: sealing)
+            let rows = try Row.fetchCursor(
                 db,
                 sql: """
                     SELECT r.key, r.content, r.attempts, d.name FROM retraction AS r
-                    JOIN destination AS d ON d.key = r.destination WHERE r.destination = ? ORDER BY r.key LIMIT ?
-                    """, arguments: [destination.rawValue, limit]
-            ).map { row in
+                    JOIN destination AS d ON d.key = r.destination WHERE r.destination = ? ORDER BY r.key
+                    """, arguments: [destination.rawValue])
+            while found.count < limit, let row = try rows.next() {
                 let (key, content): (Int64, Data) = (try row.value(0), try row.value(1))
-                return try RetractionContent(sealing.open(Array(content), at: .retraction(key))).retraction(
-                    RetractionKey(rawValue: key), at: try row.value(3), attempts: try row.value(2))
+                do {
+                    let retraction = try RetractionContent(sealing.open(Array(content), at: .retraction(key)))
+                        .retraction(
+                            RetractionKey(rawValue: key), at: try row.value(3), attempts: try row.value(2))
+                    if try retracting.countsAgain(retraction, at: destination) {
+                        void.append(retraction.key)
+                    } else {
+                        found.append(retraction)
+                    }
+                } catch let error as StoreError where error.isCorrupt {
+                    damage = error
+                }
             }
+            if found.isEmpty, void.isEmpty, let damage { throw damage }
+            return (found, void)
         }
+        guard !void.isEmpty else { return found }
+        try await write(.retract) { db in
+            for key in void { try db.execute(sql: "DELETE FROM retraction WHERE key = ?", arguments: [key.rawValue]) }
+        }
+        return found.isEmpty ? try await retractions(at: destination, limit: limit) : found
     }
 
     /// How many readings a destination is to take back.
@@ -192,7 +215,8 @@ struct Retracting {
         let rows = try Row.fetchAll(
             db,
             sql: """
-                SELECT o.destination, d.name, u.client_user_id, o.resource, o.provider, o.timestamp, u.key, u.tag
+                SELECT o.destination, d.name, u.client_user_id, o.resource, o.provider, o.timestamp, u.key, u.tag,
+                    o.delivered_at IS NOT NULL OR o.handed_over_at IS NOT NULL
                 FROM outbox AS o JOIN destination AS d ON d.key = o.destination JOIN user AS u ON u.key = o.user
                 WHERE o.reading = ? AND d.can_retract = 1 AND d.state <> \(destination: .removed) AND \(Self.mayBeThere)
                 """, arguments: [reading])
@@ -204,7 +228,8 @@ struct Retracting {
             }
             let content = RetractionContent(
                 reading: id, destination: try row.value(1), person: try row.value(2),
-                kind: try ReadingKind(code: try row.value(3)), provider: try row.value(4), timestamp: try row.value(5))
+                kind: try ReadingKind(code: try row.value(3)), provider: try row.value(4), timestamp: try row.value(5),
+                wasDelivered: try row.value(8))
             let key = try ReadingStore.nextKey(db, of: "retraction")
             try db.execute(
                 sql: """
@@ -214,6 +239,25 @@ struct Retracting {
                     key, destination, reading, Data(try sealing.seal(content.octets, at: .retraction(key))),
                 ])
             return destination
+        }
+    }
+
+    /// Whether the reading that is to be taken back is to be delivered, or was, at the same place: it was stored anew
+    /// meanwhile, or the row is of an earlier state of the database.
+    func countsAgain(_ retraction: Retraction, at destination: DestinationKey) throws -> Bool {
+        try sealing.candidates(for: retraction.reading).contains { candidate in
+            try Bool.fetchOne(
+                db,
+                sql: """
+                    SELECT EXISTS (
+                        SELECT 1 FROM reading AS r JOIN outbox AS o ON o.reading = r.key JOIN user AS u ON u.key = o.user
+                        WHERE r.id = ? AND o.destination = ? AND o.state <> \(outbox: .withdrawn)
+                            AND o.resource = ? AND o.provider = ? AND o.timestamp = ? AND u.client_user_id = ?)
+                    """,
+                arguments: [
+                    candidate.data, destination.rawValue, retraction.kind.code, retraction.provider,
+                    retraction.timestamp.seconds, retraction.person,
+                ]) ?? false
         }
     }
 
@@ -320,6 +364,7 @@ private struct RetractionContent {
     var kind: ReadingKind
     var provider: String
     var timestamp: Int64
+    var wasDelivered: Bool
 
     var octets: [UInt8] {
         var writer = ContentWriter()
@@ -329,6 +374,7 @@ private struct RetractionContent {
         writer.put(UInt64(kind.code))
         writer.put(provider)
         writer.put(signed: timestamp)
+        writer.put(UInt64(wasDelivered ? 1 : 0))
         return writer.octets
     }
 
@@ -338,7 +384,7 @@ private struct RetractionContent {
         }
         return Retraction(
             key: key, reading: reading, person: person, kind: kind, provider: provider,
-            timestamp: Instant(seconds: timestamp), attempts: Int(attempts))
+            timestamp: Instant(seconds: timestamp), wasDelivered: wasDelivered, attempts: Int(attempts))
     }
 }
 
@@ -352,5 +398,7 @@ extension RetractionContent {
         kind = try ReadingKind(code: try reader.number(as: Int64.self))
         provider = try reader.text() ?? ""
         timestamp = try reader.signed()
+        // Earlier versions did not write it.
+        wasDelivered = reader.isAtEnd ? false : try reader.number() != 0
     }
 }

@@ -18,8 +18,8 @@ public struct VerificationFinding: Sendable, Hashable {
         case noReading = "frame_without_reading"
         /// A reading that is to be delivered, and is not in the outbox.
         case notQueued = "reading_not_queued"
-        /// A reading that would be delivered elsewhere, or at another time, than was written; or one that waits though it is
-        /// excluded.
+        /// A reading that would be delivered elsewhere, or at another time, than was written; one that waits though it is
+        /// excluded; or one that is in no state that there is.
         case queueChanged = "queue_changed"
         /// A person, their id at a destination or a source of theirs that is not as the store wrote it.
         case personChanged = "person_changed"
@@ -128,7 +128,11 @@ extension ReadingStore {
             db,
             """
             SELECT \(OutboxTag.columns), o.words,
-                o.state = \(outbox: .waiting) AND (r.record_exclusion IS NOT NULL OR r.time_exclusion IS NOT NULL), o.destination
+                (o.state = \(outbox: .waiting) AND (r.record_exclusion IS NOT NULL OR r.time_exclusion IS NOT NULL))
+                    OR (o.state = \(outbox: .delivered) AND o.delivered_at IS NULL)
+                    OR (o.state = \(outbox: .handedOver) AND o.handed_over_at IS NULL)
+                    OR o.state NOT IN (\(OutboxState.allCases.map { String($0.rawValue) }.joined(separator: ", "))),
+                o.destination
             FROM outbox AS o JOIN reading AS r ON r.key = o.reading
             """)
         defer { select.reset() }

@@ -152,6 +152,30 @@ struct DestinationTests {
         #expect(try await harness.store.verify().isEmpty)
     }
 
+    @Test("a longer backfill also gets what was stored before the destination was known; a shorter one only holds")
+    func longerBackfill() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        try await harness.contact([
+            Build.glucose(1, "2026-01-01T10:00:00", 90), Build.glucose(2, "2026-11-20T10:00:00", 91),
+        ])
+        try await store.setBackfillDays(60)
+        let place = try await Self.addFile(store)
+        #expect(try await Set(Self.batch(store, at: place).map(\.id)).count == 1)
+        try await store.setRule(DestinationRule(backfillDays: 3650), of: "file")
+        try await Self.addFile(store)
+        #expect(try await Set(Self.batch(store, at: place).map(\.id)).count == 2)
+        try await store.setRule(DestinationRule(backfillDays: 60), of: "file")
+        try await Self.addFile(store)
+        #expect(try await Set(Self.batch(store, at: place).map(\.id)).count == 1)
+        // However long it is, nothing is queued twice.
+        try await store.setBackfillDays(nil)
+        try await store.setRule(DestinationRule(), of: "file")
+        try await Self.addFile(store)
+        #expect(try await Set(Self.batch(store, at: place).map(\.id)).count == 2)
+        #expect(try await store.verify().isEmpty)
+    }
+
     @Test("a destination waits at another address until it is accepted or the former is back; off stays off")
     func moved() async throws {
         let harness = try await Harness()

@@ -84,6 +84,19 @@ struct TamperingTests {
         try store.close()
     }
 
+    @Test(
+        "a reading in no state that there is, or in one that lacks its instant, is named",
+        arguments: ["state = 7", "state = -1", "state = 4", "state = 1, delivered_at = NULL"])
+    func queueState(_ change: String) async throws {
+        let directory = try await Self.tampered { db in
+            try db.execute(sql: "UPDATE outbox SET \(change) WHERE reading = 1")
+        }
+        let store = try await Harness.open(directory)
+        #expect(
+            try await store.verify().contains(VerificationFinding(problem: .queueChanged, subject: "reading 1")))
+        try store.close()
+    }
+
     @Test("frames, words, labels and the key of pruned readings are not taken in the clear")
     func plantedOthers() async throws {
         let directory = try await Self.tampered { db in

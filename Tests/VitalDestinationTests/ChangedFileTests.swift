@@ -42,6 +42,22 @@ struct ChangedFileTests {
         }
     }
 
+    @Test("what a former file has is taken back in the new one: whoever keeps both learns of it")
+    func retractedAfterMove() async throws {
+        try await withServerAndFile { _, file, fixture, path in
+            try await fixture.read(3)
+            #expect(await file.syncOnce().delivered == 3)
+            let former = try Self.lines(path).map(\.id)
+            try FileManager.default.moveItem(atPath: path, toPath: path + ".1")
+            try await fixture.read(1, from: 2, isFailed: true)
+            #expect(await file.syncOnce().retracted == 1)
+            let lines = try Self.lines(path)
+            #expect(lines.map(\.isRetracted) == [true] && former.contains(lines[0].id))
+            #expect(await file.syncOnce() == SyncReport())
+            #expect(try Self.lines(path).count == 1)
+        }
+    }
+
     @Test("a file that is replaced by a copy goes on; what the copy lacks is appended when it is asked for")
     func replaced() async throws {
         try await withServerAndFile { _, file, fixture, path in

@@ -202,9 +202,40 @@ struct RetractionTests {
             }
             try await fixture.read(2, from: 20)
             let report = await file.syncOnce()
-            #expect(report.retracted == 0 && report.delivered == 2 && report.failure?.code == "store_corrupt")
-            #expect(try Self.kept(path).count == 5)
+            // The one behind it is not kept back.
+            #expect(report.retracted == 1 && report.delivered == 2 && report.failure?.code == "store_corrupt")
+            #expect(try Self.kept(path).count == 4)
             #expect(try await fixture.store.verify().map(\.subject) == ["retraction 1"])
+        }
+    }
+
+    @Test("a request of an earlier time that is put back takes back nothing that counts")
+    func putBack() async throws {
+        try await withServerAndFile { _, file, fixture, path in
+            let store = fixture.store
+            try await fixture.read(3)
+            #expect(await file.syncOnce().delivered == 3)
+            let place = try await file.place()
+            try await fixture.read(1, from: 2, isFailed: true)
+            let (former, content) = try await store.read { db in
+                (
+                    try #require(try Int64.fetchOne(db, sql: "SELECT reading FROM retraction WHERE key = 1")),
+                    try #require(try Data.fetchOne(db, sql: "SELECT content FROM retraction WHERE key = 1"))
+                )
+            }
+            #expect(await file.syncOnce().retracted == 1)
+            try await fixture.read(1, from: 2, isMended: true)
+            #expect(await file.syncOnce().delivered == 1)
+            for reading in [former, nil] {
+                try await store.write(.setting) { db in
+                    try db.execute(
+                        sql: "INSERT INTO retraction (key, destination, reading, content) VALUES (1, ?, ?, ?)",
+                        arguments: [place.rawValue, reading, content])
+                }
+                #expect(await file.syncOnce() == SyncReport())
+                #expect(try Self.kept(path).count == 3)
+                #expect(try await store.retractionCount(at: place) == 0)
+            }
         }
     }
 
