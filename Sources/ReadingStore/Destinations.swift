@@ -278,8 +278,8 @@ private struct Backlog {
     func queue() throws {
         var after: Int64 = 0
         while let last = try queue(after: after) { after = last }
-        try ReadingStore.set(
-            db, Self.setting(destination), lines: [String(min(try Self.cutoff(db, destination), Self.queued(db, destination)))])
+        let first = try min(Self.cutoff(db, destination), Self.queued(db, destination))
+        try ReadingStore.set(db, Self.setting(destination), lines: [String(first)])
     }
 
     /// Whether everything that belongs to the backfill has been queued; what came since then is queued as it comes.
