@@ -3,11 +3,13 @@ import Yams
 
 /// One of `destinations`: where readings go.
 public struct DestinationSetting: Sendable {
-    /// The name, `[a-z0-9_-]`.
+    /// The name, `[a-z0-9_-]`, with a letter or a digit first.
     public let name: String
     package let kind: DestinationKind
     /// Where it was named.
     let origin: Settings.Origin
+    /// What its keys are called by in errors: `destinations.clinic`, or `server` where no list names it.
+    let title: String
     private var values: [String: Settings.Value] = [:]
 
     /// The destination that a `server:` section of an older file, `HEALTHRELAY_SERVER_*` and a file that names no
@@ -19,9 +21,14 @@ public struct DestinationSetting: Sendable {
     static let serverKeys = DestinationKind.vital.own.map(\.key) + ["insecure"]
 
     package init(name: String, kind: DestinationKind, origin: Settings.Origin = .standard) {
+        self.init(name: name, kind: kind, origin: origin, title: "destinations.\(name)")
+    }
+
+    private init(name: String, kind: DestinationKind, origin: Settings.Origin, title: String) {
         self.name = name
         self.kind = kind
         self.origin = origin
+        self.title = title
     }
 
     /// Reads an entry of `destinations`.
@@ -37,7 +44,8 @@ public struct DestinationSetting: Sendable {
         }
         guard let members = node.mapping else { throw wrong("a destination as {name: clinic, kind: vital, …}", node) }
         guard let name = node["name"]?.scalar?.string, Self.isName(name) else {
-            throw wrong("a name of the characters a-z, 0-9, _ and -", node["name"])
+            throw wrong(
+                "a name of the characters a-z, 0-9, _ and - that begins with a letter or a digit", node["name"])
         }
         guard let text = node["kind"]?.scalar?.string,
             let kind = DestinationKind(rawValue: text)
@@ -49,13 +57,13 @@ public struct DestinationSetting: Sendable {
         guard name != Self.sandboxName else {
             throw wrong("another name: `run --sandbox` delivers to the destination \(Self.sandboxName)", node["name"])
         }
-        try read(members, path, besides: ["name", "kind"], allowed: nil, as: "destinations.\(name)")
+        try read(members, path, besides: ["name", "kind"], allowed: nil)
     }
 
     /// Reads a `server:` section.
     init(server node: Node, _ members: Node.Mapping, _ path: String) throws(Problem) {
         let line = node.mark?.line ?? 0
-        self.init(name: Self.serverName, kind: .vital, origin: .file(path: path, line: line))
+        self.init(name: Self.serverName, kind: .vital, origin: .file(path: path, line: line), title: "server")
         if let kind = node["kind"], kind.null == nil, kind.scalar?.string != "null",
             kind.scalar?.string != DestinationKind.vital.name
         {
@@ -64,11 +72,11 @@ public struct DestinationSetting: Sendable {
                 "\(path):\(kind.mark?.line ?? line): server.kind: expected vital, found \(Settings.words(kind))",
                 hint: "other kinds of destinations stand under `destinations`")
         }
-        try read(members, path, besides: ["kind"], allowed: Self.serverKeys, as: "server")
+        try read(members, path, besides: ["kind"], allowed: Self.serverKeys)
     }
 
     private mutating func read(
-        _ members: Node.Mapping, _ path: String, besides known: [String], allowed: [String]?, as title: String
+        _ members: Node.Mapping, _ path: String, besides known: [String], allowed: [String]?
     ) throws(Problem) {
         for (key, node) in members where !known.contains(key.string ?? "") {
             let (key, line) = (key.string ?? "", key.mark?.line ?? 0)
@@ -85,6 +93,8 @@ public struct DestinationSetting: Sendable {
     /// Whether a text can be a destination's name.
     static func isName(_ text: String) -> Bool {
         (1...64).contains(text.utf8.count)
+            // Commands would take `--json` for an option.
+            && text.utf8.first != UInt8(ascii: "-") && text.utf8.first != UInt8(ascii: "_")
             && text.utf8.allSatisfy { octet in
                 switch octet {
                 case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
@@ -107,8 +117,11 @@ public struct DestinationSetting: Sendable {
     /// Sets a key from the environment or a flag.
     mutating func set(_ definition: SettingDefinition, _ text: String, _ origin: Settings.Origin) throws(Problem) {
         values[definition.key] = try Settings.value(
-            of: definition, "destinations.\(name).\(definition.key)", text: text, origin)
+            of: definition, "\(title).\(definition.key)", text: text, origin)
     }
+
+    /// What a key is called in errors: `destinations.clinic.base_url`.
+    package func named(_ key: String) -> String { "\(title).\(key)" }
 
     /// The text of a key; `nil` if nobody set it and it has no default.
     public subscript(key: String) -> String? { values[key]?.text ?? definition(of: key)?.standard }

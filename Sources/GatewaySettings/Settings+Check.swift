@@ -11,7 +11,7 @@ extension Settings {
             for key in destination.kind.required where destination[key] == nil {
                 throw Problem(
                     "config_invalid", .configuration,
-                    "\(Self.place(destination.origin))destinations.\(destination.name): \(key) is missing")
+                    "\(Self.place(destination.origin))\(destination.title): \(key) is missing")
             }
         }
         for destination in destinations where destination.kind == .vital {
@@ -21,7 +21,8 @@ extension Settings {
             } catch  where error != .credentials {
                 throw Problem(
                     "config_invalid", .configuration,
-                    Self.place(destination.origin(of: "base_url")) + error.description)
+                    Self.place(destination.origin(of: "base_url"))
+                        + "\(destination.named("base_url")) cannot be used: \(error.reason)")
             } catch {
                 // Shown with its password masked; what sends readings refuses it.
             }

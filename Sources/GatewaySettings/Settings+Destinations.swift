@@ -30,14 +30,17 @@ struct DestinationSection {
     ///
     /// A file that says nothing of either stands for one destination named `vital`, which delivers once it has a key.
     ///
-    /// - Parameter isServerSet: whether the environment or a flag sets anything of `server`.
-    /// - Throws: ``Problem`` if both forms name the same destination.
-    func destinations(isServerSet: Bool) throws(Problem) -> [DestinationSetting] {
+    /// - Parameter override: the first key of `server` that the environment or a flag sets; `nil` if they set none.
+    /// - Throws: ``Problem`` if both forms name the same destination, or `override` belongs to none that the file names.
+    func destinations(override: Settings.ServerOverride?) throws(Problem) -> [DestinationSetting] {
         let named = listed?.first { $0.name == DestinationSetting.serverName }
         guard let server else {
-            let isMissing = listed == nil || isServerSet && named == nil
-            return (isMissing ? [DestinationSetting(name: DestinationSetting.serverName, kind: .vital)] : [])
-                + (listed ?? [])
+            let implied = DestinationSetting(name: DestinationSetting.serverName, kind: .vital)
+            guard let listed else { return [implied] }
+            guard let override, named == nil else { return listed }
+            // Readings must not go to one more place because of a variable that was left over.
+            guard listed.isEmpty else { throw Self.stray(override, besides: listed) }
+            return [implied]
         }
         if let named {
             throw Self.refused(
@@ -47,6 +50,15 @@ struct DestinationSection {
                 hint: "move what the section says into the destination, and take the section out")
         }
         return [server] + (listed ?? [])
+    }
+
+    private static func stray(_ override: Settings.ServerOverride, besides listed: [DestinationSetting]) -> Problem {
+        let name = DestinationSetting.serverName
+        return refused(
+            "\(override.source) sets `\(override.key)` of the destination \(name), and the settings name only: "
+                + listed.map(\.name).joined(separator: ", "),
+            hint: "name a destination `\(name)`, or unset \(override.source)"
+                + "; HEALTHRELAY_DESTINATIONS_<NAME>_<KEY> sets a key of any destination")
     }
 
     static func refused(_ message: String, hint: String? = nil) -> Problem {
@@ -65,6 +77,7 @@ extension Settings {
     static func overlay(
         _ destinations: inout [DestinationSetting], _ environment: [String: String], flags: [String: String]
     ) throws(Problem) {
+        try refuseStrayVariables(environment)
         var places: [String: (index: Int, definition: SettingDefinition)] = [:]
         for (index, destination) in destinations.enumerated() {
             for definition in destination.kind.settings {
@@ -95,6 +108,25 @@ extension Settings {
         try overlayServer(&destinations, environment, flags: flags)
     }
 
+    /// Refuses variables that look as if they set something of a destination, and that nothing reads.
+    private static func refuseStrayVariables(_ environment: [String: String]) throws(Problem) {
+        let prefix = serverVariable("")
+        let known = (DestinationSetting.serverKeys + ["kind"]).map(serverVariable)
+        for (variable, text) in environment.sorted(by: { $0.key < $1.key }) where !text.isEmpty {
+            if variable == String(DestinationSetting.variablePrefix.dropLast()) {
+                throw DestinationSection.refused(
+                    "\(variable): destinations cannot be set by one variable",
+                    hint:
+                        "name them in the settings file; \(DestinationSetting.variablePrefix)<NAME>_<KEY> sets a key of one"
+                )
+            }
+            if variable == String(prefix.dropLast()) || variable.hasPrefix(prefix) && !known.contains(variable) {
+                throw DestinationSection.refused(
+                    "\(variable): there is no such setting", hint: "known: " + known.joined(separator: ", "))
+            }
+        }
+    }
+
     /// What of `server` the environment and flags set, by key.
     static func serverOverrides(_ environment: [String: String], flags: [String: String]) -> [ServerOverride] {
         var overrides: [ServerOverride] = []
@@ -115,6 +147,11 @@ extension Settings {
         var key: String
         var text: String
         var origin: Origin
+
+        /// The variable or the flag, for errors.
+        var source: String {
+            if case .environment(let variable) = origin { variable } else { "server.\(key)" }
+        }
     }
 
     private static func serverVariable(_ key: String) -> String { "HEALTHRELAY_SERVER_" + key.uppercased() }

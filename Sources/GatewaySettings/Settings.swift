@@ -44,7 +44,7 @@ public struct Settings: Sendable {
             file = path
         }
         destinations = try section.destinations(
-            isServerSet: !Self.serverOverrides(environment, flags: flags).isEmpty)
+            override: Self.serverOverrides(environment, flags: flags).first)
         try Self.overlay(&destinations, environment, flags: flags)
         for definition in SettingDefinition.all {
             if let text = environment[definition.variable], !text.isEmpty {

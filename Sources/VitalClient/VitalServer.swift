@@ -123,8 +123,8 @@ public struct InvalidBaseURL: Error, Sendable, Hashable, CustomStringConvertible
 
     /// It is a URL, with a name or password in it.
     public static let credentials = InvalidBaseURL(
-        reason: "it carries a name or password; put the key into server.api_key_file")
+        reason: "it contains a name or a password; the key belongs into a file of its own")
 
     /// One line for people.
-    public var description: String { "server.base_url cannot be used: \(reason)" }
+    public var description: String { "the server's URL cannot be used: \(reason)" }
 }

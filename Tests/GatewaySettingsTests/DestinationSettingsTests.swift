@@ -76,10 +76,59 @@ import Testing
         #expect(try settings(Self.clinic).destinations.map(\.name) == ["clinic"])
         #expect(try settings("destinations: []\n").destinations.isEmpty)
         let variable = ["HEALTHRELAY_SERVER_REGION": "eu"]
-        #expect(try settings(Self.clinic, environment: variable).destinations.map(\.name) == ["vital", "clinic"])
+        #expect(try settings("", environment: variable).vital?["region"] == "eu")
+        #expect(try settings("destinations: []\n", environment: variable).vital?["region"] == "eu")
         let listed = "destinations: [{name: vital, kind: vital, region: us}]\n"
         #expect(try settings(listed, environment: variable).vital?["region"] == "eu")
         #expect(try settings("server:\n" + listed).destinations.count == 1)
+    }
+
+    @Test(
+        "HEALTHRELAY_SERVER_* is refused where the settings name others and no `vital`: it makes no destination",
+        arguments: ["HEALTHRELAY_SERVER_REGION": "eu", "HEALTHRELAY_SERVER_API_KEY_FILE": "/k"])
+    func strayServerVariable(_ variable: String, _ text: String) throws {
+        let problem = try #require(refusal(Self.clinic, environment: [variable: text]))
+        #expect(problem.code == "config_invalid" && problem.status == .configuration)
+        #expect(problem.message.contains(variable) && problem.message.contains("clinic"), "\(problem)")
+        #expect(problem.hint?.contains("vital") == true && problem.hint?.contains("unset") == true, "\(problem)")
+    }
+
+    @Test(
+        "a variable that sets nothing is refused: a misspelt one must not be ignored",
+        arguments: [
+            "HEALTHRELAY_DESTINATIONS", "HEALTHRELAY_DESTINATIONS_", "HEALTHRELAY_SERVER",
+            "HEALTHRELAY_SERVER_BASE_URLL", "HEALTHRELAY_SERVER_CA_FILE",
+        ])
+    func strayVariable(_ variable: String) throws {
+        for text in ["", Self.clinic] {
+            let problem = try #require(refusal(text, environment: [variable: "x"]), "\(variable)")
+            #expect(problem.code == "config_invalid" && problem.status == .configuration)
+            #expect(problem.message.contains(variable + ":"), "\(problem)")
+            // An empty variable counts as not set.
+            #expect(refusal(text, environment: [variable: ""]) == nil)
+        }
+    }
+
+    @Test("a name begins with a letter or a digit: others would be taken for an option")
+    func names() throws {
+        for name in ["-", "--json", "_", "_a", "-a"] {
+            let problem = try #require(refusal("destinations: [{name: '\(name)', kind: vital}]\n"), "\(name)")
+            #expect(problem.message.contains("begins with a letter or a digit"), "\(problem)")
+            #expect(problem.message.contains("'\(name)'"), "\(problem)")
+        }
+        for name in ["a", "0", "7-", "a_b-c"] {
+            #expect(try settings("destinations: [{name: '\(name)', kind: vital}]\n").destination(name) != nil)
+        }
+    }
+
+    @Test("a URL that cannot be used is told with the destination's own key")
+    func address() throws {
+        let problem = try #require(
+            refusal("destinations:\n  - {name: clinic, kind: vital, base_url: 'ftp://example.org'}\n"))
+        #expect(problem.message.contains(".yaml:2: destinations.clinic.base_url"), "\(problem)")
+        #expect(!problem.message.contains("server."), "\(problem)")
+        let section = try #require(refusal("server: {base_url: 'ftp://example.org'}\n"))
+        #expect(section.message.contains(".yaml:1: server.base_url"), "\(section)")
     }
 
     @Test("a `server:` section beside a destination named `vital` is refused, with both places")
