@@ -6,7 +6,7 @@ import Testing
     @Test("commands still run: store verify names the row, and what needs the person says that the store is damaged")
     func renamed() async throws {
         let scratch = try Scratch()
-        let environment = ["HEALTHRELAY_USER_CLIENT_USER_ID": "white_bear"]
+        let environment = try await Sandboxed(in: scratch).environment
         func run(_ arguments: [String]) async throws -> Tool.Result {
             try await Tool.run(arguments + ["--json", "--state-dir", scratch.state], environment: environment)
         }
@@ -25,6 +25,8 @@ import Testing
         let shown = try await run(["user", "show"])
         #expect(shown.status == 65 && shown.errors.contains("store_corrupt"), "\(shown.errors)")
         #expect(shown.errors.contains("person 1 was changed"))
+        let sync = try await run(["sync"])
+        #expect(sync.status == 65 && sync.errors.contains("store_corrupt"), "\(sync.errors)")
         // Nobody was made beside them under the name of the settings.
         #expect(try await run(["store", "verify"]).output == verified.output)
     }

@@ -83,6 +83,23 @@ import Testing
         #expect(error?["message"]?.plain.contains(words) == true, "\(result.errors)")
     }
 
+    @Test("sync ends with 78 while the store's key is missing, and says so")
+    func locked() async throws {
+        let scratch = try Scratch()
+        let sandbox = try await Sandboxed(in: scratch)
+        try await withReadings(scratch, sandbox.environment)
+        let key = scratch.state + "/store.key"
+        try FileManager.default.moveItem(atPath: key, toPath: key + ".away")
+        let sync = ["sync", "--json", "--state-dir", scratch.state]
+        let locked = try await Tool.run(sync, environment: sandbox.environment)
+        #expect(locked.status == 78 && locked.errors.contains(#""store_key_missing""#), "\(locked.errors)")
+        #expect(locked.output.contains(#""held":"locked""#), "\(locked.output)")
+        try FileManager.default.moveItem(atPath: key + ".away", toPath: key)
+        let found = try await Tool.run(sync, environment: sandbox.environment)
+        #expect(found.status == 0, "\(found.errors)")
+        #expect(try await sandbox.samples > 0)
+    }
+
     @Test("ordered faults strike: 503 is 75 and keeps everything, a connection dropped afterwards delivers once")
     func faults() async throws {
         let scratch = try Scratch()

@@ -10,6 +10,27 @@ import LocalAccess
 import ReadingStore
 import VitalClient
 
+extension Problem.ExitStatus {
+    /// What a command ends with when the store fails, by the failure's code: deliveries keep no more of it.
+    ///
+    /// - Parameter code: what `StoreError.code` says; another code gives `nil`.
+    init?(storeCode code: String) {
+        switch code {
+        case "store_locked", "took_too_long": self = .tryAgain
+        case "store_cannot_create": self = .cannotCreate
+        case "store_not_permitted": self = .notPermitted
+        case "disk_full", "store_io": self = .inputOutput
+        case "not_refused": self = .noInput
+        case "store_corrupt", "store_foreign", "store_newer": self = .badData
+        case "limit_out_of_range", "offset_out_of_range", "invalid_cursor": self = .usage
+        case "unknown_time_zone", "prune_key_missing", "store_key_missing", "store_key_wrong", "store_key_unusable":
+            self = .configuration
+        case "store_unknown", "store_internal": self = .ourFault
+        default: return nil
+        }
+    }
+}
+
 extension Problem {
     /// The problem behind an error of any of the modules; nil for an error of none of them.
     public init?(describing error: any Error) {
@@ -60,19 +81,7 @@ extension Problem {
     }
 
     private init(_ error: StoreError) {
-        let status: ExitStatus =
-            switch error {
-            case .locked, .tookTooLong: .tryAgain
-            case .cannotCreate: .cannotCreate
-            case .notPermitted: .notPermitted
-            case .diskFull, .inputOutput: .inputOutput
-            case .notRefused: .noInput
-            case .corrupt, .foreign, .newerSchema: .badData
-            case .limitOutOfRange, .offsetOutOfRange, .invalidCursor: .usage
-            case .unknownTimeZone, .pruneKeyMissing, .keyMissing, .keyWrong, .keyUnusable: .configuration
-            case .unknown, .internalFault: .ourFault
-            }
-        self.init(error.code, status, error.description, hint: error.hint)
+        self.init(error.code, ExitStatus(storeCode: error.code) ?? .ourFault, error.description, hint: error.hint)
     }
 
     private init(_ error: ExportError) {
@@ -103,10 +112,9 @@ extension Problem {
             case .untrustedServer: (.unavailable, "check the server's certificate and this machine's clock")
             case .timeout, .rateLimitExceeded, .serverError: (.tryAgain, "readings wait in the store")
             case .sourceNotConnected: (.configuration, "connect it: `healthrelay source connect PROVIDER`")
-            case .notJSON, .redirected:
+            case .notJSON, .redirected, .unexpectedAnswer:
                 (.protocolBroken, "is `base_url` of the destination the server's? a proxy or portal may answer")
-            case .notFound, .validationFailed, .conflict, .payloadTooLarge, .refused, .unexpectedAnswer,
-                .answerTooLarge:
+            case .notFound, .validationFailed, .conflict, .payloadTooLarge, .refused, .answerTooLarge:
                 (.protocolBroken, nil)
             }
         self.init(error.code, status, error.description, hint: hint)

@@ -78,6 +78,8 @@ struct SyncRunner {
         if links.allSatisfy({ $0.worker == nil }) {
             throw links.lazy.compactMap(\.refusal).first ?? Problem.noServer
         }
+        // Nothing can be delivered without it, and `sync status` says that everything waits.
+        if let locked = gateway.store.lockedBecause { return Problem(telling: locked) }
         let reports = await withTaskGroup(of: (Int, SyncReport).self) { group in
             for (index, link) in links.enumerated() {
                 guard let worker = link.worker else { continue }
@@ -165,14 +167,14 @@ extension Problem {
             case "authentication_failed", "forbidden", "token_expired": .notPermitted
             case "no_connection", "untrusted_server": .unavailable
             case "not_json", "redirected", "unexpected_answer", "answer_too_large": .protocolBroken
-            case "disk_full", "store_io": .inputOutput
-            default: .tryAgain
+            default: ExitStatus(storeCode: failure.code) ?? .tryAgain
             }
-        self.init(
-            failure.code, status, failure.message,
-            hint: failure.isRetryable
-                ? "readings wait in the store"
-                : "check the key or the sign-in token of the destination")
+        let hint =
+            status == .badData
+            ? "`healthrelay store verify` names what is damaged; other people's readings are delivered"
+            : failure.isRetryable
+                ? "readings wait in the store" : "check the key or the sign-in token of the destination"
+        self.init(failure.code, status, failure.message, hint: hint)
     }
 }
 
