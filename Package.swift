@@ -231,7 +231,7 @@ let package = Package(
             "VitalDestination",
             [
                 "ReadingDelivery", "ReadingStore", "VitalClient", "VitalSandbox", "HealthReadings", "ScriptedServer",
-                "TestSupport", database, httpClient, lifecycle, logging, nioCore, nioHTTP1,
+                "LogLines", "TestSupport", database, httpClient, lifecycle, logging, nioCore, nioHTTP1,
             ]),
         .target(
             name: "EmulatedRadio", dependencies: ["GATTClient", "GATTProfiles", "HealthReadings"],
@@ -244,8 +244,9 @@ let package = Package(
             [
                 "GatewayCommands", "GatewaySettings", "GuardedServer", "LocalAPI", "VitalSandbox", "VitalClient",
                 "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles",
-                "LocalAccess", "ReadingStore", "HealthReadings", "LogLines", "TestSupport", httpClient, httpServer,
-                httpTypes, lifecycle, logging, nioCore, nioPosix, nioHTTP1, tls,
+                "LocalAccess", "ReadingDelivery", "ReadingStore", "HealthReadings", "LogLines", "ScriptedServer",
+                "TestSupport", httpClient, httpServer, httpTypes, lifecycle, logging, nioCore, nioPosix, nioHTTP1,
+                tls,
             ]),
         .target(
             name: "EmulatedReader", dependencies: ["ISO15693Reader"], path: "Tests/EmulatedReader",

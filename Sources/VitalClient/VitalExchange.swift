@@ -107,7 +107,7 @@ extension VitalAPI {
         return try await send(request, authorization: ("authorization", "Bearer " + renewed.value))
     }
 
-    private func send(
+    func send(
         _ request: VitalRequest, authorization: (name: String, value: String)
     ) async throws -> VitalAnswer {
         var outgoing = HTTPClientRequest(url: server.baseURL + request.encodedPath)
@@ -180,7 +180,7 @@ extension VitalAPI {
         case is CancellationError: return error
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError, is NIOTLSUnwrappingError,
             is NIOSSLCloseTimedOutError:
-            return VitalError(.untrustedServer, route: route, serverSaid: String("\(error)".prefix(300)))
+            return VitalError(.untrustedServer, route: route, serverSaid: TLSFailure.words(error))
         default:
             return VitalError(.noConnection, route: route, serverSaid: String("\(error)".prefix(300)))
         }

@@ -44,11 +44,31 @@ extension VitalAPI {
     /// - Throws: ``VitalError/Kind/notFound`` where there is none; ``VitalError/Kind/unexpectedAnswer`` where the answer is
     ///   about another user.
     public func resolveUser(clientUserID: String) async throws -> VitalUser {
-        let request = VitalRequest(
-            method: .GET,
-            path: [.fixed("v2"), .fixed("user"), .fixed("resolve"), .value(clientUserID, name: "client_user_id")])
+        let request = Self.resolving(clientUserID)
         return try await call(request, answers: UserAnswer.self).user(isNew: false)
             .checked(clientUserID, route: request.route)
+    }
+
+    /// Whether the server refuses (401, 403) to look up a user for a key that nobody has.
+    ///
+    /// A server of this API does. One that answers the right key and this one alike has not looked at the key: its 404
+    /// says nothing of it.
+    ///
+    /// - Throws: ``VitalError`` if the server does not answer, or asks to come back later.
+    public func refusesUnknownKey(lookingUp clientUserID: String) async throws -> Bool {
+        let answer = try await send(
+            Self.resolving(clientUserID), authorization: ("x-vital-api-key", "healthrelay-test-with-an-unknown-key"))
+        switch answer.status {
+        case 401, 403: return true
+        case 408, 429, 500...: throw AnswerReader(secret: credentials.secret).error(of: answer)
+        default: return false
+        }
+    }
+
+    private static func resolving(_ clientUserID: String) -> VitalRequest {
+        VitalRequest(
+            method: .GET,
+            path: [.fixed("v2"), .fixed("user"), .fixed("resolve"), .value(clientUserID, name: "client_user_id")])
     }
 
     /// The user with this id of the server (`GET /v2/user/{user_id}`).

@@ -13,47 +13,83 @@ extension VitalDestination {
     /// Proves that the server can be delivered to, as far as that is possible without leaving anything there: asks for the
     /// current person, or for their sources.
     public func test() async -> [Finding] {
-        do { try await ask() } catch { return findings(of: error) }
-        return good(upTo: .permission) + [Self.delivery]
+        await Self.test(api, person: try? await store.currentUser().clientUserID)
     }
 
-    private func ask() async throws {
+    /// Tests a server as ``test()`` does, where there is no store.
+    ///
+    /// - Parameters:
+    ///   - api: the server.
+    ///   - person: the `client_user_id` to ask for; `nil` or empty: nobody's.
+    public static func test(_ api: VitalAPI, person: String?) async -> [Finding] {
         var limits = VitalAPI.Limits()
         limits.connecting = .seconds(5)
         limits.call = .seconds(10)
-        let api = api.limited(to: limits)
-        let person = (try? await store.currentUser().clientUserID) ?? ""
         do {
-            if let user = try await api.signedInUserID() {
-                _ = try await api.connectedSources(of: user)
-            } else {
-                _ = try await api.resolveUser(clientUserID: person.isEmpty ? "healthrelay-test" : person)
+            try await ask(api.limited(to: limits), person.flatMap { $0.isEmpty ? nil : $0 } ?? "healthrelay-test")
+        } catch {
+            return findings(of: error, api.server)
+        }
+        return good(upTo: .permission, api.server) + [delivery]
+    }
+
+    /// Asks what only a server of this API that accepts the key answers.
+    private static func ask(_ api: VitalAPI, _ person: String) async throws {
+        if let user = try await api.signedInUserID() {
+            _ = try await answer("200 with the person's sources") { try await api.connectedSources(of: user) }
+            return
+        }
+        let isKnown = try await answer("200 with the person, or 404 for one it does not know") {
+            do {
+                _ = try await api.resolveUser(clientUserID: person)
+                return true
+            } catch let error as VitalError where error.kind == .notFound {
+                return false
             }
-        } catch let error as VitalError where error.kind == .notFound {
-            // It answered and took the key: that it has no such user yet is no fault.
+        }
+        // 404 is what any server answers to a path that it does not have, whoever asks.
+        guard !isKnown, try await !api.refusesUnknownKey(lookingUp: person) else { return }
+        throw VitalError(
+            .unexpectedAnswer, route: "GET /v2/user/resolve/{client_user_id}", status: 404,
+            serverSaid: "expected 401 for a key that nobody has, found that it makes no difference")
+    }
+
+    /// Adds to an answer that is none of this API what was expected.
+    private static func answer<Answer>(_ expected: String, _ ask: () async throws -> Answer) async throws -> Answer {
+        do { return try await ask() } catch var error as VitalError where stage(of: error) == .address {
+            guard error.status.map({ $0 < 500 }) ?? false else { throw error }
+            error.serverSaid = (error.serverSaid.map { $0 + "; " } ?? "") + "expected \(expected)"
+            throw error
         }
     }
 
-    private func findings(of error: any Error) -> [Finding] {
-        let stage: Stage =
-            switch (error as? VitalError)?.kind {
-            case .untrustedServer: .certificate
-            case .authenticationFailed, .tokenExpired: .credentials
-            case .forbidden: .permission
-            default: .address
-            }
-        let before = Stage(rawValue: stage.rawValue - 1).map(good) ?? []
-        let bad = Finding(stage.name, isGood: false, found: "\(error)", cause: error)
-        let untried = Stage.allCases.filter { $0.rawValue > stage.rawValue }
-            .map { Finding($0.name, isGood: nil, found: "not tried") }
-        return before + [bad] + untried + [Self.delivery]
+    private static func stage(of error: any Error) -> Stage {
+        switch (error as? VitalError)?.kind {
+        case .untrustedServer: .certificate
+        case .authenticationFailed, .tokenExpired: .credentials
+        case .forbidden: .permission
+        default: .address
+        }
     }
 
-    private func good(upTo last: Stage) -> [Finding] {
+    private static func findings(of error: any Error, _ server: VitalServer) -> [Finding] {
+        let stage = stage(of: error)
+        let before = Stage(rawValue: stage.rawValue - 1).map { good(upTo: $0, server) } ?? []
+        let isAnother = stage == .address && (error as? VitalError)?.status.map { $0 < 500 } ?? false
+        let bad = Finding(
+            stage.name, isGood: false, found: "\(error)",
+            mend: isAnother ? "is `base_url` of the destination the server's? a proxy or portal may answer" : nil,
+            cause: error)
+        let untried = Stage.allCases.filter { $0.rawValue > stage.rawValue }
+            .map { Finding($0.name, isGood: nil, found: "not tried") }
+        return before + [bad] + untried + [delivery]
+    }
+
+    private static func good(upTo last: Stage, _ server: VitalServer) -> [Finding] {
         Stage.allCases.filter { $0.rawValue <= last.rawValue }.map { stage in
             switch stage {
-            case .address: Finding(stage.name, isGood: true, found: "\(api.server.host) answers")
-            case .certificate where !api.server.baseURL.lowercased().hasPrefix("https:"):
+            case .address: Finding(stage.name, isGood: true, found: "\(server.host) answers")
+            case .certificate where !server.baseURL.lowercased().hasPrefix("https:"):
                 Finding(stage.name, isGood: nil, found: "plain http has no certificate")
             case .certificate: Finding(stage.name, isGood: true, found: "is trusted")
             case .credentials: Finding(stage.name, isGood: true, found: "are accepted")

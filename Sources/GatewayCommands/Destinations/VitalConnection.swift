@@ -42,8 +42,8 @@ public struct VitalConnection: Sendable {
         case (.some, .some):
             throw Problem(
                 "config_invalid", .configuration,
-                "destinations.\(settings.name): api_key_file and sign_in_token_file are both set: with which should "
-                    + "readings be sent?",
+                "\(settings.named("api_key_file")) and \(settings.named("sign_in_token_file")) are both set: with which "
+                    + "should readings be sent?",
                 hint: "remove one of them")
         case (let path?, nil): credentials = .apiKey(try Self.secret(in: path, "key"))
         case (nil, let path?):
@@ -58,33 +58,52 @@ public struct VitalConnection: Sendable {
             }
         }
         if let url = settings["base_url"] {
-            server = try VitalServer(baseURL: url)
-            guard settings.isOn("insecure") || !server.isExposed else {
-                throw Self.insecure(settings.name, server.host)
-            }
+            server = try Self.server(url, settings)
+            guard settings.isOn("insecure") || !server.isExposed else { throw Self.insecure(settings, server.host) }
         } else {
             server = VitalServer(
                 environment: settings["environment"].flatMap(VitalEnvironment.init(rawValue:)) ?? .sandbox,
                 region: settings["region"].flatMap(VitalRegion.init(rawValue:)) ?? .us)
         }
         if let path = settings["ca_file"] {
-            guard access(path, R_OK) == 0 else {
-                throw Problem(
-                    "config_invalid", .configuration,
-                    "destinations.\(settings.name).ca_file: cannot read \(path): \(String(cString: strerror(errno)))")
-            }
+            try Self.requireCertificates(in: path, settings)
             authorities = path
         }
     }
 
-    /// The problem's code for a server that is reached over plain HTTP and not on this machine.
-    static let insecureCode = "server_insecure"
+    private static func server(_ url: String, _ settings: DestinationSetting) throws(Problem) -> VitalServer {
+        do throws(InvalidBaseURL) {
+            return try VitalServer(baseURL: url)
+        } catch {
+            throw Problem(
+                "config_invalid", .configuration, "\(settings.named("base_url")) cannot be used: \(error.reason)",
+                hint: error == .credentials
+                    ? "put the key into a file (mode 0600) and name it: `\(settings.named("api_key_file"))`" : nil)
+        }
+    }
 
-    private static func insecure(_ name: String, _ host: String) -> Problem {
+    private static func requireCertificates(in path: String, _ settings: DestinationSetting) throws(Problem) {
+        let text: String
+        do {
+            text = try OrdinaryFile.text(path)
+        } catch {
+            throw Problem(
+                "config_invalid", .configuration,
+                "\(settings.named("ca_file")): cannot read \(path): \(error.localizedDescription)")
+        }
+        guard VitalAPI.holdsCertificates(pem: Array(text.utf8)) else {
+            throw Problem(
+                "config_invalid", .configuration,
+                "\(settings.named("ca_file")): expected a PEM file of certificates, found none that can be read in \(path)"
+            )
+        }
+    }
+
+    private static func insecure(_ settings: DestinationSetting, _ host: String) -> Problem {
         Problem(
-            insecureCode, .configuration,
-            "destinations.\(name).base_url reaches \(host) over plain http, so the key and the readings could be read on the way; "
-                + "nothing is sent, readings are kept",
+            "server_insecure", .configuration,
+            "\(settings.named("base_url")) reaches \(host) over plain http, so the key and the readings could be read on "
+                + "the way; nothing is sent, readings are kept",
             hint: "use an https URL; `insecure: true` of the destination permits plain http all the same")
     }
 

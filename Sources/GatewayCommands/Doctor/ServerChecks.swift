@@ -2,6 +2,7 @@ import GatewaySettings
 import HealthReadings
 import ReadingStore
 import VitalClient
+import VitalDestination
 
 extension Doctor {
     /// Whether the servers answer and take their keys. With several, each is named.
@@ -22,7 +23,7 @@ extension Doctor {
         return check
     }
 
-    /// Whether a server answers and takes the key: asks for a user, which makes nothing.
+    /// Whether a server answers and takes the key, as `destination test` finds out.
     private func serverCheck(_ connection: Result<VitalConnection?, Problem>) async -> DoctorCheck {
         switch connection {
         case .failure(let problem): return .bad("server", problem)
@@ -31,23 +32,12 @@ extension Doctor {
                 "server", .configuration, "no key for a server is set, so nothing is delivered; readings are kept",
                 mend: "put the key into a file (mode 0600) and name it: `api_key_file` of the destination")
         case .success(let connection?):
-            var limits = VitalAPI.Limits()
-            limits.connecting = .seconds(5)
-            limits.call = .seconds(10)
             let api = VitalAPI(
-                server: connection.server, credentials: connection.credentials, limits: limits,
-                authorities: connection.authorities, logger: logger)
-            let name = settings["user.client_user_id"] ?? "healthrelay-doctor"
-            do {
-                if let user = try await api.signedInUserID() {
-                    _ = try await api.connectedSources(of: user)
-                } else {
-                    _ = try await api.resolveUser(clientUserID: name)
-                }
-            } catch let error as VitalError where error.kind == .notFound {
-                // It answered, and took the key: that it has no such user yet is no fault.
-            } catch {
-                return .bad("server", Problem(describing: error) ?? .unexpected(error))
+                server: connection.server, credentials: connection.credentials, authorities: connection.authorities,
+                logger: logger)
+            let findings = await VitalDestination.test(api, person: settings["user.client_user_id"])
+            if let bad = findings.map(DestinationFinding.init).first(where: { $0.ok == false }) {
+                return .bad("server", bad.status ?? .unavailable, bad.found, mend: bad.mend)
             }
             return .good("server", "\(connection.server.host) answers and accepts the key")
         }

@@ -1,5 +1,6 @@
 import Foundation
 import HealthReadings
+import ReadingDelivery
 import ReadingStore
 import Testing
 import VitalSandbox
@@ -239,6 +240,57 @@ import VitalSandbox
             ])
         let problem = #expect(throws: Problem.self) { try VitalConnection(settings, state: "/nowhere") }
         #expect(problem?.status == .configuration && problem?.message.contains("/nowhere/ca.pem") == true)
+    }
+
+    @Test(
+        "a file of certificates that is not there or holds none is a finding, also where the server speaks no TLS",
+        arguments: ["missing", "", "no certificate", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])
+    func emptyAuthorities(_ text: String) async throws {
+        let server = try await Sandboxed()
+        var settings = server.settings
+        let path = text == "missing" ? "/nowhere/ca.pem" : try DoctorTests.file(text)
+        settings["destinations.vital.ca_file"] = path
+        let tested = try await test(settings)
+        #expect(tested.problem?.status == .configuration && tested.findings["settings"] == false)
+        let problem = #expect(throws: Problem.self) {
+            try VitalConnection(Settings(environment: [:], flags: settings), state: "/nowhere")
+        }
+        #expect(problem?.message.contains(path) == true && problem?.message.contains("ca_file") == true)
+        #expect(problem?.message.contains("OPENSSL") == false, "\(problem?.message ?? "")")
+        try await server.stop()
+    }
+
+    @Test("a name and password in an address are told with the destination's own key")
+    func credentialsInAddress() throws {
+        let folder = try GatewayBench.scratch()
+        let file = folder.appendingPathComponent("config.yaml")
+        let key = try DoctorTests.file("sk_us")
+        try """
+        destinations:
+          - {name: clinic, kind: vital, api_key_file: \(key), base_url: "https://bear:secretword@example.org"}
+
+        """.write(to: file, atomically: true, encoding: .utf8)
+        let settings = try Settings(file: file.path, environment: [:])
+        let clinic = try #require(settings.destination("clinic"))
+        let problem = #expect(throws: Problem.self) { try VitalConnection(clinic, state: "/nowhere") }
+        #expect(problem?.code == "config_invalid" && problem?.status == .configuration)
+        let words = "\(problem?.message ?? "") \(problem?.hint ?? "")"
+        #expect(words.contains("destinations.clinic.base_url"), "\(words)")
+        #expect(words.contains("destinations.clinic.api_key_file"), "\(words)")
+        #expect(!words.contains("server.") && !words.contains("secretword"), "\(words)")
+    }
+
+    @Test(
+        "what fails in the store ends `sync` as it ends any other command",
+        arguments: [
+            StoreError.corrupt(detail: "a row"), .diskFull, .inputOutput(detail: "x"), .keyMissing(path: "/k"),
+            .keyWrong(path: "/k"), .tookTooLong, .pruneKeyMissing(path: "/k"), .internalFault(detail: "x"),
+            .newerSchema, .notPermitted(path: "/k"),
+        ])
+    func storeFailures(_ error: StoreError) throws {
+        let (failed, direct) = (Problem(DeliveryFailure(error)), try #require(Problem(describing: error)))
+        #expect(failed.code == direct.code && failed.status == direct.status)
+        #expect(failed.hint?.contains("sign-in token") != true)
     }
 
     @Test("the gateway's id is made once, and a restart, other settings and a restored export leave it as it is")

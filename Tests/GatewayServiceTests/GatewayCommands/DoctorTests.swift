@@ -3,6 +3,7 @@ import Foundation
 import GATTClient
 import HealthReadings
 import ReadingStore
+import ScriptedServer
 import Testing
 import VitalSandbox
 
@@ -118,6 +119,17 @@ import VitalSandbox
         try await server.stop()
         let gone = try await Self.examine(server.settings)
         #expect(!gone.isGood("server") && gone.problem?.status == .unavailable)
+    }
+
+    @Test("a server that answers 404 whatever it is asked has not accepted the key")
+    func elsewhere() async throws {
+        try await ScriptedServer.with({ _ in .json(404, #"{"detail":"Not Found"}"#) }) { server in
+            let findings = try await Self.examine([
+                "server.base_url": server.baseURL, "server.api_key_file": Self.file("sk_us"),
+            ])
+            #expect(!findings.isGood("server"), "\(findings.found("server"))")
+            #expect(findings.mend("server")?.contains("base_url") == true)
+        }
     }
 
     @Test("a key that others can read, and a store, is 77 with the command that mends it")

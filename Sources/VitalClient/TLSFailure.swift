@@ -1,0 +1,31 @@
+import NIOSSL
+
+/// Why TLS failed, in words for people. The libraries' own texts name files of the machine that built them.
+enum TLSFailure {
+    static func words(_ error: any Error) -> String {
+        if let error = error as? NIOSSLExtraError, error == .failedToValidateHostname {
+            return "its certificate is for another name"
+        }
+        if case NIOSSLError.noSuchFilesystemObject = error { return "the file of certificates to trust is not there" }
+        return switch reason(of: error) {
+        case "CERTIFICATE_VERIFY_FAILED":
+            "expected a certificate that is trusted here and valid now, found that its certificate is not"
+        case "NO_CERTIFICATE_OR_CRL_FOUND", "NO_START_LINE", "PEM_LIB":
+            "expected a PEM file of certificates to trust, found none in it"
+        case let reason?: "TLS failed: " + reason.lowercased().replacing("_", with: " ")
+        case nil: "TLS failed"
+        }
+    }
+
+    /// BoringSSL's name of the first thing that went wrong; `nil` if it names none.
+    private static func reason(of error: any Error) -> String? {
+        "\(error)".firstMatch(of: /OPENSSL_internal:([A-Z0-9_]+)/).map { String($0.1) }
+    }
+}
+
+extension VitalAPI {
+    /// Whether a PEM text holds certificates, and each of them can be read.
+    public static func holdsCertificates(pem: [UInt8]) -> Bool {
+        (try? NIOSSLCertificate.fromPEMBytes(pem))?.isEmpty == false
+    }
+}
