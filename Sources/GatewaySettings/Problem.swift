@@ -37,6 +37,14 @@ public struct Problem: Error, Sendable, Hashable, Codable {
 }
 
 extension Problem {
+    /// Whether the same may succeed later without anyone doing anything: else a person has to change something first.
+    public var isTemporary: Bool {
+        switch status {
+        case .tryAgain, .unavailable, .inputOutput, .protocolBroken: true
+        case .usage, .badData, .noInput, .ourFault, .cannotCreate, .notPermitted, .configuration: false
+        }
+    }
+
     /// The error line of `--json`: `{"error":{"code","message","hint"}}`.
     public var document: JSONValue {
         .object([

@@ -21,7 +21,7 @@ struct RemovalRunner {
         /// What became of them at the server that `user` is about.
         var atServer: AtServer
         /// What became of them at each destination, in the order of the settings.
-        var places: [(name: String, result: AtServer)]
+        var places: [Place]
         var erased: Erasure
 
         /// `{client_user_id, user_id, at_server, destinations: [{name, result}], erased: {readings, frames, contacts,
@@ -38,6 +38,12 @@ struct RemovalRunner {
                 ]),
             ])
         }
+    }
+
+    /// What became of a person at a destination.
+    private struct Place: Sendable {
+        var name: String
+        var result: AtServer
     }
 
     /// What became of them at the server.
@@ -60,7 +66,7 @@ struct RemovalRunner {
                     hint: "look again: `healthrelay user show`")
             }
             // The server first: what it still holds could not be found again once their id is gone here.
-            let places = try await removeEverywhere(user, isLocal: isLocal)
+            let places = try await removeEverywhere([user], isLocal: isLocal)[0]
             try await revokeClients(of: [user])
             let erased = try await gateway.store.eraseUser(
                 user.key, retracts: !isLocal, except: try await removedKeys(places))
@@ -79,13 +85,11 @@ struct RemovalRunner {
     func forget(_ operation: ForgetOperation) async throws {
         let work = { @Sendable () async throws -> [Removal] in
             let people = try await people(operation.user)
-            var removals: [Removal] = []
             // The server first, and for all: once their ids are gone here, nobody could find them there again.
-            for user in people {
-                let places = try await removeEverywhere(
-                    user, isLocal: !operation.atServer, instead: "without --server, only the data here is erased")
-                removals.append(
-                    Removal(user: user, atServer: atServer(places), places: places, erased: Erasure()))
+            let everywhere = try await removeEverywhere(
+                people, isLocal: !operation.atServer, instead: "without --server, only the data here is erased")
+            var removals = zip(people, everywhere).map { user, places in
+                Removal(user: user, atServer: atServer(places), places: places, erased: Erasure())
             }
             try await revokeClients(of: people)
             for index in removals.indices {
@@ -162,68 +166,88 @@ struct RemovalRunner {
         return [user]
     }
 
-    /// Removes a person at every destination that can take back what it has.
+    /// Removes people at every destination that can take back what it has.
     ///
-    /// Every server is asked before the first one removes anybody, so that one that cannot be reached leaves all as they
-    /// are.
+    /// Every server is asked for everybody before the first one removes anybody, so that one that cannot be reached, or
+    /// refuses, leaves all as they are.
+    ///
+    /// - Returns: for each person, what became of them at each destination.
     private func removeEverywhere(
-        _ user: StoreUser, isLocal: Bool,
+        _ people: [StoreUser], isLocal: Bool,
         instead: String = "`healthrelay user remove --local` erases only the data here"
-    ) async throws -> [(name: String, result: AtServer)] {
+    ) async throws -> [[Place]] {
         let links = gateway.destinations.links
         let servers = isLocal ? [] : links.filter(\.isServer)
         // Whose id is whose cannot be checked without the key: somebody else could be removed.
         if !servers.isEmpty, let locked = gateway.store.lockedBecause {
             throw Self.refused(locked, hint: instead)
         }
-        var asked: [(name: String, remove: () async throws -> AtServer)] = []
-        for link in servers {
-            do {
-                asked.append((link.name, try await removal(of: user, at: link, isOnly: servers.count == 1)))
-            } catch {
-                throw Self.refused(error, at: links.count > 1 ? link.name : nil, hint: instead)
+        var asked: [(person: Int, name: String, remove: () async throws -> AtServer)] = []
+        for (number, user) in people.enumerated() {
+            for link in servers {
+                do {
+                    let isOnly = servers.count == 1 && people.count == 1
+                    asked.append((number, link.name, try await removal(of: user, at: link, isOnly: isOnly)))
+                } catch {
+                    throw Self.refused(error, at: links.count > 1 ? link.name : nil, hint: instead)
+                }
             }
         }
-        var results: [String: AtServer] = [:]
-        for (name, remove) in asked {
-            do { results[name] = try await remove() } catch {
-                let done = results.keys.sorted()
+        var results = people.map { _ in [String: AtServer]() }
+        for (number, name, remove) in asked {
+            do { results[number][name] = try await remove() } catch {
                 throw Self.refused(
-                    error, at: links.count > 1 ? name : nil, done: done, hint: instead)
+                    error, at: links.count > 1 ? name : nil, done: Self.done(results), hint: instead)
             }
         }
-        var places = links.map { (name: $0.name, result: results[$0.name] ?? .untouched) }
-        for known in try await gateway.store.destinations()
-        where known.state == .removed && !links.contains(where: { $0.name == known.name }) {
-            guard try await gateway.store.statistics(of: known.key).delivered > 0 else { continue }
-            places.append((known.name, .untouched))
+        let others = try await destinationsNoLongerNamed()
+        return results.map { results in
+            links.map { Place(name: $0.name, result: results[$0.name] ?? .untouched) }
+                + others.map { Place(name: $0, result: .untouched) }
         }
-        return places
+    }
+
+    /// Destinations that have readings, and that the settings no longer name.
+    private func destinationsNoLongerNamed() async throws -> [String] {
+        var names: [String] = []
+        for known in try await gateway.store.destinations()
+        where known.state == .removed && !gateway.destinations.links.contains(where: { $0.name == known.name }) {
+            if try await gateway.store.statistics(of: known.key).delivered > 0 { names.append(known.name) }
+        }
+        return names
+    }
+
+    /// Where people were removed before a removal failed: `clinic: 1 of 2 people`.
+    private static func done(_ results: [[String: AtServer]]) -> [String] {
+        let counts = results.flatMap(\.keys).reduce(into: [String: Int]()) { $0[$1, default: 0] += 1 }
+        return counts.sorted { $0.key < $1.key }.map { name, count in
+            results.count == 1 ? name : "\(name): \(count) of \(results.count) people"
+        }
     }
 
     /// The destinations that have erased the person with all readings.
-    private func removedKeys(_ places: [(name: String, result: AtServer)]) async throws -> Set<DestinationKey> {
+    private func removedKeys(_ places: [Place]) async throws -> Set<DestinationKey> {
         let names = places.filter { $0.result != .untouched }.map(\.name)
         return Set(try await gateway.store.destinations().filter { names.contains($0.name) }.map(\.key))
     }
 
     /// What became of a person at each destination, with those that are asked to take back single readings.
     private static func asked(
-        _ places: [(name: String, result: AtServer)], _ erased: Erasure
-    ) -> [(name: String, result: AtServer)] {
+        _ places: [Place], _ erased: Erasure
+    ) -> [Place] {
         places.map { place in
             let isAsked = erased.destinations.contains { $0.destination == place.name && $0.retracting > 0 }
-            return (place.name, isAsked ? .retracting : place.result)
+            return Place(name: place.name, result: isAsked ? .retracting : place.result)
         }
     }
 
-    private func atServer(_ places: [(name: String, result: AtServer)]) -> AtServer {
+    private func atServer(_ places: [Place]) -> AtServer {
         places.first { $0.name == gateway.destinations.primary?.name }?.result ?? .untouched
     }
 
     /// Asks a server for a person, and returns what removes them there.
     ///
-    /// - Parameter isOnly: whether no other server is asked: then the removal itself is the question.
+    /// - Parameter isOnly: whether nobody else is removed: then the removal itself is the question.
     private func removal(
         of user: StoreUser, at link: DestinationLink, isOnly: Bool
     ) async throws -> () async throws -> AtServer {
@@ -233,10 +257,12 @@ struct RemovalRunner {
         guard !user.clientUserID.isEmpty || known != nil else { return { .absent } }
         try await gateway.destinations.requireSettled(link)
         guard let api = link.open?.vital?.api else { throw link.refusal ?? Problem.noServer }
-        if let known, isOnly || user.clientUserID.isEmpty {
-            return { try await api.deleteUser(known) ? .removed : .absent }
-        }
+        if let known, isOnly { return { try await api.deleteUser(known) ? .removed : .absent } }
         do {
+            if let known, user.clientUserID.isEmpty {
+                _ = try await api.user(known)
+                return { try await api.deleteUser(known) ? .removed : .absent }
+            }
             let found = try await api.resolveUser(clientUserID: user.clientUserID).userID
             return { try await api.deleteUser(known ?? found) ? .removed : .absent }
         } catch let error as VitalError where error.kind == .notFound {
@@ -253,12 +279,9 @@ struct RemovalRunner {
         if let name { problem.message = "\(name): " + problem.message }
         if !done.isEmpty { problem.message += "; already removed at " + done.joined(separator: ", ") }
         problem.message += "; nothing was erased here"
-        switch problem.code {
-        case "no_server_key", VitalConnection.insecureCode: problem.hint = instead
-        case "address_changed", "store_key_missing", "store_key_wrong":
-            problem.hint = [problem.hint, instead].compactMap(\.self).joined(separator: "; or: ")
-        default: problem.hint = "try again later; " + instead
-        }
+        problem.hint =
+            problem.isTemporary
+            ? "try again later; " + instead : [problem.hint, instead].compactMap(\.self).joined(separator: "; or: ")
         return problem
     }
 
@@ -267,16 +290,17 @@ struct RemovalRunner {
         guard !json else {
             return try await output.data(removal.document.text)
         }
-        for (name, result) in removal.places {
+        for place in removal.places {
+            let (name, result) = (place.name, place.result)
             guard gateway.destinations.links.contains(where: { $0.name == name }) else {
                 try await output.data("left as they are at \(name), which the settings no longer name")
                 continue
             }
-            let place = gateway.destinations.links.count > 1 ? name : "the server"
+            let title = gateway.destinations.links.count > 1 ? name : "the server"
             switch result {
-            case .removed: try await output.data("removed at \(place)")
-            case .absent: try await output.data("not at \(place)")
-            case .untouched: try await output.data("left as they are at \(place)")
+            case .removed: try await output.data("removed at \(title)")
+            case .absent: try await output.data("not at \(title)")
+            case .untouched: try await output.data("left as they are at \(title)")
             case .retracting: try await output.data("\(name) takes the readings back with the next delivery")
             }
         }
