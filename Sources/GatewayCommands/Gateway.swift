@@ -46,7 +46,8 @@ public final class Gateway: Sendable {
     ///   - settings: the settings.
     ///   - state: where the store and the control socket are.
     ///   - sandbox: a server to deliver to, as the destination `sandbox`, in place of the settings' destinations.
-    ///   - named: the only destinations of the settings to deliver to; `nil`: all, or none beside a sandbox.
+    ///   - named: the only destinations of the settings to deliver to; `nil`: all, or none beside a sandbox. It may name
+    ///     the sandbox too, which is delivered to in any case.
     ///   - radio: makes the radio when it is first needed.
     ///   - isService: whether it reads meters when they show up, as `run` does.
     ///   - patience: how long to wait for another owner of the store to let go of it: a command takes a moment.
@@ -57,9 +58,8 @@ public final class Gateway: Sendable {
         radio: @escaping RadioSource.Factory = RadioSource.system, isService: Bool = false,
         patience: Duration = .zero, logger: Logger = Logger(label: "healthrelay")
     ) async throws -> Gateway {
-        for name in named ?? [] where settings.destination(name) == nil {
-            throw settings.noSuchDestination(name)
-        }
+        let names = (sandbox == nil ? [] : [DestinationSetting.sandboxName]) + settings.destinations.map(\.name)
+        for name in named ?? [] where !names.contains(name) { throw Problem.noSuchDestination(name, among: names) }
         let end = ContinuousClock.now + patience
         while true {
             do {

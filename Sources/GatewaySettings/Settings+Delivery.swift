@@ -2,14 +2,6 @@ extension Settings {
     /// Whether nobody has named a destination or set anything of one: then there is one named `vital`, without a key.
     package var hasImpliedDestination: Bool { destinations.allSatisfy(\.isImplied) && !destinations.isEmpty }
 
-    /// The problem that a command names a destination that there is not.
-    package func noSuchDestination(_ name: String) -> Problem {
-        let names = destinations.map(\.name).joined(separator: ", ")
-        return Problem(
-            "no_such_destination", .noInput, "there is no destination named '\(name.prefix(64))'",
-            hint: names.isEmpty ? "the settings name no destination" : "destinations: \(names)")
-    }
-
     /// Whether readings go to a destination only when somebody asks.
     package func isManual(_ destination: DestinationSetting) -> Bool {
         (destination["mode"] ?? self["sync.mode"]) == "manual"
@@ -36,5 +28,17 @@ extension Settings {
             fresh.kind.settings.map(\.key).filter { !DestinationKind.live.contains($0) && !fresh.isSame(old, $0) }
                 .map { "destinations.\(fresh.name).\($0)" }
         }
+    }
+}
+
+extension Problem {
+    /// The problem that a command names a destination that there is not.
+    ///
+    /// - Parameter names: what it may name.
+    package static func noSuchDestination(_ name: String, among names: [String]) -> Problem {
+        Problem(
+            "no_such_destination", .noInput, "there is no destination named '\(name.prefix(64))'",
+            hint: names.isEmpty
+                ? "the settings name no destination" : "destinations: " + names.joined(separator: ", "))
     }
 }

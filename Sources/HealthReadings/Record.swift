@@ -9,18 +9,11 @@ public enum ReadingKind: String, Sendable, Hashable, CaseIterable {
     case weight
     case bodyComposition = "body_composition"
 
-    /// Whether readings of this kind are delivered; see ``keptBecause`` for what stays here.
+    /// Whether readings of this kind are delivered; see ``keptBecause`` for those that are not.
     public var isDelivered: Bool { !isLive }
 
-    /// What of readings of this kind stays here, and why: half a line for people; nil for what is delivered whole.
-    public var keptBecause: String? {
-        switch self {
-        case .glucose, .bloodPressure, .spo2, .temperature, .weight: nil
-        case .heartRate, .hrv: "shown live, and not stored"
-        case .bodyComposition:
-            "only fat, lean mass, weight and body mass index are delivered: the server has no place for the rest"
-        }
-    }
+    /// Why readings of this kind go to no destination: half a line for people; `nil` for kinds that are delivered.
+    public var keptBecause: String? { isLive ? "shown live, and not stored" : nil }
 
     /// Whether this comes only while somebody looks, and is not stored.
     public var isLive: Bool { self == .heartRate || self == .hrv }

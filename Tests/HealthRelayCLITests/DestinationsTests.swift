@@ -260,6 +260,9 @@ import Testing
         #expect(try await place.run("replay", Tool.fixture("cuff-three.btsnoop")).status == 0)
         let sync = try await place.run("sync")
         #expect(sync.status == 78 && sync.errors.contains("one already writes to"), "\(sync.errors)")
+        // A file gets whole readings: nothing of a composition stays here.
+        let kept = try await place.status()["one"]?.elements("not_delivered").compactMap { $0["kind"]?.plain }
+        #expect(kept == ["heart_rate", "hrv"])
         #expect(try place.ids(place.file).count == 3)
     }
 
@@ -291,12 +294,24 @@ import Testing
             in: place.scratch.url)
         #expect(
             await trial.wait { _ in await place.counts() == ["sandbox": "3 0"] }, "\(place.last) \(trial.errorText)")
+        // The settings name it, and this run leaves it alone.
+        for arguments in [["sync", "--destination", "clinic"], ["destination", "test", "clinic"]] {
+            let alone = try await Tool.run(
+                arguments + ["--config", place.config.path, "--state-dir", place.scratch.state])
+            #expect(
+                alone.status == 66 && alone.errors.contains("run --sandbox --destination clinic"), "\(alone.errors)")
+        }
+        let absent = try await place.run("sync", "--destination", "hospital")
+        #expect(absent.status == 66 && absent.errors.contains("destinations: sandbox"), "\(absent.errors)")
         await stop(trial)
         #expect(try await clinic.samples == 0)
+        let wrong = try await place.run("run", "--sandbox", "--destination", "hospital")
+        #expect(wrong.status == 66 && wrong.errors.contains("destinations: sandbox, clinic"), "\(wrong.errors)")
         #expect(await place.counts() == ["clinic": "0 3"])
         let both = try Tool.Running(
             [
-                "run", "--sandbox", "--destination", "clinic", "--config", place.config.path, "--state-dir",
+                "run", "--sandbox", "--destination", "sandbox", "--destination", "clinic", "--config",
+                place.config.path, "--state-dir",
                 place.scratch.state,
             ], environment: [:], in: place.scratch.url)
         #expect(

@@ -1,5 +1,6 @@
 import Foundation
 import GatewaySettings
+import HealthReadings
 import ReadingDelivery
 import VitalDestination
 
@@ -7,6 +8,8 @@ import VitalDestination
 struct DestinationOpening: Sendable {
     /// What every destination of the kind can express.
     var rules: DestinationRules
+    /// What of a kind's readings stays here although other values of theirs go, and why; absent for kinds that go whole.
+    var partlyKept: [ReadingKind: String] = [:]
     /// Opens a destination; `nil` if it has no credentials yet. Nothing is sent.
     ///
     /// - Throws: `Problem` for settings that cannot be used: delivery there is then paused.
@@ -26,6 +29,10 @@ extension DestinationKind {
 extension DestinationOpening {
     fileprivate static let vital = DestinationOpening(
         rules: VitalDestination.rules,
+        partlyKept: [
+            .bodyComposition:
+                "only fat, lean mass, weight and body mass index are delivered: the server has no place for the rest"
+        ],
         open: { setting, workshop in
             try VitalConnection(setting, state: workshop.state).map { workshop.open($0, as: setting.name) }
         })

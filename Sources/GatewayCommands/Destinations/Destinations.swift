@@ -26,8 +26,16 @@ package struct Destinations: Sendable {
     ///
     /// - Throws: `Problem` if there is none, or the gateway was told to leave it alone.
     func require(_ name: String) throws(Problem) -> DestinationLink {
-        guard let link = links.first(where: { $0.name == name }) else { throw settings.current.noSuchDestination(name) }
-        return link
+        if let link = links.first(where: { $0.name == name }) { return link }
+        guard settings.current.destination(name) != nil else {
+            throw Problem.noSuchDestination(name, among: links.map(\.name))
+        }
+        let isSandboxed = links.contains { $0.name == DestinationSetting.sandboxName }
+        throw Problem(
+            "no_such_destination", .noInput, "the gateway that runs leaves the destination '\(name)' alone",
+            hint: isSandboxed
+                ? "`run --sandbox --destination \(name)` delivers to it beside the sandbox"
+                : "`run --destination \(name)` delivers to it")
     }
 
     /// The destinations that a command means: the one of this name, or all.
@@ -71,11 +79,12 @@ package struct Destinations: Sendable {
         ])
     }
 
-    /// Why no reading of a kind goes to a destination; `nil` if it goes there.
+    /// Why readings of a kind do not go to a destination, or not whole; `nil` if they do.
     private static func keptBecause(_ kind: ReadingKind, at link: DestinationLink) -> String? {
         if let reason = kind.keptBecause { return reason }
-        return link.setting.kind.opening.rules.kinds.contains(kind)
-            ? nil : "a \(link.setting.kind.name) destination has no place for it"
+        let opening = link.setting.kind.opening
+        return opening.rules.kinds.contains(kind)
+            ? opening.partlyKept[kind] : "a \(link.setting.kind.name) destination has no place for it"
     }
 
     /// Tells the store which destinations there are, and what each gets.
