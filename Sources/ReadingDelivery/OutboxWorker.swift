@@ -207,9 +207,10 @@ public actor OutboxWorker: Service {
         state.failure = next?.failure
         state.nextAttempt = next.map { clock.now().advanced(by: max(.zero, $0.due - clock.uptime())) }
         guard let failure = report.failure, !failure.isCancellation, let next else { return }
+        let wait = max(.zero, next.due - clock.uptime()).components
+        let seconds = wait.attoseconds > 0 ? wait.seconds + 1 : wait.seconds
         logger.warning(
-            "delivery failed",
-            metadata: ["code": "\(failure.code)", "next_attempt_in": "\(max(.zero, next.due - clock.uptime()))"])
+            "delivery failed", metadata: ["code": "\(failure.code)", "next_attempt_in": "\(seconds) s"])
         if !failure.isRetryable { hub.emit(.paused(failure)) }
     }
 }

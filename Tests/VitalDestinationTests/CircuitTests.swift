@@ -1,4 +1,5 @@
 import HealthReadings
+import LogLines
 import ReadingStore
 import ScriptedServer
 import TestSupport
@@ -35,6 +36,24 @@ struct CircuitTests {
             #expect(await eventually { await worker.status.nextAttempt == nil })
             running.cancel()
             try await running.value
+        }
+    }
+
+    @Test("the log says in whole seconds, rounded up, when the next attempt follows")
+    func nextAttempt() async throws {
+        let (script, log) = (VitalScript(), LogLines())
+        script.change { $0.judge = { _ in .json(500, "{}") } }
+        try await Fixture.with { fixture in
+            try await ScriptedServer.with({ script.answer($0) }) { server in
+                var options = OutboxWorker.Options()
+                options.backoff = Backoff(jitter: { 0.7 })
+                let worker = OutboxWorker(
+                    store: fixture.store, api: try api(server.baseURL), policy: .create, options: options,
+                    logger: log.logger())
+                try await fixture.read(1)
+                #expect(await worker.syncOnce().failure?.code == "server_error")
+                #expect(log.text.contains(/next_attempt_in": 2 s[,\]]/), "\(log.text)")
+            }
         }
     }
 
