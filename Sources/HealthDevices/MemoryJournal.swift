@@ -18,16 +18,18 @@ import Synchronization
 public final class MemoryJournal: FrameJournal, DeviceMemory, PairingMemory {
     private let decoder: any FrameDecoding
     private let zone: ZoneRules
-    private let state = Mutex(MemoryState())
+    private let state: Mutex<MemoryState>
 
     /// Creates an empty journal.
     ///
     /// - Parameters:
     ///   - decoder: decodes frames.
     ///   - timeZone: the user's zone, in which meters without a readable clock are taken to show their time.
-    public init(decoder: any FrameDecoding = ModelFrameDecoder(), timeZone: ZoneRules) {
+    ///   - person: the id of the person whose readings these are (``Reading/person``).
+    public init(decoder: any FrameDecoding = ModelFrameDecoder(), timeZone: ZoneRules, person: String? = nil) {
         self.decoder = decoder
         zone = timeZone
+        state = Mutex(MemoryState(person: person))
     }
 
     /// All readings, in the order in which they came.

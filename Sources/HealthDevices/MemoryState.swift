@@ -24,12 +24,16 @@ struct MemoryState {
         var place: Int
     }
 
+    /// Whose readings these are.
+    let person: String?
     private(set) var readings: [Reading] = []
     private(set) var devices: [Device] = []
     private var places: [ReadingID: Int] = [:]
     private var numbered: [Numbered] = []
     private var contacts: [Int64: CurrentContact] = [:]
     private var contactCount: Int64 = 0
+
+    init(person: String?) { self.person = person }
 
     // MARK: Frames
 
@@ -61,6 +65,7 @@ struct MemoryState {
         let context = number.flatMap { join($0, readings.count, in: contact) }
         let reading = Reading(
             id: id, record: record, context: context, device: contact.device, time: time,
+            person: person,
             excluded: record.exclusion(with: context)
                 ?? TimeResolution.exclusion(of: time, receivedAt: frame.receivedAt),
             receivedAt: frame.receivedAt)

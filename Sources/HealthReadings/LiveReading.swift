@@ -22,6 +22,6 @@ public struct LiveReading: Sendable, Hashable {
         record.document(
             id: .null, device: device.document, provider: .string(device.provider),
             time: ResolvedTime(instant: receivedAt.flooredToSecond, basis: .reception), context: nil,
-            excluded: record.exclusion, deliveries: [])
+            person: nil, excluded: record.exclusion, deliveries: [])
     }
 }

@@ -10,6 +10,8 @@ public struct Reading: Sendable, Hashable, Identifiable {
     public var device: DeviceDescription
     /// When the measurement was made and how that was found.
     public var time: ResolvedTime
+    /// The client's id of the person whose reading it is (`client_user_id`); `nil` where nobody has said.
+    public var person: String?
     /// Why it is never delivered.
     public var excluded: Exclusion?
     /// How it stands with each destination that may get it; empty if it is ``excluded``.
@@ -20,13 +22,14 @@ public struct Reading: Sendable, Hashable, Identifiable {
     /// Makes a reading.
     public init(
         id: ReadingID, record: Record, context: GlucoseContext? = nil, device: DeviceDescription, time: ResolvedTime,
-        excluded: Exclusion? = nil, deliveries: [DestinationDelivery] = [], receivedAt: Instant
+        person: String? = nil, excluded: Exclusion? = nil, deliveries: [DestinationDelivery] = [], receivedAt: Instant
     ) {
         self.id = id
         self.record = record
         self.context = context
         self.device = device
         self.time = time
+        self.person = person
         self.excluded = excluded
         self.deliveries = deliveries
         self.receivedAt = receivedAt

@@ -3,7 +3,7 @@ extension Reading {
     public var document: JSONValue {
         record.document(
             id: .string(id.description), device: device.document, provider: .string(device.provider), time: time,
-            context: context, excluded: excluded, deliveries: deliveries)
+            context: context, person: person, excluded: excluded, deliveries: deliveries)
     }
 }
 
@@ -11,13 +11,13 @@ extension Record {
     /// The record alone, as `decode` prints it: id, device, provider and time are null.
     public func document(context: GlucoseContext? = nil) -> JSONValue {
         document(
-            id: nil, device: nil, provider: nil, time: nil, context: context, excluded: exclusion,
+            id: nil, device: nil, provider: nil, time: nil, context: context, person: nil, excluded: exclusion,
             deliveries: [])
     }
 
     func document(
         id: JSONValue, device: JSONValue, provider: JSONValue, time: ResolvedTime?, context: GlucoseContext?,
-        excluded: Exclusion?, deliveries: [DestinationDelivery]
+        person: String?, excluded: Exclusion?, deliveries: [DestinationDelivery]
     ) -> JSONValue {
         var members: [JSONValue.Member] = [
             .init("id", id),
@@ -60,6 +60,7 @@ extension Record {
             .init("user", .optional(userSlot)),
             .init("status", .array(status.names.map(JSONValue.string))),
             .init("omitted", .object(omissions(context))),
+            .init("person", .optional(person)),
             .init("excluded", .optional(excluded?.rawValue)),
             .init("deliveries", .array(deliveries.map(\.document))),
         ]

@@ -126,6 +126,8 @@ private struct DocumentWriter {
             put(.array(record.status.names.map(JSONValue.string)))
         }
         putOmissions(of: record, reading.context)
+        literal(#","person":"#)
+        put(text: reading.person)
         literal(#","excluded":"#)
         put(text: reading.excluded?.rawValue)
         literal(#","deliveries":["#)

@@ -40,11 +40,13 @@ package final class DBusSubscription<Signal: Sendable>: Sendable {
             return (state.waits, timeout.map { $0 <= .zero } ?? false ? .silence : nil)
         }
         if let ready { return ready }
+        var timer: Task<Void, Never>?
+        defer { timer?.cancel() }
         return await withTaskCancellationHandler(
             operation: {
                 await withCheckedContinuation(isolation: isolation) { continuation in
                     queue.wait(number, continuation)
-                    if let timeout { queue.limit(number, to: timeout) }
+                    if let timeout { timer = queue.stopWaiting(number, after: timeout) }
                     if Task.isCancelled { queue.stopWaiting(number, .cancelled) }
                 }
             }, onCancel: { queue.stopWaiting(number, .cancelled) }, isolation: isolation)
@@ -99,12 +101,6 @@ final class SignalQueue<Signal: Sendable>: Sendable {
     struct Waiter {
         var number: UInt64
         var continuation: Waiting
-        var timer: Task<Void, Never>?
-
-        func resume(_ outcome: DBusOutcome<Signal>) {
-            timer?.cancel()
-            continuation.resume(returning: outcome)
-        }
     }
 
     struct State {
@@ -157,7 +153,7 @@ final class SignalQueue<Signal: Sendable>: Sendable {
             state.waiter = nil
             return (result, waiter, outcome)
         }
-        if let outcome { waiter?.resume(outcome) }
+        if let outcome { waiter?.continuation.resume(returning: outcome) }
         return result
     }
 
@@ -168,22 +164,15 @@ final class SignalQueue<Signal: Sendable>: Sendable {
             defer { state.waiter = waiter }
             return state.waiter
         }
-        previous?.resume(.cancelled)
+        previous?.continuation.resume(returning: .cancelled)
     }
 
-    /// Ends a reader's wait after a time.
-    func limit(_ number: UInt64, to timeout: Duration) {
-        let timer = Task { [weak self] in
+    /// Ends a reader's wait after a time, unless the task is cancelled before.
+    func stopWaiting(_ number: UInt64, after timeout: Duration) -> Task<Void, Never> {
+        Task { [weak self] in
             guard (try? await Task.sleep(for: timeout)) != nil else { return }
             self?.stopWaiting(number, .silence)
         }
-        // It may have run out by now, and the reader with it.
-        let isWaiting = state.withLock { state in
-            guard state.waiter?.number == number else { return false }
-            state.waiter?.timer = timer
-            return true
-        }
-        if !isWaiting { timer.cancel() }
     }
 
     /// Ends a reader's wait without signals.
@@ -193,7 +182,7 @@ final class SignalQueue<Signal: Sendable>: Sendable {
             defer { state.waiter = nil }
             return state.waiter
         }
-        waiter?.resume(outcome)
+        waiter?.continuation.resume(returning: outcome)
     }
 }
 
@@ -226,7 +215,7 @@ final class DecodingRoute<Signal: Sendable>: SignalRoute {
             if state.waiting.isEmpty { state.waiting = full } else { state.waiting.append(contentsOf: full) }
             return nil
         }
-        waiter?.resume(.signals(full))
+        waiter?.continuation.resume(returning: .signals(full))
         return true
     }
 

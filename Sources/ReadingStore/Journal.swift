@@ -204,7 +204,8 @@ struct Journal {
         if let facts = record.sensor { try insert(facts, of: key) }
         var reading = Reading(
             id: id, record: record, device: contact.description, time: time,
-            excluded: record.exclusion ?? timeExclusion, receivedAt: frame.receivedAt)
+            person: try rows.people.name(owner ?? contact.user), excluded: record.exclusion ?? timeExclusion,
+            receivedAt: frame.receivedAt)
         if reading.excluded == nil, reading.kind.isDelivered {
             try enqueue(key, reading)
             // Until its context has come it may be none of the kind it looks like.

@@ -105,6 +105,7 @@ struct SealedReading: Sendable {
     let key: Int64
     let columns: ReadingColumns
     let device: DeviceDescription
+    let person: String?
     let blob: [UInt8]
 }
 
@@ -112,9 +113,11 @@ struct SealedReading: Sendable {
 struct RowReader {
     let sealing: Sealing
     let devices: DeviceCache
+    let people: PeopleCache
 
     init(_ db: Database, _ sealing: Sealing) {
         self.sealing = sealing
+        people = PeopleCache(db, sealing)
         devices = DeviceCache(db, sealing)
     }
 
@@ -123,7 +126,7 @@ struct RowReader {
         let columns = try columns(row)
         return SealedReading(
             key: ReadingRow.key(row), columns: columns, device: try devices.description(columns.device),
-            blob: row.octets(ReadingRow.content))
+            person: try people.name(columns.user), blob: row.octets(ReadingRow.content))
     }
 
     func reading(_ row: PreparedStatement) throws -> Reading { try sealing.reading(sealed(row)) }
@@ -225,7 +228,7 @@ extension Sealing {
         let record = try Record(columns, content, key: row.key)
         return Reading(
             id: id, record: record, context: content.context, device: row.device, time: time,
-            excluded: try record.exclusion ?? columns.timeExclusion.map(Exclusion.init(code:)),
+            person: row.person, excluded: try record.exclusion ?? columns.timeExclusion.map(Exclusion.init(code:)),
             receivedAt: Instant(microseconds: columns.receivedAt))
     }
 
@@ -301,6 +304,36 @@ struct Parameters {
     mutating func put(octets: [UInt8]?) {
         index += 1
         statement.bind(index, octets: octets)
+    }
+}
+
+/// The names of people, each fetched once for a statement that gives many readings.
+final class PeopleCache {
+    private let db: Database
+    private let sealing: Sealing
+    private var known: [Int64: String?] = [:]
+
+    init(_ db: Database, _ sealing: Sealing) {
+        self.db = db
+        self.sealing = sealing
+    }
+
+    /// The client's id of a person; `nil` if they have no name yet, or if it was changed outside of this program.
+    func name(_ key: Int64) throws -> String? {
+        if let name = known[key] { return name }
+        let name = try fetch(key)
+        known[key] = .some(name)
+        return name
+    }
+
+    private func fetch(_ key: Int64) throws -> String? {
+        let select = try PreparedStatement(db, "SELECT client_user_id, tag FROM user WHERE key = ?")
+        select.bind(1, key)
+        defer { select.reset() }
+        guard try select.next(), let name = select.text(0), !name.isEmpty,
+            PersonTag.person(key, clientUserID: name).holds(select.octets(1), sealing)
+        else { return nil }
+        return name
     }
 }
 

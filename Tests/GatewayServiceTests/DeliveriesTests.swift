@@ -47,7 +47,11 @@ import Testing
                     ("clinic", .delivered), ("home", .held(.noConsent)), ("study", .refused(words: "a, \"b\": c\n")),
                     ("fleet", .handedOver))) == "clinic:delivered home:held:no_consent study:refused fleet:handed_over")
         #expect(cell(Self.reading()).isEmpty)
-        #expect(Self.reading().csv.split(separator: ",", omittingEmptySubsequences: false).count == 23)
+        #expect(Self.reading().csv.split(separator: ",", omittingEmptySubsequences: false).count == 24)
+        var reading = Self.reading()
+        reading.person = "white_bear"
+        let person = try #require(Reading.csvHeader.split(separator: ",").firstIndex(of: "person"))
+        #expect(reading.csv.split(separator: ",", omittingEmptySubsequences: false)[person] == "white_bear")
     }
 
     @Test("a line for people names the destinations that do not have the reading, and why")

@@ -12,7 +12,9 @@ import Testing
     private static let device = DeviceDescription(
         address: DeviceAddress("C0:00:00:00:18:08"), model: "accuchek_guide", serial: "1")
 
-    private func empty() throws -> MemoryJournal { MemoryJournal(timeZone: try #require(Self.zone)) }
+    private func empty(_ person: String? = nil) throws -> MemoryJournal {
+        MemoryJournal(timeZone: try #require(Self.zone), person: person)
+    }
 
     private func begin(_ journal: MemoryJournal, _ device: DeviceDescription = device) async throws -> Contact {
         try await journal.beginContact(
@@ -53,7 +55,7 @@ import Testing
         let store = try await ReadingStore.open(
             directory: directory.path, decoder: ModelFrameDecoder(), clientUserID: "somebody",
             timeZone: "Europe/Berlin")
-        let journal = try empty()
+        let journal = try empty("somebody")
         let path = try RecordedConversation(capture).path
         for try await meter in try ReplayCentral(paths: [path]).peripherals() {
             try await MeterReader(journal: store, memory: store).read(meter)

@@ -12,7 +12,7 @@ import Testing
                 "time_offset_minutes":60,"device_time":"2026-11-20T13:30:00","time":null,"time_basis":"unknown",\
                 "time_uncertainty_minutes":null,"clock":null,"glucose":{"value":95,"unit":"mg/dL"},\
                 "sample_type":"capillary_whole_blood","sample_location":"finger","context":null,"user":null,"status":[],\
-                "omitted":{},"excluded":null,"deliveries":[]}
+                "omitted":{},"person":null,"excluded":null,"deliveries":[]}
 
                 """)
     }

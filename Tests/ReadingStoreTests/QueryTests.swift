@@ -1,3 +1,4 @@
+import GRDB
 import HealthReadings
 import Testing
 
@@ -38,6 +39,16 @@ struct QueryTests {
         #expect(isOrdered(page.readings, byTimeOnly: isSealed))
         #expect(page.readings.suffix(2).allSatisfy { $0.time.instant == nil && $0.excluded == .noTime })
         #expect(page.readings.prefix(58).allSatisfy { $0.time.instant != nil })
+    }
+
+    @Test("a reading names its person, when it is stored and later; nobody where the name was changed by others")
+    func person() async throws {
+        let store = try await filled().store
+        let name = try await store.currentUser().clientUserID
+        #expect(!name.isEmpty)
+        #expect(try await store.query(ReadingQuery()).readings.allSatisfy { $0.person == name })
+        try await store.write(.setting) { db in try db.execute(sql: "UPDATE user SET client_user_id = 'brown_bear'") }
+        #expect(try await store.query(ReadingQuery()).readings.allSatisfy { $0.person == nil })
     }
 
     @Test("promise 11: pages by cursor and by offset give what one page gives", arguments: [1, 7, 20, 57, 59, 60])

@@ -26,7 +26,7 @@ extension Reading {
     /// The columns of `query --format csv`.
     package static let csvHeader =
         "id,kind,time,time_basis,device_time,address,model,serial,provider,sequence,"
-        + "glucose_value,glucose_unit,systolic,diastolic,mean,pressure_unit,pulse,user,status,excluded,deliveries,value,unit"
+        + "glucose_value,glucose_unit,systolic,diastolic,mean,pressure_unit,pulse,user,person,status,excluded,deliveries,value,unit"
 
     /// The reading as a line of CSV (RFC 4180).
     package var csv: String {
@@ -50,7 +50,7 @@ extension Reading {
             cells += [nil, nil, nil, nil, nil, nil, vital[.pulse]?.number.number?.description]
         }
         cells += [
-            record.userSlot.map { String($0) }, record.status.names.joined(separator: " "), excluded?.rawValue,
+            record.userSlot.map { String($0) }, person, record.status.names.joined(separator: " "), excluded?.rawValue,
             deliveries.map(\.cell).joined(separator: " "),
         ]
         if case .vital(let vital) = record.value, let main = vital.main, let number = main.number.number {

@@ -54,6 +54,7 @@ import Testing
             var reading = seed
             reading.device.serial = text
             reading.device.model = text
+            reading.person = text
             reading.record.userSlot = 255
             reading.record.status = [.irregularPulse, .bodyMovement]
             reading.device.address = nil
