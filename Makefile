@@ -7,8 +7,9 @@ EPISODES ?= 30
 FILES ?= 1000
 LISTEN ?= 127.0.0.1:8480
 
-BUILD_PACKAGES := libdbus-1-dev libbluetooth-dev libnfc-dev libpcsclite-dev libqrencode-dev libsqlite3-dev zlib1g-dev
-TEST_PACKAGES := chromium dbus tshark python3-venv curl iproute2 pcscd vsmartcard-vpcd udev
+BUILD_PACKAGES := libdbus-1-dev libbluetooth-dev libmosquitto-dev libnfc-dev libpcsclite-dev libqrencode-dev libsqlite3-dev \
+	zlib1g-dev
+TEST_PACKAGES := chromium dbus tshark python3-venv curl iproute2 mosquitto openssl pcscd vsmartcard-vpcd udev
 
 .PHONY: help run build docs test deb test-deb soak test-release fuzz hostile sanitize bench format lint fixtures deps test-deps clean
 

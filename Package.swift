@@ -67,6 +67,7 @@ let package = Package(
             name: "HealthRelayDelivery",
             targets: ["HealthReadings", "ReadingStore", "ReadingDelivery", "VitalClient", "VitalDestination"]),
         .library(name: "HealthRelayBus", targets: ["LibDBus"]),
+        .library(name: "HealthRelayMQTT", targets: ["MQTTLink"]),
         .library(
             name: "HealthRelaySensors",
             targets: ["HealthReadings", "FreeStyleLibre", "ISO15693Reader", "LibreReader"]),
@@ -100,6 +101,7 @@ let package = Package(
         .systemLibrary(name: "CDBus", pkgConfig: "dbus-1", providers: [.apt(["libdbus-1-dev"])]),
         .systemLibrary(name: "CBluetooth", pkgConfig: "bluez", providers: [.apt(["libbluetooth-dev"])]),
         .systemLibrary(name: "CNFC", pkgConfig: "libnfc", providers: [.apt(["libnfc-dev"])]),
+        .systemLibrary(name: "CMosquitto", pkgConfig: "libmosquitto", providers: [.apt(["libmosquitto-dev"])]),
         .systemLibrary(name: "CQRencode", providers: [.apt(["libqrencode-dev"])]),
         .systemLibrary(name: "CPCSC", pkgConfig: "libpcsclite", providers: [.apt(["libpcsclite-dev"])]),
 
@@ -108,6 +110,7 @@ let package = Package(
         module("GATTProfiles", ["GATTClient", "HealthReadings"]),
         module("LibDBus", ["CDBus"]),
         module("BlueZCentral", ["LibDBus", "GATTClient", "HealthReadings", logging]),
+        module("MQTTLink", ["CMosquitto"]),
         module("HCIMonitor"),
         module("HCICapture", ["HCIMonitor", "GATTProfiles", "GATTClient", "HealthReadings"]),
         module("HelperProcesses", ["CSpawn", "CSandbox"]),
@@ -206,6 +209,8 @@ let package = Package(
         tests(
             "BlueZCentral",
             ["LibDBus", "GATTClient", "HealthReadings", "LogLines", "TestBus", "TestSupport", logging]),
+        .target(name: "TestBroker", path: "Tests/TestBroker", swiftSettings: settings),
+        tests("MQTTLink", ["TestBroker", "TestSupport"]),
         tests("HCIMonitor", ["TestSupport"]),
         tests("HCICapture", ["HCIMonitor", "GATTClient", "HealthReadings", "TestSupport"]),
         tests(

@@ -1,0 +1,144 @@
+import CMosquitto
+import Glibc
+import Synchronization
+
+/// The thread of one connection. It alone touches the library's handle; others leave commands for it.
+///
+/// The library's own threads end without a word when TLS fails (mosquitto issue 2825), so its loop is ours: one poll() over
+/// its socket and an eventfd. It also has no limit to the number of the descriptor, which the library's select() has.
+final class LinkThread: Sendable {
+    /// What is asked of the connection.
+    enum Command: Sendable {
+        case publish(MQTTMessage, Answer<MQTTReceipt>)
+        case subscribe(String, MQTTMessage.Quality, Answer<MQTTMessage.Quality>)
+        case close
+
+        /// Tells whoever waits that it cannot be done.
+        func fail(_ error: MQTTError) {
+            switch self {
+            case .publish(_, let answer): answer.settle(.failure(error))
+            case .subscribe(_, _, let answer): answer.settle(.failure(error))
+            case .close: break
+            }
+        }
+    }
+
+    private struct State {
+        var commands: [Command] = []
+        var ending: MQTTError?
+        var enders: [Answer<MQTTError>] = []
+    }
+
+    private let state = Mutex(State())
+    /// Wakes the thread.
+    let bell: Int32
+
+    /// - Throws: ``MQTTError`` if the system gives no eventfd.
+    init() throws(MQTTError) {
+        bell = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
+        guard bell >= 0 else { throw MQTTError(.system, "cannot wake a thread: \(MQTTError.words(errno))") }
+    }
+
+    deinit { Glibc.close(bell) }
+
+    /// Leaves a command; one for a connection that has ended fails at once.
+    func post(_ command: Command) {
+        let ending = state.withLock { state in
+            if state.ending == nil { state.commands.append(command) }
+            return state.ending
+        }
+        if let ending { command.fail(ending) } else { eventfd_write(bell, 1) }
+    }
+
+    /// The commands since the last call. For the thread.
+    func taken() -> [Command] {
+        var count: eventfd_t = 0
+        eventfd_read(bell, &count)
+        return state.withLock { state in
+            defer { state.commands = [] }
+            return state.commands
+        }
+    }
+
+    /// Tells everybody that the connection has ended. For the thread, as the last it does.
+    func end(_ error: MQTTError) {
+        let (commands, enders) = state.withLock { state in
+            state.ending = error
+            defer { (state.commands, state.enders) = ([], []) }
+            return (state.commands, state.enders)
+        }
+        for command in commands { command.fail(error) }
+        for ender in enders { ender.settle(.success(error)) }
+    }
+
+    /// An answer that tells why the connection has ended, once it has.
+    func ending() -> Answer<MQTTError> {
+        let answer = Answer<MQTTError>()
+        let known = state.withLock { state in
+            if state.ending == nil {
+                // Those of cancelled tasks.
+                state.enders.removeAll(where: \.isSettled)
+                state.enders.append(answer)
+            }
+            return state.ending
+        }
+        if let known { answer.settle(.success(known)) }
+        return answer
+    }
+
+    /// Starts the thread, which connects and then serves the connection.
+    func start(_ plan: LinkPlan) {
+        let start = Unmanaged.passRetained(ThreadStart(thread: self, plan: plan))
+        // The process's signals are for its other threads.
+        var all = sigset_t()
+        var before = sigset_t()
+        sigfillset(&all)
+        pthread_sigmask(SIG_SETMASK, &all, &before)
+        var thread = pthread_t()
+        let status = pthread_create(
+            &thread, nil,
+            { context in
+                if let context { Unmanaged<ThreadStart>.fromOpaque(context).takeRetainedValue().run() }
+                return nil
+            }, start.toOpaque())
+        pthread_sigmask(SIG_SETMASK, &before, nil)
+        if status == 0 {
+            // Nobody may wait for it: looking up a name can take minutes.
+            pthread_detach(thread)
+        } else {
+            start.release()
+            let error = MQTTError(.system, "cannot start a thread: \(MQTTError.words(status))")
+            plan.opened.settle(.failure(error))
+            end(error)
+        }
+    }
+
+    /// What the thread is given.
+    private final class ThreadStart: Sendable {
+        let thread: LinkThread
+        let plan: LinkPlan
+
+        init(thread: LinkThread, plan: LinkPlan) {
+            self.thread = thread
+            self.plan = plan
+        }
+
+        func run() {
+            pthread_setname_np(pthread_self(), "mqtt")
+            let error = LinkSession(thread, plan).run()
+            plan.messages.finish()
+            thread.end(error)
+            plan.opened.settle(.failure(error))
+        }
+    }
+}
+
+/// What a connection is opened with.
+struct LinkPlan: Sendable {
+    var broker: MQTTBroker
+    var options: MQTTOptions
+    var version: MQTTVersion
+    /// Told when the broker has let us in, or why it has not.
+    var opened: Answer<Void>
+    var messages: AsyncStream<MQTTMessage>.Continuation
+}
