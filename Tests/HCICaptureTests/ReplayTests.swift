@@ -6,10 +6,10 @@ import Testing
 
 @Suite("Replay")
 struct ReplayTests {
-    private typealias Builder = CaptureBuilder
+    typealias Builder = CaptureBuilder
 
     /// A central over captures that are files for as long as the work lasts.
-    private func replay<Result: Sendable>(
+    func replay<Result: Sendable>(
         _ captures: [UInt8]..., handles: HandleMap? = nil, address: DeviceAddress? = nil, readSize: Int = 65_536,
         _ work: @Sendable (ReplayCentral) async throws -> Result
     ) async throws -> Result {
@@ -19,15 +19,15 @@ struct ReplayTests {
             ReplayCentral(paths: files.map(\.path), handleMap: handles, address: address, readSize: readSize))
     }
 
-    private func kinds(_ lines: [String]) -> [String] {
+    func kinds(_ lines: [String]) -> [String] {
         lines.map { $0.split(separator: " ").prefix(2).joined(separator: " ") }
     }
 
-    private static let control = Characteristic(uuid: 0x2A52, service: 0x1808, valueHandle: 22)
-    private static let measurement = Characteristic(uuid: 0x2A18, service: 0x1808, valueHandle: 14)
+    static let control = Characteristic(uuid: 0x2A52, service: 0x1808, valueHandle: 22)
+    static let measurement = Characteristic(uuid: 0x2A18, service: 0x1808, valueHandle: 14)
 
     /// The first peripheral, connected, with everything enabled.
-    private func opened(_ central: ReplayCentral) async throws -> any Peripheral {
+    func opened(_ central: ReplayCentral) async throws -> any Peripheral {
         var iterator = central.peripherals().makeAsyncIterator()
         let peripheral = try #require(try await iterator.next())
         _ = try await peripheral.connect()
@@ -37,7 +37,7 @@ struct ReplayTests {
         return peripheral
     }
 
-    private func burst(_ peripheral: any Peripheral, _ seconds: Int = 30) async throws -> [String] {
+    func burst(_ peripheral: any Peripheral, _ seconds: Int = 30) async throws -> [String] {
         switch try await peripheral.nextValues(within: .seconds(seconds)) {
         case .values(let values): values.map { hex($0.octets) }
         case .silence: ["silence"]
@@ -338,171 +338,6 @@ struct ReplayTests {
             var sizes: [Int] = []
             for _ in 0..<3 { sizes.append(try await burst(peripheral).count) }
             #expect(sizes == [256, 256, 88])
-        }
-    }
-
-    @Test("promise 11: any chunking and any container replay the same, with interleaved connections")
-    func determinism() async throws {
-        var (builder, parts) = (Builder(), [CaptureBuilder]())
-        for number in 0..<9 {
-            var part = Builder()
-            part.delivery(64 + number, address: Builder.address(UInt8(number)), sequences: 1..<(3 + number))
-            parts.append(part)
-        }
-        for place in 0..<40 {
-            for part in parts where place < part.records.count {
-                var record = part.records[place]
-                builder.clock += 1
-                record.time = Builder.time(builder.clock)
-                builder.records.append(record)
-            }
-        }
-        let expected = try await replay(builder.btsnoop()) { await transcript($0) }
-        #expect(expected.filter { $0.hasPrefix("value 2a18") }.count == (2...10).reduce(0, +))
-        for readSize in [1, 16, 24, 31, 64, 100, 1000] {
-            #expect(try await replay(builder.btsnoop(), readSize: readSize) { await transcript($0) } == expected)
-        }
-        let encoder = PcapEncoder(isBigEndian: true)
-        for file in [
-            builder.btsnoop(.h4), builder.btsnoop(.unencapsulated), encoder.pcap(builder.records, link: 187),
-            encoder.pcap(builder.records, link: 254), encoder.pcapng(builder.records, link: 201),
-        ] {
-            #expect(try await replay(file) { await transcript($0) } == expected)
-        }
-    }
-
-    @Test("a later connection without discovery uses the table of the one before, in another file too")
-    func cachedDiscovery() async throws {
-        var first = Builder()
-        first.delivery(sequences: 1..<2)
-        var second = Builder()
-        second.clock = 600_000
-        second.connect()
-        second.request([1, 1])
-        second.notify(Builder.glucose(2))
-        second.answer([6, 0, 1, 1])
-        let both = first.btsnoop() + second.btsnoop().dropFirst(16)
-        for captures in [[both], [first.btsnoop(), second.btsnoop()]] {
-            let files = try captures.map { try TemporaryFile($0) }
-            let central = try ReplayCentral(paths: files.map(\.path))
-            #expect(await transcript(central).filter { $0.hasPrefix("value 2a18") }.count == 2)
-        }
-        try await replay(second.btsnoop()) { central in
-            #expect(await transcript(central) == [])
-            guard case .noHandleMap(_, values: 2)? = central.warnings.first else {
-                Issue.record("\(central.warnings)")
-                return
-            }
-        }
-        let map = try HandleMap(json: Array(#"{"14": "2a18", "15": "2902", "22": "2a52"}"#.utf8))
-        try await replay(second.btsnoop(), handles: map) { central in
-            #expect(kinds(await transcript(central)).dropFirst() == ["value 2a18", "value 2a52"])
-            #expect(central.connections.map(\.attValues) == [2])
-        }
-    }
-
-    @Test(
-        "a characteristic that only a handle map names is offered in its profile's service",
-        arguments: [
-            (0x2A18, 0x1808), (0x2A35, 0x1810), (0x2A37, 0x180D), (0x2A1C, 0x1809), (0x2A5E, 0x1822),
-            (0x2A5F, 0x1822), (0x2A9D, 0x181D), (0x2A9C, 0x181B), (0x2AA7, 0x181F), (0x2B8B, 0x1840),
-        ] as [(UInt16, UInt16)])
-    func serviceOfAHandleMap(characteristic: UInt16, service: UInt16) async throws {
-        var builder = Builder()
-        builder.connect()
-        builder.notify(Builder.glucose(2))
-        let map = HandleMap([14: BluetoothUUID(characteristic)])
-        try await replay(builder.btsnoop(), handles: map) { central in
-            var iterator = central.peripherals().makeAsyncIterator()
-            let peripheral = try #require(try await iterator.next())
-            #expect(peripheral.advertisement.services == [BluetoothUUID(service)])
-        }
-    }
-
-    @Test("an address the capture does not show is the given one, else none with a warning")
-    func address() async throws {
-        var builder = Builder()
-        builder.discoverPressure()
-        builder.notify([1])
-        builder.notify([2], on: 50)
-        let given = try #require(DeviceAddress("AA:BB:CC:DD:EE:FF"))
-        try await replay(builder.btsnoop(), address: given) { central in
-            #expect(await transcript(central).first?.hasPrefix("connect AA:BB:CC:DD:EE:FF") == true)
-        }
-        try await replay(builder.btsnoop()) { central in
-            #expect(await transcript(central).first?.hasPrefix("connect - ") == true)
-            let connection = ReplayConnection(
-                path: central.connections[0].path, handle: 64, start: central.connections[0].start)
-            #expect(
-                central.warnings == [.addressUnknown(connection), .unknownHandle(connection, handle: 50, values: 1)])
-        }
-    }
-
-    @Test("values nobody asked for are told")
-    func unread() async throws {
-        var builder = Builder()
-        builder.delivery(sequences: 1..<4)
-        try await replay(builder.btsnoop()) { central in
-            for try await _ in central.peripherals() {}
-            guard case .valuesLeftUnread(_, characteristic: 0x2A18, values: 3)? = central.warnings.first else {
-                Issue.record("\(central.warnings)")
-                return
-            }
-        }
-    }
-
-    @Test("damage is thrown after everything before it was offered, wherever the cut is")
-    func damage() async throws {
-        var builder = Builder()
-        builder.delivery(64, sequences: 1..<3)
-        builder.delivery(65, address: Builder.address(9), sequences: 1..<3)
-        let file = builder.btsnoop()
-        for length in stride(from: 16, through: file.count, by: 5) {
-            let whole = allRecords(Array(file[..<length])).records.flatMap { record in
-                record.octets.count > 8 && record.direction == .received && record.octets[8] == 0x1B ? [record] : []
-            }
-            try await replay(Array(file[..<length])) { central in
-                let lines = await transcript(central)
-                #expect(lines.filter { $0.hasPrefix("value 2a18") }.count == whole.count, "cut at \(length)")
-                #expect((lines.last?.hasPrefix("error") == true) == !central.failures.isEmpty)
-            }
-        }
-    }
-
-    @Test("a file that is no capture does not take the readings of the others with it")
-    func noCapture() async throws {
-        var builder = Builder()
-        builder.delivery(sequences: 1..<3)
-        try await replay(Array("no capture".utf8), builder.btsnoop()) { central in
-            let lines = await transcript(central)
-            #expect(lines.filter { $0.hasPrefix("value 2a18") }.count == 2)
-            #expect(lines.last?.contains("expected the head of a btsnoop") == true)
-        }
-    }
-
-    @Test("a cancelled consumer is not held by a peripheral it left connected")
-    func cancellation() async throws {
-        var builder = Builder()
-        builder.delivery(sequences: 1..<3)
-        try await replay(builder.btsnoop()) { central in
-            let task = Task {
-                var held: [any Peripheral] = []
-                for try await peripheral in central.peripherals() {
-                    _ = try await peripheral.connect()
-                    held.append(peripheral)
-                }
-                return held.count
-            }
-            try await Task.sleep(for: .milliseconds(50))
-            task.cancel()
-            #expect(try await task.value == 1)
-        }
-    }
-
-    @Test("a missing file is a typed error at once")
-    func missing() {
-        #expect(throws: CaptureError.cannotOpen(path: "/nowhere", code: 2)) {
-            _ = try ReplayCentral(paths: ["/nowhere"])
         }
     }
 }
