@@ -18,6 +18,10 @@ package struct APIRefusal: Error, HTTPResponseError {
     /// A request that is not as the API expects it.
     package static func malformed(_ message: String) -> APIRefusal { APIRefusal(.badRequest, "bad_request", message) }
 
+    /// A body that took longer than it may.
+    package static let bodyTimedOut = APIRefusal(
+        .requestTimeout, "request_timeout", "the body did not arrive in time")
+
     package func response(from request: Request, context: some RequestContext) throws -> Response {
         var response = Response.json(problem.document, status: status)
         for field in headers { response.headers[field.name] = field.value }

@@ -1,4 +1,6 @@
+import GatewaySettings
 import HTTPTypes
+import HealthReadings
 import NIOCore
 import NIOHTTPTypes
 
@@ -26,6 +28,8 @@ final class RequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
     private var isLast = false
     /// Whether the last answer is written: what comes in now is dropped.
     private var isDone = false
+    /// Whether the guard has answered in the route's place: what the route writes is dropped.
+    private var isTimedOut = false
     private var bodyDeadline: Scheduled<Void>?
     private var stallDeadline: Scheduled<Void>?
     private var lingerDeadline: Scheduled<Void>?
@@ -73,8 +77,32 @@ final class RequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        if isReading, bodyDeadline == nil, !isDone { bodyDeadline = Self.close(context, in: limits.body) }
+        if isReading, bodyDeadline == nil, !isDone {
+            bodyDeadline = context.eventLoop.assumeIsolated().scheduleTask(in: limits.body) {
+                self.timeOut(context: context)
+            }
+        }
         context.fireChannelReadComplete()
+    }
+
+    /// Answers 408 in the route's place where the body's time is over and nothing is answered yet: on a busy machine a
+    /// route may be late to do so. Ends the connection where an answer is on its way.
+    private func timeOut(context: ChannelHandlerContext) {
+        guard isReading, unanswered == 1, let isHead = heads.first else { return context.close(promise: nil) }
+        (isTimedOut, isLast) = (true, true)
+        (heads, unanswered) = ([], 0)
+        var octets: [UInt8] = []
+        APIRefusal.bodyTimedOut.problem.document.write(into: &octets)
+        let head = HTTPResponse(
+            status: APIRefusal.bodyTimedOut.status,
+            headerFields: [
+                .contentType: "application/json", .contentLength: String(octets.count), .connection: "close",
+                .date: Instant.systemClock.httpDate, .server: "healthrelay",
+            ])
+        context.write(wrapOutboundOut(.head(head)), promise: nil)
+        if !isHead { context.write(wrapOutboundOut(.body(ByteBuffer(bytes: octets))), promise: nil) }
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+        close(context: context, mode: .output, promise: nil)
     }
 
     /// Whether the client waits to be told that its body is wanted (RFC 9110, section 10.1.1). One that would be too
@@ -87,6 +115,10 @@ final class RequestGuard: ChannelDuplexHandler, RemovableChannelHandler {
     // MARK: The answer
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        guard !isTimedOut else {
+            promise?.succeed()
+            return
+        }
         switch unwrapOutboundIn(data) {
         case .head(var head):
             if head.status.kind != .informational {

@@ -46,7 +46,7 @@ extension Request {
                 return nil
             }
             guard let first = try await group.next(), let octets = first else {
-                throw APIRefusal(.requestTimeout, "request_timeout", "the body did not arrive in time")
+                throw APIRefusal.bodyTimedOut
             }
             return octets
         }

@@ -42,7 +42,8 @@ extension ServerLimits {
 
     @Test("a body that trickles in for ever ends its connection")
     func slowBody() async throws {
-        let limits = ServerLimits.only { $0.body = .seconds(1) }
+        // It is answered when the body's time is over, and closed when the answer has lingered.
+        let limits = ServerLimits.only { ($0.body, $0.linger) = (.seconds(1), .seconds(1)) }
         let bench = try await APIBench(tls: false, captures: [], limits: limits)
         let wire = try wire(bench)
         wire.send(Self.post + "Content-Length: 60000\r\n\r\n")
