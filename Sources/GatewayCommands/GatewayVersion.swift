@@ -1,5 +1,5 @@
 /// The program's version.
 public enum GatewayVersion {
     /// After Semantic Versioning.
-    public static let current = "0.1.0"
+    public static let current = "0.2.0"
 }
