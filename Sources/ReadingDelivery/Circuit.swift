@@ -9,8 +9,21 @@ struct Circuit {
     /// A failure and when its target is due again.
     struct Failure {
         var count: Int
+        /// How many in a row needed a person.
+        var pauses: Int
         var due: Duration
         var failure: DeliveryFailure
+
+        /// The failure that follows an earlier one of the same subject.
+        init(_ failure: DeliveryFailure, after earlier: Failure?, at now: Duration, _ backoff: Backoff) {
+            self.failure = failure
+            count = (earlier?.count ?? 0) + 1
+            pauses = failure.isRetryable ? 0 : (earlier?.pauses ?? 0) + 1
+            let wait =
+                failure.isRetryable
+                ? backoff.delay(failures: count, retryAfter: failure.retryAfter) : backoff.pause(failures: pauses)
+            due = now + wait
+        }
     }
 
     /// Targets in a row that may fail before it counts as the server.
@@ -41,11 +54,7 @@ struct Circuit {
 
     /// Taking back failed: that alone waits.
     mutating func failedToRetract(_ failure: DeliveryFailure, at now: Duration, _ backoff: Backoff) {
-        let count = (retraction?.count ?? 0) + 1
-        let wait =
-            failure.isRetryable
-            ? backoff.delay(failures: count, retryAfter: failure.retryAfter) : backoff.longest
-        retraction = Failure(count: count, due: now + wait, failure: failure)
+        retraction = Failure(failure, after: retraction, at: now, backoff)
     }
 
     /// Whether a target has to wait by itself.
@@ -77,19 +86,12 @@ struct Circuit {
     mutating func failed(
         _ target: DeliveryTarget?, _ failure: DeliveryFailure, at now: Duration, _ backoff: Backoff
     ) -> Bool {
-        func next(_ earlier: Failure?) -> Failure {
-            let count = (earlier?.count ?? 0) + 1
-            let wait =
-                failure.isRetryable
-                ? backoff.delay(failures: count, retryAfter: failure.retryAfter) : backoff.longest
-            return Failure(count: count, due: now + wait, failure: failure)
-        }
         if failure.scope != .destination, let target {
-            targets[target] = next(targets[target])
+            targets[target] = Failure(failure, after: targets[target], at: now, backoff)
             inRow.insert(target)
             guard inRow.count >= Self.tolerance else { return true }
         }
-        server = next(server)
+        server = Failure(failure, after: server, at: now, backoff)
         return false
     }
 }

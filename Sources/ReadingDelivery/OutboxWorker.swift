@@ -202,15 +202,18 @@ public actor OutboxWorker: Service {
 
     private func conclude(_ report: SyncReport) {
         if report.delivered > 0 { state.lastSuccess = clock.now() }
-        let next = circuit.next
+        let (next, former) = (circuit.next, state.failure)
         state.failures = next?.count ?? 0
         state.failure = next?.failure
         state.nextAttempt = next.map { clock.now().advanced(by: max(.zero, $0.due - clock.uptime())) }
         guard let failure = report.failure, !failure.isCancellation, let next else { return }
+        // What waits for a person is told once.
+        let isTold = !failure.isRetryable && former?.isRetryable == false && former?.code == failure.code
         let wait = max(.zero, next.due - clock.uptime()).components
         let seconds = wait.attoseconds > 0 ? wait.seconds + 1 : wait.seconds
-        logger.warning(
-            "delivery failed", metadata: ["code": "\(failure.code)", "next_attempt_in": "\(seconds) s"])
-        if !failure.isRetryable { hub.emit(.paused(failure)) }
+        logger.log(
+            level: isTold ? .debug : .warning, "delivery failed",
+            metadata: ["code": "\(failure.code)", "next_attempt_in": "\(seconds) s"])
+        if !failure.isRetryable, !isTold { hub.emit(.paused(failure)) }
     }
 }

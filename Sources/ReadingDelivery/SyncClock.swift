@@ -26,8 +26,10 @@ public struct SyncClock: Sendable {
 public struct Backoff: Sendable {
     /// The wait after the first failure.
     public var first: Duration
-    /// The longest wait; also after a key was refused.
+    /// The longest wait; also the first after a key was refused.
     public var longest: Duration
+    /// The longest wait for a person, 6 h: a refused key may cost the server something, and tells its owner each time.
+    public var longestPause: Duration = .seconds(6 * 3600)
     /// A number from 0 to 1.
     public var jitter: @Sendable () -> Double
 
@@ -48,5 +50,9 @@ public struct Backoff: Sendable {
         guard let retryAfter, retryAfter > delay else { return delay }
         // Later than asked by up to a tenth of a step, never earlier.
         return retryAfter + step / 10 * min(max(jitter(), 0), 1)
+    }
+    /// The wait after this many failures in a row that need a person: the longest wait, doubled each time.
+    func pause(failures: Int) -> Duration {
+        min(max(longest, longestPause), longest * (1 << min(max(failures - 1, 0), 30)))
     }
 }
