@@ -65,7 +65,11 @@ let package = Package(
         .library(name: "HealthRelayStore", targets: ["HealthReadings", "ReadingStore"]),
         .library(
             name: "HealthRelayDelivery",
-            targets: ["HealthReadings", "ReadingStore", "ReadingDelivery", "VitalClient", "VitalDestination"]),
+            targets: [
+                "HealthReadings", "ReadingFormats", "ReadingStore", "ReadingDelivery", "VitalClient",
+                "VitalDestination",
+                "WebDestinations",
+            ]),
         .library(name: "HealthRelayBus", targets: ["LibDBus"]),
         .library(name: "HealthRelayMQTT", targets: ["MQTTLink"]),
         .library(
@@ -121,9 +125,17 @@ let package = Package(
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthReadings", logging]),
         module("HealthFigures", ["HealthReadings"]),
         module("ReadingFormats", ["HealthReadings"]),
-        module("ReadingStore", ["HealthReadings", crypto, passphrases, database, sqlite, logging]),
-        module("VitalClient", ["HealthReadings", "CZlib", httpClient, nioCore, nioHTTP1, tls, logging]),
+        module("ReadingStore", ["HealthReadings", passphrases, database, sqlite, logging]),
+        module("OutgoingHTTP", ["HealthReadings", "CZlib", httpClient, nioCore, nioHTTP1, tls]),
+        module("VitalClient", ["HealthReadings", "OutgoingHTTP", httpClient, nioHTTP1, logging]),
         module("ReadingDelivery", ["ReadingStore", "HealthReadings", lifecycle, logging]),
+        module(
+            "WebDestinations",
+            [
+                "ReadingDelivery", "ReadingFormats", "ReadingStore", "HealthReadings", "OutgoingHTTP", crypto,
+                httpClient,
+                nioCore, nioHTTP1, logging,
+            ]),
         module("VitalDestination", ["ReadingDelivery", "ReadingStore", "VitalClient", "HealthReadings", logging]),
         module(
             "LocalAccess",
@@ -149,7 +161,9 @@ let package = Package(
             [
                 "HealthReadings", "GATTClient", "BlueZCentral", "HCICapture", "HealthDevices", "FreeStyleLibre",
                 "ISO15693Reader", "LibreReader", "ReadingStore", "ReadingDelivery", "VitalClient", "VitalDestination",
-                "LocalAccess", "LibDBus", "GatewaySettings", "GuardedServer", "CTimex", crypto, httpClient, httpServer,
+                "OutgoingHTTP", "WebDestinations", "LocalAccess", "LibDBus", "GatewaySettings", "GuardedServer",
+                "CTimex", crypto,
+                httpClient, httpServer,
                 httpTypes, lifecycle, logging, nioCore, nioHTTP1,
                 .product(name: "NIOFoundationEssentialsCompat", package: "swift-nio"),
             ]),
@@ -201,6 +215,9 @@ let package = Package(
             swiftSettings: settings
         ),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
+        .target(
+            name: "DeliveryFixture", dependencies: ["ReadingDelivery", "ReadingStore", "HealthReadings", logging],
+            path: "Tests/DeliveryFixture", swiftSettings: settings),
         .target(name: "TestBus", dependencies: ["LibDBus"], path: "Tests/TestBus", swiftSettings: settings),
         tests("HealthReadings", ["TestSupport"]),
         tests("GATTClient", ["TestSupport"]),
@@ -221,22 +238,31 @@ let package = Package(
                 "TestSupport",
             ]),
         tests("HealthFigures", ["HealthReadings"]),
-        tests("ReadingFormats"),
+        tests("ReadingFormats", ["HealthReadings"]),
         tests("ReadingStore", ["HealthReadings", "LogLines", "TestSupport", crypto, database, logging]),
         tests("LocalAccess", ["LogLines", database, logging]),
         tests(
             "VitalClient",
             [
-                "HealthReadings", "ScriptedServer", "LogLines", "TestSupport", crypto, tls, logging,
+                "HealthReadings", "OutgoingHTTP", "ScriptedServer", "LogLines", "TestSupport", crypto, tls, logging,
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
             ]),
         tests("ReadingDelivery", ["HealthReadings", "ReadingStore"]),
         tests(
+            "WebDestinations",
+            [
+                "DeliveryFixture", "HealthReadings", "LogLines", "OutgoingHTTP", "ReadingDelivery",
+                "ReadingStore", "ScriptedServer", "TestSupport", crypto, logging, nioHTTP1, tls,
+                .product(name: "X509", package: "swift-certificates"),
+                .product(name: "SwiftASN1", package: "swift-asn1"),
+            ]),
+        tests(
             "VitalDestination",
             [
-                "ReadingDelivery", "ReadingStore", "VitalClient", "VitalSandbox", "HealthReadings", "ScriptedServer",
-                "LogLines", "TestSupport", database, httpClient, lifecycle, logging, nioCore, nioHTTP1,
+                "DeliveryFixture", "ReadingDelivery", "ReadingStore", "VitalClient", "VitalSandbox", "HealthReadings",
+                "ScriptedServer", "LogLines", "TestSupport", database, httpClient, lifecycle, logging, nioCore,
+                nioHTTP1,
             ]),
         .target(
             name: "EmulatedRadio", dependencies: ["GATTClient", "GATTProfiles", "HealthReadings"],
@@ -312,8 +338,8 @@ if let fuzzer {
             name: "HealthRelayFuzz",
             dependencies: [
                 "HealthReadings", "GATTClient", "GATTProfiles", "HCIMonitor", "HCICapture", "HealthDevices",
-                "FreeStyleLibre", "ReadingStore", "VitalClient", "GatewayCommands", "GatewaySettings", "LocalAPI",
-                "VitalSandbox", "LibDBus",
+                "FreeStyleLibre", "ReadingStore", "OutgoingHTTP", "VitalClient", "GatewayCommands", "GatewaySettings",
+                "LocalAPI", "VitalSandbox", "LibDBus",
                 "ISO15693Reader", "NFCPipe",
             ],
             path: "Tests/Fuzz", exclude: ["run"], swiftSettings: settings,

@@ -9,6 +9,8 @@ package enum DestinationKind: String, Sendable, CaseIterable {
     case vital
     /// A file that readings are appended to, a JSON document a line.
     case file
+    /// A time-series database that takes InfluxDB line protocol.
+    case influxdb
 
     /// What `kind:` says.
     package var name: String { rawValue }
@@ -25,6 +27,16 @@ package enum DestinationKind: String, Sendable, CaseIterable {
                 .init("sign_in_token_file", .text),
             ]
         case .file: [.init("path", .text)]
+        case .influxdb:
+            [
+                .init("url", .text),
+                .init("database", .text),
+                .init("username", .text),
+                .init("password_file", .text),
+                .init("org", .text),
+                .init("bucket", .text),
+                .init("token_file", .text),
+            ]
         }
     }
 
@@ -33,6 +45,7 @@ package enum DestinationKind: String, Sendable, CaseIterable {
         switch self {
         case .vital: []
         case .file: ["path"]
+        case .influxdb: ["url"]
         }
     }
 

@@ -1,5 +1,5 @@
 import Foundation
-import HealthReadings
+import OutgoingHTTP
 
 /// Reads what the server answered: bodies, and the words of its errors.
 struct AnswerReader: Sendable {
@@ -24,7 +24,7 @@ struct AnswerReader: Sendable {
         var error = VitalError(
             Self.kind(of: answer.status), route: answer.route, status: answer.status,
             serverSaid: refusal?.words.flatMap(oneLine), serverErrorType: refusal?.errorType.flatMap(oneLine),
-            retryAfter: answer.retryAfter.flatMap(Self.delay))
+            retryAfter: answer.retryAfter.flatMap(RetryAfter.delay))
         error.isAboutEnvelope = refusal?.isAboutEnvelope ?? false
         let isOfAPI = refusal != nil || answer.body.isEmpty
         error.isAboutResource =
@@ -57,49 +57,11 @@ struct AnswerReader: Sendable {
         }
     }
 
-    /// Reads `Retry-After` (RFC 9110, 10.2.3): seconds, or a date.
-    ///
-    /// - Returns: at most a day, also for a number that no integer holds; `nil` for anything else.
-    static func delay(_ text: String) -> Duration? {
-        // Swift would also read "0x10", "inf" and "nan".
-        if text.first?.isASCIIDigit == true, text.allSatisfy({ $0.isASCIIDigit || "eE+".contains($0) }),
-            let seconds = Double(text)
-        {
-            return .seconds(Int64(min(seconds, 86_400)))
-        }
-        guard let date = httpDate(text) else { return nil }
-        let seconds = date - Int64(Date().timeIntervalSince1970)
-        return .seconds(min(max(seconds, 0), 86_400))
-    }
-
-    /// Seconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT` (IMF-fixdate, RFC 9110, 5.6.7); nil for anything else.
-    private static func httpDate(_ text: String) -> Int64? {
-        let parts = text.split(separator: " ")
-        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-        guard parts.count == 6, parts[5] == "GMT", let month = months.firstIndex(of: String(parts[2])) else {
-            return nil
-        }
-        let number = month < 9 ? "0\(month + 1)" : "\(month + 1)"
-        return WallTime("\(parts[3])-\(number)-\(parts[1])T\(parts[4])")?.secondsSinceEpoch
-    }
-
-    /// `text/html, beginning "<!DOCTYPE html>…"`.
     private func found(_ answer: VitalAnswer) -> String {
-        let type = answer.contentType.flatMap { $0.split(separator: ";").first.map(String.init) } ?? "no content type"
-        let beginning = oneLine(String(decoding: answer.body.prefix(160), as: UTF8.self)).map { "beginning \"\($0)\"" }
-        return "\(oneLine(type) ?? "no content type"), \(beginning ?? "empty")"
+        ServerText.summary(of: answer.body, type: answer.contentType, masking: [secret.value])
     }
 
-    /// Server text made fit for a terminal: one line without control characters, masked, at most 300 characters.
-    private func oneLine(_ text: String) -> String? {
-        let flat = secret.masked(in: text).unicodeScalars.map { scalar -> Character in
-            scalar.properties.generalCategory == .control || scalar.properties.generalCategory == .format
-                ? " " : Character(scalar)
-        }
-        let line = String(flat).split(separator: " ").joined(separator: " ")
-        guard !line.isEmpty else { return nil }
-        return line.count > 300 ? line.prefix(299) + "…" : line
-    }
+    private func oneLine(_ text: String) -> String? { ServerText.oneLine(text, masking: [secret.value]) }
 
     /// Which key of the answer was not as expected; never its value.
     private static func place(of error: any Error) -> String {
@@ -114,10 +76,6 @@ struct AnswerReader: Sendable {
         default: "it cannot be read"
         }
     }
-}
-
-extension Character {
-    fileprivate var isASCIIDigit: Bool { ("0"..."9").contains(self) && isASCII }
 }
 
 /// `{"detail": …}` in its three shapes: a text, a list of `{loc, msg, type}`, an object with `error_type` and

@@ -1,9 +1,6 @@
-import AsyncHTTPClient
 import HealthReadings
 import Logging
-import NIOCore
-import NIOHTTP1
-import NIOSSL
+import OutgoingHTTP
 
 /// The server's API: users, connected sources and time series.
 ///
@@ -38,7 +35,7 @@ public struct VitalAPI: Sendable {
     let limits: Limits
     let recorder: (any RequestRecorder)?
     let logger: Logger
-    let connections: Connections
+    let connections: HTTPConnections
     private let authorities: String?
 
     /// Makes a client; nothing is sent yet.
@@ -61,7 +58,9 @@ public struct VitalAPI: Sendable {
         self.recorder = recorder
         self.logger = logger
         self.authorities = authorities
-        connections = Connections(limits, authorities: authorities)
+        connections = HTTPConnections(
+            HTTPLimits(connecting: limits.connecting, call: limits.call, responseBytes: limits.responseBytes),
+            authorities: authorities)
     }
 
     /// A client of the same server, with the same credentials and connections of its own, that waits otherwise.
@@ -72,27 +71,6 @@ public struct VitalAPI: Sendable {
             server: server, credentials: credentials, limits: limits, authorities: authorities, recorder: recorder,
             logger: logger)
     }
-
-    /// The pool of connections, closed when the last copy of the client goes.
-    final class Connections: Sendable {
-        let client: HTTPClient
-
-        init(_ limits: Limits, authorities: String?) {
-            var configuration = HTTPClient.Configuration()
-            var tls = TLSConfiguration.makeClientConfiguration()
-            // RFC 8996: TLS 1.0 and 1.1 are not to be used any more.
-            tls.minimumTLSVersion = .tlsv12
-            if let authorities { tls.trustRoots = .file(authorities) }
-            configuration.tlsConfiguration = tls
-            configuration.redirectConfiguration = .disallow
-            configuration.timeout.connect = .nanoseconds(limits.connecting.nanoseconds)
-            // Waiting and trying again is the caller's; here a refused connection is one at once.
-            configuration.connectionPool.retryConnectionEstablishment = false
-            client = HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
-        }
-
-        deinit { client.shutdown { _ in } }
-    }
 }
 
 extension VitalAPI: CustomStringConvertible, CustomReflectable {
@@ -100,14 +78,4 @@ extension VitalAPI: CustomStringConvertible, CustomReflectable {
     public var description: String { "VitalAPI(\(server.host))" }
     /// Shows the host and nothing else.
     public var customMirror: Mirror { Mirror(self, children: ["host": server.host]) }
-}
-
-extension Duration {
-    /// Whole nanoseconds; saturates after 292 years.
-    var nanoseconds: Int64 {
-        let (seconds, attoseconds) = components
-        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        let (sum, carry) = product.addingReportingOverflow(attoseconds / 1_000_000_000)
-        return overflow || carry ? .max : sum
-    }
 }

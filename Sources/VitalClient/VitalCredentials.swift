@@ -21,12 +21,6 @@ public struct Secret: Sendable, Hashable {
 
     /// Whether there is nothing to send.
     public var isEmpty: Bool { value.isEmpty }
-
-    /// The text with every occurrence of the secret masked: a server may echo what it was sent.
-    func masked(in text: String) -> String {
-        value.count < 4
-            ? text : text.split(separator: value, omittingEmptySubsequences: false).joined(separator: "****")
-    }
 }
 
 extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {

@@ -2,9 +2,8 @@ import AsyncHTTPClient
 import Foundation
 import HealthReadings
 import Logging
-import NIOCore
 import NIOHTTP1
-import NIOSSL
+import OutgoingHTTP
 
 /// One request: what is sent where, and how it is called in messages.
 struct VitalRequest: Sendable {
@@ -37,29 +36,11 @@ struct VitalRequest: Sendable {
         let path = path.map { segment in
             switch segment {
             case .fixed(let text): "/" + text
-            case .value(let text, _): "/" + Self.encoded(text)
+            case .value(let text, _): "/" + HTTPAddress.encoded(text)
             }
         }.joined()
         guard !query.isEmpty else { return path }
-        return path + "?" + query.map { "\($0.name)=\(Self.encoded($0.value))" }.joined(separator: "&")
-    }
-
-    static func encoded(_ text: String) -> String {
-        var octets: [UInt8] = []
-        for octet in text.utf8 {
-            switch octet {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "~"):
-                octets.append(octet)
-            case UInt8(ascii: ".") where text.utf8.contains(where: { $0 != octet }):
-                octets.append(octet)
-            default:
-                // Dots alone are encoded as well: they would name another folder.
-                octets.append(UInt8(ascii: "%"))
-                octets.append(contentsOf: octet.hexadecimal(uppercase: true).utf8)
-            }
-        }
-        return String(decoding: octets, as: UTF8.self)
+        return path + "?" + query.map { "\($0.name)=\(HTTPAddress.encoded($0.value))" }.joined(separator: "&")
     }
 }
 
@@ -142,54 +123,29 @@ extension VitalAPI {
         logger.debug("call", metadata: ["route": "\(route)", "outcome": "\(outcome)", "ms": "\(milliseconds)"])
     }
 
-    /// The call's time covers the body as well: a server that sends one octet a second must not hold us for ever.
+    /// Sends a request and waits for the whole answer.
     func exchange(_ request: HTTPClientRequest, route: String) async throws -> VitalAnswer {
-        let (client, limits) = (connections.client, limits)
         do {
-            return try await withThrowingTaskGroup(of: VitalAnswer.self) { group in
-                group.addTask {
-                    let response = try await client.execute(request, timeout: .nanoseconds(limits.call.nanoseconds))
-                    let body = try await response.body.collect(upTo: limits.responseBytes)
-                    return VitalAnswer(
-                        route: route, status: Int(response.status.code),
-                        contentType: response.headers.first(name: "content-type"),
-                        retryAfter: response.headers.first(name: "retry-after"), body: Array(body.readableBytesView))
-                }
-                group.addTask {
-                    try await Task.sleep(for: limits.call)
-                    throw VitalError(.timeout, route: route)
-                }
-                defer { group.cancelAll() }
-                guard let answer = try await group.next() else { throw CancellationError() }
-                return answer
-            }
-        } catch {
-            throw Self.translated(error, route: route)
+            let answer = try await connections.answer(to: request)
+            return VitalAnswer(
+                route: route, status: answer.status, contentType: answer.headers.first(name: "content-type"),
+                retryAfter: answer.headers.first(name: "retry-after"), body: answer.body)
+        } catch let error as HTTPExchangeError {
+            throw VitalError(withoutAnswer: error, route: route)
         }
     }
+}
 
-    /// What a failed exchange means; descriptions of the network's errors name addresses and never headers.
-    private static func translated(_ error: any Error, route: String) -> any Error {
-        if Task.isCancelled { return CancellationError() }
+extension VitalError {
+    /// Names what kept an exchange from its answer.
+    init(withoutAnswer error: HTTPExchangeError, route: String) {
         switch error {
-        case let error as VitalError: return error
-        case is NIOTooManyBytesError: return VitalError(.answerTooLarge, route: route)
-        case let error as HTTPClientError where timeouts.contains(error): return VitalError(.timeout, route: route)
-        case let error as HTTPClientError:
-            return VitalError(.noConnection, route: route, serverSaid: error.shortDescription)
-        case is CancellationError: return error
-        case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError, is NIOTLSUnwrappingError,
-            is NIOSSLCloseTimedOutError:
-            return VitalError(.untrustedServer, route: route, serverSaid: TLSFailure.words(error))
-        default:
-            return VitalError(.noConnection, route: route, serverSaid: String("\(error)".prefix(300)))
+        case .timeout: self.init(.timeout, route: route)
+        case .noConnection(let words): self.init(.noConnection, route: route, serverSaid: words)
+        case .untrustedServer(let words): self.init(.untrustedServer, route: route, serverSaid: words)
+        case .answerTooLarge: self.init(.answerTooLarge, route: route)
         }
     }
-
-    private static let timeouts: [HTTPClientError] = [
-        .connectTimeout, .deadlineExceeded, .readTimeout, .writeTimeout, .tlsHandshakeTimeout,
-        .getConnectionFromPoolTimeout,
-    ]
 }
 
 /// Accepts any JSON.

@@ -1,5 +1,4 @@
-import Foundation
-import NIOCore
+import OutgoingHTTP
 
 /// The region a team's data lives in: part of the host's name.
 public enum VitalRegion: String, Sendable, Hashable, CaseIterable {
@@ -56,39 +55,12 @@ public struct VitalServer: Sendable, Hashable {
 
     private static func checked(_ text: String) throws(InvalidBaseURL) -> (base: String, host: String, isExposed: Bool)
     {
-        guard let parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased() else {
-            throw InvalidBaseURL(reason: "it is no URL; a URL begins with https:// or http://")
+        do {
+            let address = try HTTPAddress(text)
+            return (address.base, address.host, address.isExposed)
+        } catch {
+            throw error.isAboutCredentials ? .credentials : InvalidBaseURL(reason: error.reason)
         }
-        guard scheme == "https" || scheme == "http" else {
-            throw InvalidBaseURL(reason: "its scheme is \"\(scheme)\", and https or http was expected")
-        }
-        guard let host = parts.host, !host.isEmpty else { throw InvalidBaseURL(reason: "it names no host") }
-        guard hasUsablePort(text) else {
-            throw InvalidBaseURL(reason: "its port is not a number from 1 to 65535")
-        }
-        guard parts.user == nil, parts.password == nil else {
-            throw .credentials
-        }
-        guard parts.query == nil, parts.fragment == nil else {
-            throw InvalidBaseURL(reason: "it has a query or a fragment, and only a path may follow the host")
-        }
-        var base = text
-        while base.hasSuffix("/") { base.removeLast() }
-        return (base, host, scheme == "http" && !isLoopback(host))
-    }
-
-    /// Whether the port, where there is one, can be connected to. A port beyond 65535 ends the process in NIO.
-    private static func hasUsablePort(_ text: String) -> Bool {
-        guard let slashes = text.range(of: "//") else { return false }
-        let authority = text[slashes.upperBound...].prefix { !"/?#\\".contains($0) }
-        var place = authority[(authority.lastIndex(of: "@").map(authority.index(after:)) ?? authority.startIndex)...]
-        if place.hasPrefix("["), let end = place.lastIndex(of: "]") { place = place[end...].dropFirst() }
-        guard let colon = place.firstIndex(of: ":") else { return true }
-        let digits = place[place.index(after: colon)...]
-        guard (1...5).contains(digits.utf8.count), digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
-            let port = Int(digits)
-        else { return false }
-        return (1...65535).contains(port)
     }
 
     private init(trustedHost: String) {
@@ -100,19 +72,6 @@ public struct VitalServer: Sendable, Hashable {
         self.baseURL = baseURL
         self.host = host
         self.isExposed = isExposed
-    }
-
-    /// Whether a host is this machine: its name, or an address of loopback. A name that begins or ends like one is not.
-    private static func isLoopback(_ host: String) -> Bool {
-        var text = host.lowercased()
-        if text == "localhost" { return true }
-        if text.hasPrefix("["), text.hasSuffix("]") { text = String(text.dropFirst().dropLast()) }
-        guard let address = try? SocketAddress(ipAddress: text, port: 0) else { return false }
-        switch address {
-        case .v4(let address): return UInt32(bigEndian: address.address.sin_addr.s_addr) >> 24 == 127
-        case .v6: return address == (try? SocketAddress(ipAddress: "::1", port: 0))
-        case .unixDomainSocket: return false
-        }
     }
 }
 

@@ -3,6 +3,7 @@ import Foundation
 import HealthReadings
 import Logging
 import NIOHTTP1
+import OutgoingHTTP
 import Synchronization
 
 /// A sign-in token: what a backend hands to one person's client in place of the team's key.
@@ -170,7 +171,7 @@ public actor VitalSession {
         request.headers.add(name: "accept", value: "application/json")
         request.headers.add(name: "user-agent", value: "HealthRelay")
         request.headers.add(name: "content-type", value: "application/x-www-form-urlencoded")
-        let form = fields.map { "\($0)=\(VitalRequest.encoded($1))" }.joined(separator: "&")
+        let form = fields.map { "\($0)=\(HTTPAddress.encoded($1))" }.joined(separator: "&")
         request.body = .bytes(Array(form.utf8))
         let answer = try await api.exchange(request, route: Self.route)
         let reader = AnswerReader(secret: record.map { Secret($0.refreshToken) } ?? signIn.secret)

@@ -1,6 +1,7 @@
 import Foundation
 import GATTClient
 import HealthReadings
+import OutgoingHTTP
 import VitalSandbox
 
 @testable import GatewayCommands

@@ -1,5 +1,6 @@
 import Foundation
 import HealthReadings
+import OutgoingHTTP
 import ScriptedServer
 import TestSupport
 import Testing

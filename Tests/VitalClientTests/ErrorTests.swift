@@ -1,5 +1,6 @@
 import HealthReadings
 import LogLines
+import OutgoingHTTP
 import ScriptedServer
 import TestSupport
 import Testing
@@ -45,15 +46,15 @@ struct ErrorTests {
             let error = await failure { try await client(of: server).post(glucosePost(), for: "u-1") }
             #expect(error?.retryAfter == seconds.map { .seconds($0) })
         }
-        #expect(AnswerReader.delay("Sun, 06 Nov 1994 08:49:37 GMT") == .seconds(0))
-        #expect(AnswerReader.delay("Fri, 31 Dec 9999 23:59:59 GMT") == .seconds(86_400))
+        #expect(RetryAfter.delay("Sun, 06 Nov 1994 08:49:37 GMT") == .seconds(0))
+        #expect(RetryAfter.delay("Fri, 31 Dec 9999 23:59:59 GMT") == .seconds(86_400))
         for large in ["99999999999999999999999", "1e300", "1e999", "86401"] {
-            #expect(AnswerReader.delay(large) == .seconds(86_400), "\(large)")
+            #expect(RetryAfter.delay(large) == .seconds(86_400), "\(large)")
         }
         for none in ["inf", "nan", "0x10", "-1", "+5", "1e", "1.5", "1e-5", "soon", "", "٣"] {
-            #expect(AnswerReader.delay(none) == nil, "\(none)")
+            #expect(RetryAfter.delay(none) == nil, "\(none)")
         }
-        #expect(AnswerReader.delay("7") == .seconds(7))
+        #expect(RetryAfter.delay("7") == .seconds(7))
     }
 
     @Test("HTML with 200 acknowledges nothing: it is named, with its first words on one line")

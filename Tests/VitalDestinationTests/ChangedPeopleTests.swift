@@ -1,3 +1,4 @@
+import DeliveryFixture
 import Foundation
 import GRDB
 import HealthReadings

@@ -1,3 +1,4 @@
+import DeliveryFixture
 import HealthReadings
 import LogLines
 import ReadingStore

@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+import DeliveryFixture
 import Foundation
 import HealthReadings
 import NIOCore

@@ -1,3 +1,4 @@
+import DeliveryFixture
 import HealthReadings
 import ReadingStore
 import ScriptedServer

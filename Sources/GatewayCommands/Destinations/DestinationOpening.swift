@@ -6,14 +6,32 @@ import VitalDestination
 
 /// How a destination of one kind is opened.
 struct DestinationOpening: Sendable {
-    /// What every destination of the kind can express.
-    var rules: DestinationRules
+    /// What a destination of the kind can express with its settings.
+    var rules: @Sendable (DestinationSetting) -> DestinationRules
     /// What of a kind's readings stays here although other values of theirs go, and why; absent for kinds that go whole.
-    var partlyKept: [ReadingKind: String] = [:]
+    var partlyKept: [ReadingKind: String]
     /// Opens a destination; `nil` if it has no credentials yet. Nothing is sent.
     ///
     /// - Throws: `Problem` for settings that cannot be used: delivery there is then paused.
     var open: @Sendable (DestinationSetting, DestinationWorkshop) throws -> OpenDestination?
+
+    init(
+        rules: @escaping @Sendable (DestinationSetting) -> DestinationRules,
+        partlyKept: [ReadingKind: String] = [:],
+        open: @escaping @Sendable (DestinationSetting, DestinationWorkshop) throws -> OpenDestination?
+    ) {
+        self.rules = rules
+        self.partlyKept = partlyKept
+        self.open = open
+    }
+
+    /// How a kind is opened of which every destination can express the same.
+    init(
+        rules: DestinationRules, partlyKept: [ReadingKind: String] = [:],
+        open: @escaping @Sendable (DestinationSetting, DestinationWorkshop) throws -> OpenDestination?
+    ) {
+        self.init(rules: { _ in rules }, partlyKept: partlyKept, open: open)
+    }
 }
 
 extension DestinationKind {
@@ -22,6 +40,7 @@ extension DestinationKind {
         switch self {
         case .vital: .vital
         case .file: .file
+        case .influxdb: .influxdb
         }
     }
 }

@@ -83,7 +83,7 @@ package struct Destinations: Sendable {
     private static func keptBecause(_ kind: ReadingKind, at link: DestinationLink) -> String? {
         if let reason = kind.keptBecause { return reason }
         let opening = link.setting.kind.opening
-        return opening.rules.kinds.contains(kind)
+        return opening.rules(link.setting).kinds.contains(kind)
             ? opening.partlyKept[kind] : "a \(link.setting.kind.name) destination has no place for it"
     }
 
@@ -99,7 +99,7 @@ package struct Destinations: Sendable {
         // What is queued is sealed: a locked store queues nothing before its key has come back.
         guard isService || !settings.current.hasImpliedDestination, store.lockedBecause == nil else { return }
         for link in links {
-            let rules = link.setting.kind.opening.rules
+            let rules = link.setting.kind.opening.rules(link.setting)
             try await store.setDestination(
                 link.name, kind: link.setting.kind.name, kinds: rules.kinds, hasUniqueSeconds: rules.hasUniqueSeconds,
                 needsSource: rules.needsSource, canRetract: rules.canRetract, address: link.open?.fingerprint)

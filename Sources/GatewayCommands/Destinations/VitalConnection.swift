@@ -66,7 +66,7 @@ public struct VitalConnection: Sendable {
                 region: settings["region"].flatMap(VitalRegion.init(rawValue:)) ?? .us)
         }
         if let path = settings["ca_file"] {
-            try Self.requireCertificates(in: path, settings)
+            try settings.requireCertificates(in: path)
             authorities = path
         }
     }
@@ -82,23 +82,6 @@ public struct VitalConnection: Sendable {
         }
     }
 
-    private static func requireCertificates(in path: String, _ settings: DestinationSetting) throws(Problem) {
-        let text: String
-        do {
-            text = try OrdinaryFile.text(path)
-        } catch {
-            throw Problem(
-                "config_invalid", .configuration,
-                "\(settings.named("ca_file")): cannot read \(path): \(error.localizedDescription)")
-        }
-        guard VitalAPI.holdsCertificates(pem: Array(text.utf8)) else {
-            throw Problem(
-                "config_invalid", .configuration,
-                "\(settings.named("ca_file")): expected a PEM file of certificates, found none that can be read in \(path)"
-            )
-        }
-    }
-
     private static func insecure(_ settings: DestinationSetting, _ host: String) -> Problem {
         Problem(
             "server_insecure", .configuration,
@@ -108,24 +91,6 @@ public struct VitalConnection: Sendable {
     }
 
     private static func secret(in path: String, _ what: String) throws(Problem) -> Secret {
-        let secret: Secret
-        do {
-            secret = Secret(try OrdinaryFile.text(path))
-        } catch {
-            throw Problem(
-                "key_unreadable", .configuration,
-                "cannot read the server's \(what) in \(path): \(error.localizedDescription)",
-                hint: "the file holds the \(what) alone; its owner is the gateway's user, its mode 0600")
-        }
-        guard !secret.isEmpty else {
-            throw Problem("key_unreadable", .configuration, "the file \(path) holds no \(what)")
-        }
-        guard secret.isOneWord else {
-            throw Problem(
-                "key_unreadable", .configuration,
-                "the file \(path) holds more than one \(what): white space or a control character is in the middle of it",
-                hint: "write the \(what) alone into it, on one line")
-        }
-        return secret
+        Secret(try SecretFile.word(in: path, of: "the server's \(what)", called: what))
     }
 }

@@ -166,9 +166,11 @@ extension DestinationFinding {
     /// What a destination found of itself.
     init(_ finding: Finding) {
         let problem = finding.cause.map { Problem(describing: $0) ?? .unexpected($0) }
+        // A failure to deliver is told in full where it was found, and its hint is about readings that wait.
+        let isTold = finding.cause is DeliveryFailure
         self.init(
-            name: finding.name, ok: finding.isGood, found: problem?.message ?? finding.found,
-            mend: finding.mend ?? problem?.hint,
+            name: finding.name, ok: finding.isGood, found: isTold ? finding.found : problem?.message ?? finding.found,
+            mend: finding.mend ?? (isTold ? nil : problem?.hint),
             status: finding.isGood == false ? problem?.status ?? .notPermitted : nil)
     }
 }

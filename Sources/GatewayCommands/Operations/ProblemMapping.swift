@@ -7,6 +7,7 @@ import HealthReadings
 import ISO15693Reader
 import LibreReader
 import LocalAccess
+import ReadingDelivery
 import ReadingStore
 import VitalClient
 
@@ -39,6 +40,7 @@ extension Problem {
         case let error as StoreError: self.init(error)
         case let error as ExportError: self.init(error)
         case let error as VitalError: self.init(error)
+        case let failure as DeliveryFailure: self.init(failure)
         case let error as AccessError: self.init(error)
         case let error as InvalidBaseURL:
             self.init("config_invalid", .configuration, error.description)

@@ -1,8 +1,8 @@
 import NIOSSL
 
 /// Why TLS failed, in words for people. The libraries' own texts name files of the machine that built them.
-enum TLSFailure {
-    static func words(_ error: any Error) -> String {
+package enum TLSFailure {
+    package static func words(_ error: any Error) -> String {
         if let error = error as? NIOSSLExtraError, error == .failedToValidateHostname {
             return "its certificate is for another name"
         }
@@ -23,9 +23,10 @@ enum TLSFailure {
     }
 }
 
-extension VitalAPI {
+/// Files of certificates to trust.
+package enum CertificateFile {
     /// Whether a PEM text holds certificates, and each of them can be read.
-    public static func holdsCertificates(pem: [UInt8]) -> Bool {
+    package static func holdsCertificates(pem: [UInt8]) -> Bool {
         (try? NIOSSLCertificate.fromPEMBytes(pem))?.isEmpty == false
     }
 }

@@ -1,11 +1,11 @@
 import CZlib
 
 /// Compresses request bodies (RFC 1952) with the system's zlib.
-enum Gzip {
+package enum Gzip {
     /// The octets as a gzip member; the same octets give the same member, whenever it is made.
     ///
     /// Returns nil where zlib has no memory; the body is then sent as it is.
-    static func compress(_ octets: [UInt8]) -> [UInt8]? {
+    package static func compress(_ octets: [UInt8]) -> [UInt8]? {
         var stream = z_stream()
         // 15 bits of window, and 16 says gzip rather than zlib framing (zlib.h, deflateInit2).
         let begun = deflateInit2_(

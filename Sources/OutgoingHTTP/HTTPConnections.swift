@@ -1,0 +1,136 @@
+import AsyncHTTPClient
+import HealthReadings
+import NIOCore
+import NIOHTTP1
+import NIOSSL
+
+/// What an exchange may take.
+package struct HTTPLimits: Sendable, Hashable {
+    /// How long a connection may take to come about.
+    package var connecting: Duration
+    /// How long a whole exchange may take, from its beginning to the last octet of the answer.
+    package var call: Duration
+    /// How long an answer may be, in octets.
+    package var responseBytes: Int
+
+    /// 10 s for connecting, 30 s for an exchange, 1 MiB for an answer.
+    package init(
+        connecting: Duration = .seconds(10), call: Duration = .seconds(30), responseBytes: Int = 1 << 20
+    ) {
+        self.connecting = connecting
+        self.call = call
+        self.responseBytes = responseBytes
+    }
+}
+
+/// An answer whose body is complete.
+package struct HTTPAnswer: Sendable {
+    package var status: Int
+    package var headers: HTTPHeaders
+    package var body: [UInt8]
+}
+
+/// Why there is no answer. Words of the network's errors name addresses and never headers.
+package enum HTTPExchangeError: Error, Sendable, Hashable {
+    /// No answer in time.
+    case timeout
+    /// The server cannot be reached, or the connection broke before the answer was whole.
+    case noConnection(String)
+    /// The certificate is not trusted, or TLS failed otherwise.
+    case untrustedServer(String)
+    /// The answer is larger than ``HTTPLimits/responseBytes``.
+    case answerTooLarge
+}
+
+/// The pool of connections to a server; they close when the last reference goes.
+///
+/// Certificates are always checked, TLS 1.2 is the least, and redirects are not followed: credentials would go along.
+package final class HTTPConnections: Sendable, CustomReflectable {
+    private let client: HTTPClient
+    private let limits: HTTPLimits
+
+    /// Creates a pool; nothing is connected yet.
+    ///
+    /// - Parameters:
+    ///   - limits: what an exchange may take.
+    ///   - authorities: a PEM file of the certificates to trust in place of the system's; `nil`: the system's.
+    ///   - addresses: the address to connect to by host. The URL's host stays the TLS server's name and the `Host`.
+    package init(_ limits: HTTPLimits, authorities: String?, addresses: [String: String] = [:]) {
+        self.limits = limits
+        var configuration = HTTPClient.Configuration()
+        var tls = TLSConfiguration.makeClientConfiguration()
+        // RFC 8996: TLS 1.0 and 1.1 are not to be used any more.
+        tls.minimumTLSVersion = .tlsv12
+        if let authorities { tls.trustRoots = .file(authorities) }
+        configuration.tlsConfiguration = tls
+        configuration.redirectConfiguration = .disallow
+        configuration.dnsOverride = addresses
+        configuration.timeout.connect = .nanoseconds(limits.connecting.nanoseconds)
+        // Waiting and trying again is the caller's; here a refused connection is one at once.
+        configuration.connectionPool.retryConnectionEstablishment = false
+        client = HTTPClient(eventLoopGroup: HTTPClient.defaultEventLoopGroup, configuration: configuration)
+    }
+
+    deinit { client.shutdown { _ in } }
+
+    /// Shows nothing: connections know the requests that they carry, with their credentials.
+    package var customMirror: Mirror { Mirror(self, children: []) }
+
+    /// Sends a request.
+    ///
+    /// The exchange's time covers the body as well: a server that sends one octet a second must not hold us for ever.
+    ///
+    /// - Throws: ``HTTPExchangeError``, or `CancellationError` if the task was cancelled.
+    package func answer(to request: HTTPClientRequest) async throws -> HTTPAnswer {
+        let (client, limits) = (client, limits)
+        do {
+            return try await withThrowingTaskGroup(of: HTTPAnswer.self) { group in
+                group.addTask {
+                    let response = try await client.execute(request, timeout: .nanoseconds(limits.call.nanoseconds))
+                    let body = try await response.body.collect(upTo: limits.responseBytes)
+                    return HTTPAnswer(
+                        status: Int(response.status.code), headers: response.headers,
+                        body: Array(body.readableBytesView))
+                }
+                group.addTask {
+                    try await Task.sleep(for: limits.call)
+                    throw HTTPExchangeError.timeout
+                }
+                defer { group.cancelAll() }
+                guard let answer = try await group.next() else { throw CancellationError() }
+                return answer
+            }
+        } catch {
+            throw Self.translated(error)
+        }
+    }
+
+    private static func translated(_ error: any Error) -> any Error {
+        if Task.isCancelled { return CancellationError() }
+        switch error {
+        case is HTTPExchangeError, is CancellationError: return error
+        case is NIOTooManyBytesError: return HTTPExchangeError.answerTooLarge
+        case let error as HTTPClientError where timeouts.contains(error): return HTTPExchangeError.timeout
+        case let error as HTTPClientError: return HTTPExchangeError.noConnection(error.shortDescription)
+        case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError, is NIOTLSUnwrappingError,
+            is NIOSSLCloseTimedOutError:
+            return HTTPExchangeError.untrustedServer(TLSFailure.words(error))
+        default: return HTTPExchangeError.noConnection(String("\(error)".prefix(300)))
+        }
+    }
+
+    private static let timeouts: [HTTPClientError] = [
+        .connectTimeout, .deadlineExceeded, .readTimeout, .writeTimeout, .tlsHandshakeTimeout,
+        .getConnectionFromPoolTimeout,
+    ]
+}
+
+extension Duration {
+    /// Whole nanoseconds; saturates after 292 years.
+    package var nanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (product, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        let (sum, carry) = product.addingReportingOverflow(attoseconds / 1_000_000_000)
+        return overflow || carry ? .max : sum
+    }
+}

@@ -1,0 +1,148 @@
+import Foundation
+import HealthReadings
+import Logging
+import ReadingDelivery
+import ReadingStore
+
+/// Decodes the tests' own frames: kind (its top bit: a failure; the next: no failure after all; the one below: from a
+/// continuous sensor), number, seconds, value; each a 64-bit big-endian word.
+package struct TestDecoder: FrameDecoding {
+    package static func frame(
+        _ kind: ReadingKind, number: Int, seconds: Int64, value: Int64, ordinal: Int, slot: UInt8? = nil,
+        isFailed: Bool = false, isMended: Bool = false, isContinuous: Bool = false
+    ) -> Frame {
+        let codes: [ReadingKind: UInt8] = [
+            .glucose: 1, .bloodPressure: 2, .temperature: 6, .weight: 7, .bodyComposition: 8,
+        ]
+        var payload: [UInt8] = [codes[kind] ?? 0]
+        for word in [Int64(number), seconds, value] {
+            for shift in stride(from: 56, through: 0, by: -8) {
+                payload.append(UInt8(truncatingIfNeeded: word >> Int64(shift)))
+            }
+        }
+        if let slot { payload.append(slot) }
+        if isFailed { payload[0] |= 0x80 }
+        if isMended { payload[0] |= 0x40 }
+        if isContinuous { payload[0] |= 0x20 }
+        return Frame(
+            format: FrameFormat(rawValue: 0x1_0000), payload: payload, receivedAt: Instant(seconds: seconds + 60),
+            ordinal: ordinal)
+    }
+
+    package func decode(_ frame: Frame, model: String?) -> DecodedFrame {
+        let words = (0..<3).map { index in
+            frame.payload[(1 + 8 * index)..<(9 + 8 * index)].reduce(Int64(0)) { $0 << 8 | Int64($1) }
+        }
+        let number = ExactDecimal(significand: words[2])
+        let value: RecordValue =
+            switch frame.payload[0] & 0x1F {
+            case 1:
+                .glucose(
+                    GlucoseValue(
+                        concentration: Quantity(number, .milligramsPerDecilitre),
+                        sampleType: frame.payload[0] & 0x20 != 0 ? .interstitialFluid : .capillaryWholeBlood,
+                        sampleLocation: frame.payload[0] & 0x20 != 0 ? .subcutaneousTissue : .finger))
+            case 6:
+                .vital(VitalValue(kind: .temperature, [.init(.temperature, Self.tenths(words[2], .degreesCelsius))]))
+            case 7: .vital(VitalValue(kind: .weight, [.init(.weight, Self.tenths(words[2], .kilograms))]))
+            case 8: .vital(Self.composition(words[2]))
+            default:
+                .bloodPressure(
+                    BloodPressureValue(
+                        systolic: Quantity(number, .millimetresOfMercury),
+                        diastolic: Quantity(ExactDecimal(significand: 80), .millimetresOfMercury),
+                        meanArterial: Quantity(.notANumber, .millimetresOfMercury)))
+            }
+        var record = Record(
+            value: value, sequence: UInt16(words[0]), baseTime: WallTime(secondsSinceEpoch: words[1]),
+            userSlot: frame.payload.count > 25 ? frame.payload[25] : nil)
+        if frame.payload[0] & 0x80 != 0 { record.exclusion = .errorRecord }
+        return .record(record)
+    }
+
+    private static func tenths(_ value: Int64, _ unit: MeasurementUnit) -> Quantity {
+        Quantity(ExactDecimal(significand: value, exponent: -1), unit)
+    }
+
+    /// Tenths of per cent of fat, and a thousand times tenths of kilograms, where a weight came with it.
+    private static func composition(_ value: Int64) -> VitalValue {
+        var parts = [VitalValue.Measured(.bodyFat, tenths(value % 1000, .percent))]
+        if value >= 1000 { parts.append(.init(.weight, tenths(value / 1000, .kilograms))) }
+        return VitalValue(kind: .bodyComposition, parts)
+    }
+}
+
+/// A store in a folder of its own.
+package struct Fixture: Sendable {
+    package static let user = "white_bear"
+    package static let start: Int64 = 1_700_000_000
+
+    package let store: ReadingStore
+    package let folder: String
+
+    package static func with<Result: Sendable>(
+        timeZone: String = "UTC", _ body: @Sendable (Fixture) async throws -> Result
+    ) async throws -> Result {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "sync-\(UUID().uuidString)").path
+        let fixture = try await open(folder, timeZone: timeZone)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let result = try await body(fixture)
+        try fixture.store.close()
+        return result
+    }
+
+    /// The store of a folder, which may have been opened before.
+    package static func open(_ folder: String, timeZone: String = "UTC") async throws -> Fixture {
+        let store = try await ReadingStore.open(
+            directory: folder, decoder: TestDecoder(), clientUserID: user, timeZone: timeZone, logger: quiet,
+            now: { Instant(seconds: start + 100_000_000) })
+        return Fixture(store: store, folder: folder)
+    }
+
+    /// Where readings are appended by ``lines(at:clock:batchLimit:)``, unless a test says otherwise.
+    package var path: String { folder + "/readings.jsonl" }
+
+    /// A worker for a file.
+    package func lines(at path: String? = nil, clock: SyncClock = .system, batchLimit: Int = 4) -> OutboxWorker {
+        worker(JSONLinesDestination(name: "file", path: path ?? self.path), clock: clock, batchLimit: batchLimit)
+    }
+
+    /// A worker that waits after failures without chance.
+    package func worker(_ destination: any Destination, clock: SyncClock, batchLimit: Int? = nil) -> OutboxWorker {
+        var options = OutboxWorker.Options()
+        options.backoff = Backoff(jitter: { 1 })
+        if let batchLimit { options.batchLimit = batchLimit }
+        return OutboxWorker(store: store, destination: destination, options: options, clock: clock, logger: Self.quiet)
+    }
+
+    package static let quiet = Logger(label: "quiet") { _ in SwiftLogNoOpLogHandler() }
+
+    /// Stores readings of one device, one a minute, numbered from `first`.
+    package func read(
+        _ count: Int, from first: Int = 1, kind: ReadingKind = .glucose, device: UInt64 = 1,
+        provider: String = "accuchek_ble", metAt: Int64 = start + 90_000_000, slot: UInt8? = nil,
+        isFailed: Bool = false, isMended: Bool = false, isContinuous: Bool = false, model: String? = nil,
+        battery: UInt8? = nil, value: (Int) -> Int64 = { Int64(80 + $0 % 100) }
+    ) async throws {
+        let description = DeviceDescription(
+            address: DeviceAddress(bits: 0xC000_0000_0000 + device, kind: .random), model: model, provider: provider)
+        let contact = try await store.beginContact(
+            with: description, at: Instant(seconds: metAt), clock: nil, batteryPercent: battery)
+        let frames = (0..<count).map { index in
+            TestDecoder.frame(
+                kind, number: first + index, seconds: Self.start + Int64(first + index) * 60,
+                value: value(first + index),
+                ordinal: index, slot: slot, isFailed: isFailed, isMended: isMended, isContinuous: isContinuous)
+        }
+        _ = try await store.append(frames, of: contact)
+        try await store.endContact(contact, ContactSummary(isComplete: true, received: count))
+    }
+
+    package var waiting: Int {
+        get async throws { try await store.groupsWaiting().reduce(0) { $0 + $1.count } }
+    }
+
+    package var person: StoreUser {
+        get async throws { try await store.currentUser() }
+    }
+}

@@ -1,0 +1,270 @@
+import DeliveryFixture
+import Foundation
+import HealthReadings
+import LogLines
+import Logging
+import OutgoingHTTP
+import ReadingStore
+import ScriptedServer
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import ReadingDelivery
+@testable import WebDestinations
+
+@Suite("InfluxDB 2 and 3, as they answer")
+struct InfluxDBTests {
+    static let token = "t0ken-3f9d4c1b7e6a58201c=="
+
+    private static func destination(
+        _ server: ScriptedServer, _ log: LogLines = LogLines(), authorities: String? = nil
+    ) throws -> InfluxDBDestination {
+        InfluxDBDestination(
+            name: "charts", server: try WebServer(url: server.baseURL + "/influx/", authorities: authorities),
+            place: .bucket("health data", organisation: "home & lab"), token: token,
+            limits: HTTPLimits(connecting: .seconds(5), call: .seconds(20)), logger: log.logger(from: .trace))
+    }
+
+    /// A worker beside a scripted server and a fresh store.
+    private static func with(
+        _ script: @escaping ScriptedServer.Script, clock: SyncClock = .system, batchLimit: Int = 100,
+        _ body: @Sendable (OutboxWorker, Fixture, ScriptedServer) async throws -> Void
+    ) async throws {
+        try await Fixture.with { fixture in
+            try await ScriptedServer.with(script) { server in
+                let worker = fixture.worker(try destination(server), clock: clock, batchLimit: batchLimit)
+                try await body(worker, fixture, server)
+            }
+        }
+    }
+
+    private static let stored = ScriptedAnswer.json(204, "")
+
+    @Test("a request names the organisation, the bucket and the precision, and carries the token")
+    func request() async throws {
+        try await Self.with({ _ in Self.stored }) { worker, fixture, server in
+            try await fixture.read(60)
+            #expect(await worker.syncOnce() == SyncReport(delivered: 60))
+            let request = try #require(server.requests.first)
+            #expect(server.requests.count == 1 && request.method == "POST")
+            #expect(
+                request.path == "/influx/api/v2/write?org=home%20%26%20lab&bucket=health%20data&precision=ms")
+            #expect(request.headers["authorization"] == "Token " + Self.token)
+            #expect(request.headers["content-type"] == "text/plain; charset=utf-8")
+            #expect(request.headers["content-encoding"] == "gzip" && request.headers["user-agent"] == "HealthRelay")
+            let lines = request.text.split(separator: "\n")
+            #expect(lines.count == 60 && lines.allSatisfy { $0.hasPrefix("glucose,device=") })
+            #expect(lines[0].hasSuffix(" \((Fixture.start + 60) * 1000)"))
+        }
+    }
+
+    @Test("the connection ends before the answer, within it, or after it was stored: the same lines go again")
+    func connections() async throws {
+        let answers = Mutex<[ScriptedAnswer]>([.cut, .half(200, "{}"), Self.stored])
+        try await Self.with({ _ in answers.withLock { $0.removeFirst() } }) { worker, fixture, server in
+            try await fixture.read(3)
+            for _ in 0..<2 {
+                let report = await worker.syncOnce()
+                #expect(report.delivered == 0 && report.failure?.code == "no_connection")
+                #expect(report.failure?.isRetryable == true)
+            }
+            #expect(await worker.syncOnce() == SyncReport(delivered: 3))
+            #expect(Set(server.requests.map(\.text)).count == 1)
+        }
+    }
+
+    @Test(
+        "each status means what it does, and no message has the token",
+        arguments: [
+            (
+                ScriptedAnswer.json(401, #"{"code":"unauthorized","message":"\#(InfluxDBTests.token) is unknown"}"#),
+                "authentication_failed", true
+            ),
+            (.json(403, #"{"code":"forbidden","message":"insufficient permissions"}"#), "forbidden", true),
+            (.json(404, #"{"code":"not found","message":"bucket \"x\" not found"}"#), "not_found", false),
+            (.json(429, "{}", headers: ["retry-after": "77"]), "rate_limit_exceeded", false),
+            (.json(503, "{}", headers: ["retry-after": "77"]), "server_error", false),
+            (.json(500, #"{"code":"internal error"}"#), "server_error", false),
+            (.other(200, "<html>Sign in</html>", type: "text/html"), "not_json", false),
+            (.json(200, #"{"ok":true}"#), "unexpected_answer", false),
+            (
+                .json(307, "", headers: ["location": "https://u:p@other.example/x?token=\(InfluxDBTests.token)"]),
+                "redirected", false
+            ),
+            (.other(404, "<h1>Not found</h1>", type: "text/html; charset=utf-8"), "not_json", false),
+        ])
+    func statuses(answer: ScriptedAnswer, code: String, isPersonal: Bool) async throws {
+        try await Self.with({ _ in answer }) { worker, fixture, server in
+            try await fixture.read(5)
+            let report = await worker.syncOnce()
+            let failure = try #require(report.failure)
+            #expect(failure.code == code && failure.needsPerson == isPersonal && report.delivered == 0)
+            #expect(server.requests.count == 1)
+            let words = failure.message + (failure.serverSaid ?? "")
+            #expect(!words.contains(Self.token) && !words.contains("u:p@") && !words.contains("?token"))
+            if code == "redirected" { #expect(words.contains("https://other.example/x")) }
+            if failure.code == "rate_limit_exceeded" { #expect(failure.retryAfter == .seconds(77)) }
+            #expect(try await fixture.store.groupsWaiting(at: worker.place()).first?.count == 5)
+        }
+    }
+
+    @Test("a certificate that nobody vouches for, or for another name, gets neither the token nor a reading")
+    func certificates() async throws {
+        try await Fixture.with { fixture in
+            let authority = try TestAuthority(in: fixture.folder)
+            let cases = [
+                (try authority.context(), nil as String?, false),
+                (try authority.context(addresses: [[127, 0, 0, 9]]), authority.path, false),
+                (try authority.context(), authority.path, true),
+            ]
+            try await fixture.read(2)
+            for (context, trusted, isTaken) in cases {
+                try await ScriptedServer.with({ _ in Self.stored }, tls: context) { server in
+                    let destination = try Self.destination(server, authorities: trusted)
+                    let worker = fixture.worker(destination, clock: .system)
+                    let report = await worker.syncOnce()
+                    #expect(report.delivered == (isTaken ? 2 : 0))
+                    #expect(report.failure?.code == (isTaken ? nil : "untrusted_server"))
+                    #expect(server.requests.count == (isTaken ? 1 : 0))
+                    let findings = await destination.test()
+                    #expect(findings.first { $0.name == "certificate" }?.isGood == isTaken)
+                }
+            }
+        }
+    }
+
+    @Test("a point outside the retention is refused alone, with 422 or 400")
+    func retention() async throws {
+        let old = "\((Fixture.start + 4 * 60) * 1000)"
+        try await Self.with({ request in
+            request.text.contains(old)
+                ? .json(422, #"{"code":"unprocessable entity","message":"point outside of retention: dropped 1"}"#)
+                : Self.stored
+        }) { worker, fixture, server in
+            try await fixture.read(8)
+            let report = await worker.syncOnce()
+            #expect(report.delivered == 7 && report.refused == 1 && report.failure == nil)
+        }
+    }
+
+    @Test("a wrong token is told once, and tried again after ever longer waits")
+    func wrongToken() async throws {
+        let clock = ManualClock()
+        try await Self.with({ _ in .json(401, "{}") }, clock: clock.syncClock) { worker, fixture, server in
+            try await fixture.read(5)
+            let events = worker.events()
+            let running = Task { try await worker.run() }
+            for round in 1...6 {
+                try await clock.waitForSleeps(round)
+                clock.advance(by: clock.slept.last ?? .zero)
+            }
+            try await clock.waitForSleeps(7)
+            running.cancel()
+            try await running.value
+            let paused = await events.reduce(into: 0) { if case .paused = $1 { $0 += 1 } }
+            #expect(paused == 1)
+            // 15 min, 30 min, … 6 h: about a dozen requests on the first day.
+            let minutes: [Int64] = [15, 30, 60, 120, 240, 360, 360]
+            #expect(clock.slept.prefix(7).map { $0.components.seconds / 60 } == minutes)
+            #expect(server.requests.count == 7)
+        }
+    }
+
+    @Test("a long queue goes in order once the server is back")
+    func fullQueue() async throws {
+        let isDown = Mutex(true)
+        try await Self.with({ _ in isDown.withLock { $0 } ? .cut : Self.stored }, batchLimit: 250) {
+            worker, fixture, server in
+            try await fixture.read(3000)
+            #expect(await worker.syncOnce().delivered == 0)
+            isDown.withLock { $0 = false }
+            #expect(await worker.syncOnce() == SyncReport(delivered: 3000))
+            let times = server.requests.dropFirst().flatMap { $0.text.split(separator: "\n") }
+                .compactMap { $0.split(separator: " ").last.flatMap { Int64($0) } }
+            #expect(times.count == 3000 && times == times.sorted())
+        }
+    }
+
+    @Test("what is taken back is looked up by its id and deleted by its tags and its nanosecond")
+    func retraction() async throws {
+        let csv = [
+            ",result,table,_start,_stop,_time,_value,_field,_measurement,device,person,sample_type",
+            #",_result,0,x,y,2023-11-14T22:16:20Z,ID,reading_id,glucose,"a,""b""",white_bear,capillary_whole_blood"#,
+            "", "",
+        ].joined(separator: "\r\n")
+        try await Self.with({ request in
+            request.path.contains("/query") ? .other(200, csv, type: "text/csv; charset=utf-8") : Self.stored
+        }) { worker, fixture, server in
+            try await fixture.read(3)
+            #expect(await worker.syncOnce().delivered == 3)
+            try await fixture.read(1, from: 3, isFailed: true)
+            let report = await worker.syncOnce()
+            #expect(report.retracted == 1 && report.failure == nil)
+            let query = try #require(server.requests.first { $0.path.contains("/api/v2/query") })
+            #expect(query.headers["content-type"] == "application/vnd.flux")
+            #expect(query.text.contains(#"from(bucket: "health data")"#))
+            #expect(query.text.contains("start: 2023-11-14T22:16:20Z, stop: 2023-11-14T22:16:20.000000001Z"))
+            let deletion = try #require(server.requests.last)
+            #expect(deletion.path == "/influx/api/v2/delete?org=home%20%26%20lab&bucket=health%20data")
+            let body = try #require(
+                try JSONSerialization.jsonObject(with: Data(deletion.body)) as? [String: String])
+            #expect(
+                body == [
+                    "start": "2023-11-14T22:16:20Z", "stop": "2023-11-14T22:16:20.000000001Z",
+                    "predicate": #"_measurement="glucose" AND device="a,\"b\"" AND person="white_bear""#
+                        + #" AND sample_type="capillary_whole_blood""#,
+                ])
+        }
+    }
+
+    @Test("a server that cannot delete keeps the point, and that is told; one that fails is asked again")
+    func noRetraction() async throws {
+        let isBroken = Mutex(true)
+        try await Self.with({ request in
+            guard request.path.contains("/query") else { return Self.stored }
+            return isBroken.withLock { $0 } ? .json(500, "{}") : .json(404, #"{"error":"path not found"}"#)
+        }) { worker, fixture, _ in
+            try await fixture.read(3)
+            #expect(await worker.syncOnce().delivered == 3)
+            try await fixture.read(1, from: 3, isFailed: true)
+            #expect(await worker.syncOnce().failure?.code == "server_error")
+            #expect(try await fixture.store.retractionCount(at: worker.place()) == 1)
+            isBroken.withLock { $0 = false }
+            #expect(await worker.syncOnce().failure == nil)
+            #expect(try await fixture.store.retractionCount(at: worker.place()) == 0)
+            #expect(try await fixture.store.leftBehind(at: worker.place()) == 1)
+        }
+    }
+
+    @Test("the test sends no line, and takes the answer that there is none for a proof")
+    func test() async throws {
+        try await ScriptedServer.with({ request in
+            request.body.isEmpty
+                ? .json(400, #"{"code":"invalid","message":"writing requires points"}"#) : .json(500, "{}")
+        }) { server in
+            let findings = try await Self.destination(server).test()
+            #expect(findings.map(\.isGood) == [true, nil, true, true])
+        }
+        try await ScriptedServer.with({ _ in .json(404, #"{"code":"not found","message":"bucket \"x\" not found"}"#) })
+        {
+            server in
+            let findings = try await Self.destination(server).test()
+            #expect(findings.map(\.isGood) == [true, nil, true, false])
+        }
+    }
+
+    @Test("neither a log nor a description has the token or a password")
+    func secrets() async throws {
+        let log = LogLines()
+        try await ScriptedServer.with({ _ in .json(401, #"{"message":"no \#(InfluxDBTests.token)"}"#) }) { server in
+            let destination = try Self.destination(server, log)
+            _ = await destination.test()
+            let login = InfluxDBDestination.Login(user: "gateway", password: Self.token)
+            var dumped = "\(destination) \(login) "
+            dump(destination, to: &dumped)
+            dump(login, to: &dumped)
+            #expect(!dumped.contains(Self.token) && !log.text.contains(Self.token))
+        }
+    }
+}
