@@ -67,8 +67,7 @@ let package = Package(
             name: "HealthRelayDelivery",
             targets: [
                 "HealthReadings", "ReadingFormats", "ReadingStore", "ReadingDelivery", "VitalClient",
-                "VitalDestination",
-                "WebDestinations",
+                "VitalDestination", "WebDestinations",
             ]),
         .library(name: "HealthRelayBus", targets: ["LibDBus"]),
         .library(name: "HealthRelayMQTT", targets: ["MQTTLink"]),
@@ -125,15 +124,14 @@ let package = Package(
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthReadings", logging]),
         module("HealthFigures", ["HealthReadings"]),
         module("ReadingFormats", ["HealthReadings"]),
-        module("ReadingStore", ["HealthReadings", passphrases, database, sqlite, logging]),
+        module("ReadingStore", ["HealthReadings", crypto, passphrases, database, sqlite, logging]),
         module("OutgoingHTTP", ["HealthReadings", "CZlib", httpClient, nioCore, nioHTTP1, tls]),
         module("VitalClient", ["HealthReadings", "OutgoingHTTP", httpClient, nioHTTP1, logging]),
         module("ReadingDelivery", ["ReadingStore", "HealthReadings", lifecycle, logging]),
         module(
             "WebDestinations",
             [
-                "ReadingDelivery", "ReadingFormats", "ReadingStore", "HealthReadings", "OutgoingHTTP", crypto,
-                httpClient,
+                "ReadingDelivery", "ReadingFormats", "ReadingStore", "HealthReadings", "OutgoingHTTP", httpClient,
                 nioCore, nioHTTP1, logging,
             ]),
         module("VitalDestination", ["ReadingDelivery", "ReadingStore", "VitalClient", "HealthReadings", logging]),
@@ -162,9 +160,7 @@ let package = Package(
                 "HealthReadings", "GATTClient", "BlueZCentral", "HCICapture", "HealthDevices", "FreeStyleLibre",
                 "ISO15693Reader", "LibreReader", "ReadingStore", "ReadingDelivery", "VitalClient", "VitalDestination",
                 "OutgoingHTTP", "WebDestinations", "LocalAccess", "LibDBus", "GatewaySettings", "GuardedServer",
-                "CTimex", crypto,
-                httpClient, httpServer,
-                httpTypes, lifecycle, logging, nioCore, nioHTTP1,
+                "CTimex", crypto, httpClient, httpServer, httpTypes, lifecycle, logging, nioCore, nioHTTP1,
                 .product(name: "NIOFoundationEssentialsCompat", package: "swift-nio"),
             ]),
         module(
