@@ -123,7 +123,7 @@ let package = Package(
         module("LibreReader", ["FreeStyleLibre", "HealthReadings", "ISO15693Reader"]),
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthReadings", logging]),
         module("HealthFigures", ["HealthReadings"]),
-        module("ReadingFormats", ["HealthReadings"]),
+        module("ReadingFormats", ["HealthReadings", "HealthFigures", crypto]),
         module("ReadingStore", ["HealthReadings", crypto, passphrases, database, sqlite, logging]),
         module("OutgoingHTTP", ["HealthReadings", "CZlib", httpClient, nioCore, nioHTTP1, tls]),
         module("VitalClient", ["HealthReadings", "OutgoingHTTP", httpClient, nioHTTP1, logging]),
@@ -134,7 +134,9 @@ let package = Package(
                 "ReadingDelivery", "ReadingFormats", "ReadingStore", "HealthReadings", "OutgoingHTTP", httpClient,
                 nioCore, nioHTTP1, logging,
             ]),
-        module("VitalDestination", ["ReadingDelivery", "ReadingStore", "VitalClient", "HealthReadings", logging]),
+        module(
+            "VitalDestination",
+            ["ReadingDelivery", "ReadingStore", "VitalClient", "HealthFigures", "HealthReadings", logging]),
         module(
             "LocalAccess",
             [
@@ -166,8 +168,9 @@ let package = Package(
         module(
             "LocalAPI",
             [
-                "HealthReadings", "GATTClient", "HealthDevices", "ReadingStore", "ReadingDelivery", "LocalAccess",
-                "GatewaySettings", "GuardedServer", "GatewayCommands", crypto, httpServer, httpServerCore, httpTypes,
+                "HealthFigures", "HealthReadings", "GATTClient", "HealthDevices", "ReadingStore", "ReadingDelivery",
+                "LocalAccess", "GatewaySettings", "GuardedServer", "GatewayCommands", crypto, httpServer,
+                httpServerCore, httpTypes,
                 lifecycle,
                 logging, nioCore,
                 .product(name: "NIOFoundationEssentialsCompat", package: "swift-nio"),
@@ -234,7 +237,8 @@ let package = Package(
                 "TestSupport",
             ]),
         tests("HealthFigures", ["HealthReadings"]),
-        tests("ReadingFormats", ["HealthReadings"]),
+        tests(
+            "ReadingFormats", ["GATTClient", "HCICapture", "HealthDevices", "HealthReadings", "TestSupport"]),
         tests("ReadingStore", ["HealthReadings", "LogLines", "TestSupport", crypto, database, logging]),
         tests("LocalAccess", ["LogLines", database, logging]),
         tests(

@@ -1,6 +1,6 @@
 import Crypto
+import HealthFigures
 import HealthReadings
-import ReadingDelivery
 
 /// The data types of the Health Sync app that the gateway has.
 enum HealthSyncType: String, Sendable, Hashable, CaseIterable {

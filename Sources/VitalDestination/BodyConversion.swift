@@ -1,3 +1,4 @@
+import HealthFigures
 import HealthReadings
 import ReadingDelivery
 import ReadingStore
@@ -16,8 +17,6 @@ public struct BodySample: Sendable, Hashable {
 }
 
 extension ConversionFactor {
-    /// m = in × 0.0254, by definition.
-    static let metresInOneInch = ExactDecimal(significand: 254, exponent: -4)
     /// Decimal places of a share of fat in per cent and of a body mass index.
     static let bodyPlaces: Int16 = 2
     /// Decimal places of a body mass index that is computed: scales that compute it themselves send one.

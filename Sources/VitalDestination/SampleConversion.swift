@@ -1,3 +1,4 @@
+import HealthFigures
 import HealthReadings
 import ReadingDelivery
 import ReadingStore
@@ -140,9 +141,7 @@ public struct SampleConversion: Sendable {
                 sample.metadata["measured_pulse"] = value[.pulse]?.number.number?.description
                 return sample
             case (.temperature, .degreesCelsius), (.temperature, .degreesFahrenheit):
-                let celsius =
-                    measured.unit == .degreesCelsius
-                    ? number.rounded(toPlaces: ConversionFactor.vitalPlaces) : number.celsius
+                let celsius = measured.number(in: .degreesCelsius, places: ConversionFactor.vitalPlaces)
                 var sample = try quantity(measured, number, celsius, .degreesCelsius)
                 sample.metadata["site"] = value.site
                 return sample
@@ -207,24 +206,6 @@ public struct SampleConversion: Sendable {
             }
             return number
         }
-    }
-}
-
-extension ExactDecimal {
-    /// Degrees Fahrenheit as degrees Celsius; nil where the number has more digits than a thermometer can send.
-    fileprivate var celsius: ExactDecimal? {
-        let places = -Int(exponent)
-        guard (0...8).contains(places) else { return nil }
-        let freezing = (0..<places).reduce(32 as Int64) { value, _ in value * 10 }
-        let (above, overflow) = significand.subtractingReportingOverflow(freezing)
-        guard !overflow else { return nil }
-        return ExactDecimal(significand: above, exponent: exponent).divided(
-            by: ConversionFactor.degreesFahrenheitInOneKelvin, places: ConversionFactor.vitalPlaces)
-    }
-
-    /// The same number; rounded half to even only where it has more decimal places.
-    func rounded(toPlaces places: Int16) -> ExactDecimal? {
-        exponent >= -places ? self : multiplied(by: ExactDecimal(significand: 1), places: places)
     }
 }
 

@@ -1,0 +1,70 @@
+import Foundation
+import GATTClient
+import HCICapture
+import HealthDevices
+import HealthReadings
+import Testing
+
+@testable import ReadingFormats
+
+/// Writes documents for the validators of `Tests/Formats/check`: what the recorded meters sent, and any reading.
+///
+/// Runs only where `HEALTHRELAY_FORMAT_DOCUMENTS` names a folder, as `Tests/Formats/run` does.
+@Suite("documents for outside validators")
+struct FormatDocumentTests {
+    private static let folder = ProcessInfo.processInfo.environment["HEALTHRELAY_FORMAT_DOCUMENTS"]
+
+    @Test("documents are written", .enabled(if: folder != nil))
+    func write() async throws {
+        let folder = URL(filePath: try #require(Self.folder))
+        let recorded = try await recordedReadings()
+        #expect(recorded.values.joined().count > 30)
+        var generated = GeneratedReadings(seed: 11)
+        let sets =
+            recorded.sorted { $0.key < $1.key } + [
+                ("every-kind", try Samples.everyKind()),
+                ("generated", (0..<400).map { _ in generated.reading() }),
+            ]
+        for (name, readings) in sets { try writeFHIR(readings, name, to: folder) }
+        for change in [FHIRChange.revised, .retracted] {
+            for (name, readings) in sets.suffix(2) { try writeFHIR(readings, name, as: change, to: folder) }
+        }
+    }
+
+    /// The readings of each recorded capture, with what came before and after it left out.
+    private func recordedReadings() async throws -> [String: [Reading]] {
+        let fixtures = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Fixtures")
+        var readings: [String: [Reading]] = [:]
+        for file in try FileManager.default.contentsOfDirectory(at: fixtures, includingPropertiesForKeys: nil)
+        where file.pathExtension == "btsnoop" {
+            let journal = MemoryJournal(timeZone: try Samples.zone())
+            let reader = MeterReader(journal: journal, memory: journal)
+            for try await meter in try ReplayCentral(paths: [file.path()]).peripherals() {
+                try await reader.read(meter)
+            }
+            readings[file.deletingPathExtension().lastPathComponent] = journal.readings
+        }
+        return readings
+    }
+
+    private func writeFHIR(
+        _ readings: [Reading], _ name: String, as change: FHIRChange = .new, to folder: URL
+    ) throws {
+        for kind in [FHIRBundle.Kind.transaction, .collection] where kind == .transaction || change == .new {
+            var bundle = FHIRBundle(kind)
+            for reading in readings {
+                do {
+                    try bundle.add(reading, in: Samples.context(), as: change)
+                } catch {
+                    continue
+                }
+            }
+            guard bundle.count > 0 else { continue }
+            try write(bundle.document, "fhir-\(name)-\(kind.rawValue)-\(change)", to: folder)
+        }
+    }
+
+    private func write(_ document: JSONValue, _ name: String, to folder: URL) throws {
+        try Data(document.text.utf8).write(to: folder.appending(path: name + ".json"))
+    }
+}
