@@ -52,7 +52,8 @@ enum BodySummaryRules {
         provider: String
     ) throws {
         let isComposition = resource == .bodyComposition
-        let mayWeigh = try ConsentHolds(db).isGranted(user: user.rawValue, kind: ReadingKind.weight.code)
+        let mayWeigh = try ConsentWords(db).holds(at: DestinationKey(rawValue: destination))
+            .isGranted(user: user.rawValue, kind: ReadingKind.weight.code)
         for index in items.indices {
             let timestamp = items[index].timestamp
             items[index].timeZone = try ReadingStore.zone(db, of: user.rawValue, at: timestamp)

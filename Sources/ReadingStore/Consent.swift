@@ -7,14 +7,19 @@ public struct Consent: Sendable, Hashable {
     public var kind: ReadingKind
     /// Whether they may be delivered and shown.
     public var isGranted: Bool
-    /// When it was said; nil: it was not, and the settings' standard stands.
+    /// When it was said; `nil`: it was not, and the settings' standard stands.
     public var at: Instant?
+    /// The name of the destination that it is about; `nil`: everything, which includes what this gateway itself shows.
+    public var destination: String?
 }
 
 /// Consent for each kind of data: what is not consented to is stored, and neither delivered nor shown.
 ///
-/// What was said stays on record with its time; the last word counts. Where nobody has said anything, the settings'
-/// standard does.
+/// A person may say it of everything, or of one destination. What was said stays on record with its time; of each the last
+/// word counts, and a denial wins over a grant. Where nobody has said anything, the settings' standard does.
+///
+/// What was granted before destinations were told apart was granted to the one that there was, `vital`, and to the gateway's
+/// own page and API.
 extension ReadingStore {
     /// The tables, as the migration makes them.
     static let consentSchema = """
@@ -23,6 +28,15 @@ extension ReadingStore {
             is_granted INTEGER NOT NULL, at INTEGER NOT NULL
         ) STRICT;
         CREATE INDEX consent_user ON consent (user, kind, key);
+        """
+
+    /// What tells words about destinations apart, as the migration makes it.
+    static let destinationConsentSchema = """
+        -- destination: the one that it is about; NULL: all. is_early: granted before destinations were told apart, and so
+        -- to the first alone.
+        ALTER TABLE consent ADD COLUMN destination INTEGER REFERENCES destination;
+        ALTER TABLE consent ADD COLUMN is_early INTEGER NOT NULL DEFAULT 0;
+        UPDATE consent SET is_early = 1 WHERE is_granted = 1;
         """
 
     /// Says what stands where a person has said nothing; kept over restarts.
@@ -34,23 +48,34 @@ extension ReadingStore {
     }
 
     /// Records what a person says now about one kind of their readings.
-    public func setConsent(_ kind: ReadingKind, granted: Bool, of user: UserKey) async throws {
+    ///
+    /// - Parameters:
+    ///   - kind: the kind of readings.
+    ///   - granted: whether they may be delivered and shown.
+    ///   - user: the person.
+    ///   - destination: the destination that it is about; `nil`: everything.
+    public func setConsent(
+        _ kind: ReadingKind, granted: Bool, of user: UserKey, at destination: DestinationKey? = nil
+    ) async throws {
         let now = now()
         try await write(.setting) { db in
             try db.execute(
-                sql: "INSERT INTO consent (user, kind, is_granted, at) VALUES (?, ?, ?, ?)",
-                arguments: [user.rawValue, kind.code, granted, now.microseconds])
+                sql: "INSERT INTO consent (user, kind, is_granted, at, destination) VALUES (?, ?, ?, ?, ?)",
+                arguments: [user.rawValue, kind.code, granted, now.microseconds, destination?.rawValue])
         }
     }
 
     /// How a person's consent stands, for each kind.
-    public func consents(of user: UserKey) async throws -> [Consent] {
+    ///
+    /// - Parameter destination: at which destination; `nil`: in what this gateway itself shows.
+    public func consents(of user: UserKey, at destination: DestinationKey? = nil) async throws -> [Consent] {
         try await read { db in
-            let standard = try Self.consentStandard(db)
-            let said = try Self.lastWords(db)
+            let words = try ConsentWords(db)
+            let name = try destination.flatMap { key in try Self.destinations(db).first { $0.key == key }?.name }
             return ReadingKind.allCases.map { kind in
-                let word = said[ConsentKey(user: user.rawValue, kind: kind.code)]
-                return Consent(kind: kind, isGranted: word?.isGranted ?? standard, at: word?.at)
+                let word = words.word(user: user.rawValue, kind: kind.code, at: destination)
+                return Consent(
+                    kind: kind, isGranted: word?.isGranted ?? words.standard, at: word?.at, destination: name)
             }
         }
     }
@@ -59,20 +84,24 @@ extension ReadingStore {
     public func consentHistory(of user: UserKey) async throws -> [Consent] {
         try await read { db in
             try Row.fetchAll(
-                db, sql: "SELECT kind, is_granted, at FROM consent WHERE user = ? ORDER BY key DESC",
+                db,
+                sql: """
+                    SELECT c.kind, c.is_granted, c.at, d.name FROM consent AS c
+                    LEFT JOIN destination AS d ON d.key = c.destination WHERE c.user = ? ORDER BY c.key DESC
+                    """,
                 arguments: [user.rawValue]
             ).map { row in
                 Consent(
                     kind: try ReadingKind(code: try row.value(0)), isGranted: try row.value(1),
-                    at: Instant(microseconds: try row.value(2)))
+                    at: Instant(microseconds: try row.value(2)), destination: try row.value(3))
             }
         }
     }
 
-    /// The kinds that a person's consent allows; nil: that everybody's allows.
+    /// The kinds that this gateway itself may show by a person's consent; `nil`: by everybody's.
     public func consentedKinds(of user: UserKey?) async throws -> Set<ReadingKind> {
         try await read { db in
-            let rules = try ConsentHolds(db)
+            let rules = try ConsentWords(db).holds(at: nil)
             let users = try user.map { [$0.rawValue] } ?? Int64.fetchAll(db, sql: "SELECT key FROM user")
             return Set(
                 ReadingKind.allCases.filter { kind in users.allSatisfy { rules.isGranted(user: $0, kind: kind.code) } })
@@ -82,23 +111,6 @@ extension ReadingStore {
     fileprivate static func consentStandard(_ db: Database) throws -> Bool {
         try lines(db, "consent.default").first != "denied"
     }
-
-    fileprivate static func lastWords(_ db: Database) throws -> [ConsentKey: (isGranted: Bool, at: Instant)] {
-        let select = try PreparedStatement(
-            db,
-            """
-            SELECT user, kind, is_granted, at FROM consent
-            WHERE key IN (SELECT max(key) FROM consent GROUP BY user, kind)
-            """)
-        defer { select.reset() }
-        var words: [ConsentKey: (isGranted: Bool, at: Instant)] = [:]
-        while try select.next() {
-            words[ConsentKey(user: select.int(0), kind: select.int(1))] = (
-                select.int(2) != 0, Instant(microseconds: select.int(3))
-            )
-        }
-        return words
-    }
 }
 
 /// Whose consent to what.
@@ -107,15 +119,68 @@ private struct ConsentKey: Hashable, Sendable {
     var kind: Int64
 }
 
-/// What waits because nobody has consented to its delivery.
-struct ConsentHolds: Sendable {
-    private let standard: Bool
-    private let words: [ConsentKey: Bool]
+/// The last words of all people about everything and about each destination.
+struct ConsentWords: Sendable {
+    struct Word: Sendable {
+        var isGranted: Bool
+        var at: Instant
+        /// Whether it was said before destinations were told apart.
+        var isEarly: Bool
+    }
+
+    /// What stands where nobody has said anything.
+    let standard: Bool
+    private var general: [ConsentKey: Word] = [:]
+    private var own: [DestinationKey: [ConsentKey: Word]] = [:]
 
     init(_ db: Database) throws {
         standard = try ReadingStore.consentStandard(db)
-        words = try ReadingStore.lastWords(db).mapValues(\.isGranted)
+        let select = try PreparedStatement(
+            db,
+            """
+            SELECT user, kind, is_granted, at, is_early, destination FROM consent
+            WHERE key IN (SELECT max(key) FROM consent GROUP BY user, kind, destination)
+            """)
+        defer { select.reset() }
+        while try select.next() {
+            let key = ConsentKey(user: select.int(0), kind: select.int(1))
+            let word = Word(
+                isGranted: select.int(2) != 0, at: Instant(microseconds: select.int(3)), isEarly: select.int(4) != 0)
+            if let destination = select.optionalInt(5) {
+                own[DestinationKey(rawValue: destination), default: [:]][key] = word
+            } else {
+                general[key] = word
+            }
+        }
     }
+
+    /// What counts of a person's words; `nil` if they have said nothing about it.
+    ///
+    /// - Parameter destination: at which destination; `nil`: in what this gateway itself shows.
+    func word(user: Int64, kind: Int64, at destination: DestinationKey?) -> Word? {
+        word(ConsentKey(user: user, kind: kind), at: destination)
+    }
+
+    private func word(_ key: ConsentKey, at destination: DestinationKey?) -> Word? {
+        guard let destination else { return general[key] }
+        let own = own[destination]?[key]
+        let general = general[key].flatMap { $0.isEarly && destination != .vital ? nil : $0 }
+        if let general, !general.isGranted { return general }
+        return own ?? general
+    }
+
+    /// What waits at a destination because nobody has consented to its delivery.
+    func holds(at destination: DestinationKey?) -> ConsentHolds {
+        let keys = Set(general.keys).union(destination.flatMap { own[$0] }.map { Set($0.keys) } ?? [])
+        let words = keys.compactMap { key in word(key, at: destination).map { (key, $0.isGranted) } }
+        return ConsentHolds(standard: standard, words: Dictionary(uniqueKeysWithValues: words))
+    }
+}
+
+/// What waits because nobody has consented to its delivery.
+struct ConsentHolds: Sendable {
+    fileprivate let standard: Bool
+    fileprivate let words: [ConsentKey: Bool]
 
     /// Whether a person's readings of a kind may be delivered and shown.
     func isGranted(user: Int64, kind: Int64) -> Bool {

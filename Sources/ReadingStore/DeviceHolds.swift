@@ -10,12 +10,12 @@ struct DeviceHolds: Sendable {
     /// What holds for every destination.
     struct Common: Sendable {
         fileprivate let ignored: Set<Int64>
-        fileprivate let consents: ConsentHolds
+        fileprivate let consents: ConsentWords
         /// When each device was first met, in seconds.
         fileprivate let firstContacts: [Int64: Int64]
 
         init(_ db: Database) throws {
-            consents = try ConsentHolds(db)
+            consents = try ConsentWords(db)
             let origins = try ReadingStore.ignoredOrigins(db)
             ignored = try DeviceHolds.devices(db, models: origins.models, addresses: origins.addresses)
             firstContacts = try DeviceHolds.firstContacts(db)
@@ -36,7 +36,7 @@ struct DeviceHolds: Sendable {
     }
 
     init(_ db: Database, _ destination: StoredDestination, _ common: Common) throws {
-        consents = common.consents
+        consents = common.consents.holds(at: destination.key)
         ignored = common.ignored
         let rule = try ReadingStore.rule(db, of: destination.name)
         selection = try SelectionHolds(db, rule.selection)

@@ -27,6 +27,9 @@ enum Schema {
         migrator.registerMigration("12 people at destinations", migrate: DestinationTables.migratePeople)
         migrator.registerMigration("13 retractions") { db in try db.execute(sql: ReadingStore.retractionSchema) }
         migrator.registerMigration("14 tags of people") { db in try db.execute(sql: PeopleTags.schema) }
+        migrator.registerMigration("15 consent by destination") { db in
+            try db.execute(sql: ReadingStore.destinationConsentSchema)
+        }
         return migrator
     }()
 

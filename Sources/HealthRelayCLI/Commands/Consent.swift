@@ -7,8 +7,9 @@ struct Consent: AsyncParsableCommand {
         commandName: "consent",
         abstract: "Choose which of a person's readings may be delivered and served over the network.",
         discussion: """
-            Readings without consent are stored, but neither delivered nor served. Each decision stays on record with its \
-            time; without a decision, `consent.default` applies.
+            Readings without consent are stored, but neither delivered nor served. A decision is about everything, or about \
+            one destination; a denial wins over a grant. Each decision stays on record with its time; without a decision, \
+            `consent.default` applies.
             """,
         subcommands: [Show.self, Grant.self, Revoke.self])
 
@@ -17,6 +18,8 @@ struct Consent: AsyncParsableCommand {
         @Argument(help: "\(ReadingKind.list); none: every kind.") var kinds: [String] = []
         @Option(help: ArgumentHelp("The person (default: the current user).", valueName: "id"))
         var user: String?
+        @Option(help: ArgumentHelp("Only delivery to this destination (default: everything).", valueName: "name"))
+        var destination: String?
     }
 
     struct Show: AsyncParsableCommand {
@@ -34,7 +37,10 @@ struct Consent: AsyncParsableCommand {
         @OptionGroup var global: GlobalOptions
         func run() async throws {
             try await OperationCommand.run(
-                .consent(.set(kinds: subject.kinds, granted: true, user: subject.user)), global)
+                .consent(
+                    .set(
+                        kinds: subject.kinds, granted: true, user: subject.user, destination: subject.destination)),
+                global)
         }
     }
 
@@ -45,7 +51,10 @@ struct Consent: AsyncParsableCommand {
         @OptionGroup var global: GlobalOptions
         func run() async throws {
             try await OperationCommand.run(
-                .consent(.set(kinds: subject.kinds, granted: false, user: subject.user)), global)
+                .consent(
+                    .set(
+                        kinds: subject.kinds, granted: false, user: subject.user, destination: subject.destination)),
+                global)
         }
     }
 }

@@ -1,0 +1,103 @@
+import GRDB
+import HealthReadings
+import Testing
+
+@testable import ReadingStore
+
+@Suite("Consent, of everything and of one destination")
+struct ConsentTests {
+    private let harness: Harness
+    private let file: DestinationKey
+    private let user: UserKey
+
+    private var store: ReadingStore { harness.store }
+
+    init() async throws {
+        harness = try await Harness()
+        file = try await harness.store.setDestination(
+            "file", kind: "file", kinds: [.glucose, .bloodPressure], hasUniqueSeconds: false, needsSource: false)
+        user = try await harness.store.currentUser().key
+        try await harness.contact([Build.glucose(1, "2026-11-20T10:00:00"), Build.pressure(2, "2026-11-20T10:01:00")])
+    }
+
+    /// The kinds that a destination may get, as consents, as what waits, and as what is sent.
+    private func granted(at destination: DestinationKey) async throws -> Set<ReadingKind> {
+        let kinds: Set<ReadingKind> = [.glucose, .bloodPressure]
+        let said = try await store.consents(of: user, at: destination).filter {
+            $0.isGranted && kinds.contains($0.kind)
+        }
+        let waiting = try await store.groupsWaiting(at: destination).filter { $0.held != .noConsent }
+        #expect(Set(said.map(\.kind)) == Set(waiting.map(\.resource)))
+        var sent: Set<ReadingKind> = []
+        for kind in kinds {
+            let items = try await store.outboxBatch(
+                user: user, resource: kind, provider: "accuchek_ble", limit: 9, at: destination)
+            if !items.isEmpty { sent.insert(kind) }
+        }
+        #expect(sent == Set(said.map(\.kind)))
+        return sent
+    }
+
+    private func shown() async throws -> Set<ReadingKind> {
+        try await store.consentedKinds(of: user).intersection([.glucose, .bloodPressure])
+    }
+
+    @Test("a denial to one destination holds there alone; granted again, it goes there")
+    func own() async throws {
+        try await store.setConsent(.glucose, granted: false, of: user, at: file)
+        #expect(try await granted(at: file) == [.bloodPressure])
+        #expect(try await granted(at: .vital) == [.glucose, .bloodPressure])
+        #expect(try await shown() == [.glucose, .bloodPressure])
+        let readings = try await store.query(ReadingQuery(kinds: [.glucose])).readings
+        let holds = readings[0].deliveries.map { ($0.destination, $0.state == .held(.noConsent)) }
+        #expect(holds.first { $0.0 == "file" }?.1 == true && holds.first { $0.0 == "vital" }?.1 == false)
+        try await store.setConsent(.glucose, granted: true, of: user, at: file)
+        #expect(try await granted(at: file) == [.glucose, .bloodPressure])
+        #expect(try await store.consentHistory(of: user).map(\.destination) == ["file", "file"])
+    }
+
+    @Test("a denial wins: of everything over a grant to one, of one over a grant of everything, whichever came last")
+    func denial() async throws {
+        try await store.setConsent(.glucose, granted: false, of: user)
+        try await store.setConsent(.glucose, granted: true, of: user, at: file)
+        #expect(try await granted(at: file) == [.bloodPressure])
+        #expect(try await shown() == [.bloodPressure])
+        try await store.setConsent(.bloodPressure, granted: false, of: user, at: file)
+        try await store.setConsent(.bloodPressure, granted: true, of: user)
+        #expect(try await granted(at: file).isEmpty)
+        #expect(try await granted(at: .vital) == [.bloodPressure])
+    }
+
+    @Test("where nothing is granted unasked, a grant to one destination is one to it alone")
+    func standard() async throws {
+        try await store.setConsentStandard(granted: false)
+        #expect(try await granted(at: file).isEmpty)
+        try await store.setConsent(.glucose, granted: true, of: user, at: file)
+        #expect(try await granted(at: file) == [.glucose])
+        #expect(try await granted(at: .vital).isEmpty)
+        #expect(try await shown().isEmpty)
+        try await store.setConsent(.bloodPressure, granted: true, of: user)
+        #expect(try await granted(at: file) == [.glucose, .bloodPressure])
+        #expect(try await granted(at: .vital) == [.bloodPressure])
+        #expect(try await shown() == [.bloodPressure])
+    }
+
+    @Test("what was granted before destinations were told apart covers the first and what the gateway shows")
+    func early() async throws {
+        try await store.setConsentStandard(granted: false)
+        for (kind, granted) in [(ReadingKind.glucose, true), (.bloodPressure, false)] {
+            try await store.setConsent(kind, granted: granted, of: user)
+        }
+        // As the migration does with what was said before it.
+        try await store.write(.setting) { db in try db.execute(sql: "UPDATE consent SET is_early = is_granted") }
+        #expect(try await granted(at: .vital) == [.glucose])
+        #expect(try await shown() == [.glucose])
+        #expect(try await granted(at: file).isEmpty)
+        try await store.setConsentStandard(granted: true)
+        // Nobody has said anything about it; what was denied was denied to all.
+        #expect(try await granted(at: file) == [.glucose])
+        try await store.setConsent(.glucose, granted: true, of: user)
+        try await store.setConsentStandard(granted: false)
+        #expect(try await granted(at: file) == [.glucose])
+    }
+}
