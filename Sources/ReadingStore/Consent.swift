@@ -67,7 +67,9 @@ extension ReadingStore {
 
     /// How a person's consent stands, for each kind.
     ///
-    /// - Parameter destination: at which destination; `nil`: in what this gateway itself shows.
+    /// - Parameters:
+    ///   - user: the person.
+    ///   - destination: at which destination; `nil`: in what this gateway itself shows.
     public func consents(of user: UserKey, at destination: DestinationKey? = nil) async throws -> [Consent] {
         try await read { db in
             let words = try ConsentWords(db)
