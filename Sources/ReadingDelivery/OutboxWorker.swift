@@ -86,6 +86,9 @@ public actor OutboxWorker: Service {
     /// Says that something new waits: a pass begins at once, or after the wait of a failure.
     public nonisolated func wake() { signal.signal(.soft) }
 
+    /// Says that the destination's connection is there: a pass begins at once, also while the wait of a failure is not over.
+    nonisolated func wakeConnected() { signal.signal(.firm) }
+
     /// Begins a pass at once that tries again what the destination did not know.
     public func retryNow() {
         resting = [:]

@@ -6,11 +6,12 @@ extension OutboxWorker {
     /// Keeps the destination's connection for as long as the worker runs: begun again, after a growing wait, each time it is
     /// lost.
     func keepConnection() async {
-        var failures = 0
+        var (failures, pauses) = (0, 0)
         while !Task.isCancelled {
             let begun = clock.uptime()
             do {
-                try await destination.run(DestinationContext(store: store, place: place(), wakes: { self.wake() }))
+                try await destination.run(
+                    DestinationContext(store: store, place: place(), wakes: { self.wakeConnected() }))
                 state.connectionFailure = nil
                 return
             } catch {
@@ -19,7 +20,12 @@ extension OutboxWorker {
                 // One that lived for long was a good one.
                 failures = clock.uptime() - begun > options.backoff.longest ? 1 : failures + 1
                 state.connectionFailure = failure
-                let wait = options.backoff.delay(failures: failures, retryAfter: failure.retryAfter)
+                pauses = failure.isRetryable ? 0 : pauses + 1
+                // A wrong password is not sent again and again: some servers lock out whoever does.
+                let wait =
+                    failure.isRetryable
+                    ? options.backoff.delay(failures: failures, retryAfter: failure.retryAfter)
+                    : options.backoff.pause(failures: pauses)
                 logger.notice(
                     "the destination's connection was lost",
                     metadata: ["destination": "\(destination.name)", "code": "\(failure.code)", "again_in": "\(wait)"])
