@@ -29,6 +29,10 @@ func onSubscribe(
     session(context)?.granted(number, granted[0], properties)
 }
 
+func onUnsubscribe(
+    _ handle: OpaquePointer?, _ context: UnsafeMutableRawPointer?, _ number: Int32, _ properties: OpaquePointer?
+) { session(context)?.withdrawn(number) }
+
 func onMessage(
     _ handle: OpaquePointer?, _ context: UnsafeMutableRawPointer?, _ message: UnsafePointer<mosquitto_message>?,
     _ properties: OpaquePointer?

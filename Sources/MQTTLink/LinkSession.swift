@@ -13,6 +13,11 @@ final class LinkSession {
         var due: ContinuousClock.Instant
     }
 
+    private struct Unsubscribed {
+        var answer: Answer<Void>
+        var due: ContinuousClock.Instant
+    }
+
     private let thread: LinkThread
     private let plan: LinkPlan
     private var handle: OpaquePointer?
@@ -31,6 +36,7 @@ final class LinkSession {
     private var waiting: [(message: MQTTMessage, answer: Answer<MQTTReceipt>)] = []
     private var published: [Int32: Published] = [:]
     private var subscribed: [Int32: Subscribed] = [:]
+    private var unsubscribed: [Int32: Unsubscribed] = [:]
 
     init(_ thread: LinkThread, _ plan: LinkPlan) {
         self.thread = thread
@@ -49,6 +55,7 @@ final class LinkSession {
         for entry in waiting { entry.answer.settle(.failure(error)) }
         for entry in published.values { entry.answer.settle(.failure(error)) }
         for entry in subscribed.values { entry.answer.settle(.failure(error)) }
+        for entry in unsubscribed.values { entry.answer.settle(.failure(error)) }
         return error
     }
 
@@ -128,6 +135,7 @@ final class LinkSession {
         mosquitto_disconnect_v5_callback_set(handle, onDisconnect)
         mosquitto_publish_v5_callback_set(handle, onPublish)
         mosquitto_subscribe_v5_callback_set(handle, onSubscribe)
+        mosquitto_unsubscribe_v5_callback_set(handle, onUnsubscribe)
         mosquitto_message_v5_callback_set(handle, onMessage)
         mosquitto_log_callback_set(handle, onLog)
     }
@@ -145,7 +153,7 @@ final class LinkSession {
         let isBeginning = !isOpen && plan.broker.tls != nil
         if mosquitto_want_write(handle), !isBeginning { polled.1.events |= Int16(POLLOUT) }
         // The library looks at its keep-alive once a turn. It is asked more often while an answer is due.
-        let isBusy = !isOpen || !published.isEmpty || !subscribed.isEmpty
+        let isBusy = !isOpen || !published.isEmpty || !subscribed.isEmpty || !unsubscribed.isEmpty
         let patience: Int32 = isBeginning ? 200 : isBusy ? 1000 : 2500
         let count = withUnsafeMutableBytes(of: &polled) {
             poll($0.assumingMemoryBound(to: pollfd.self).baseAddress, 2, patience)
@@ -169,7 +177,9 @@ final class LinkSession {
         if status != MOSQ_ERR_SUCCESS.rawValue { return fail(status, number, "talk to") }
         publishWaiting(handle)
         let now = ContinuousClock.now
-        if published.values.contains(where: { $0.due < now }) || subscribed.values.contains(where: { $0.due < now }) {
+        if published.values.contains(where: { $0.due < now }) || subscribed.values.contains(where: { $0.due < now })
+            || unsubscribed.values.contains(where: { $0.due < now })
+        {
             end(MQTTError(.timedOut, "the broker does not acknowledge"))
         }
     }
@@ -199,7 +209,8 @@ final class LinkSession {
             waiting.append((message, answer))
             publishWaiting(handle)
         case .subscribe(let filter, let quality, let answer): subscribe(filter, quality, answer, handle)
-        case .close: close(handle)
+        case .unsubscribe(let filter, let answer): unsubscribe(filter, answer, handle)
+        case .close(let publishesWill): close(handle, publishesWill: publishesWill)
         }
     }
 
@@ -255,11 +266,25 @@ final class LinkSession {
         subscribed[number] = Subscribed(answer: answer, due: .now + plan.options.answerTimeout)
     }
 
+    private func unsubscribe(_ filter: String, _ answer: Answer<Void>, _ handle: OpaquePointer) {
+        var number: Int32 = 0
+        let status =
+            filter.utf8.contains(0)
+            ? MOSQ_ERR_INVAL.rawValue : mosquitto_unsubscribe_v5(handle, &number, filter, nil)
+        let error = errno
+        guard status == MOSQ_ERR_SUCCESS.rawValue else {
+            return answer.settle(
+                .failure(MQTTError(status: status, error, doing: "unsubscribe at", broker: plan.broker, complaints)))
+        }
+        unsubscribed[number] = Unsubscribed(answer: answer, due: .now + plan.options.answerTimeout)
+    }
+
     /// Says goodbye, and waits a little for it to be sent.
-    private func close(_ handle: OpaquePointer) {
+    private func close(_ handle: OpaquePointer, publishesWill: Bool) {
         isClosing = true
-        if isOpen {
-            mosquitto_disconnect_v5(handle, 0, nil)
+        // A broker of MQTT 3.1.1 publishes the will only if nobody says goodbye.
+        if isOpen, !publishesWill || plan.version == .v5 {
+            mosquitto_disconnect_v5(handle, publishesWill ? Int32(MQTT_RC_DISCONNECT_WITH_WILL_MSG.rawValue) : 0, nil)
             let deadline = ContinuousClock.now + .milliseconds(400)
             while mosquitto_socket(handle) >= 0, mosquitto_want_write(handle), ContinuousClock.now < deadline {
                 var socket = pollfd(fd: mosquitto_socket(handle), events: Int16(POLLOUT), revents: 0)
@@ -327,6 +352,11 @@ final class LinkSession {
             entry.answer.settle(
                 .failure(MQTTError(reason: code, to: "the subscription", said: PropertyList.reason(properties))))
         }
+    }
+
+    func withdrawn(_ number: Int32) {
+        arrivals += 1
+        unsubscribed.removeValue(forKey: number)?.answer.settle(.success(()))
     }
 
     func received(_ message: mosquitto_message, _ properties: OpaquePointer?) {

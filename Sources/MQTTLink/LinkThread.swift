@@ -11,13 +11,15 @@ final class LinkThread: Sendable {
     enum Command: Sendable {
         case publish(MQTTMessage, Answer<MQTTReceipt>)
         case subscribe(String, MQTTMessage.Quality, Answer<MQTTMessage.Quality>)
-        case close
+        case unsubscribe(String, Answer<Void>)
+        case close(publishesWill: Bool)
 
         /// Tells whoever waits that it cannot be done.
         func fail(_ error: MQTTError) {
             switch self {
             case .publish(_, let answer): answer.settle(.failure(error))
             case .subscribe(_, _, let answer): answer.settle(.failure(error))
+            case .unsubscribe(_, let answer): answer.settle(.failure(error))
             case .close: break
             }
         }
@@ -40,6 +42,9 @@ final class LinkThread: Sendable {
     }
 
     deinit { Glibc.close(bell) }
+
+    /// Whether the connection has not ended.
+    var isOpen: Bool { state.withLock { $0.ending == nil } }
 
     /// Leaves a command; one for a connection that has ended fails at once.
     func post(_ command: Command) {

@@ -92,7 +92,7 @@ public struct MQTTOptions: Sendable, Hashable {
     /// Our name at the broker. A broker closes an older connection of the same name. Brokers of MQTT 3.1.1 may refuse more
     /// than 23 characters, or others than `A-Z a-z 0-9`.
     public var clientID: String
-    /// What the broker publishes for us if the connection ends in any other way than ``MQTTConnection/close()``.
+    /// What the broker publishes for us if the connection ends in any other way than ``MQTTConnection/close(publishesWill:)``.
     public var will: MQTTMessage?
     /// Versions to try, in this order. The next one is tried if the broker refuses a version, or closes the connection
     /// without an answer, as old brokers do.

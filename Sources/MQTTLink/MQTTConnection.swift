@@ -23,7 +23,7 @@ public final class MQTTConnection: Sendable {
         self.thread = thread
     }
 
-    deinit { thread.post(.close) }
+    deinit { thread.post(.close(publishesWill: false)) }
 
     /// Connects to a broker, with the first of the versions that it takes.
     ///
@@ -65,15 +65,25 @@ public final class MQTTConnection: Sendable {
         return connection
     }
 
+    /// Whether the connection lives.
+    public var isOpen: Bool { thread.isOpen }
+
+    /// Begins to publish a message. What one task begins goes to the broker in that order.
+    ///
+    /// - Returns: what tells when the broker has it. Nobody has to wait for it.
+    public func begin(_ message: MQTTMessage) -> MQTTPublication {
+        let answer = Answer<MQTTReceipt>()
+        thread.post(.publish(message, answer))
+        return MQTTPublication(answer: answer)
+    }
+
     /// Publishes a message.
     ///
     /// - Returns: what the broker said; for ``MQTTMessage/Quality/atMostOnce`` at once, without its answer.
     /// - Throws: ``MQTTError`` if the broker refuses the message or the connection ends before it has acknowledged it.
     @discardableResult
     public func publish(_ message: MQTTMessage) async throws(MQTTError) -> MQTTReceipt {
-        let answer = Answer<MQTTReceipt>()
-        thread.post(.publish(message, answer))
-        return try await answer.value()
+        try await begin(message).receipt()
     }
 
     /// Subscribes to the topics that match a filter; ``messages`` brings what is published there.
@@ -89,6 +99,15 @@ public final class MQTTConnection: Sendable {
         return try await answer.value()
     }
 
+    /// Ends a subscription.
+    ///
+    /// - Throws: ``MQTTError`` if the broker refuses or the connection ends.
+    public func unsubscribe(from filter: String) async throws(MQTTError) {
+        let answer = Answer<Void>()
+        thread.post(.unsubscribe(filter, answer))
+        try await answer.value()
+    }
+
     /// Waits until the connection has ended.
     ///
     /// - Returns: why it has; ``MQTTError/Kind/cancelled`` if the task was cancelled while it lives.
@@ -96,12 +115,14 @@ public final class MQTTConnection: Sendable {
         do throws(MQTTError) { return try await thread.ending().value() } catch { return error }
     }
 
-    /// Closes the connection: the broker drops the will. What is not acknowledged yet fails.
+    /// Closes the connection. What is not acknowledged yet fails.
     ///
     /// It takes a second at most, whatever the broker does, and is finished in a cancelled task, too.
-    public func close() async {
+    ///
+    /// - Parameter publishesWill: whether the broker publishes the will, as if the connection had been lost, or drops it.
+    public func close(publishesWill: Bool = false) async {
         let ending = thread.ending()
-        thread.post(.close)
+        thread.post(.close(publishesWill: publishesWill))
         let timer = Task {
             try await Task.sleep(for: .seconds(1))
             ending.settle(.failure(.closed))
@@ -110,4 +131,15 @@ public final class MQTTConnection: Sendable {
         await Task { _ = try? await ending.value() }.value
         timer.cancel()
     }
+}
+
+/// A message on its way to the broker.
+public struct MQTTPublication: Sendable {
+    let answer: Answer<MQTTReceipt>
+
+    /// Waits for the broker's acknowledgement; for one caller.
+    ///
+    /// - Throws: ``MQTTError`` if the broker refuses the message or the connection ends before it has acknowledged it.
+    @discardableResult
+    public func receipt() async throws(MQTTError) -> MQTTReceipt { try await answer.value() }
 }

@@ -85,5 +85,6 @@ public struct MQTTError: Error, Sendable, Hashable, CustomStringConvertible {
 
     static let closed = MQTTError(.closed, "the connection to the broker was closed")
     static let cancelled = MQTTError(.cancelled, "cancelled")
-    static let lost = MQTTError(.lost, "the connection to the broker was lost")
+    /// The connection ended without a word.
+    public static let lost = MQTTError(.lost, "the connection to the broker was lost")
 }

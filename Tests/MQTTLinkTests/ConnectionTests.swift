@@ -213,6 +213,19 @@ struct ConnectionTests {
         #expect(message?.topic == "status/lost" && message?.text == "offline")
     }
 
+    @Test("closing can publish the will", arguments: MQTTVersion.allCases)
+    func willOnClose(version: MQTTVersion) async throws {
+        let broker = try await TestBroker.start()
+        let reader = try await broker.connect("reader")
+        try await reader.subscribe(to: "status")
+        var options = MQTTOptions(clientID: "leaver", will: MQTTMessage(topic: "status", text: "offline"))
+        options.versions = [version]
+        let connection = try await MQTTConnection.open(broker.address(), options)
+        await connection.close(publishesWill: true)
+        var messages = reader.messages.makeAsyncIterator()
+        #expect(await messages.next()?.text == "offline")
+    }
+
     @Test("a connection that is let go of is closed")
     func letGo() async throws {
         let broker = try await TestBroker.start()

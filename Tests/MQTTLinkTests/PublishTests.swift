@@ -42,6 +42,30 @@ struct PublishTests {
         #expect(message.topic == "state/b" && message.text == "2" && message.isRetained)
     }
 
+    @Test("what one task begins to publish arrives in that order")
+    func order() async throws {
+        let broker = try await TestBroker.start()
+        let connection = try await broker.connect()
+        try await connection.subscribe(to: "n")
+        let publications = (0..<100).map { connection.begin(MQTTMessage(topic: "n", text: "\($0)")) }
+        for publication in publications { try await publication.receipt() }
+        var messages = connection.messages.makeAsyncIterator()
+        for number in 0..<100 { #expect(await messages.next()?.text == "\(number)") }
+    }
+
+    @Test("nothing comes once a subscription has ended")
+    func unsubscribe() async throws {
+        let broker = try await TestBroker.start()
+        let connection = try await broker.connect()
+        try await connection.subscribe(to: "a")
+        try await connection.subscribe(to: "b")
+        try await connection.unsubscribe(from: "a")
+        try await connection.publish(MQTTMessage(topic: "a", text: "unheard"))
+        try await connection.publish(MQTTMessage(topic: "b", text: "heard"))
+        var messages = connection.messages.makeAsyncIterator()
+        #expect(await messages.next()?.text == "heard")
+    }
+
     @Test("a large message arrives whole")
     func large() async throws {
         let broker = try await TestBroker.start()

@@ -78,6 +78,14 @@ package final class ScriptedBroker: Sendable {
                         guard CuttingProxy.write(answer, to: client) else { return }
                     }
                     held = []
+                case 8:
+                    let granted: [UInt8] =
+                        isFive ? [0x90, 0x04, packet[2], packet[3], 0, 1] : [0x90, 0x03, packet[2], packet[3], 1]
+                    guard CuttingProxy.write(granted, to: client) else { return }
+                case 10:
+                    let ended: [UInt8] =
+                        isFive ? [0xB0, 0x04, packet[2], packet[3], 0, 0] : [0xB0, 0x02, packet[2], packet[3]]
+                    guard CuttingProxy.write(ended, to: client) else { return }
                 case 12: guard CuttingProxy.write([0xD0, 0x00], to: client) else { return }
                 case 14: return
                 default: break
