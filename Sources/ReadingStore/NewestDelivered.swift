@@ -1,0 +1,80 @@
+import GRDB
+import HealthReadings
+
+/// A reading that a destination has.
+public struct DeliveredReading: Sendable, Hashable {
+    /// The reading; its `Reading.deliveries` are not computed here.
+    public var reading: Reading
+    /// The client's id of the person.
+    public var person: String
+    /// The timestamp it was delivered at, whole seconds.
+    public var timestamp: Instant
+    /// Why it would not be delivered now: nobody consents any more, or the destination is not selected for it.
+    public var hold: Hold?
+
+    /// Creates it.
+    public init(reading: Reading, person: String, timestamp: Instant, hold: Hold? = nil) {
+        self.reading = reading
+        self.person = person
+        self.timestamp = timestamp
+        self.hold = hold
+    }
+}
+
+extension ReadingStore {
+    /// The newest reading of each device, person and kind that a destination has and that still counts.
+    ///
+    /// For a destination that shows what was measured last: after a restart it knows what it has shown, and once a reading
+    /// was taken back, which one comes in its place. A reading that was pruned since is not among them; one whose row, or
+    /// whose person's, was changed outside of this program is not either, and no older one in its place.
+    ///
+    /// - Throws: ``lockedBecause`` if the key is missing.
+    public func newestDelivered(at destination: DestinationKey) async throws -> [DeliveredReading] {
+        try await read { [sealing] db in
+            try sealing.requireKeys()
+            // With max(), SQLite takes the other columns from the row that has it.
+            let select = try PreparedStatement(
+                db,
+                """
+                SELECT \(ReadingRow.columns), \(OutboxTag.columns), max(o.timestamp)
+                FROM outbox AS o JOIN reading AS r ON r.key = o.reading
+                WHERE o.destination = ?1 AND o.state = \(outbox: .delivered) GROUP BY r.device, o.user, o.resource
+                """)
+            select.bind(1, destination.rawValue)
+            defer { select.reset() }
+            let (rows, holds) = (RowReader(db, sealing), try DeviceHolds(db, destination))
+            var people: [Int64: String?] = [:]
+            func person(_ key: Int64) throws -> String? {
+                if let known = people[key] { return known }
+                let name = try skippingDamage { try Self.user(db, sealing, where: "key = ?", [key])?.clientUserID }
+                people[key] = .some(name ?? nil)
+                return name ?? nil
+            }
+            var found: [DeliveredReading] = []
+            while try select.next() {
+                let place = OutboxTag(select, from: ReadingRow.count)
+                let reading = try skippingDamage {
+                    try place.check(select.octets(ReadingRow.count + OutboxTag.count - 1), sealing)
+                    return try rows.reading(select)
+                }
+                guard let reading, reading.excluded == nil, let person = try person(place.user) else { continue }
+                found.append(
+                    DeliveredReading(
+                        reading: reading, person: person, timestamp: Instant(seconds: place.timestamp),
+                        // One that was delivered is not too old.
+                        hold: holds.hold(
+                            user: place.user, kind: reading.kind, device: ReadingRow.device(select), seconds: nil)))
+            }
+            return found
+        }
+    }
+}
+
+/// The result of work on a row; `nil` if the row was changed outside of this program.
+private func skippingDamage<Value>(_ work: () throws -> Value) throws -> Value? {
+    do {
+        return try work()
+    } catch let error as StoreError where error.isCorrupt {
+        return nil
+    }
+}
