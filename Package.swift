@@ -70,7 +70,11 @@ let package = Package(
                 "VitalDestination", "WebDestinations",
             ]),
         .library(name: "HealthRelayBus", targets: ["LibDBus"]),
-        .library(name: "HealthRelayMQTT", targets: ["MQTTLink"]),
+        .library(
+            name: "HealthRelayMQTT",
+            targets: [
+                "HealthReadings", "ReadingFormats", "ReadingStore", "ReadingDelivery", "MQTTLink", "MQTTDestinations",
+            ]),
         .library(
             name: "HealthRelaySensors",
             targets: ["HealthReadings", "FreeStyleLibre", "ISO15693Reader", "LibreReader"]),
@@ -135,6 +139,9 @@ let package = Package(
                 nioCore, nioHTTP1, logging,
             ]),
         module(
+            "MQTTDestinations",
+            ["MQTTLink", "ReadingDelivery", "ReadingFormats", "ReadingStore", "HealthReadings", crypto, logging]),
+        module(
             "VitalDestination",
             ["ReadingDelivery", "ReadingStore", "VitalClient", "HealthFigures", "HealthReadings", logging]),
         module(
@@ -161,7 +168,8 @@ let package = Package(
             [
                 "HealthReadings", "GATTClient", "BlueZCentral", "HCICapture", "HealthDevices", "FreeStyleLibre",
                 "ISO15693Reader", "LibreReader", "ReadingStore", "ReadingDelivery", "VitalClient", "VitalDestination",
-                "OutgoingHTTP", "WebDestinations", "LocalAccess", "LibDBus", "GatewaySettings", "GuardedServer",
+                "OutgoingHTTP", "WebDestinations", "MQTTLink", "MQTTDestinations", "ReadingFormats", "LocalAccess",
+                "LibDBus", "GatewaySettings", "GuardedServer",
                 "CTimex", crypto, httpClient, httpServer, httpTypes, lifecycle, logging, nioCore, nioHTTP1,
                 .product(name: "NIOFoundationEssentialsCompat", package: "swift-nio"),
             ]),
@@ -256,6 +264,12 @@ let package = Package(
                 "ReadingStore", "ScriptedServer", "TestSupport", crypto, logging, nioHTTP1, tls,
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
+            ]),
+        tests(
+            "MQTTDestinations",
+            [
+                "DeliveryFixture", "HealthReadings", "LogLines", "MQTTLink", "ReadingDelivery", "ReadingFormats",
+                "ReadingStore", "TestBroker", "TestSupport", logging,
             ]),
         tests(
             "VitalDestination",

@@ -11,6 +11,8 @@ package enum DestinationKind: String, Sendable, CaseIterable {
     case file
     /// A time-series database that takes InfluxDB line protocol.
     case influxdb
+    /// An MQTT broker, with Home Assistant behind it or not.
+    case mqtt
 
     /// What `kind:` says.
     package var name: String { rawValue }
@@ -27,6 +29,16 @@ package enum DestinationKind: String, Sendable, CaseIterable {
                 .init("sign_in_token_file", .text),
             ]
         case .file: [.init("path", .text)]
+        case .mqtt:
+            [
+                .init("url", .text),
+                .init("username", .text),
+                .init("password_file", .text),
+                .init("certificate_file", .text),
+                .init("private_key_file", .text),
+                .init("topic", .text, "healthrelay"),
+                .init("home_assistant", .flag, "true"),
+            ]
         case .influxdb:
             [
                 .init("url", .text),
@@ -45,7 +57,7 @@ package enum DestinationKind: String, Sendable, CaseIterable {
         switch self {
         case .vital: []
         case .file: ["path"]
-        case .influxdb: ["url"]
+        case .influxdb, .mqtt: ["url"]
         }
     }
 

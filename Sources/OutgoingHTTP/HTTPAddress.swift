@@ -98,7 +98,7 @@ package struct HTTPAddress: Sendable, Hashable {
     }
 
     /// Whether a host is this machine: its name, or an address of loopback. A name that begins or ends like one is not.
-    private static func isLoopback(_ host: String) -> Bool {
+    package static func isLoopback(_ host: String) -> Bool {
         let text = host.lowercased()
         if text == "localhost" { return true }
         guard let address = try? SocketAddress(ipAddress: text, port: 0) else { return false }

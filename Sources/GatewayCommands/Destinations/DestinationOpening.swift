@@ -41,6 +41,7 @@ extension DestinationKind {
         case .vital: .vital
         case .file: .file
         case .influxdb: .influxdb
+        case .mqtt: .mqtt
         }
     }
 }

@@ -1,0 +1,119 @@
+import Foundation
+import HealthReadings
+import Logging
+import MQTTLink
+import ReadingDelivery
+import ReadingFormats
+import ReadingStore
+
+/// A connection, and what the broker keeps.
+final class Link {
+    let connection: MQTTConnection
+    let naming: Naming
+    /// Whether the broker publishes `offline` when the connection is lost.
+    let hasWill: Bool
+    var board: Board
+    /// What the broker keeps of ours, by topic, as far as we know.
+    var retained: [String: String] = [:]
+    /// Takes what comes.
+    var reader: Task<Void, Never>?
+    /// Publishes everything again, some time after Home Assistant has started.
+    var birth: Task<Void, Never>?
+    /// What came while the broker was asked what it keeps; `nil`: it is not asked.
+    var survey: [String: [UInt8]]?
+    /// How many messages have come that the broker had kept, others' too.
+    var keptCount = 0
+
+    init(connection: MQTTConnection, naming: Naming, hasWill: Bool, board: Board) {
+        self.connection = connection
+        self.naming = naming
+        self.hasWill = hasWill
+        self.board = board
+    }
+
+    deinit {
+        reader?.cancel()
+        birth?.cancel()
+    }
+}
+
+extension MQTTDestination {
+    /// Has the broker keep what the board shows.
+    ///
+    /// What fails is tried again with the next reading or connection: the readings themselves are delivered without it.
+    ///
+    /// - Parameter isWhole: publishes what the broker has already, too.
+    func settle(_ link: Link, isWhole: Bool = false) async {
+        var known: Set<String>?
+        do {
+            // A destination that is switched off, or has moved, is told nothing.
+            guard try await store.standingHold(at: try await key()) == nil else { return }
+            let (devices, people) = (try await store.devices(), try await store.users())
+            known = link.board.note(devices, people)
+        } catch {
+            logger.notice("devices and people could not be read", metadata: ["code": "\(DeliveryFailure(error).code)"])
+        }
+        // From here to the end of publishing nothing waits: what a topic is to show cannot change in between.
+        let wanted = link.board.messages()
+        var publications: [(topic: String, publication: MQTTPublication)] = []
+        func publish(_ topic: String, _ text: String, isRetained: Bool = true) {
+            publications.append(
+                (
+                    topic,
+                    link.connection.begin(
+                        MQTTMessage(topic: topic, text: text, isRetained: isRetained, contentType: "application/json"))
+                ))
+        }
+        // Discovery comes first, the gateway's before its meters': what a state belongs to is known then.
+        let isDiscovery = { (topic: String) in topic.hasPrefix("homeassistant/") }
+        let gateway = link.naming.topics.gateway
+        let order = wanted.keys.sorted {
+            ($0 == gateway ? 0 : isDiscovery($0) ? 1 : 2, $0) < ($1 == gateway ? 0 : isDiscovery($1) ? 1 : 2, $1)
+        }
+        for topic in order {
+            guard let text = wanted[topic], isWhole || link.retained[topic] != text else { continue }
+            publish(topic, text)
+            link.retained[topic] = text
+        }
+        if let known {
+            for (topic, text) in link.retained.sorted(by: { $0.key < $1.key })
+            where wanted[topic] == nil && link.board.isObsolete(topic, known: known) {
+                // A sensor goes on showing its value when a message is removed: it is told first that there is none.
+                if !isDiscovery(topic), let nothing = Self.withoutValues(text) {
+                    publish(topic, nothing, isRetained: false)
+                }
+                publish(topic, "")
+                link.retained[topic] = nil
+            }
+        }
+        var failure: MQTTError?
+        for (topic, publication) in publications {
+            do throws(MQTTError) {
+                try await publication.receipt()
+            } catch {
+                link.retained[topic] = nil
+                failure = failure ?? error
+            }
+        }
+        tell(failure)
+    }
+
+    /// Tells once of each way in which the broker refuses what it is to keep.
+    private func tell(_ failure: MQTTError?) {
+        defer { if failure?.kind != .cancelled { toldOfStates = failure?.kind } }
+        guard let failure, failure.kind != toldOfStates, ![.cancelled, .closed, .lost].contains(failure.kind) else {
+            return
+        }
+        logger.warning(
+            "the broker does not keep what was measured last",
+            metadata: ["destination": "\(name)", "error": "\(failure.kind.rawValue)"])
+    }
+
+    /// A state with null for everything in it.
+    static func withoutValues(_ text: String) -> String? {
+        guard let object = try? JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any] else {
+            return nil
+        }
+        return JSONValue.object(object.keys.sorted().map { .init($0, .null) }).text
+    }
+}

@@ -1,0 +1,160 @@
+import HealthReadings
+import Logging
+import MQTTLink
+import ReadingDelivery
+import ReadingFormats
+import ReadingStore
+
+/// Publishes every reading to an MQTT broker, and keeps there what was measured last, for Home Assistant and others.
+///
+/// | topic | what | kept by the broker |
+/// |---|---|---|
+/// | `TOPIC/readings/KIND` | each reading: `{"id", "person", "reading"}`; one that is taken back: `{"id", "person", "retracted": true}` | no |
+/// | `TOPIC/devices/ID/KIND` | what a meter measured last of a person | yes |
+/// | `TOPIC/devices/ID/battery` | its battery | yes |
+/// | `TOPIC/status` | `online`, or `offline` once the gateway is gone | yes |
+/// | `homeassistant/device/…/config` | which sensors there are | yes |
+///
+/// A reading counts as delivered when the broker has acknowledged its message (QoS 1). What is kept comes from the store, so
+/// that an older reading never replaces a newer one, after a restart or a reconnection either.
+///
+/// Two people who use one meter have two devices in Home Assistant: each person's values can then be shown, shared and
+/// hidden by themselves, and nobody's chart mixes two people.
+public actor MQTTDestination: Destination {
+    /// Its name in the settings.
+    public nonisolated let name: String
+    /// `mqtt`.
+    public nonisolated let kind = "mqtt"
+    /// What it can express.
+    public nonisolated var rules: DestinationRules { MQTTDestination.rules }
+
+    /// What an MQTT destination can express.
+    public static let rules = DestinationRules(
+        kinds: Set(ReadingKind.allCases.filter(\.isDelivered)), hasUniqueSeconds: false, needsSource: false,
+        canRetract: true)
+
+    let place: MQTTPlace
+    let sender: MQTTSender
+    let store: ReadingStore
+    let logger: Logger
+
+    /// Whether the connection is kept between deliveries (``run(_:)``): only then does the gateway count as being there.
+    var isKept = false
+    var link: Link?
+    var opening: Task<DeliveryFailure?, Never>?
+    /// The version that the broker spoke last, and when.
+    var version: (spoken: MQTTVersion, at: ContinuousClock.Instant)?
+    /// What was said of retained messages that could not be published.
+    var toldOfStates: MQTTError.Kind?
+    /// The wait after Home Assistant has started, in milliseconds: every gateway of a home hears it at the same time.
+    let birthDelay: ClosedRange<Int>
+
+    /// Creates a destination; nothing is connected before the first delivery or ``run(_:)``.
+    ///
+    /// - Parameters:
+    ///   - name: the destination's name in the settings.
+    ///   - store: where readings, devices and people are.
+    ///   - place: where to publish.
+    ///   - sender: the program and its catalogue.
+    ///   - logger: takes counts and kinds of failures; never a topic, a value or the broker's words.
+    public init(
+        name: String, store: ReadingStore, place: MQTTPlace, sender: MQTTSender,
+        logger: Logger = Logger(label: "healthrelay.mqtt")
+    ) {
+        self.init(name: name, store: store, place: place, sender: sender, birthDelay: 0...3000, logger: logger)
+    }
+
+    init(
+        name: String, store: ReadingStore, place: MQTTPlace, sender: MQTTSender, birthDelay: ClosedRange<Int>,
+        logger: Logger = Logger(label: "healthrelay.mqtt")
+    ) {
+        self.name = name
+        self.store = store
+        self.place = place
+        self.sender = sender
+        self.birthDelay = birthDelay
+        self.logger = logger
+    }
+
+    /// Publishes each reading, and once nothing of the target waits behind them, what was measured last.
+    ///
+    /// - Returns: the readings that the broker has acknowledged. Those that it refused beside these go on waiting.
+    public func send(_ part: DeliveryPart) async throws(DeliveryFailure) -> [Outcome] {
+        let link = try await linked()
+        let publications = part.items.map { item in
+            var reading = item.reading
+            // How it stands with destinations is not part of it, and differs each time.
+            reading.deliveries = []
+            return link.connection.begin(
+                message(
+                    reading.kind,
+                    .object([
+                        "id": .string(reading.id.description), "person": .string(part.person.clientUserID),
+                        "reading": reading.document,
+                    ])))
+        }
+        CrashPoint.reach("mqtt.published")
+        var (outcomes, failure): ([Outcome], MQTTError?) = ([], nil)
+        for (item, publication) in zip(part.items, publications) {
+            do throws(MQTTError) {
+                try await publication.receipt()
+                outcomes.append(Outcome(item.id, .delivered))
+                link.board.show(
+                    DeliveredReading(
+                        reading: item.reading, person: part.person.clientUserID, timestamp: item.timestamp))
+            } catch {
+                failure = failure ?? error
+            }
+        }
+        // Home Assistant stamps a state with its arrival: a backlog would be shown as if it were measured now.
+        if part.isLast { await settle(link) }
+        if outcomes.isEmpty, let failure { throw DeliveryFailure(failure) }
+        return outcomes
+    }
+
+    /// Publishes for each reading that it is taken back. If it was the last one measured, the one before takes its place.
+    public func retract(_ items: [Retraction]) async throws(DeliveryFailure) -> [RetractionKey: Outcome.Result] {
+        let link = try await linked()
+        let publications = items.map { item in
+            link.connection.begin(
+                message(
+                    item.kind,
+                    .object([
+                        "id": .string(item.reading.description), "person": .string(item.person), "retracted": true,
+                    ])))
+        }
+        let gone = Set(items.map(\.reading))
+        if link.board.shows(anyOf: gone) {
+            do {
+                link.board.takeBack(gone, newest: try await store.newestDelivered(at: try await key()))
+            } catch {
+                throw DeliveryFailure(error)
+            }
+        }
+        await settle(link)
+        var (results, failure): ([RetractionKey: Outcome.Result], MQTTError?) = ([:], nil)
+        for (item, publication) in zip(items, publications) {
+            do throws(MQTTError) {
+                try await publication.receipt()
+                results[item.key] = .delivered
+            } catch {
+                failure = failure ?? error
+            }
+        }
+        if results.isEmpty, let failure { throw DeliveryFailure(failure) }
+        return results
+    }
+
+    private func message(_ kind: ReadingKind, _ document: JSONValue) -> MQTTMessage {
+        MQTTMessage(
+            topic: "\(place.topic)/readings/\(kind.rawValue)", text: document.text, contentType: "application/json")
+    }
+
+    /// The store's number of this destination.
+    func key() async throws -> DestinationKey {
+        guard let known = try await store.destinations().first(where: { $0.name == name }) else {
+            throw StoreError.unknown("destination \(name)")
+        }
+        return known.key
+    }
+}

@@ -1,0 +1,273 @@
+import DeliveryFixture
+import Foundation
+import HealthReadings
+import MQTTLink
+import ReadingFormats
+import ReadingStore
+import TestBroker
+import TestSupport
+import Testing
+
+@testable import MQTTDestinations
+@testable import ReadingDelivery
+
+@Suite(
+    "What an MQTT broker keeps", .timeLimit(.minutes(3)), .enabled(if: TestBroker.isInstalled, "\(TestBroker.needs)"))
+struct StateTests {
+    @Test("the broker keeps what each meter measured last, and what Home Assistant is told of it")
+    func newest() async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            try await fixture.read(12, model: "accuchek_guide", battery: 87)
+            try await fixture.read(3, kind: .bloodPressure, device: 2)
+            let worker = fixture.worker(fixture.destination(broker.port), batchLimit: 5)
+            #expect(await worker.syncOnce().delivered == 15)
+            let kept = try await kept(broker)
+            let (meter, cuff) = (try await fixture.id(), try await fixture.id(device: 2))
+            let topics = try await fixture.naming.topics
+            #expect(
+                Set(kept.keys) == [
+                    topics.gateway, topics.discovery(of: meter), topics.discovery(of: cuff),
+                    topics.state(of: meter, .glucose), topics.state(of: cuff, .bloodPressure),
+                    topics.battery(of: meter),
+                ])
+            #expect(kept[topics.state(of: meter, .glucose)]?.document?["glucose"] as? Int == 92)
+            #expect(kept[topics.battery(of: meter)]?.text == #"{"battery":87}"#)
+            let state = try #require(kept[topics.state(of: cuff, .bloodPressure)]?.document)
+            #expect(state["systolic"] as? Int == 83 && state["mean"] is NSNull)
+            let device = try #require(kept[topics.discovery(of: meter)]?.document?["device"] as? [String: Any])
+            #expect(device["name"] as? String == "Accu-Chek Guide" && device["via_device"] as? String == topics.node)
+            // No address, no person.
+            let all = kept.values.map { $0.topic + $0.text }.joined()
+            #expect(!all.contains("C0:00") && !all.lowercased().contains("c00000000001") && !all.contains(Fixture.user))
+        }
+    }
+
+    @Test("a backlog is not shown reading by reading")
+    func backlog() async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            let listener = try await Listener(broker, "healthrelay/devices/#")
+            try await fixture.read(60)
+            #expect(await fixture.worker(fixture.destination(broker.port), batchLimit: 7).syncOnce().delivered == 60)
+            try await until { !listener.messages.isEmpty }
+            try await listener.publish("healthrelay/devices/end/end", "end")
+            try await until { listener.messages.last?.text == "end" }
+            #expect(listener.messages.count == 2)
+        }
+    }
+
+    @Test("an older reading never takes the place of a newer one, after a restart either")
+    func older() async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            let topic = try await fixture.naming.topics.state(of: fixture.id(), .glucose)
+            func shown() async throws -> Int? { try await kept(broker)[topic]?.document?["glucose"] as? Int }
+            let worker = fixture.worker(fixture.destination(broker.port))
+            try await fixture.read(3, from: 10)
+            _ = await worker.syncOnce()
+            #expect(try await shown() == 92)
+            try await fixture.read(5)
+            #expect(await worker.syncOnce().delivered == 5)
+            #expect(try await shown() == 92)
+            try await fixture.read(2, from: 6)
+            let restarted = fixture.worker(fixture.destination(broker.port))
+            #expect(await restarted.syncOnce().delivered == 2)
+            #expect(try await shown() == 92)
+            // A broker that has forgotten everything is told the newest, not what comes next.
+            try await broker.restart()
+            try await fixture.read(1, from: 8)
+            let again = fixture.worker(fixture.destination(broker.port))
+            #expect(await again.syncOnce().delivered == 1)
+            #expect(try await shown() == 92)
+        }
+    }
+
+    @Test("what was pruned here stays at the broker, and is not overwritten by what is older")
+    func pruned() async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            let (topics, id) = (try await fixture.naming.topics, try await fixture.id())
+            try await fixture.read(3)
+            _ = await fixture.worker(fixture.destination(broker.port)).syncOnce()
+            let before = try await kept(broker)
+            // Nothing else waits for them.
+            try await fixture.store.removeDestination("vital")
+            _ = try await fixture.store.prune(olderThan: .seconds(10_000_000))
+            #expect(try await fixture.store.query(ReadingQuery()).readings.isEmpty)
+            let worker = fixture.worker(fixture.destination(broker.port))
+            try await fixture.read(1, kind: .bloodPressure, device: 2)
+            #expect(await worker.syncOnce().delivered == 1)
+            let after = try await kept(broker)
+            #expect(after[topics.state(of: id, .glucose)] == before[topics.state(of: id, .glucose)])
+            #expect(after[topics.discovery(of: id)] == before[topics.discovery(of: id)])
+            #expect(after.count > before.count)
+        }
+    }
+
+    @Test("a reading that is taken back is told, and the one before takes its place")
+    func takenBack() async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            let listener = try await Listener(broker)
+            let topic = try await fixture.naming.topics.state(of: fixture.id(), .glucose)
+            try await fixture.read(2)
+            _ = await fixture.worker(fixture.destination(broker.port)).syncOnce()
+            let ids = try await fixture.store.query(ReadingQuery()).readings.map(\.id.description)
+            for (round, id) in ids.enumerated() {
+                // Each time a process that knows nothing of before.
+                try await fixture.read(1, from: 2 - round, isFailed: true)
+                #expect(await fixture.worker(fixture.destination(broker.port)).syncOnce().retracted == 1)
+                let last = try await kept(broker)[topic]
+                #expect(last?.document?["reading_id"] as? String == (round == 0 ? ids[1] : nil))
+                let expected = #"{"id":"\#(id)","person":"white_bear","retracted":true}"#
+                try await until { listener.messages("healthrelay/readings/glucose").contains { $0.text == expected } }
+            }
+            // A sensor that shows the value is told that there is none.
+            try await until { listener.messages(topic).last?.payload.isEmpty == true }
+            let nothing = try #require(listener.messages(topic).dropLast().last?.document)
+            #expect(nothing["glucose"] is NSNull && nothing["measured_at"] is NSNull)
+        }
+    }
+
+    @Test("nothing is left at the broker of a person who is removed")
+    func erased() async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            try await fixture.read(3, battery: 50)
+            try await fixture.read(1, kind: .bloodPressure, device: 2)
+            let worker = fixture.worker(fixture.destination(broker.port))
+            _ = await worker.syncOnce()
+            #expect(try await kept(broker).count == 6)
+            let person = try #require(try await fixture.store.users().first)
+            try await fixture.store.eraseUser(person.key, retracts: true)
+            #expect(await worker.syncOnce().retracted == 4)
+            let topics = try await fixture.naming.topics
+            #expect(Set(try await kept(broker).keys) == [topics.gateway])
+        }
+    }
+
+    @Test("discovery goes when Home Assistant is no longer wanted")
+    func withoutHomeAssistant() async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            try await fixture.read(1)
+            _ = await fixture.worker(fixture.destination(broker.port)).syncOnce()
+            #expect(try await kept(broker, "homeassistant/#").count == 2)
+            try await fixture.read(1, from: 2)
+            _ = await fixture.worker(fixture.destination(broker.port, isForHomeAssistant: false)).syncOnce()
+            #expect(try await kept(broker, "homeassistant/#").isEmpty)
+            #expect(try await kept(broker, "healthrelay/devices/#").count == 1)
+        }
+    }
+
+    @Test("everything is published again when Home Assistant has started")
+    func birth() async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            try await fixture.read(2, battery: 50)
+            let worker = fixture.worker(fixture.destination(broker.port))
+            let running = Task { try await worker.run() }
+            try await until { try await fixture.delivered() == 2 }
+            try await until { try await kept(broker).count == 5 }
+            let listener = try await Listener(broker, "+/device/#")
+            let states = try await Listener(broker, "healthrelay/devices/#")
+            try await until { listener.messages.count == 2 && states.messages.count == 2 }
+            try await listener.publish("homeassistant/status", "offline")
+            try await listener.publish("homeassistant/status", "online")
+            try await until { listener.messages.count == 4 && states.messages.count == 4 }
+            #expect(listener.messages[2...].allSatisfy { !$0.isRetained && !$0.payload.isEmpty })
+            running.cancel()
+            try await running.value
+        }
+    }
+
+    @Test("the gateway is online while it runs, and offline when it is gone")
+    func status() async throws {
+        let broker = try await TestBroker.start()
+        let proxy = try CuttingProxy(to: broker.port)
+        try await Fixture.with { fixture in
+            let listener = try await Listener(broker, "healthrelay/status")
+            let worker = fixture.worker(fixture.destination(proxy.port))
+            let running = Task { try await worker.run() }
+            try await until { listener.messages.map(\.text) == ["online"] }
+            proxy.cutAll()
+            try await until { listener.messages.map(\.text) == ["online", "offline", "online"] }
+            let began = ContinuousClock.now
+            running.cancel()
+            try await running.value
+            #expect(ContinuousClock.now - began < .seconds(5))
+            try await until { listener.messages.last?.text == "offline" }
+        }
+    }
+
+    @Test("a battery that was read anew is told")
+    func battery() async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            let listener = try await Listener(broker, "healthrelay/devices/+/battery")
+            try await fixture.read(1, battery: 80)
+            let worker = fixture.worker(fixture.destination(broker.port))
+            let running = Task { try await worker.run() }
+            try await until { listener.messages.last?.text == #"{"battery":80}"# }
+            try await fixture.read(1, from: 2, battery: 79)
+            try await until { listener.messages.last?.text == #"{"battery":79}"# }
+            running.cancel()
+            try await running.value
+        }
+    }
+}
+
+@Suite(
+    "Who may be shown at an MQTT broker", .timeLimit(.minutes(2)),
+    .enabled(if: TestBroker.isInstalled, "\(TestBroker.needs)"))
+struct ConsentTests {
+    @Test("what somebody no longer consents to is taken off, and comes back with the consent")
+    func consent() async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            let topic = try await fixture.naming.topics.state(of: fixture.id(), .glucose)
+            let person = try await fixture.person
+            try await fixture.read(2)
+            _ = await fixture.worker(fixture.destination(broker.port)).syncOnce()
+            #expect(try await kept(broker)[topic] != nil)
+            try await fixture.store.setConsent(.glucose, granted: false, of: person.key)
+            try await fixture.read(1, kind: .bloodPressure, device: 2)
+            #expect(await fixture.worker(fixture.destination(broker.port)).syncOnce().delivered == 1)
+            #expect(try await kept(broker)[topic] == nil)
+            try await fixture.store.setConsent(.glucose, granted: true, of: person.key)
+            try await fixture.read(1, from: 2, kind: .bloodPressure, device: 2)
+            #expect(await fixture.worker(fixture.destination(broker.port)).syncOnce().delivered == 1)
+            #expect(try await kept(broker)[topic] != nil)
+        }
+    }
+
+    @Test("a broker whose address nobody has accepted is told nothing, and one that is switched off is left")
+    func held() async throws {
+        let (first, second) = (try await TestBroker.start(), try await TestBroker.start())
+        try await Fixture.with { fixture in
+            let rules = MQTTDestination.rules
+            func name(_ address: String) async throws {
+                _ = try await fixture.store.setDestination(
+                    "home", kind: "mqtt", kinds: rules.kinds, hasUniqueSeconds: false, needsSource: false,
+                    canRetract: true, address: address)
+            }
+            try await name("first")
+            try await fixture.read(2)
+            let worker = fixture.worker(fixture.destination(first.port))
+            let running = Task { try await worker.run() }
+            try await until { try await kept(first).count == 4 }
+            running.cancel()
+            try await running.value
+            try await name("second")
+            let moved = fixture.worker(fixture.destination(second.port))
+            let waiting = Task { try await moved.run() }
+            try await Task.sleep(for: .seconds(1))
+            #expect(!second.log.contains("New client connected from 127.0.0.1:") || !second.log.contains(" as hr"))
+            try await fixture.store.acceptAddress("second", of: "home")
+            try await until { try await kept(second).count == 4 }
+            waiting.cancel()
+            try await waiting.value
+        }
+    }
+}
