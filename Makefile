@@ -12,7 +12,7 @@ BUILD_PACKAGES := libdbus-1-dev libbluetooth-dev libmosquitto-dev libnfc-dev lib
 TEST_PACKAGES := chromium dbus tshark python3-venv curl influxdb iproute2 mosquitto openssl pcscd vsmartcard-vpcd udev \
 	victoria-metrics
 
-.PHONY: help run build docs test deb test-deb soak test-release fuzz hostile sanitize bench format lint fixtures deps test-deps clean
+.PHONY: help run build docs test deb test-deb test-home-assistant soak test-release fuzz hostile sanitize bench format lint fixtures deps test-deps clean
 
 help:
 	@echo "make run      build, start the gateway with its sandbox server and replay the recorded meters"
@@ -20,6 +20,7 @@ help:
 	@echo "make deb      build the Debian package;  make test-deb  install, use and remove it in a fresh Debian"
 	@echo "make soak     fail every file operation, cut the power at every moment (an hour), then kill the gateway and fail"
 	@echo "              its server for long (EPISODES=30, ten lives each)"
+	@echo "make test-home-assistant  show the recorded meters in a real Home Assistant (needs Python 3.12)"
 	@echo "make fuzz     fuzz every parser of outside bytes and the live sockets, a minute each (SECONDS_EACH=60)"
 	@echo "make hostile  open damaged and hostile files with every command (FILES=1000), and a large unfinished erasure"
 	@echo "make sanitize run the tests under AddressSanitizer with its search for leaks, and under ThreadSanitizer"
@@ -58,6 +59,11 @@ soak: deps
 test-release: deps
 	@$(SWIFT) test -c release --package-path Tests/ReleaseDecoding --scratch-path .build-release
 
+test-home-assistant: deps
+	@Packaging/install-packages mosquitto python3-venv
+	@$(SWIFT) build -q --product healthrelay
+	@Tests/HomeAssistant/run
+
 fuzz: deps
 	@Tests/Fuzz/run $(SECONDS_EACH)
 	@Tests/Fuzz/live $(SECONDS_EACH)
@@ -90,4 +96,4 @@ test-deps:
 	@Packaging/install-packages $(TEST_PACKAGES)
 
 clean:
-	@rm -rf .build .build-release .build-bench .build-bench-static .build-bench-cli .build-fuzz .build-address .build-thread .build-embedding .venv Tests/Schemas/.venv Tests/Formats/.venv
+	@rm -rf .build .build-release .build-bench .build-bench-static .build-bench-cli .build-fuzz .build-address .build-thread .build-embedding .venv Tests/Schemas/.venv Tests/HomeAssistant/.venv Tests/Formats/.venv
