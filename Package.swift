@@ -246,7 +246,8 @@ let package = Package(
             ]),
         tests("HealthFigures", ["HealthReadings"]),
         tests(
-            "ReadingFormats", ["GATTClient", "HCICapture", "HealthDevices", "HealthReadings", "TestSupport"]),
+            "ReadingFormats",
+            ["GATTClient", "HCICapture", "HealthDevices", "HealthFigures", "HealthReadings", "TestSupport"]),
         tests("ReadingStore", ["HealthReadings", "LogLines", "TestSupport", crypto, database, logging]),
         tests("LocalAccess", ["LogLines", database, logging]),
         tests(

@@ -12,6 +12,8 @@ public enum ConversionFactor {
     public static let degreesFahrenheitInOneKelvin = ExactDecimal(significand: 18, exponent: -1)
     /// m = in × 0.0254, by definition.
     public static let metresInOneInch = ExactDecimal(significand: 254, exponent: -4)
+    /// kJ = kcal × 4.184, the thermochemical calorie.
+    public static let kilojoulesInOneKilocalorie = ExactDecimal(significand: 4184, exponent: -3)
     /// Decimal places of a weight in kg: scales send steps of 5 g.
     public static let weightPlaces: Int16 = 3
     /// Decimal places of an oxygen saturation in per cent and of a temperature in °C.

@@ -5,7 +5,7 @@
 public struct FormatOmission: Error, Sendable, Hashable {
     /// Why a format cannot express something.
     public enum Reason: String, Sendable, Hashable, CaseIterable {
-        /// The reading is excluded: it is no value of the person.
+        /// The reading is excluded, or the value is implausible: it is no value of the person.
         case excluded
         /// The reading's time is not known, or lies outside the years 1 to 9999.
         case noTime = "no_time"
@@ -17,6 +17,10 @@ public struct FormatOmission: Error, Sendable, Hashable {
         case unit
         /// The format's place has fewer digits than the value: the document has a rounded one.
         case rounded
+        /// The format has another unit: the document has a converted value.
+        case converted
+        /// The reading is of another day than the document.
+        case otherDay = "other_day"
         /// The format's place needs something that the gateway has not been told, such as the patient's identifier.
         case notKnown = "not_known"
     }

@@ -2,6 +2,7 @@ import Foundation
 import GATTClient
 import HCICapture
 import HealthDevices
+import HealthFigures
 import HealthReadings
 import Testing
 
@@ -25,7 +26,11 @@ struct FormatDocumentTests {
                 ("every-kind", try Samples.everyKind()),
                 ("generated", (0..<400).map { _ in generated.reading() }),
             ]
-        for (name, readings) in sets { try writeFHIR(readings, name, to: folder) }
+        for (name, readings) in sets {
+            try writeFHIR(readings, name, to: folder)
+            try writePoints(readings, name, to: folder)
+            try writeDays(readings, name, to: folder)
+        }
         for change in [FHIRChange.revised, .retracted] {
             for (name, readings) in sets.suffix(2) { try writeFHIR(readings, name, as: change, to: folder) }
         }
@@ -62,6 +67,44 @@ struct FormatDocumentTests {
             guard bundle.count > 0 else { continue }
             try write(bundle.document, "fhir-\(name)-\(kind.rawValue)-\(change)", to: folder)
         }
+    }
+
+    private func writePoints(_ readings: [Reading], _ name: String, to folder: URL) throws {
+        let context = try Samples.context()
+        func documents(_ write: (Reading) throws -> Formatted<[JSONValue]>) -> [JSONValue] {
+            readings.flatMap { (try? write($0).document) ?? [] }
+        }
+        let lists = [
+            ("open_mhealth", documents { try OpenMHealth.dataPoints(of: $0, in: context) }),
+            ("ieee1752", documents { try OpenMHealth.dataPoints(of: $0, in: context, header: .ieee1752) }),
+            (
+                "rook",
+                documents { try RookEvents.documents(of: $0, in: context, clientUUID: "c0ffee", documentVersion: 3) }
+            ),
+        ]
+        for (format, list) in lists where !list.isEmpty {
+            try write(.array(list), "\(format)-\(name)", to: folder)
+        }
+    }
+
+    /// A document for each day that has readings, and one for the day after the last.
+    private func writeDays(_ readings: [Reading], _ name: String, to folder: URL) throws {
+        let context = try Samples.context()
+        var bodies: [LocalDay: TerraBody] = [:]
+        for reading in readings {
+            guard let time = reading.time.instant else { continue }
+            let day = LocalDay(of: time, in: context.zone)
+            var body = bodies[day] ?? TerraBody(day, in: context)
+            do {
+                try body.add(reading)
+                bodies[day] = body
+            } catch {
+                continue
+            }
+        }
+        guard let last = bodies.keys.max(by: { $0.start < $1.start }) else { return }
+        bodies[last.next] = TerraBody(last.next, in: context)
+        for (day, body) in bodies { try write(body.document, "terra-\(name)-\(day)", to: folder) }
     }
 
     private func write(_ document: JSONValue, _ name: String, to folder: URL) throws {
