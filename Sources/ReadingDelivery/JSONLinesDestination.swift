@@ -99,6 +99,15 @@ public actor JSONLinesDestination: Destination {
                     mend: "let the gateway's user write there; a service writes to its state directory only")
             ]
         }
+        if isThere, let data = try? Data(contentsOf: URL(fileURLWithPath: path), options: .mappedIfSafe),
+            !data.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).allSatisfy(Self.isOurs)
+        {
+            return [
+                Finding(
+                    "permission", isGood: false, found: foreign.message,
+                    mend: "name another path, or move the file away")
+            ]
+        }
         return [
             Finding("permission", isGood: true, found: isThere ? "the file can be written" : "the file can be made")
         ]
@@ -164,10 +173,8 @@ public actor JSONLinesDestination: Destination {
         }
         lines = [:]
         var start = data.startIndex
-        let beginning = Array(#"{"id":""#.utf8)
-        func isOurs(_ line: Data) -> Bool { line.prefix(beginning.count).elementsEqual(beginning.prefix(line.count)) }
         while let end = data[start...].firstIndex(of: UInt8(ascii: "\n")) {
-            guard isOurs(data[start..<end]) else {
+            guard Self.isOurs(data[start..<end]) else {
                 close(file)
                 throw foreign
             }
@@ -176,7 +183,7 @@ public actor JSONLinesDestination: Destination {
             lines[String(line.dropFirst(7).prefix(32))] = line.hashValue
             start = end + 1
         }
-        guard isOurs(data[start...]) else {
+        guard Self.isOurs(data[start...]) else {
             close(file)
             throw foreign
         }
@@ -187,6 +194,13 @@ public actor JSONLinesDestination: Destination {
         }
         (self.file, identity) = (file, FileIdentity(of: file))
         return file
+    }
+
+    private static let beginning = Array(#"{"id":""#.utf8)
+
+    /// Whether a line, or what there is of it, begins as this destination's do.
+    private static func isOurs(_ line: Data) -> Bool {
+        line.prefix(beginning.count).elementsEqual(beginning.prefix(line.count))
     }
 
     private var foreign: DeliveryFailure {

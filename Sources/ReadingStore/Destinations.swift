@@ -71,8 +71,9 @@ extension ReadingStore {
     /// Makes a destination known, or notes what has changed of it, and queues for it what it may get.
     ///
     /// A new destination gets what was measured since the backfill began, counted from now, and more if the backfill is
-    /// longer than when it was asked for last. Everything is one commit, so that no reading can be pruned between the two. A destination whose address has changed waits until
-    /// ``acceptAddress(_:of:)``, or until the former address is back.
+    /// longer than when it was asked for last. Everything is one commit, so that no reading can be pruned between the two. A
+    /// destination whose address has changed waits until ``acceptAddress(_:of:)``, or until the former address is back. One
+    /// that is of another kind now is a new one: nothing is known any more of what the former had.
     ///
     /// - Parameters:
     ///   - name: the destination's name.
@@ -99,6 +100,7 @@ extension ReadingStore {
         }
         try await requireKeys()
         return try await write(.setting) { [self] db in
+            if let known, known.kind != kind { try Self.forgetContents(db, of: known.key, now: now) }
             try db.execute(
                 sql: """
                     INSERT INTO destination
@@ -115,8 +117,7 @@ extension ReadingStore {
             guard let made = try Self.destinations(db).first(where: { $0.name == name }) else {
                 throw StoreError.unknown("destination \(name)")
             }
-            let isAnew = made.key != .vital && known == nil || known?.state == .removed
-            if try isAnew || !Backlog.isQueued(db, made) {
+            if made.key != .vital || known?.state == .removed || known?.kind != kind {
                 let pruned = try PrunedReadings(db, key: pruneKey.withLock(\.self))
                 try Backlog(db, sealing, made, pruned).queue()
             }
@@ -144,7 +145,8 @@ extension ReadingStore {
             isEnabled ? .enabled : .disabled, of: name, from: isEnabled ? [.disabled] : [.enabled, .moved])
     }
 
-    /// Delivers to a destination's new address what waited for the former one.
+    /// Delivers to a destination's new address what waited for the former one. Another address is another server: which
+    /// ids and sources people have there is asked of it anew.
     ///
     /// - Parameters:
     ///   - address: the fingerprint of the new address; `nil` leaves the known one.
@@ -152,13 +154,54 @@ extension ReadingStore {
     /// - Throws: why the key is missing.
     public func acceptAddress(_ address: String?, of name: String) async throws {
         try await requireKeys()
+        let now = now()
         try await write(.setting) { db in
+            guard let known = try Self.destinations(db).first(where: { $0.name == name }) else {
+                throw StoreError.unknown("destination \(name)")
+            }
+            if let address, let former = known.address, address != former {
+                try Self.forgetPeople(db, at: known.key)
+                try Self.set(db, Self.movedSetting(known.key), lines: [String(now.microseconds)])
+            }
             try db.execute(
                 sql: """
                     UPDATE destination SET state = CASE state WHEN 4 THEN 1 ELSE state END, address = coalesce(?, address)
                     WHERE name = ?
                     """, arguments: [address, name])
         }
+    }
+
+    /// When the destination's address last became another; what it was given before is at the former one.
+    static func movedAt(_ db: Database, _ destination: DestinationKey) throws -> Int64? {
+        try lines(db, movedSetting(destination)).first.flatMap(Int64.init)
+    }
+
+    private static func movedSetting(_ destination: DestinationKey) -> String {
+        "destination.moved.\(destination.rawValue)"
+    }
+
+    /// Forgets what a server calls people, which sources they have there, and which zone it was told of.
+    private static func forgetPeople(_ db: Database, at destination: DestinationKey) throws {
+        for table in ["source", "destination_user"] as [StaticString] {
+            try db.execute(sql: "DELETE FROM \(table) WHERE destination = ?", arguments: [destination.rawValue])
+        }
+        for user in try Int64.fetchAll(db, sql: "SELECT key FROM user") {
+            try set(db, zoneSetting(user, destination), lines: [])
+        }
+    }
+
+    /// Forgets all that a destination was given, as if it had not been named before.
+    private static func forgetContents(_ db: Database, of destination: DestinationKey, now: Instant) throws {
+        try forgetPeople(db, at: destination)
+        try set(db, movedSetting(destination), lines: [])
+        for table in ["retraction", "outbox", "pruned_place"] as [StaticString] {
+            try db.execute(sql: "DELETE FROM \(table) WHERE destination = ?", arguments: [destination.rawValue])
+        }
+        try db.execute(
+            sql: """
+                UPDATE destination SET address = NULL, enabled_at = ?, left_behind = 0, state =
+                    CASE state WHEN \(destination: .moved) THEN \(destination: .enabled) ELSE state END WHERE key = ?
+                """, arguments: [now.microseconds, destination.rawValue])
     }
 
     /// Queues nothing for a destination any more. What was delivered there stays known, in case it comes back; what it was
@@ -215,6 +258,7 @@ extension ReadingStore {
 struct OutboxPlacement {
     let db: Database
     let sealing: Sealing
+    let destinations: [StoredDestination]
     let pruned: PrunedReadings?
     let insert: PreparedStatement
 
@@ -233,7 +277,8 @@ struct OutboxPlacement {
         insert.bind(5, series.provider)
         insert.bind(6, series.type)
         insert.bind(8, destination.hasUniqueSeconds ? 0 : reading)
-        var timestamp = start
+        let others = destination.hasUniqueSeconds ? formerNames(of: destination) : []
+        var timestamp = try timestamp(of: reading, at: others) ?? start
         while true {
             let tag = OutboxTag(
                 reading: reading, destination: destination.name, user: series.user, resource: series.kind,
@@ -242,10 +287,47 @@ struct OutboxPlacement {
             insert.bind(9, octets: try tag.made(sealing))
             let isTaken =
                 try destination.hasUniqueSeconds
-                && isTaken(timestamp, kind, device: device, series, at: destination.key.rawValue)
+                && (isTaken(timestamp, kind, device: device, series, at: destination.key.rawValue)
+                    || others.contains { other in
+                        try isTaken(timestamp, kind, device: device, series, at: other)
+                            || isTakenByAnother(reading, timestamp, series, at: other)
+                    })
             if !isTaken, try insert.run() > 0 { return timestamp }
             timestamp &+= 1
         }
+    }
+
+    /// Destinations that are the same place under another name: what they were given is there.
+    private func formerNames(of destination: StoredDestination) -> [Int64] {
+        guard let address = destination.address else { return [] }
+        return destinations.filter {
+            $0.key != destination.key && $0.kind == destination.kind && $0.address == address
+        }.map(\.key.rawValue)
+    }
+
+    /// The second that a reading has at one of these.
+    private func timestamp(of reading: Int64, at destinations: [Int64]) throws -> Int64? {
+        for destination in destinations {
+            let timestamp = try Int64.fetchOne(
+                db, sql: "SELECT timestamp FROM outbox WHERE reading = ? AND destination = ?",
+                arguments: [reading, destination])
+            if let timestamp { return timestamp }
+        }
+        return nil
+    }
+
+    private func isTakenByAnother(
+        _ reading: Int64, _ timestamp: Int64, _ series: ContactState.Series, at destination: Int64
+    ) throws -> Bool {
+        try Bool.fetchOne(
+            db,
+            sql: """
+                SELECT EXISTS (SELECT 1 FROM outbox WHERE destination = ? AND user = ? AND resource = ? AND provider = ?
+                    AND type = ? AND timestamp = ? AND reading <> ?)
+                """,
+            arguments: [
+                destination, series.user, series.kind, series.provider, series.type, timestamp, reading,
+            ]) ?? false
     }
 
     private func isTaken(
@@ -260,7 +342,7 @@ struct OutboxPlacement {
 }
 
 /// Queues for a destination what the store has for it already.
-private struct Backlog {
+struct Backlog {
     private let db: Database
     private let destination: StoredDestination
     private let placement: OutboxPlacement
@@ -270,7 +352,7 @@ private struct Backlog {
         self.db = db
         self.destination = destination
         placement = OutboxPlacement(
-            db: db, sealing: sealing, pruned: pruned,
+            db: db, sealing: sealing, destinations: try ReadingStore.destinations(db), pruned: pruned,
             insert: try PreparedStatement(db, JournalStatements.insertOutboxSQL))
         rows = RowReader(db, sealing)
     }
@@ -278,7 +360,7 @@ private struct Backlog {
     func queue() throws {
         var after: Int64 = 0
         while let last = try queue(after: after) { after = last }
-        let first = try min(Self.cutoff(db, destination), Self.queued(db, destination))
+        let first = try Self.cutoff(db, destination)
         try ReadingStore.set(db, Self.setting(destination), lines: [String(first)])
     }
 
@@ -288,8 +370,8 @@ private struct Backlog {
         try destination.enabledAt == nil || queued(db, destination) <= cutoff(db, destination)
     }
 
-    /// The first second of what has been queued.
-    private static func queued(_ db: Database, _ destination: StoredDestination) throws -> Int64 {
+    /// The first second of what has been queued; what was stored while it was not named, and is older, was not.
+    static func queued(_ db: Database, _ destination: StoredDestination) throws -> Int64 {
         try ReadingStore.lines(db, setting(destination)).first.flatMap(Int64.init) ?? .max
     }
 

@@ -259,13 +259,17 @@ struct Journal {
     // MARK: The outbox
 
     /// Queues a reading for each destination that takes its kind.
-    mutating func enqueue(_ key: Int64, _ reading: Reading) throws {
+    ///
+    /// - Parameter known: destinations that it is queued for already.
+    mutating func enqueue(_ key: Int64, _ reading: Reading, besides known: Set<Int64> = []) throws {
         guard let wanted = reading.time.instant?.seconds, let owner = contact.owner(of: reading.record) else { return }
         let series = ContactState.Series(
             user: owner, kind: reading.kind.code, provider: contact.description.provider,
             type: reading.record.sampleTypeCode)
-        let placement = OutboxPlacement(db: db, sealing: sealing, pruned: pruned, insert: statements.insertOutbox)
-        for destination in holds.destinations where destination.takes(reading.kind) {
+        let placement = OutboxPlacement(
+            db: db, sealing: sealing, destinations: holds.destinations, pruned: pruned, insert: statements.insertOutbox)
+        for destination in holds.destinations
+        where destination.takes(reading.kind) && !known.contains(destination.key.rawValue) {
             let place = ContactState.SampleKey(
                 destination: destination.key.rawValue, series: series, timestamp: wanted)
             let first = contact.nextFreeTimestamp[place] ?? wanted
@@ -309,7 +313,11 @@ struct Journal {
             """)
         requeue.bind(1, state.rawValue)
         requeue.bind(2, key)
-        if try requeue.run() == 0, revised.excluded == nil, revised.kind.isDelivered { try enqueue(key, revised) }
+        try requeue.run()
+        guard revised.excluded == nil, revised.kind.isDelivered else { return }
+        // A destination that was named while it was excluded has not been given it.
+        let known = try Int64.fetchAll(db, sql: "SELECT destination FROM outbox WHERE reading = ?", arguments: [key])
+        try enqueue(key, revised, besides: Set(known))
     }
 
     /// Sets where a reading stands in the outbox, where it is there and was not delivered.

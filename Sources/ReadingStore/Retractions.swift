@@ -301,18 +301,21 @@ struct Retracting {
             for (key, id) in found { for place in try retract(key, id: id) { asked[place, default: 0] += 1 } }
         }
         var results: [ErasureAtDestination] = []
-        for destination in try ReadingStore.destinations(db) where !done.contains(destination.key) {
+        for destination in try ReadingStore.destinations(db) {
             let place = destination.key.rawValue
+            // Whoever has removed the person at the present address has not done so at the former one.
+            let isDone = done.contains(destination.key)
+            let end = isDone ? try ReadingStore.movedAt(db, destination.key) ?? .min : .max
             let there =
                 try Int.fetchOne(
                     db,
                     sql: """
                         SELECT (SELECT count(*) FROM outbox AS o WHERE destination = ?1 AND user = ?2
-                                AND (delivered_at IS NOT NULL OR handed_over_at IS NOT NULL) AND NOT EXISTS (
+                                AND (delivered_at < ?3 OR handed_over_at < ?3) AND NOT EXISTS (
                                 SELECT 1 FROM retraction WHERE reading = o.reading AND destination = o.destination))
                             + (SELECT count(*) FROM pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
-                                WHERE p.destination = ?1 AND r.user = ?2 AND p.delivered_at IS NOT NULL)
-                        """, arguments: [place, user]) ?? 0
+                                WHERE p.destination = ?1 AND r.user = ?2 AND p.delivered_at < ?3)
+                        """, arguments: [place, user, end]) ?? 0
             try db.execute(
                 sql: "UPDATE destination SET left_behind = left_behind + ? WHERE key = ?", arguments: [there, place])
             let count = asked[place] ?? 0

@@ -89,21 +89,33 @@ extension ReadingStore {
         }
     }
 
+    /// Readings that a destination is to get, and that are not queued for it.
     private static func queueFindings(_ db: Database, _ rows: RowReader) throws -> [VerificationFinding] {
-        let select = try PreparedStatement(
-            db,
-            """
-            SELECT \(ReadingRow.columns) FROM reading AS r
-            WHERE record_exclusion IS NULL AND time_exclusion IS NULL AND r.kind IN (\(kind: .glucose), \(kind: .bloodPressure))
-                AND EXISTS (SELECT 1 FROM destination WHERE key = 1 AND state <> \(destination: .removed) AND (kinds >> r.kind) & 1 = 1)
-                AND NOT EXISTS (SELECT 1 FROM outbox WHERE reading = r.key)
-            """)
-        defer { select.reset() }
         var findings: [VerificationFinding] = []
-        while try select.next() {
-            // One that cannot be read is told of where its frame is looked at.
-            guard let id = try? rows.content(select).0 else { continue }
-            findings.append(VerificationFinding(problem: .notQueued, subject: id.description))
+        for destination in try Self.destinations(db) where destination.state != .removed {
+            // Earlier versions had one destination, and did not deliver all kinds that there are now.
+            let isFirst = destination.enabledAt == nil
+            let delivered = destination.kinds.filter {
+                $0.isDelivered && (!isFirst || [.glucose, .bloodPressure].contains($0))
+            }
+            let kinds = delivered.map { String($0.code) }.sorted()
+            let first = isFirst ? Int64.min : try Backlog.queued(db, destination)
+            let select = try PreparedStatement(
+                db,
+                """
+                SELECT \(ReadingRow.columns) FROM reading AS r
+                WHERE record_exclusion IS NULL AND time_exclusion IS NULL AND r.kind IN (\(kinds.joined(separator: ",")))
+                    AND r.time >= ?1 AND NOT EXISTS (SELECT 1 FROM outbox WHERE reading = r.key AND destination = ?2)
+                """)
+            defer { select.reset() }
+            select.bind(1, first)
+            select.bind(2, destination.key.rawValue)
+            while try select.next() {
+                // One that cannot be read is told of where its frame is looked at.
+                guard let id = try? rows.content(select).0 else { continue }
+                let finding = VerificationFinding(problem: .notQueued, subject: id.description)
+                if !findings.contains(finding) { findings.append(finding) }
+            }
         }
         return findings
     }

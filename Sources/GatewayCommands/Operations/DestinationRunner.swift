@@ -23,6 +23,12 @@ struct DestinationRunner {
     let json: Bool
     let output: any OperationOutput
 
+    /// Makes the address that the settings name the destination's own.
+    private func accept(_ link: DestinationLink) async throws {
+        try await gateway.store.acceptAddress(link.open?.fingerprint, of: link.name)
+        await link.open?.vital?.sources.forget()
+    }
+
     func run(_ operation: DestinationOperation) async throws {
         switch operation {
         case .list: try await list()
@@ -40,14 +46,14 @@ struct DestinationRunner {
             try await list()
         case .accept(let name):
             let link = try gateway.destinations.require(name)
-            try await gateway.store.acceptAddress(link.open?.fingerprint, of: name)
+            try await accept(link)
             link.worker?.wake()
             try await list()
         case .redeliver(let name, let from, let to, let types):
             let link = try gateway.destinations.require(name)
             let kinds = types.isEmpty ? nil : try Set(types.map(ReadingKind.argument))
             // Whoever sends again what the former address had means the new one.
-            try await gateway.store.acceptAddress(link.open?.fingerprint, of: name)
+            try await accept(link)
             let count = try await gateway.store.redeliver(
                 to: name, kinds: kinds, in: gateway.store.range(from: from, to: to))
             link.worker?.wake()

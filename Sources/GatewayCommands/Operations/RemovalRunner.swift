@@ -200,18 +200,18 @@ struct RemovalRunner {
                     error, at: links.count > 1 ? name : nil, done: Self.done(results), hint: instead)
             }
         }
-        let others = try await destinationsNoLongerNamed()
+        let others = try await otherDestinations()
         return results.map { results in
             links.map { Place(name: $0.name, result: results[$0.name] ?? .untouched) }
                 + others.map { Place(name: $0, result: .untouched) }
         }
     }
 
-    /// Destinations that have readings, and that the settings no longer name.
-    private func destinationsNoLongerNamed() async throws -> [String] {
+    /// Destinations that have readings, and that the settings no longer name or that this gateway leaves alone.
+    private func otherDestinations() async throws -> [String] {
         var names: [String] = []
         for known in try await gateway.store.destinations()
-        where known.state == .removed && !gateway.destinations.links.contains(where: { $0.name == known.name }) {
+        where !gateway.destinations.links.contains(where: { $0.name == known.name }) {
             if try await gateway.store.statistics(of: known.key).delivered > 0 { names.append(known.name) }
         }
         return names
@@ -257,17 +257,33 @@ struct RemovalRunner {
         guard !user.clientUserID.isEmpty || known != nil else { return { .absent } }
         try await gateway.destinations.requireSettled(link)
         guard let api = link.open?.vital?.api else { throw link.refusal ?? Problem.noServer }
-        if let known, isOnly { return { try await api.deleteUser(known) ? .removed : .absent } }
+        let name = user.clientUserID
+        if let known, isOnly { return { try await delete(known, name, at: api) } }
         do {
-            if let known, user.clientUserID.isEmpty {
+            if let known, name.isEmpty {
                 _ = try await api.user(known)
-                return { try await api.deleteUser(known) ? .removed : .absent }
+                return { try await delete(known, name, at: api) }
             }
-            let found = try await api.resolveUser(clientUserID: user.clientUserID).userID
-            return { try await api.deleteUser(known ?? found) ? .removed : .absent }
+            let found = try await api.resolveUser(clientUserID: name).userID
+            return { try await delete(known ?? found, name, at: api) }
         } catch let error as VitalError where error.kind == .notFound {
-            return { if let known { try await api.deleteUser(known) ? .removed : .absent } else { .absent } }
+            try await requireAnswer(of: api, for: name)
+            return { if let known { try await delete(known, name, at: api) } else { .absent } }
         }
+    }
+
+    private func delete(_ id: String, _ name: String, at api: VitalAPI) async throws -> AtServer {
+        if try await api.deleteUser(id) { return .removed }
+        try await requireAnswer(of: api, for: name)
+        return .absent
+    }
+
+    /// Refuses to believe a server's 404 that it gives to everybody: a proxy's, or another program's.
+    private func requireAnswer(of api: VitalAPI, for name: String) async throws {
+        guard try await !api.refusesUnknownKey(lookingUp: name.isEmpty ? "healthrelay-test" : name) else { return }
+        throw VitalError(
+            .unexpectedAnswer, route: "GET /v2/user/resolve/{client_user_id}", status: 404,
+            serverSaid: "expected 401 for a key that nobody has, found that it makes no difference")
     }
 
     /// The problem that a removal was refused: what was removed before, and that nothing was erased here.
@@ -292,8 +308,11 @@ struct RemovalRunner {
         }
         for place in removal.places {
             let (name, result) = (place.name, place.result)
-            guard gateway.destinations.links.contains(where: { $0.name == name }) else {
-                try await output.data("left as they are at \(name), which the settings no longer name")
+            guard result == .retracting || gateway.destinations.links.contains(where: { $0.name == name }) else {
+                let isNamed = gateway.settings.current.destination(name) != nil
+                try await output.data(
+                    "left as they are at \(name), which "
+                        + (isNamed ? "this gateway does not deliver to now" : "the settings no longer name"))
                 continue
             }
             let title = gateway.destinations.links.count > 1 ? name : "the server"
