@@ -12,26 +12,49 @@ struct MemoryState {
         var device: Int
         /// Whether the device's contact before this one ended, and ended complete.
         var followsComplete: Bool
-        /// The places of the readings that contexts of this contact can name.
+        /// The places of the readings whose records came in this contact, by the numbers that contexts name them by.
         var records: [UInt16: Int] = [:]
-        /// Contexts that came before their records.
-        var contexts: [UInt16: GlucoseContext] = [:]
     }
 
-    private struct Numbered {
+    /// What a reading was made of: a frame that comes again changes nothing.
+    private struct Origin {
         var device: Int
         var epoch: Int
-        var place: Int
+        /// The lasting octets of its record's frames.
+        var records: Set<[UInt8]>
+        /// The oldest first.
+        var contexts: [KeptContext] = []
+    }
+
+    private struct KeptContext {
+        /// Counts contexts as they come.
+        var number: Int
+        var contact: Int64
+        var lastingOctets: [UInt8]
+        var context: GlucoseContext
+    }
+
+    /// How a context names its record.
+    private struct ContextNumber: Hashable {
+        var device: Int
+        var epoch: Int
+        var number: UInt16
+        /// Whether the number names another record in the next contact.
+        var isPassing: Bool
     }
 
     /// Whose readings these are.
     let person: String?
     private(set) var readings: [Reading] = []
     private(set) var devices: [Device] = []
+    /// Of each reading, by its place.
+    private var origins: [Origin] = []
     private var places: [ReadingID: Int] = [:]
-    private var numbered: [Numbered] = []
+    /// Contexts that came before their records.
+    private var waiting: [ContextNumber: [KeptContext]] = [:]
     private var contacts: [Int64: CurrentContact] = [:]
     private var contactCount: Int64 = 0
+    private var contextCount = 0
 
     init(person: String?) { self.person = person }
 
@@ -40,41 +63,46 @@ struct MemoryState {
     mutating func add(
         _ frame: Frame, of contact: Contact, _ decoder: any FrameDecoding, _ times: TimeResolution
     ) -> FrameOutcome {
-        switch decoder.decode(frame, model: contact.device.model) {
-        case .record(let record): add(record, frame, of: contact, decoder, times)
-        case .glucoseContext(let sequence, let context): add(context, of: sequence, in: contact)
-        case .malformed(let error): .malformed(error)
-        case .sensor, .nothing: .nothing
-        }
-    }
-
-    private mutating func add(
-        _ record: Record, _ frame: Frame, of contact: Contact, _ decoder: any FrameDecoding, _ times: TimeResolution
-    ) -> FrameOutcome {
+        guard let device = contacts[contact.id]?.device else { return .nothing }
         let model = contact.device.model
-        let number =
-            record.value.kind == .glucose ? decoder.passingNumber(of: frame, model: model) ?? record.sequence : nil
-        let (id, known, other) = find(record, frame, of: contact)
-        if let place = known {
-            let context = number.flatMap { join($0, place, in: contact) }
-            return revise(place, record, context) ? .revised(readings[place]) : .repeated(id)
+        let passing = decoder.passingNumber(of: frame, model: model)
+        let octets = decoder.lastingOctets(of: frame, model: model)
+        func named(_ number: UInt16) -> ContextNumber {
+            ContextNumber(
+                device: device, epoch: contact.sequenceEpoch, number: passing ?? number, isPassing: passing != nil)
         }
-        let time = times.resolve(
-            record, receivedAt: frame.receivedAt, byBaseTime: decoder.clockShowsBaseTime(model: model)
-        ) { precedingInstant(of: record, in: contact) }
-        let context = number.flatMap { join($0, readings.count, in: contact) }
-        let reading = Reading(
-            id: id, record: record, context: context, device: contact.device, time: time,
-            person: person,
-            excluded: record.exclusion(with: context)
-                ?? TimeResolution.exclusion(of: time, receivedAt: frame.receivedAt),
-            receivedAt: frame.receivedAt)
-        places[id] = readings.count
-        if record.sequence != nil, let device = contacts[contact.id]?.device {
-            numbered.append(Numbered(device: device, epoch: contact.sequenceEpoch, place: readings.count))
+        switch decoder.decode(frame, model: model) {
+        case .record(let record):
+            let number = record.value.kind == .glucose ? (passing ?? record.sequence).map(named) : nil
+            let (id, known, other) = find(record, frame, of: contact)
+            if let known {
+                let isRevised = revise(known, record, octets, number, in: contact)
+                return isRevised ? .revised(readings[known]) : .repeated(id)
+            }
+            let time = times.resolve(
+                record, receivedAt: frame.receivedAt, byBaseTime: decoder.clockShowsBaseTime(model: model)
+            ) { precedingInstant(of: record, in: contact) }
+            let place = readings.count
+            places[id] = place
+            readings.append(
+                Reading(
+                    id: id, record: record, device: contact.device, time: time, person: person,
+                    receivedAt: frame.receivedAt))
+            judge(place)
+            origins.append(Origin(device: device, epoch: contact.sequenceEpoch, records: [octets]))
+            // A context that came before its record was taken for the other's, unless the other came here too.
+            if let other, let number, contacts[contact.id]?.records[number.number] == nil {
+                moveContexts(of: contact, from: other, to: place)
+            }
+            _ = join(number, place, in: contact)
+            return other.map { .clash(readings[place], with: $0) } ?? .new(readings[place])
+        case .glucoseContext(let number, let context):
+            contextCount += 1
+            let kept = KeptContext(number: contextCount, contact: contact.id, lastingOctets: octets, context: context)
+            return add(kept, named(number), in: contact)
+        case .malformed(let error): return .malformed(error)
+        case .sensor, .nothing: return .nothing
         }
-        readings.append(reading)
-        return other.map { .clash(reading, with: $0) } ?? .new(reading)
     }
 
     /// The record's id, its place if it is known, and the reading whose key it shares with another value.
@@ -93,7 +121,11 @@ struct MemoryState {
                 guard clash == 0, record.sequence != nil, record.baseTime != nil else { return (wanted, nil, other) }
                 for epoch in (0..<contact.sequenceEpoch).reversed() {
                     let earlier = id(epoch: epoch, clash: 0)
-                    if let place = places[earlier], readings[place].record == record { return (earlier, place, nil) }
+                    if let place = places[earlier], readings[place].record == record,
+                        readings[place].excluded != .implausibleTime
+                    {
+                        return (earlier, place, nil)
+                    }
                 }
                 return (wanted, nil, other)
             }
@@ -103,37 +135,99 @@ struct MemoryState {
         }
     }
 
-    /// Notes what a device says anew of a record; returns whether anything differs. Its time stays.
-    private mutating func revise(_ place: Int, _ record: Record, _ context: GlucoseContext?) -> Bool {
-        let before = readings[place]
-        readings[place].record = record
-        readings[place].context = context ?? before.context
+    /// Notes what a device says anew of a record, and joins contexts that wait for it; returns whether anything differs.
+    /// Its time stays.
+    private mutating func revise(
+        _ place: Int, _ record: Record, _ octets: [UInt8], _ number: ContextNumber?, in contact: Contact
+    ) -> Bool {
+        let isJoined = join(number, place, in: contact)
+        let heeded = record.heeding(readings[place].record)
+        guard origins[place].records.insert(octets).inserted, heeded != readings[place].record else { return isJoined }
+        readings[place].record = heeded
+        judge(place)
+        return true
+    }
+
+    /// Notes why a reading is never delivered, where it is not.
+    private mutating func judge(_ place: Int) {
+        let reading = readings[place]
         readings[place].excluded =
-            record.exclusion(with: readings[place].context)
-            ?? TimeResolution.exclusion(of: before.time, receivedAt: before.receivedAt)
-        return readings[place] != before
-    }
-
-    /// Remembers which reading a number names in this contact; returns the context that has come for it.
-    private mutating func join(_ number: UInt16, _ place: Int, in contact: Contact) -> GlucoseContext? {
-        contacts[contact.id]?.records[number] = place
-        return contacts[contact.id]?.contexts.removeValue(forKey: number)
-    }
-
-    private mutating func add(_ context: GlucoseContext, of number: UInt16, in contact: Contact) -> FrameOutcome {
-        guard let place = contacts[contact.id]?.records[number] else {
-            contacts[contact.id]?.contexts[number] = context
-            return .waiting
-        }
-        let isNew = revise(place, readings[place].record, context)
-        return isNew ? .revised(readings[place]) : .repeated(readings[place].id)
+            reading.record.exclusion ?? TimeResolution.exclusion(of: reading.time, receivedAt: reading.receivedAt)
     }
 
     /// The instant of the nearest record with a lower number in the same epoch.
     private func precedingInstant(of record: Record, in contact: Contact) -> Instant? {
         guard let sequence = record.sequence else { return nil }
-        let lower = records(of: contact).filter { ($0.record.sequence ?? .max) < sequence && $0.time.instant != nil }
-        return lower.max { ($0.record.sequence ?? 0) < ($1.record.sequence ?? 0) }?.time.instant
+        return last(of: contact) { ($0.record.sequence ?? .max) < sequence && $0.time.instant != nil }?.time.instant
+    }
+
+    // MARK: Contexts
+
+    /// Gives a context to its record, if that has come: to the one of this contact, else to the newest that has its
+    /// number in the epoch, unless the number passes.
+    private mutating func add(_ kept: KeptContext, _ number: ContextNumber, in contact: Contact) -> FrameOutcome {
+        guard let place = contacts[contact.id]?.records[number.number] ?? newest(number) else {
+            var contexts = waiting[number] ?? []
+            if let same = contexts.firstIndex(where: { $0.lastingOctets == kept.lastingOctets }) {
+                contexts[same].contact = contact.id
+            } else {
+                contexts.append(kept)
+            }
+            waiting[number] = contexts
+            return .waiting
+        }
+        return attach([kept], to: place) ? .revised(readings[place]) : .repeated(readings[place].id)
+    }
+
+    private func newest(_ number: ContextNumber) -> Int? {
+        guard !number.isPassing else { return nil }
+        return readings.indices.last { place in
+            readings[place].kind == .glucose && readings[place].record.sequence == number.number
+                && origins[place].device == number.device && origins[place].epoch == number.epoch
+        }
+    }
+
+    /// Remembers which reading a number names in this contact, and gives it the contexts that wait for it: those of
+    /// this contact, else all, unless the number passes; returns whether any is new.
+    private mutating func join(_ number: ContextNumber?, _ place: Int, in contact: Contact) -> Bool {
+        guard let number else { return false }
+        contacts[contact.id]?.records[number.number] = place
+        guard let contexts = waiting[number] else { return false }
+        let own = contexts.filter { $0.contact == contact.id }
+        guard number.isPassing || !own.isEmpty else {
+            waiting[number] = nil
+            return attach(contexts, to: place)
+        }
+        waiting[number] = contexts.filter { $0.contact != contact.id }
+        return attach(own, to: place)
+    }
+
+    /// Gives a reading those of the contexts that it does not have; returns whether any is new.
+    private mutating func attach(_ contexts: [KeptContext], to place: Int) -> Bool {
+        let known = origins[place].contexts
+        for context in contexts where !known.contains(where: { $0.lastingOctets == context.lastingOctets }) {
+            origins[place].contexts.append(context)
+        }
+        guard origins[place].contexts.count > known.count else { return false }
+        setNewestContext(of: place)
+        return true
+    }
+
+    /// Gives a clashing record the contexts that came in this contact and were taken for those of the other.
+    private mutating func moveContexts(of contact: Contact, from other: ReadingID, to place: Int) {
+        guard let previous = places[other] else { return }
+        let contexts = origins[previous].contexts.filter { $0.contact == contact.id }
+        guard !contexts.isEmpty else { return }
+        origins[previous].contexts.removeAll { $0.contact == contact.id }
+        setNewestContext(of: previous)
+        _ = attach(contexts, to: place)
+    }
+
+    private mutating func setNewestContext(of place: Int) {
+        let newest = origins[place].contexts.max { $0.number < $1.number }?.context
+        readings[place].context = newest
+        readings[place].record.exclusion = readings[place].record.exclusion(with: newest)
+        judge(place)
     }
 
     // MARK: Devices
@@ -155,19 +249,20 @@ struct MemoryState {
     }
 
     func lastRecord(of contact: Contact) -> LastRecord? {
-        let records = records(of: contact).map(\.record)
-        guard let last = records.max(by: { ($0.sequence ?? 0) < ($1.sequence ?? 0) }), let sequence = last.sequence
-        else { return nil }
+        guard let last = last(of: contact)?.record, let sequence = last.sequence else { return nil }
         return LastRecord(
-            sequence: sequence, baseTime: last.baseTime, count: Set(records.map(\.sequence)).count,
+            sequence: sequence, baseTime: last.baseTime,
+            count: Set(places(of: contact).map { readings[$0].record.sequence }).count,
             followsCompleteTransfer: contacts[contact.id]?.followsComplete ?? false)
     }
 
     mutating func beginSequenceEpoch(in contact: Contact) -> Contact {
         var renewed = contact
         renewed.sequenceEpoch += 1
+        guard let device = contacts[contact.id]?.device else { return renewed }
+        renewed.sequenceEpoch = max(renewed.sequenceEpoch, devices[device].epoch + 1)
+        devices[device].epoch = renewed.sequenceEpoch
         contacts[contact.id]?.records = [:]
-        if let device = contacts[contact.id]?.device { devices[device].epoch = renewed.sequenceEpoch }
         return renewed
     }
 
@@ -213,8 +308,21 @@ struct MemoryState {
         contacts[contact.id].map { devices[$0.device].pairing.addresses.first } ?? contact.device.address
     }
 
-    private func records(of contact: Contact) -> [Reading] {
+    /// The reading with the highest number in the contact's epoch, of those that are wanted; the newest if several
+    /// have that number.
+    private func last(of contact: Contact, where isWanted: (Reading) -> Bool = { _ in true }) -> Reading? {
+        let wanted = places(of: contact).filter { isWanted(readings[$0]) }
+        return wanted.max { one, other in
+            (readings[one].record.sequence ?? 0, one) < (readings[other].record.sequence ?? 0, other)
+        }.map { readings[$0] }
+    }
+
+    /// The places of the numbered readings of the contact's epoch.
+    private func places(of contact: Contact) -> [Int] {
         guard let device = contacts[contact.id]?.device else { return [] }
-        return numbered.filter { $0.device == device && $0.epoch == contact.sequenceEpoch }.map { readings[$0.place] }
+        return readings.indices.filter { place in
+            readings[place].record.sequence != nil && origins[place].device == device
+                && origins[place].epoch == contact.sequenceEpoch
+        }
     }
 }

@@ -99,6 +99,18 @@ extension Record {
         else { return .ketone }
         return exclusion
     }
+
+    /// The record with what its context has made of the stored one: a ketone, unless the record's own reason is looked
+    /// for first.
+    ///
+    /// - Parameter stored: the same record, as it was stored before.
+    public func heeding(_ stored: Record) -> Record {
+        guard stored.exclusion == .ketone else { return self }
+        var (context, record) = (GlucoseContext(), self)
+        context.isOfKetone = true
+        record.exclusion = exclusion(with: context)
+        return record
+    }
 }
 
 /// Why a reading is never delivered, in the order in which reasons are looked for.

@@ -1,7 +1,8 @@
 import GRDB
 import HealthReadings
 
-/// What the journal needs to know of a contact that goes on; can be made again from the database at any time.
+/// What the journal needs to know of a contact that goes on. It can be made again from the database, but for what came
+/// in the contact.
 struct ContactState: Sendable {
     /// An address whose readings' ids were hashed while it was another device's.
     struct Alias: Sendable {
@@ -43,13 +44,26 @@ struct ContactState: Sendable {
     let aliases: [Alias]
     let times: TimeResolution
     /// The readings of numbered records that came in this contact, new or not: what a context joins first.
-    var records: [UInt16: Int64] = [:]
+    var records: [UInt16: Int64]
     /// The numbers of pruned records that came again in this contact: their contexts are left too.
-    var prunedSequences: Set<UInt16> = []
+    var prunedSequences: Set<UInt16>
     /// Where many readings of a series share a second: the next second that may be free, by the key they share.
     var nextFreeTimestamp: [SampleKey: Int64] = [:]
+    /// Whether the database says something else of the contact or its device now.
+    var isOutdated = false
 
-    init(_ db: Database, _ sealing: Sealing, contact: Int64) throws {
+    /// What is known of a contact: `known`, unless that is outdated.
+    static func current(
+        _ known: consuming ContactState?, _ db: Database, _ sealing: Sealing, contact: Int64
+    ) throws -> ContactState {
+        if let known, !known.isOutdated { return known }
+        return try ContactState(db, sealing, contact: contact, after: known)
+    }
+
+    /// Makes it from the database. What came in the contact stands only in `earlier`.
+    init(_ db: Database, _ sealing: Sealing, contact: Int64, after earlier: ContactState? = nil) throws {
+        records = earlier?.records ?? [:]
+        prunedSequences = earlier?.prunedSequences ?? []
         guard
             let row = try Row.fetchOne(
                 db,

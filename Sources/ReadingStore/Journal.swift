@@ -82,7 +82,7 @@ struct Journal {
             let numbering = numbering(record, frame)
             note(numbering, key)
             if let other, isMisjoined { try moveContexts(of: record, from: other, to: key) }
-            if try joinWaiting(numbering, key) || other != nil { reading.context = try load(key).context }
+            if try joinWaiting(numbering, key) || other != nil { reading = try load(key) }
             return other.map { .clash(reading, with: $0) } ?? .new(reading)
         }
     }
@@ -220,18 +220,16 @@ struct Journal {
     private mutating func repeated(
         _ key: Int64, _ reading: Reading, _ record: Record, _ frame: Frame
     ) throws -> FrameOutcome {
+        let isKept = try isKept(frame, by: key, .record)
+        if !isKept { try attach(try keep(frame, .record), to: key, .record) }
+        // What waited for the record may have made another of the reading.
+        let isJoined = try joinWaiting(numbering(record, frame), key)
+        let reading = isJoined ? try load(key) : reading
         // What its context has made it stays, whatever the record says by itself.
         let record = record.heeding(reading.record)
-        if try isKept(frame, by: key, .record) {
-            return try joinWaiting(numbering(record, frame), key) ? .revised(load(key)) : .repeated(reading.id)
-        }
-        try attach(try keep(frame, .record), to: key, .record)
-        var isRevised = try joinWaiting(numbering(record, frame), key)
-        if reading.record != record {
-            try revise(key, from: reading, to: record)
-            isRevised = true
-        }
-        return isRevised ? .revised(try load(key)) : .repeated(reading.id)
+        guard !isKept, reading.record != record else { return isJoined ? .revised(reading) : .repeated(reading.id) }
+        try revise(key, from: reading, to: record)
+        return .revised(try load(key))
     }
 
     private func precedingInstant(of record: Record) throws -> Instant? {
@@ -345,17 +343,5 @@ struct Journal {
         } else if reading.excluded == nil {
             try setOutbox(key, .waiting)
         }
-    }
-}
-
-extension Record {
-    /// The record with what its context has made of the stored one: a ketone, where nothing that is looked for earlier
-    /// says otherwise.
-    func heeding(_ stored: Record) -> Record {
-        guard stored.exclusion == .ketone else { return self }
-        var (context, record) = (GlucoseContext(), self)
-        context.isOfKetone = true
-        record.exclusion = exclusion(with: context)
-        return record
     }
 }

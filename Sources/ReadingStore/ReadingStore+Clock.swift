@@ -20,7 +20,7 @@ extension ReadingStore {
                 arguments: [clock.deviceTime.secondsSinceEpoch, clock.readAt.microseconds, contact.id])
         } committed: { [self] in
             // Made again with the comparison when it is next needed.
-            contacts.withLock { $0[contact.id] = nil }
+            contacts.withLock { $0[contact.id]?.isOutdated = true }
         }
         var contact = contact
         contact.clock = clock

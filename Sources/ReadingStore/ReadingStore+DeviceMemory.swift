@@ -11,7 +11,7 @@ extension ReadingStore: DeviceMemory {
     ) async throws -> Contact {
         // A device is not asked for what could not be kept.
         try await requireKeys()
-        let (contact, judged) = try await write(.contact) { [self] db in
+        let (contact, judged, _) = try await write(.contact) { [self] db in
             let key = try DeviceRegister(db: db, sealing: sealing, logger: logger).note(
                 device, at: start, batteryPercent: batteryPercent)
             // The model may be known only now.
@@ -37,10 +37,12 @@ extension ReadingStore: DeviceMemory {
             let epoch = try Int.fetchOne(db, sql: "SELECT sequence_epoch FROM device WHERE key = ?", arguments: [key])
             let contact = Contact(
                 id: number, device: state.description, startedAt: start, sequenceEpoch: epoch ?? 0, clock: clock)
-            return (contact, judged)
-        } committed: { [self] _ in
-            // Two devices may just have become one: what is remembered of contacts is made again when it is needed.
-            contacts.withLock { $0 = [:] }
+            return (contact, judged, key)
+        } committed: { [self] _, _, device in
+            // A contact with this device that never ended has ended now.
+            contacts.withLock { $0 = $0.filter { $0.value.device != device } }
+            // Two devices may just have become one.
+            outdateContacts()
         }
         if !judged.isEmpty { publish(judged) }
         return contact

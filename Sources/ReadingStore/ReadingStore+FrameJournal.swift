@@ -12,12 +12,8 @@ extension ReadingStore: FrameJournal {
         let decoded = frames.map { decoder.decode($0, model: contact.device.model) }
         let (outcomes, _, _) = try await write(.journal) { [self] db in
             // Taken out while it changes: a transaction that fails leaves nothing behind, and it is made again.
-            let state: ContactState
-            if let known = contacts.withLock({ $0.removeValue(forKey: contact.id) }) {
-                state = known
-            } else {
-                state = try ContactState(db, sealing, contact: contact.id)
-            }
+            let state = try ContactState.current(
+                contacts.withLock { $0.removeValue(forKey: contact.id) }, db, sealing, contact: contact.id)
             let memory = try journalMemory.withLock { $0.take() } ?? JournalMemory(db, sealing)
             // Handed on, not copied: a long contact's state is as large as what came in it.
             var journal = try Journal(
@@ -34,5 +30,12 @@ extension ReadingStore: FrameJournal {
         }
         publish(outcomes)
         return outcomes
+    }
+
+    /// Has the contacts that go on made again from the database when they are next needed.
+    func outdateContacts() {
+        contacts.withLock { contacts in
+            for contact in contacts.keys { contacts[contact]?.isOutdated = true }
+        }
     }
 }

@@ -55,8 +55,8 @@ extension ReadingStore: PairingMemory {
             let judged = sealing.refusal == nil ? try judgement(db).run(only: key) : []
             return (try Int.fetchOne(db, sql: "SELECT count(*) FROM device") ?? 0 < devicesBefore, judged)
         } committed: { [self] joined, _ in
-            // Two devices have become one: what is remembered of contacts is made again when it is needed.
-            if joined { contacts.withLock { $0 = [:] } }
+            // Two devices have become one.
+            if joined { outdateContacts() }
         }
         if !judged.isEmpty { publish(judged) }
     }

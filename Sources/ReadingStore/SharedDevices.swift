@@ -50,7 +50,7 @@ extension ReadingStore {
                 try Self.adoptPeople(db, sealing, people, now: now)
             } committed: { [self] isDone in
                 waitingPeople.withLock { $0.shared = isDone ? nil : people }
-                contacts.withLock { $0 = [:] }
+                outdateContacts()
             }
         } catch let error as StoreError where error.isCorrupt {
             logger.error("\(error)", metadata: ["mend": "\(error.hint)"])

@@ -3,6 +3,7 @@ import GATTClient
 import HCICapture
 import HealthReadings
 import ReadingStore
+import TestSupport
 import Testing
 
 @testable import HealthDevices
@@ -67,6 +68,103 @@ import Testing
         #expect(documents(journal.readings) == documents(stored))
         #expect(!stored.isEmpty)
         try store.close()
+    }
+
+    @Test(
+        "whatever two meters send, and however their contacts end, a store makes the same readings of it",
+        arguments: 0..<24
+    )
+    func likeAStoreForAll(seed: UInt64) async throws {
+        let directory = FileManager.default.temporaryDirectory.appending(path: "memory-journal-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let store = try await ReadingStore.open(
+            directory: directory.path, decoder: ModelFrameDecoder(), clientUserID: "somebody",
+            timeZone: "Europe/Berlin")
+        let journal = try empty("somebody")
+        var generator = SeededGenerator(seed: seed)
+        var open: [Int: (Contact, Contact)] = [:]
+        for hour in 0..<12 {
+            let meter = Int.random(in: 0...1, using: &generator)
+            let start = Instant(seconds: 1_795_260_000 + Int64(hour) * 3600)
+            if open[meter] == nil || Int.random(in: 0..<4, using: &generator) == 0 {
+                let device = Self.meter(meter, seed)
+                open[meter] = (
+                    try await store.beginContact(with: device, at: start, clock: nil, batteryPercent: nil),
+                    try await journal.beginContact(with: device, at: start, clock: nil, batteryPercent: nil)
+                )
+            }
+            guard var contacts = open[meter] else { continue }
+            for ordinal in 0..<Int.random(in: 0...6, using: &generator) {
+                if Int.random(in: 0..<8, using: &generator) == 0 {
+                    contacts = (
+                        try await store.beginSequenceEpoch(in: contacts.0),
+                        try await journal.beginSequenceEpoch(in: contacts.1)
+                    )
+                }
+                let frames = (0..<Int.random(in: 1...3, using: &generator)).map { place in
+                    randomFrame(at: start, ordinal: ordinal * 3 + place, &generator)
+                }
+                let outcomes = (
+                    try await store.append(frames, of: contacts.0), try await journal.append(frames, of: contacts.1)
+                )
+                #expect(outcomes.0.map(summary) == outcomes.1.map(summary))
+            }
+            open[meter] = contacts
+            let last = (try await store.lastRecord(of: contacts.0), try await journal.lastRecord(of: contacts.1))
+            #expect(last.0 == last.1)
+            guard Bool.random(using: &generator) else { continue }
+            let summary = ContactSummary(isComplete: Bool.random(using: &generator), received: 1)
+            try await store.endContact(contacts.0, summary)
+            try await journal.endContact(contacts.1, summary)
+            open[meter] = nil
+        }
+        let stored = try await store.query(ReadingQuery(limit: 10_000)).readings
+        #expect(documents(journal.readings) == documents(stored))
+        try store.close()
+    }
+
+    /// A meter that numbers its records as the standard says, one whose contexts may say "ketone", or one that numbers by
+    /// age.
+    private static func meter(_ number: Int, _ seed: UInt64) -> DeviceDescription {
+        DeviceDescription(
+            address: DeviceAddress("C0:00:00:00:18:0\(number)"),
+            model: ["accuchek_guide", "caresens", "taidoc_fora"][(Int(seed) + number) % 3])
+    }
+
+    /// What became of a frame, and the document of the reading that it changed.
+    private func summary(_ outcome: FrameOutcome) -> [String] {
+        let document = documents([outcome.changedReading].compactMap(\.self)).first ?? ""
+        return switch outcome {
+        case .new: ["new", document]
+        case .revised: ["revised", document]
+        case .clash(_, let other): ["clash with \(other)", document]
+        case .repeated, .waiting, .nothing, .malformed: ["\(outcome)"]
+        }
+    }
+
+    /// A record or a context of few numbers, values and times, so that they repeat, differ and clash; some are cut short.
+    private func randomFrame(
+        at start: Instant, ordinal: Int, _ generator: inout some RandomNumberGenerator
+    ) -> Frame {
+        let number = UInt8.random(in: 1...4, using: &generator)
+        let hour = UInt8.random(in: 7...8, using: &generator)
+        let digit = UInt8.random(in: 0x5F...0x60, using: &generator)
+        // 2026, or 2030 by a clock that is wrong.
+        let year: UInt8 = Int.random(in: 0..<12, using: &generator) == 0 ? 0xEE : 0xEA
+        var octets: [UInt8]
+        var characteristic: UInt16 = 0x2A18
+        switch Int.random(in: 0..<5, using: &generator) {
+        case 0:
+            (characteristic, octets) = (0x2A34, [0x02, number, 0, [1, 2, 6].randomElement(using: &generator) ?? 1])
+        case 1:
+            // Without a time offset, and with the battery's bit of the status now and then.
+            octets = [0x0A, number, 0, year, 7, 11, 20, hour, 30, 0, digit, 0xB0, 0x11, number & 1, 0]
+        default:
+            octets = [0x03, number, 0, year, 7, 11, 20, hour, 30, 0, 0x3C, 0, digit, 0xB0, 0x11]
+        }
+        if Int.random(in: 0..<16, using: &generator) == 0 { octets.removeLast(3) }
+        return Frame(
+            format: FrameFormat(characteristic: characteristic), payload: octets, receivedAt: start, ordinal: ordinal)
     }
 
     @Test("a meter that is read again brings nothing new")

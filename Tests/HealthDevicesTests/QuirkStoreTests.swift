@@ -53,10 +53,13 @@ import Testing
         let contact = try await begin(store, "caresens")
         let record = try frame(0x2A18, try glucose(1, "2026-11-21T08:00:00", hasContext: true))
         let context = try frame(0x2A34, [0x02, 1, 0, 6])
+        var last: FrameOutcome?
         for frame in contextFirst ? [context, record] : [record, context] {
-            _ = try await store.append([frame], of: contact)
+            last = try await store.append([frame], of: contact).last
             #expect(try await store.groupsWaiting().isEmpty)
         }
+        #expect(last?.changedReading?.excluded == .ketone, "listeners hear of it")
+        #expect(last?.changedReading?.deliveries.isEmpty == true)
         try await store.endContact(contact, ContactSummary(isComplete: true, received: 1))
         #expect(try await store.groupsWaiting().isEmpty)
         let readings = try await store.query(ReadingQuery()).readings
@@ -156,6 +159,36 @@ import Testing
             frames = try await store.statistics().frames
         }
         #expect(frames == 8, "promise 2: what was renumbered is not stored again")
+        try store.close()
+    }
+
+    @Test("a context joins a measurement by its age though another meter's contact has begun between the two")
+    func contextByAgeBesideOthers() async throws {
+        let store = try await open()
+        let contact = try await begin(store, "taidoc_fora")
+        _ = try await store.append([frame(0x2A18, glucose(0, "2026-11-21T08:10:00", hasContext: true))], of: contact)
+        _ = try await store.beginContact(
+            with: DeviceDescription(address: .device(4), model: "accuchek_guide"),
+            at: try #require(Instant(rfc3339: "2026-11-21T10:00:00Z")), clock: nil, batteryPercent: nil)
+        _ = try await store.append([frame(0x2A34, [0x02, 0, 0, 1])], of: contact)
+        #expect(try await meals(store) == ["2026-11-21T08:10:00": "preprandial"])
+        try store.close()
+    }
+
+    @Test("a measurement whose status has changed keeps the context that came before it")
+    func contextBeforeRevision() async throws {
+        let store = try await open()
+        var record = try frame(0x2A18, glucose(0, "2026-11-21T08:10:00", hasContext: true))
+        let first = try await begin(store, "taidoc_fora")
+        _ = try await store.append([record], of: first)
+        try await store.endContact(first, ContactSummary(isComplete: true, received: 1))
+        record.payload[0] |= 0x08
+        record.payload += [0x01, 0x00]
+        let second = try await begin(store, "taidoc_fora", at: "2026-11-21T10:00:00Z")
+        let outcomes = try await store.append([frame(0x2A34, [0x02, 0, 0, 1]), record], of: second)
+        let revised = try #require(outcomes.last?.changedReading)
+        #expect(revised.context?.meal == "preprandial" && revised.record.status == .deviceBatteryLow)
+        #expect(try await meals(store) == ["2026-11-21T08:10:00": "preprandial"])
         try store.close()
     }
 

@@ -192,6 +192,31 @@ struct JournalTests {
         #expect(Set(meals) == ["100 preprandial", "101 postprandial"])
     }
 
+    @Test("a contact knows its records still when another has begun, or its device's clock was noted")
+    func contextOfClashBesideOthers() async throws {
+        let store = try await Harness().store
+        let contact = try await store.beginContact(
+            with: Build.device(), at: Build.instant("2026-11-21T09:59:00Z"), clock: nil, batteryPercent: nil)
+        _ = try await store.append(
+            [Build.glucose(5, "2026-11-21T09:30:00", 100), Build.context(5, meal: 1)], of: contact)
+        _ = try await store.beginContact(
+            with: Build.device(0xC000_0000_1809), at: Build.instant("2026-11-21T10:00:00Z"), clock: nil,
+            batteryPercent: nil)
+        // The context is the first record's, and not taken for the other's: the first came here too.
+        let clash = try await store.append([Build.glucose(5, "2026-11-21T09:30:00", 101)], of: contact)
+        #expect(clash[0].name == "clash" && clash[0].changedReading?.context == nil)
+        let clock = ClockReading(
+            deviceTime: Build.wall("2026-11-21T11:00:30"), readAt: Build.instant("2026-11-21T10:00:30Z"))
+        let noted = try await store.noteClock(clock, in: contact)
+        // It came last of the two, though another of its number is newer.
+        _ = try await store.append([Build.glucose(5, "2026-11-21T09:30:00", 100)], of: noted)
+        _ = try await store.noteClock(clock, in: noted)
+        let revised = try await store.append([Build.context(5, meal: 3)], of: noted)
+        #expect(revised[0].changedReading?.record.value == Self.value(100))
+        #expect(revised[0].changedReading?.context?.meal == "fasting")
+        #expect(try await store.verify().isEmpty)
+    }
+
     private static func value(_ number: Int64) -> RecordValue {
         .glucose(
             GlucoseValue(
