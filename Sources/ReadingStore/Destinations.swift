@@ -278,21 +278,21 @@ struct OutboxPlacement {
         insert.bind(6, series.type)
         insert.bind(8, destination.hasUniqueSeconds ? 0 : reading)
         let others = destination.hasUniqueSeconds ? formerNames(of: destination) : []
-        var timestamp = try timestamp(of: reading, at: others) ?? start
+        var timestamp = try second(of: reading, at: others) ?? start
         while true {
             let tag = OutboxTag(
                 reading: reading, destination: destination.name, user: series.user, resource: series.kind,
                 provider: series.provider, type: series.type, timestamp: timestamp)
             insert.bind(7, timestamp)
             insert.bind(9, octets: try tag.made(sealing))
-            let isTaken =
+            let isHeld =
                 try destination.hasUniqueSeconds
                 && (isTaken(timestamp, kind, device: device, series, at: destination.key.rawValue)
                     || others.contains { other in
                         try isTaken(timestamp, kind, device: device, series, at: other)
                             || isTakenByAnother(reading, timestamp, series, at: other)
                     })
-            if !isTaken, try insert.run() > 0 { return timestamp }
+            if !isHeld, try insert.run() > 0 { return timestamp }
             timestamp &+= 1
         }
     }
@@ -306,7 +306,7 @@ struct OutboxPlacement {
     }
 
     /// The second that a reading has at one of these.
-    private func timestamp(of reading: Int64, at destinations: [Int64]) throws -> Int64? {
+    private func second(of reading: Int64, at destinations: [Int64]) throws -> Int64? {
         for destination in destinations {
             let timestamp = try Int64.fetchOne(
                 db, sql: "SELECT timestamp FROM outbox WHERE reading = ? AND destination = ?",

@@ -311,10 +311,10 @@ struct Retracting {
                     db,
                     sql: """
                         SELECT (SELECT count(*) FROM outbox AS o WHERE destination = ?1 AND user = ?2
-                                AND (delivered_at < ?3 OR handed_over_at < ?3) AND NOT EXISTS (
+                                AND (delivered_at <= ?3 OR handed_over_at <= ?3) AND NOT EXISTS (
                                 SELECT 1 FROM retraction WHERE reading = o.reading AND destination = o.destination))
                             + (SELECT count(*) FROM pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
-                                WHERE p.destination = ?1 AND r.user = ?2 AND p.delivered_at < ?3)
+                                WHERE p.destination = ?1 AND r.user = ?2 AND p.delivered_at <= ?3)
                         """, arguments: [place, user, end]) ?? 0
             try db.execute(
                 sql: "UPDATE destination SET left_behind = left_behind + ? WHERE key = ?", arguments: [there, place])

@@ -55,7 +55,7 @@ struct HostileSchemaTests {
             "UPDATE reading SET kind = NULL",
             "UPDATE reading SET time = 'soon', time_basis = NULL", "UPDATE frame SET payload = NULL",
             "UPDATE setting SET value = NULL", "UPDATE setting SET value = 99999999999999999999",
-            "INSERT INTO consent VALUES (1, 1, 'x', 'y', NULL)",
+            "INSERT INTO consent VALUES (1, 1, 'x', 'y', NULL, 'z', 'w')",
             "INSERT INTO source VALUES (1, 1, 7, 'connected', 'x', 'y', 'z', 'tag')",
             "UPDATE clock_epoch SET difference = 9223372036854775807",
             "UPDATE reading SET content = zeroblob(20000000)",

@@ -3,6 +3,7 @@ import HealthReadings
 import ReadingDelivery
 import ReadingStore
 import VitalClient
+import VitalDestination
 
 /// The arguments of `destination`.
 public enum DestinationOperation: Codable, Sendable, Hashable {

@@ -309,7 +309,7 @@ struct RemovalRunner {
         for place in removal.places {
             let (name, result) = (place.name, place.result)
             guard result == .retracting || gateway.destinations.links.contains(where: { $0.name == name }) else {
-                let isNamed = gateway.settings.current.destination(name) != nil
+                let isNamed = gateway.settings.destination(name) != nil
                 try await output.data(
                     "left as they are at \(name), which "
                         + (isNamed ? "this gateway does not deliver to now" : "the settings no longer name"))
