@@ -241,8 +241,11 @@ def within(found, expected, what):
     for identity, reading in found.items():
         if identity not in expected:
             raise Failed(f"{what}: {identity} was in no capture")
-        if reading != expected[identity]:
-            raise Failed(f"{what}: {short(reading)}, expected {short(expected[identity])}")
+        if reading != (wanted := expected[identity]):
+            fields = sorted(field for field in {*reading, *wanted} if reading.get(field) != wanted.get(field))
+            differences = "; ".join(
+                f"{field} is {short(reading.get(field))}, expected {short(wanted.get(field))}" for field in fields)
+            raise Failed(f"{what}: reading {identity}: {differences}")
 
 
 class Bench:

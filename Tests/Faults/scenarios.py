@@ -106,6 +106,14 @@ class Deliver(Kept):
         self.bench.person(case)
         return case
 
+    def of(self, case):
+        """What is expected of a case: each delivers for a person of its own, whom its readings name."""
+        person = case.environment["HEALTHRELAY_USER_CLIENT_USER_ID"]
+        return {identity: reading | {"person": person} for identity, reading in self.expected.items()}
+
+    def check(self, case, outcome):
+        same(case.readings(), self.of(case), "after the fault")
+
     def finish(self, case):
         status = json.loads(case.must("sync").out)
         if any(each["waiting"] or each["refused"] for each in status["destinations"]):
@@ -120,7 +128,7 @@ class Deliver(Kept):
             if sample["revisions"]:
                 raise Failed(f"{identity} was sent with other content")
         expect("at the server", set(seen), self.delivered)
-        same(case.readings(), self.expected, "after delivery")
+        same(case.readings(), self.of(case), "after delivery")
 
 
 class Prune(Kept):
