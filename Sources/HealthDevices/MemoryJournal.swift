@@ -25,7 +25,7 @@ public final class MemoryJournal: FrameJournal, DeviceMemory, PairingMemory {
     /// - Parameters:
     ///   - decoder: decodes frames.
     ///   - timeZone: the user's zone, in which meters without a readable clock are taken to show their time.
-    ///   - person: the id of the person whose readings these are (``Reading/person``).
+    ///   - person: the id of the person whose readings these are (`Reading.person`).
     public init(decoder: any FrameDecoding = ModelFrameDecoder(), timeZone: ZoneRules, person: String? = nil) {
         self.decoder = decoder
         zone = timeZone

@@ -48,7 +48,7 @@ extension MQTTDestination {
                 return Finding(
                     "permission", isGood: false, found: "\(level)#: \(error.message)",
                     mend: error.kind == .notAuthorized ? "let the broker's access list permit writing there" : nil,
-                    cause: error)
+                    cause: DeliveryFailure(error))
             }
         }
         return connection.version == .v5

@@ -34,7 +34,7 @@ extension Finding {
         let good = { (name: String, found: String) in Finding(name, isGood: true, found: found) }
         let said = error.brokerSaid.map { " (\($0))" } ?? ""
         func bad(_ name: String, _ mend: String?) -> Finding {
-            Finding(name, isGood: false, found: error.message + said, mend: mend, cause: error)
+            Finding(name, isGood: false, found: error.message + said, mend: mend, cause: DeliveryFailure(error))
         }
         switch error.kind {
         case .hostNotFound: return [bad("address", "check the host in `url`")]

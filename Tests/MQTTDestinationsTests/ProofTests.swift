@@ -70,6 +70,8 @@ struct ProofTests {
             let destination = fixture.destination(guarded.port, user: "gateway", password: "right")
             #expect(await findings(destination) == ["address": true, "credentials": true, "permission": false])
             let permission = await destination.test().last
+            // Commands know what a failure to deliver is.
+            #expect((permission?.cause as? DeliveryFailure)?.code == "forbidden")
             #expect(permission?.found.contains("homeassistant/device/") == true && permission?.mend != nil)
         }
     }

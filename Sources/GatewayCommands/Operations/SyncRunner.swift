@@ -173,7 +173,7 @@ extension Problem {
             status == .badData
             ? "`healthrelay store verify` names what is damaged; other people's readings are delivered"
             : failure.isRetryable
-                ? "readings wait in the store" : "check the key or the sign-in token of the destination"
+                ? "readings wait in the store" : "check the key, password or sign-in token of the destination"
         self.init(failure.code, status, failure.message, hint: hint)
     }
 }
