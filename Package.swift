@@ -135,8 +135,8 @@ let package = Package(
         module(
             "WebDestinations",
             [
-                "ReadingDelivery", "ReadingFormats", "ReadingStore", "HealthReadings", "OutgoingHTTP", httpClient,
-                nioCore, nioHTTP1, logging,
+                "ReadingDelivery", "ReadingFormats", "ReadingStore", "HealthReadings", "OutgoingHTTP", crypto,
+                httpClient, nioCore, nioHTTP1, logging,
             ]),
         module(
             "MQTTDestinations",
@@ -262,7 +262,7 @@ let package = Package(
             "WebDestinations",
             [
                 "DeliveryFixture", "HealthReadings", "LogLines", "OutgoingHTTP", "ReadingDelivery",
-                "ReadingStore", "ScriptedServer", "TestSupport", crypto, logging, nioHTTP1, tls,
+                "ReadingStore", "ScriptedServer", "TestSupport", crypto, database, logging, nioHTTP1, tls,
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
             ]),

@@ -13,6 +13,10 @@ package enum DestinationKind: String, Sendable, CaseIterable {
     case influxdb
     /// An MQTT broker, with Home Assistant behind it or not.
     case mqtt
+    /// A Nightscout site.
+    case nightscout
+    /// A URL that gets a signed event for each reading.
+    case webhook
 
     /// What `kind:` says.
     package var name: String { rawValue }
@@ -39,6 +43,20 @@ package enum DestinationKind: String, Sendable, CaseIterable {
                 .init("topic", .text, "healthrelay"),
                 .init("home_assistant", .flag, "true"),
             ]
+        case .nightscout:
+            [
+                .init("url", .text),
+                .init("secret_file", .text),
+                .init("token_file", .text),
+                .init("blood_pressure_notes", .flag, "false"),
+            ]
+        case .webhook:
+            [
+                .init("url", .text),
+                .init("secret_file", .text),
+                .init("format", .choice(["standard", "cloudevents"]), "standard"),
+                .init("allow_private", .flag, "false"),
+            ]
         case .influxdb:
             [
                 .init("url", .text),
@@ -57,7 +75,8 @@ package enum DestinationKind: String, Sendable, CaseIterable {
         switch self {
         case .vital: []
         case .file: ["path"]
-        case .influxdb, .mqtt: ["url"]
+        case .influxdb, .mqtt, .nightscout: ["url"]
+        case .webhook: ["url", "secret_file"]
         }
     }
 

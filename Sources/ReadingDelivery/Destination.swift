@@ -87,15 +87,25 @@ public struct DestinationRules: Sendable, Hashable {
     public var kinds: Set<ReadingKind>
     /// Whether the destination tells samples apart by their second, so that no two readings of a series may share one.
     public var hasUniqueSeconds: Bool
+    /// Whether readings of a kind are one series there, whoever made their device and whatever was sampled. Only with
+    /// ``hasUniqueSeconds``.
+    public var isOneSeries: Bool
+    /// Whether `OutboxItem.offsetMinutes` is kept for it: for documents that show the person's own time.
+    public var keepsOffset: Bool
     /// Whether readings are delivered only from a source that the person has connected there.
     public var needsSource: Bool
     /// Whether what was delivered can be taken back.
     public var canRetract: Bool
 
     /// Creates rules.
-    public init(kinds: Set<ReadingKind>, hasUniqueSeconds: Bool, needsSource: Bool, canRetract: Bool) {
+    public init(
+        kinds: Set<ReadingKind>, hasUniqueSeconds: Bool, needsSource: Bool, canRetract: Bool, isOneSeries: Bool = false,
+        keepsOffset: Bool = false
+    ) {
         self.kinds = kinds
         self.hasUniqueSeconds = hasUniqueSeconds
+        self.isOneSeries = isOneSeries
+        self.keepsOffset = keepsOffset
         self.needsSource = needsSource
         self.canRetract = canRetract
     }

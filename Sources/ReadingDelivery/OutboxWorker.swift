@@ -198,6 +198,7 @@ public actor OutboxWorker: Service {
         let rules = destination.rules
         let key = try await store.setDestination(
             destination.name, kind: destination.kind, kinds: rules.kinds, hasUniqueSeconds: rules.hasUniqueSeconds,
+            isOneSeries: rules.isOneSeries, keepsOffset: rules.keepsOffset,
             needsSource: rules.needsSource, canRetract: rules.canRetract)
         known = key
         return key

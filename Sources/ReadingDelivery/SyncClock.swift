@@ -30,6 +30,8 @@ public struct Backoff: Sendable {
     public var longest: Duration
     /// The longest wait for a person, 6 h: a refused key may cost the server something, and tells its owner each time.
     public var longestPause: Duration = .seconds(6 * 3600)
+    /// The waits after the first failures, if they follow a list; the last of them counts for all that follow.
+    public var schedule: [Duration] = []
     /// A number from 0 to 1.
     public var jitter: @Sendable () -> Double
 
@@ -43,10 +45,20 @@ public struct Backoff: Sendable {
         self.jitter = jitter
     }
 
+    /// Waits that follow a list, each up to a tenth longer; the last of them counts for all that follow.
+    ///
+    /// - Parameter schedule: the waits after the first failures.
+    public init(schedule: [Duration]) {
+        self.init()
+        self.schedule = schedule
+    }
+
     /// The wait after this many failures in a row, and no less than the server asks for.
     public func delay(failures: Int, retryAfter: Duration? = nil) -> Duration {
         let step = min(longest, first * (1 << min(max(failures - 1, 0), 30)))
-        let delay = step / 2 + step / 2 * min(max(jitter(), 0), 1)
+        let random = min(max(jitter(), 0), 1)
+        let listed = schedule.isEmpty ? nil : schedule[min(max(failures, 1), schedule.count) - 1]
+        let delay = listed.map { $0 + $0 / 10 * random } ?? step / 2 + step / 2 * random
         guard let retryAfter, retryAfter > delay else { return delay }
         // Later than asked by up to a tenth of a step, never earlier.
         return retryAfter + step / 10 * min(max(jitter(), 0), 1)

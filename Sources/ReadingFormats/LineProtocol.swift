@@ -1,3 +1,4 @@
+import HealthFigures
 import HealthReadings
 
 extension ReadingFormat {
@@ -116,11 +117,13 @@ private struct Point {
             throw FormatOmission(.notANumber, of: "glucose")
         }
         if let type = glucose.sampleType { try tag("sample_type", type.name) }
-        let factor = LineProtocolUnit.milligramsPerDecilitreInOneMillimolePerLitre
+        let factor = ConversionFactor.milligramsPerDecilitreInOneMillimolePerLitre
         switch measured.unit {
         case .milligramsPerDecilitre:
             field("mg_dl", number)
-            if let other = number.divided(by: factor, places: 4) { field("mmol_l", other) }
+            if let other = number.divided(by: factor, places: ConversionFactor.concentrationPlaces) {
+                field("mmol_l", other)
+            }
         case .millimolesPerLitre:
             field("mmol_l", number)
             if let other = number.multiplied(by: factor, places: 2) { field("mg_dl", other) }
@@ -191,21 +194,12 @@ private enum LineProtocolUnit {
     case own(MeasurementUnit)
     case mass, length, temperature
 
-    /// mg/dL = mmol/L × 18.0156: a tenth of the molar mass of glucose, 180.156 g/mol.
-    static let milligramsPerDecilitreInOneMillimolePerLitre = ExactDecimal(significand: 180_156, exponent: -4)
-    /// mmHg = kPa × 7.500617: 1 mmHg is 133.322387 Pa.
-    static let millimetresOfMercuryInOneKilopascal = ExactDecimal(significand: 7_500_617, exponent: -6)
-    /// kg = lb × 0.45359237, by definition.
-    static let kilogramsInOnePound = ExactDecimal(significand: 45_359_237, exponent: -8)
-    /// m = in × 0.0254, by definition.
-    static let metresInOneInch = ExactDecimal(significand: 254, exponent: -4)
-    /// °C = (°F - 32) / 1.8.
-    static let degreesFahrenheitInOneKelvin = ExactDecimal(significand: 18, exponent: -1)
-
     static func millimetresOfMercury(_ number: ExactDecimal, _ unit: MeasurementUnit) -> ExactDecimal? {
         switch unit {
         case .millimetresOfMercury: number
-        case .kilopascal: number.multiplied(by: millimetresOfMercuryInOneKilopascal, places: 2)
+        case .kilopascal:
+            number.multiplied(
+                by: ConversionFactor.millimetresOfMercuryInOneKilopascal, places: ConversionFactor.pressurePlaces)
         default: nil
         }
     }
@@ -214,14 +208,15 @@ private enum LineProtocolUnit {
         switch (self, unit) {
         case (.own(let own), _): own == unit ? number : nil
         case (.mass, .kilograms), (.length, .metres), (.temperature, .degreesCelsius): number
-        case (.mass, .pounds): number.multiplied(by: Self.kilogramsInOnePound, places: 3)
+        case (.mass, .pounds):
+            number.multiplied(by: ConversionFactor.kilogramsInOnePound, places: ConversionFactor.weightPlaces)
         case (.mass, .grams): number.scaled(byPowerOfTen: -3)
-        case (.length, .inches): number.multiplied(by: Self.metresInOneInch, places: 4)
+        case (.length, .inches): number.multiplied(by: ConversionFactor.metresInOneInch, places: 4)
         // Within these digits the sum is exact; no thermometer sends more.
         case (.temperature, .degreesFahrenheit)
         where number.significand.magnitude < 1_000_000_000 && (-7...0).contains(number.exponent):
             number.adding(ExactDecimal(significand: 32), times: -1)
-                .divided(by: Self.degreesFahrenheitInOneKelvin, places: 2)
+                .divided(by: ConversionFactor.degreesFahrenheitInOneKelvin, places: ConversionFactor.vitalPlaces)
         default: nil
         }
     }

@@ -41,6 +41,10 @@ public struct StoredDestination: Sendable, Hashable {
     public var kinds: Set<ReadingKind>
     /// Whether no two readings of a series may share a second there.
     public var hasUniqueSeconds: Bool
+    /// Whether readings of a kind are one series there, whoever made their device and whatever was sampled.
+    public var isOneSeries = false
+    /// Whether the offset of the person's clock is kept with each reading that is queued for it.
+    public var keepsOffset = false
     /// Whether readings wait until their provider is a connected source.
     public var needsSource: Bool
     /// Whether it can take back what it has.
@@ -80,18 +84,22 @@ extension ReadingStore {
     ///   - kind: what the destination is: `vital`, `file`, …
     ///   - kinds: the kinds of readings it can express and is selected for.
     ///   - hasUniqueSeconds: whether no two readings of a series may share a second there.
+    ///   - isOneSeries: whether readings of a kind are one series there, whoever made their device and whatever was sampled.
+    ///   - keepsOffset: whether the offset of the person's clock is kept with each reading that is queued.
     ///   - needsSource: whether readings go only from a source that the person has connected there.
     ///   - canRetract: whether it can take back what it has; `nil` leaves what is known.
     ///   - address: a fingerprint of its address; `nil` leaves the known one.
     @discardableResult
     public func setDestination(
-        _ name: String, kind: String, kinds: Set<ReadingKind>, hasUniqueSeconds: Bool, needsSource: Bool,
+        _ name: String, kind: String, kinds: Set<ReadingKind>, hasUniqueSeconds: Bool, isOneSeries: Bool = false,
+        keepsOffset: Bool = false, needsSource: Bool,
         canRetract: Bool? = nil, address: String? = nil
     ) async throws -> DestinationKey {
         let now = now()
         let known = try await destinations().first { $0.name == name }
         if let known, known.state != .removed, known.kind == kind, known.kinds == kinds,
-            known.hasUniqueSeconds == hasUniqueSeconds, known.needsSource == needsSource,
+            known.hasUniqueSeconds == hasUniqueSeconds, known.isOneSeries == isOneSeries,
+            known.keepsOffset == keepsOffset, known.needsSource == needsSource,
             canRetract == nil || known.canRetract == canRetract,
             address == nil || known.address == address && known.state != .moved,
             try await read({ db in try Backlog.isQueued(db, known) })
@@ -112,7 +120,9 @@ extension ReadingStore {
                         address = coalesce(address, ?7), can_retract = coalesce(?8, can_retract)
                     """,
                 arguments: [
-                    name, kind, Self.mask(kinds), hasUniqueSeconds, needsSource, now.microseconds, address, canRetract,
+                    name, kind, Self.mask(kinds),
+                    (hasUniqueSeconds ? 1 : 0) | (isOneSeries ? 2 : 0) | (keepsOffset ? 4 : 0), needsSource,
+                    now.microseconds, address, canRetract,
                 ])
             guard let made = try Self.destinations(db).first(where: { $0.name == name }) else {
                 throw StoreError.unknown("destination \(name)")
@@ -238,14 +248,15 @@ extension ReadingStore {
                 FROM destination ORDER BY key
                 """
         ).map { row in
-            let (mask, code): (Int64, Int64) = (try row.value(3), try row.value(6))
+            let (mask, code, seconds): (Int64, Int64, Int64) = (try row.value(3), try row.value(6), try row.value(4))
             guard let state = StoredDestination.State(rawValue: code) else {
                 throw StoreError.corrupt(detail: "a destination's state is \(code)")
             }
             return StoredDestination(
                 key: DestinationKey(rawValue: try row.value(0)), name: try row.value(1), kind: try row.value(2),
                 kinds: Set(ReadingKind.allCases.filter { mask >> $0.code & 1 == 1 }),
-                hasUniqueSeconds: try row.value(4), needsSource: try row.value(5), canRetract: try row.value(9),
+                hasUniqueSeconds: seconds & 1 != 0, isOneSeries: seconds & 2 != 0, keepsOffset: seconds & 4 != 0,
+                needsSource: try row.value(5), canRetract: try row.value(9),
                 state: state,
                 enabledAt: (try row.value(7) as Int64?).map(Instant.init(microseconds:)), address: try row.value(8))
         }
@@ -277,6 +288,7 @@ struct OutboxPlacement {
         insert.bind(5, series.provider)
         insert.bind(6, series.type)
         insert.bind(8, destination.hasUniqueSeconds ? 0 : reading)
+        insert.bind(10, destination.keepsOffset ? try offset(of: series.user, at: start) : nil)
         let others = destination.hasUniqueSeconds ? formerNames(of: destination) : []
         var timestamp = try second(of: reading, at: others) ?? start
         while true {
@@ -288,6 +300,10 @@ struct OutboxPlacement {
             let isHeld =
                 try destination.hasUniqueSeconds
                 && (isTaken(timestamp, kind, device: device, series, at: destination.key.rawValue)
+                    || destination.isOneSeries
+                        && ([destination.key.rawValue] + others).contains { place in
+                            try isTakenByKind(timestamp, series, reading, at: place)
+                        }
                     || others.contains { other in
                         try isTaken(timestamp, kind, device: device, series, at: other)
                             || isTakenByAnother(reading, timestamp, series, at: other)
@@ -328,6 +344,52 @@ struct OutboxPlacement {
             arguments: [
                 destination, series.user, series.kind, series.provider, series.type, timestamp, reading,
             ]) ?? false
+    }
+
+    static let schema = """
+        -- What the person's clock showed ahead of UTC, in minutes, when the reading was queued; for destinations that keep it.
+        ALTER TABLE outbox ADD COLUMN offset_minutes INTEGER;
+        """
+
+    /// Every sample type, as SQL lists them.
+    private static let types = Record.sampleTypeCodes.map(String.init).joined(separator: ",")
+
+    /// The offset of a person's clock at an instant, in minutes; chosen once, since a zone's rules may be corrected later.
+    private func offset(of user: Int64, at seconds: Int64) throws -> Int64? {
+        let instant = Instant(seconds: seconds)
+        let zone = try ReadingStore.zone(db, of: user, at: instant).flatMap(ZoneRules.named)
+        return zone.map { $0.offsetSeconds(at: instant) / 60 }
+    }
+
+    /// Whether a reading of the same kind has a second at a destination for which they are one series.
+    private func isTakenByKind(
+        _ timestamp: Int64, _ series: ContactState.Series, _ reading: Int64, at destination: Int64
+    ) throws -> Bool {
+        // The index is by provider and type before the second: it is asked for the few of either, each by itself.
+        let select = try PreparedStatement(
+            db,
+            """
+            WITH RECURSIVE known(provider) AS (
+                SELECT min(provider) FROM outbox WHERE destination = ?1 AND user = ?2 AND resource = ?3
+                UNION ALL
+                SELECT (SELECT min(provider) FROM outbox
+                    WHERE destination = ?1 AND user = ?2 AND resource = ?3 AND provider > known.provider)
+                FROM known WHERE provider IS NOT NULL)
+            SELECT EXISTS (
+                SELECT 1 FROM outbox WHERE destination = ?1 AND user = ?2 AND resource = ?3
+                    AND provider IN (SELECT provider FROM known WHERE provider IS NOT NULL)
+                    AND type IN (\(Self.types)) AND timestamp = ?4 AND reading <> ?5)
+                OR EXISTS (
+                SELECT 1 FROM pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
+                WHERE p.destination = ?1 AND p.timestamp = ?4 AND r.user = ?2 AND r.kind = ?3)
+            """)
+        defer { select.reset() }
+        select.bind(1, destination)
+        select.bind(2, series.user)
+        select.bind(3, series.kind)
+        select.bind(4, timestamp)
+        select.bind(5, reading)
+        return try select.firstInt() == 1
     }
 
     private func isTaken(

@@ -29,6 +29,9 @@ public struct OutboxItem: Sendable, Hashable {
     public var isBackfill = false
     /// What becomes of the weight that came with a body composition.
     public var ownWeight = OwnWeight.sent
+    /// The offset of the person's clock from UTC in minutes, chosen when the reading was queued and kept; `nil` for a
+    /// destination that keeps none.
+    public var offsetMinutes: Int?
     /// The person's zone when it was measured; nil where the kind's samples name no zone of their own.
     public var timeZone: String?
 }
@@ -182,7 +185,7 @@ extension ReadingStore {
             let select = try PreparedStatement(
                 db,
                 """
-                SELECT \(ReadingRow.columns), o.revision, o.attempts, \(OutboxTag.columns)
+                SELECT \(ReadingRow.columns), o.revision, o.attempts, \(OutboxTag.columns), o.offset_minutes
                 FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
                 WHERE o.destination = ?7 AND o.state = \(outbox: .waiting) AND o.user = ?1 AND o.resource = ?2 AND o.provider = ?3
                     AND o.timestamp BETWEEN ?5 AND ?6 \(try DeviceHolds(db, destination).deliverable)
@@ -214,7 +217,8 @@ extension ReadingStore {
                         reading: reading, timestamp: timestamp,
                         originalTime: reading.time.instant.flatMap { $0 == timestamp ? nil : $0 },
                         attempts: Int(select.int(ReadingRow.count + 1)),
-                        isBackfill: firstContacts[ReadingRow.device(select)].map { timestamp.seconds < $0 } ?? false))
+                        isBackfill: firstContacts[ReadingRow.device(select)].map { timestamp.seconds < $0 } ?? false,
+                        offsetMinutes: select.optionalInt(ReadingRow.count + 2 + OutboxTag.count).map { Int($0) }))
             }
             if BodySummaryRules.kinds.contains(resource) {
                 try BodySummaryRules.complete(

@@ -272,7 +272,7 @@ struct Retracting {
         try db.execute(
             sql: """
                 UPDATE destination SET left_behind = left_behind + 1
-                WHERE can_retract = 0 AND has_unique_seconds = 0 AND EXISTS (
+                WHERE can_retract = 0 AND has_unique_seconds & 1 = 0 AND EXISTS (
                     SELECT 1 FROM outbox WHERE reading = ? AND destination = destination.key AND delivered_at IS NOT NULL)
                 """, arguments: [reading])
     }

@@ -30,6 +30,7 @@ enum Schema {
         migrator.registerMigration("15 consent by destination") { db in
             try db.execute(sql: ReadingStore.destinationConsentSchema)
         }
+        migrator.registerMigration("16 offsets of the outbox") { db in try db.execute(sql: OutboxPlacement.schema) }
         return migrator
     }()
 

@@ -10,6 +10,17 @@ public struct WebServer: Sendable, Hashable {
     public var url: String { address.base }
     /// The host's name or address.
     public var host: String { address.host }
+    /// The URL without its query, which may be a secret of the receiver's.
+    public var shownURL: String {
+        guard let mark = url.firstIndex(of: "?") else { return url }
+        return url[...mark] + "…"
+    }
+    /// Whether the host is not known to be this machine or inside its network. What a name's addresses are is found out when
+    /// it is connected to.
+    public var mayBePublic: Bool {
+        let isAddress = host.contains(":") || host.allSatisfy { $0 == "." || $0.isNumber }
+        return isAddress ? PublicAddress.contains(host) : host.lowercased() != "localhost"
+    }
 
     /// Reads a URL.
     ///

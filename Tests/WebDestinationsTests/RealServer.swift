@@ -31,15 +31,16 @@ struct RealServer: Sendable {
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let server = RealServer(port: try freePort(), folder: folder)
         let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/" + program)
-        process.arguments = try arguments(folder, server.port)
+        // It ends also if the tests crash.
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/timeout")
+        process.arguments = ["300", "/usr/bin/" + program] + (try arguments(folder, server.port))
         let log = folder + "/log"
         _ = FileManager.default.createFile(atPath: log, contents: nil)
         process.standardOutput = FileHandle(forWritingAtPath: log)
         process.standardError = FileHandle(forWritingAtPath: log)
         try process.run()
         defer {
-            kill(process.processIdentifier, SIGKILL)
+            process.terminate()
             process.waitUntilExit()
         }
         for _ in 0..<600 where process.isRunning {

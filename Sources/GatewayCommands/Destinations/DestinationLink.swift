@@ -34,6 +34,8 @@ struct OpenDestination: Sendable {
     var vital: VitalLink?
     /// Whether another address is another place: what waits is then held until somebody accepts the new one.
     var isAddressBinding = true
+    /// How failures are waited out; `nil`: as usual.
+    var backoff: Backoff?
 
     /// What the store remembers an address by.
     var fingerprint: String? {
@@ -89,6 +91,7 @@ struct DestinationWorkshop: Sendable {
     func link(_ setting: DestinationSetting, _ open: OpenDestination?) -> DestinationLink {
         var options = OutboxWorker.Options()
         options.isAutomatic = !settings.isManual(setting)
+        if let backoff = open?.backoff { options.backoff = backoff }
         let worker = open.map {
             OutboxWorker(store: store, destination: $0.destination, options: options, logger: logger)
         }

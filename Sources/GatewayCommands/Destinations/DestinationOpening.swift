@@ -42,6 +42,8 @@ extension DestinationKind {
         case .file: .file
         case .influxdb: .influxdb
         case .mqtt: .mqtt
+        case .nightscout: .nightscout
+        case .webhook: .webhook
         }
     }
 }

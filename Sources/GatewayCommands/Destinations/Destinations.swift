@@ -102,6 +102,7 @@ package struct Destinations: Sendable {
             let rules = link.setting.kind.opening.rules(link.setting)
             try await store.setDestination(
                 link.name, kind: link.setting.kind.name, kinds: rules.kinds, hasUniqueSeconds: rules.hasUniqueSeconds,
+                isOneSeries: rules.isOneSeries, keepsOffset: rules.keepsOffset,
                 needsSource: rules.needsSource, canRetract: rules.canRetract, address: link.open?.fingerprint)
         }
         guard hasAllLinks else { return }

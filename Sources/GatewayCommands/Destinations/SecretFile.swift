@@ -44,6 +44,13 @@ enum SecretFile {
         return text
     }
 
+    /// Reads a file whose lines are looked at elsewhere.
+    ///
+    /// - Throws: `Problem` if the file cannot be read.
+    static func lines(in path: String, of secret: String, called name: String) throws(Problem) -> String {
+        try contents(path, secret, name)
+    }
+
     private static func contents(_ path: String, _ secret: String, _ name: String) throws(Problem) -> String {
         do {
             return try OrdinaryFile.text(path)

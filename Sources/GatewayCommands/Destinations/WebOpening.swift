@@ -22,6 +22,55 @@ extension DestinationOpening {
         })
 }
 
+extension DestinationOpening {
+    static let nightscout = DestinationOpening(
+        rules: { NightscoutDestination.rules(deliversBloodPressure: $0.isOn("blood_pressure_notes")) },
+        open: { setting, workshop in
+            let web = WebSetting(setting)
+            let server = try web.server(credentials: "secret_file or token_file")
+            let credential = try web.nightscoutCredential()
+            let people = setting.list("people")
+            guard people.count <= 1 else {
+                throw web.wrong(
+                    "people", "a Nightscout site is one person's, and \(people.count) are named",
+                    hint: "give each person a destination of their own, with a site of their own")
+            }
+            guard people.count == 1 || workshop.settings.people.isEmpty else {
+                throw web.wrong(
+                    "people", "a Nightscout site is one person's, and the gateway has several",
+                    hint: "say whose it is: `people: [\(workshop.settings["user.client_user_id"] ?? "white_bear")]`")
+            }
+            return OpenDestination(
+                destination: NightscoutDestination(
+                    name: setting.name, server: server, credential: credential, store: workshop.store,
+                    isPersonChosen: people.count == 1, deliversBloodPressure: setting.isOn("blood_pressure_notes"),
+                    logger: workshop.logger),
+                address: server.url)
+        })
+}
+
+extension DestinationOpening {
+    static let webhook = DestinationOpening(
+        rules: WebhookDestination.rules,
+        open: { setting, workshop in
+            let web = WebSetting(setting)
+            let server = try web.server(credentials: "secret_file", allowsQuery: true)
+            guard setting.isOn("allow_private") || server.mayBePublic else {
+                throw web.wrong(
+                    "url",
+                    "\(server.host) is inside this machine or its network; nothing is sent there, readings are kept",
+                    hint: "`allow_private: true` of the destination permits it all the same")
+            }
+            let destination = WebhookDestination(
+                name: setting.name, server: server, secret: try web.webhookSecret(),
+                format: setting["format"].flatMap(WebhookFormat.init(rawValue:)) ?? .standard, store: workshop.store,
+                allowsPrivate: setting.isOn("allow_private"), logger: workshop.logger)
+            // What stands behind the question mark may be a secret of the receiver's.
+            return OpenDestination(
+                destination: destination, address: server.shownURL, backoff: WebhookDestination.backoff)
+        })
+}
+
 /// The settings of a destination that is reached over HTTP.
 struct WebSetting {
     let setting: DestinationSetting
@@ -68,6 +117,33 @@ struct WebSetting {
 
     /// What a key is called in errors.
     func key(_ key: String) -> String { setting.named(key) }
+
+    fileprivate func webhookSecret() throws(Problem) -> WebhookSecret {
+        let path = setting["secret_file"] ?? ""
+        let text = try SecretFile.lines(in: path, of: "the secret of \(setting.name)", called: "secret")
+        do throws(WebhookSecret.Malformed) {
+            return try WebhookSecret(text)
+        } catch {
+            throw Problem(
+                "key_unreadable", .configuration, "the file \(path) holds no webhook secret: \(error.reason)",
+                hint: "`echo whsec_$(openssl rand -base64 32)` makes one; the receiver needs the same")
+        }
+    }
+
+    fileprivate func nightscoutCredential() throws(Problem) -> NightscoutDestination.Credential {
+        switch (setting["secret_file"], setting["token_file"]) {
+        case (let path?, nil):
+            return .secret(
+                try SecretFile.line(in: path, of: "the API secret of \(setting.name)", called: "API secret"))
+        case (nil, _?): return .token(try secret("token_file", "token") ?? "")
+        case (nil, nil):
+            throw wrong(
+                "secret_file", "neither secret_file nor token_file is set",
+                hint: "write the site's API secret, or an access token, into a file (mode 0600) and name it")
+        case (_?, _?):
+            throw wrong("token_file", "secret_file and token_file are both set", hint: "remove one of them")
+        }
+    }
 
     fileprivate func influxDBPlace() throws(Problem) -> InfluxDBDestination.Place {
         switch (setting["database"], setting["bucket"], setting["org"]) {

@@ -39,7 +39,7 @@ struct DestinationRunner {
             try await gateway.store.setDestinationEnabled(true, name)
             // Its address may have changed while it was switched off.
             try await gateway.destinations.heed()
-            link.worker?.wake()
+            await link.worker?.retryNow()
             try await list()
         case .disable(let name):
             _ = try gateway.destinations.require(name)

@@ -1,4 +1,6 @@
 import Foundation
+import HealthReadings
+import ReadingDelivery
 import Testing
 
 @testable import GatewayCommands
@@ -24,19 +26,24 @@ struct WebSettingsFolder {
 
     /// The setting of a destination written as YAML.
     func setting(_ text: String) throws -> DestinationSetting {
-        let path = try file("config.yaml", "destinations: [{name: web, \(text)}]")
-        return try #require(try Settings(file: path, environment: [:]).destination("web"))
+        try #require(try settings(text).destination("web"))
+    }
+
+    /// Settings with a destination written as YAML.
+    func settings(_ text: String, more: String = "") throws -> Settings {
+        try Settings(file: file("config.yaml", "destinations: [{name: web, \(text)}]\n\(more)"), environment: [:])
     }
 }
 
 @Suite("Destinations over HTTP, opened") struct WebOpeningTests {
     /// How a destination opens: what it says of its address, or the message of its problem.
-    private func opened(_ text: String, _ folder: WebSettingsFolder) async throws -> String {
+    private func opened(_ text: String, more: String = "", _ folder: WebSettingsFolder) async throws -> String {
         let bench = try await GatewayBench()
         defer { Task { try? await bench.stop() } }
-        let setting = try folder.setting(text)
+        let settings = try folder.settings(text, more: more)
+        let setting = try #require(settings.destination("web"))
         let workshop = DestinationWorkshop(
-            settings: bench.gateway.settings, state: folder.folder.path, store: bench.gateway.store,
+            settings: settings, state: folder.folder.path, store: bench.gateway.store,
             catalogue: bench.gateway.catalogue, logger: bench.gateway.logger)
         let link = workshop.link(setting)
         if let refusal = link.refusal {
@@ -84,6 +91,88 @@ struct WebSettingsFolder {
             #expect(found.contains(expected), "\(text): \(found)")
             #expect(!found.contains("u:p"), "\(text)")
         }
-        #expect(throws: Problem.self) { try folder.setting("kind: influxdb, database: a") }
+        #expect(throws: Problem.self) { try folder.settings("kind: influxdb, database: a") }
+    }
+
+    @Test("a Nightscout site: one secret, one person")
+    func nightscout() async throws {
+        let folder = try WebSettingsFolder()
+        defer { folder.remove() }
+        let secret = try folder.file("secret", "correct horse battery\n")
+        let token = try folder.file("token", "gateway-0123456789abcdef\n")
+        let url = "kind: nightscout, url: \"https://ns.example/\""
+        let several = "users: [{client_user_id: brown_bear, devices: {\"C0:00:00:00:18:10\": 2}}]"
+        let cases: [(String, String, String)] = [
+            ("\(url), secret_file: \(secret)", "", "https://ns.example"),
+            ("\(url), token_file: \(token)", "", "https://ns.example"),
+            (url, "", "destinations.web.secret_file: neither secret_file nor token_file is set"),
+            ("\(url), secret_file: \(secret), token_file: \(token)", "", "are both set"),
+            ("\(url), secret_file: /nowhere/secret", "", "cannot read the API secret of web in /nowhere/secret"),
+            ("\(url), secret_file: \(secret)", several, "destinations.web.people: a Nightscout site is one person's"),
+            ("\(url), secret_file: \(secret), people: [brown_bear]", several, "https://ns.example"),
+            ("\(url), secret_file: \(secret), people: [brown_bear, white_bear]", several, "and 2 are named"),
+            (
+                "kind: nightscout, url: \"https://s3cret@ns.example/api/v1/\", secret_file: \(secret)", "",
+                "use secret_file or token_file instead"
+            ),
+            ("kind: nightscout, url: \"http://ns.example\", token_file: \(token)", "", "over plain http"),
+        ]
+        for (text, more, expected) in cases {
+            let found = try await opened(text, more: more, folder)
+            #expect(found.contains(expected), "\(text): \(found)")
+            #expect(!found.contains("s3cret"), "\(text)")
+        }
+    }
+
+    @Test("a webhook: a secret of its own kind, and an address of the public internet")
+    func webhook() async throws {
+        let folder = try WebSettingsFolder()
+        defer { folder.remove() }
+        let secret = try folder.file("secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
+        let short = try folder.file("short", "whsec_c2hvcnQ=\n")
+        let url = "kind: webhook, url: \"https://hook.example/in?key=t0psecret\""
+        let cases: [(String, String)] = [
+            ("\(url), secret_file: \(secret)", "https://hook.example/in?…"),
+            ("\(url), secret_file: \(secret), format: cloudevents", "https://hook.example/in?…"),
+            ("\(url), secret_file: \(short)", "expected 24 to 64 octets, found 5"),
+            ("\(url), secret_file: /nowhere/secret", "cannot read the secret of web in /nowhere/secret"),
+            (
+                "kind: webhook, url: \"https://127.0.0.1/in\", secret_file: \(secret)",
+                "127.0.0.1 is inside this machine"
+            ),
+            (
+                "kind: webhook, url: \"https://localhost/in\", secret_file: \(secret)",
+                "localhost is inside this machine"
+            ),
+            ("kind: webhook, url: \"https://[fe80::1]/in\", secret_file: \(secret)", "fe80::1 is inside this machine"),
+            (
+                "kind: webhook, url: \"http://127.0.0.1:8080/in\", allow_private: true, secret_file: \(secret)",
+                "http://127.0.0.1:8080/in"
+            ),
+            ("kind: webhook, url: \"http://hook.example/in\", secret_file: \(secret)", "over plain http"),
+            (
+                "kind: webhook, url: \"http://10.0.0.1/in\", allow_private: true, secret_file: \(secret)",
+                "over plain http"
+            ),
+        ]
+        for (text, expected) in cases {
+            let found = try await opened(text, folder)
+            #expect(found.contains(expected), "\(text): \(found)")
+            #expect(!found.contains("t0psecret") && !found.contains("MfKQ"), "\(text)")
+        }
+        #expect(throws: Problem.self) { try folder.settings("\(url), secret_file: F, format: terra") }
+        #expect(throws: Problem.self) { try folder.settings(url) }
+    }
+
+    @Test("blood pressure has no place at a Nightscout site, unless notes are wanted")
+    func notes() throws {
+        let folder = try WebSettingsFolder()
+        defer { folder.remove() }
+        for (text, kinds) in [("false", [ReadingKind.glucose]), ("true", [.glucose, .bloodPressure])] {
+            let settings = try folder.settings(
+                "kind: nightscout, url: \"https://ns.example\", secret_file: F, blood_pressure_notes: \(text)")
+            let setting = try #require(settings.destination("web"))
+            #expect(setting.kind.opening.rules(setting).kinds == Set(kinds))
+        }
     }
 }

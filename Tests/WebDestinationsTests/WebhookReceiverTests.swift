@@ -1,0 +1,96 @@
+import DeliveryFixture
+import Foundation
+import HealthReadings
+import ReadingStore
+import Testing
+
+@testable import ReadingDelivery
+@testable import WebDestinations
+
+/// What `Tests/Webhooks/receiver` says of a request.
+private struct Verdict: Decodable {
+    var ok: Bool
+    var id: String?
+    var type: String?
+    var why: String?
+    var `repeat`: Bool
+}
+
+/// A receiver that checks requests with the libraries of Standard Webhooks and CloudEvents.
+private struct Receiver {
+    let port: Int
+    private let process: Process
+    private let input = Pipe()
+    private let output = Pipe()
+
+    init(secret: String) throws {
+        process = Process()
+        process.executableURL = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .appending(path: "Webhooks/receiver")
+        process.arguments = [secret]
+        process.standardInput = input
+        process.standardOutput = output
+        try process.run()
+        port = Int(try Self.line(output.fileHandleForReading)) ?? 0
+    }
+
+    func verdict() throws -> Verdict {
+        try JSONDecoder().decode(Verdict.self, from: Data(try Self.line(output.fileHandleForReading).utf8))
+    }
+
+    func stop() {
+        try? input.fileHandleForWriting.close()
+        process.waitUntilExit()
+    }
+
+    private struct Ended: Error {}
+
+    private static func line(_ handle: FileHandle) throws -> String {
+        var line = Data()
+        while let octet = try handle.read(upToCount: 1), !octet.isEmpty {
+            if octet[octet.startIndex] == UInt8(ascii: "\n") { return String(decoding: line, as: UTF8.self) }
+            line += octet
+        }
+        throw Ended()
+    }
+}
+
+@Suite(
+    "Webhooks, as the libraries of others see them",
+    .enabled(if: ProcessInfo.processInfo.environment["HEALTHRELAY_WEBHOOKS"] != nil, "`make test` runs them"))
+struct WebhookReceiverTests {
+    @Test("every event is verified, in both formats, and a wrong key is noticed", arguments: WebhookFormat.allCases)
+    func verified(format: WebhookFormat) async throws {
+        let receiver = try Receiver(secret: webhookSecret)
+        defer { receiver.stop() }
+        try await Fixture.with { fixture in
+            func worker(_ secret: String) throws -> OutboxWorker {
+                fixture.worker(
+                    WebhookDestination(
+                        name: "study",
+                        server: try WebServer(url: "http://127.0.0.1:\(receiver.port)/in", allowsQuery: true),
+                        secret: try WebhookSecret(secret), format: format, store: fixture.store, allowsPrivate: true,
+                        logger: Fixture.quiet), clock: .system)
+            }
+            let former = "whsec_" + Data(repeating: 9, count: 32).base64EncodedString()
+            try await fixture.read(5)
+            try await fixture.read(3, kind: .bloodPressure, device: 2, provider: "omron_ble")
+            try await fixture.read(2, kind: .weight, device: 3, provider: "manual")
+            // While keys are changed a request has both signatures.
+            let report = try await worker(webhookSecret + " " + former).syncOnce()
+            #expect(report == SyncReport(delivered: 10))
+            try await fixture.read(1, from: 2, isFailed: true)
+            #expect(try await worker(webhookSecret).syncOnce().retracted == 1)
+            let verdicts = try (0..<11).map { _ in try receiver.verdict() }
+            #expect(verdicts.allSatisfy { $0.ok && !$0.repeat }, "\(verdicts)")
+            let prefix = format == .cloudevents ? "org.healthrelay." : ""
+            #expect(verdicts.count { $0.type == prefix + "glucose.created" } == 5)
+            #expect(verdicts.count { $0.type == prefix + "blood_pressure.created" } == 3)
+            #expect(verdicts.last?.type == prefix + "glucose.retracted")
+            try await fixture.store.redeliver(to: "study")
+            #expect(try await worker(former).syncOnce().delivered == 0)
+            let refused = try receiver.verdict()
+            #expect(!refused.ok && refused.why?.contains("No matching signature") == true)
+        }
+    }
+}
