@@ -328,7 +328,8 @@ struct NightscoutTests {
             #expect(await worker.syncOnce().delivered == 3)
             #expect(site.current.treatments.count == 3)
             try await fixture.read(
-                1, from: 2, kind: .bloodPressure, provider: "omron_ble", isFailed: true, model: "omron")
+                1, from: 2, kind: .bloodPressure, provider: "omron_ble", isFailed: true, model: "omron",
+                value: { _ in 128 })
             let report = await worker.syncOnce()
             #expect(report.retracted == 1 && report.failure == nil, "\(report) \(server.requests.suffix(2))")
             #expect(site.current.treatments.count == 2)

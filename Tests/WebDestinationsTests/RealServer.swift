@@ -31,16 +31,21 @@ struct RealServer: Sendable {
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let server = RealServer(port: try freePort(), folder: folder)
         let process = Process()
-        // It ends also if the tests crash.
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/timeout")
-        process.arguments = ["300", "/usr/bin/" + program] + (try arguments(folder, server.port))
+        // It ends when this pipe is closed, which a crash of the tests does too. A signal would not do: a process inherits
+        // those that the thread which starts it has blocked.
+        let lifetime = Pipe()
+        process.executableURL = URL(fileURLWithPath: "/bin/sh")
+        process.arguments =
+            ["-c", #""$0" "$@" & read -r line; kill -9 $!"#, "/usr/bin/" + program]
+            + (try arguments(folder, server.port))
+        process.standardInput = lifetime
         let log = folder + "/log"
         _ = FileManager.default.createFile(atPath: log, contents: nil)
         process.standardOutput = FileHandle(forWritingAtPath: log)
         process.standardError = FileHandle(forWritingAtPath: log)
         try process.run()
         defer {
-            process.terminate()
+            try? lifetime.fileHandleForWriting.close()
             process.waitUntilExit()
         }
         for _ in 0..<600 where process.isRunning {

@@ -29,7 +29,8 @@ extension NightscoutDestination {
     private func removeEntry(_ item: Retraction) async throws(DeliveryFailure) -> Outcome.Result {
         let (date, id) = ("\(item.timestamp.seconds * 1000)", item.reading.description)
         let found = try await documents(in: "entries", ["find[date]": date, "count": "10"])
-        for entry in found where entry["readingId"]?.text == id {
+        let ours = found.filter { $0["readingId"]?.text == id }
+        for entry in ours {
             // Fields that a later entry lacks stay: only if the device is still this reading's is the value.
             guard let device = entry["device"]?.text, device == entry["readingDevice"]?.text,
                 let type = entry["type"]?.text, Nightscout.EntryType(rawValue: type) != nil
@@ -43,7 +44,7 @@ extension NightscoutDestination {
             entry["readingId"] == nil && types.contains(entry["type"] ?? .null)
         }
         // A server that drops the field cannot say whose entry it has.
-        return isNameless && item.wasDelivered
+        return ours.isEmpty && isNameless && item.wasDelivered
             ? .refused("the site does not keep what tells readings apart, so nothing is deleted there") : .delivered
     }
 

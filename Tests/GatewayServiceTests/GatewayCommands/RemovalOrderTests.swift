@@ -25,6 +25,9 @@ import Testing
         var removed: Set<String> { gone.withLock(\.self) }
 
         func answer(_ request: ReceivedRequest) -> ScriptedAnswer {
+            guard request.headers["x-vital-api-key"] == "sk_us" else {
+                return .json(401, #"{"detail":"invalid token"}"#)
+            }
             let last = request.path.split(separator: "/").last.map(String.init) ?? ""
             guard let (name, id) = Self.ids.first(where: { $0.key == last || $0.value == last }) else {
                 return .json(404, #"{"detail":"no such user"}"#)
