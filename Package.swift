@@ -168,8 +168,8 @@ let package = Package(
             [
                 "HealthReadings", "GATTClient", "BlueZCentral", "HCICapture", "HealthDevices", "FreeStyleLibre",
                 "ISO15693Reader", "LibreReader", "ReadingStore", "ReadingDelivery", "VitalClient", "VitalDestination",
-                "OutgoingHTTP", "WebDestinations", "MQTTLink", "MQTTDestinations", "ReadingFormats", "LocalAccess",
-                "LibDBus", "GatewaySettings", "GuardedServer",
+                "OutgoingHTTP", "WebDestinations", "MQTTLink", "MQTTDestinations", "ReadingFormats", "HealthFigures",
+                "LocalAccess", "LibDBus", "GatewaySettings", "GuardedServer",
                 "CTimex", crypto, httpClient, httpServer, httpTypes, lifecycle, logging, nioCore, nioHTTP1,
                 .product(name: "NIOFoundationEssentialsCompat", package: "swift-nio"),
             ]),

@@ -75,14 +75,15 @@ public enum OpenMHealth {
         ])
         switch header {
         case .openMHealth:
-            return .object([
-                "id": .string(id), "creation_date_time": .string(stored), "schema_id": schema,
-                "acquisition_provenance": .object([
-                    "source_name": .string(reading.deviceName(context.device)),
-                    "source_data_point_id": .string(reading.id.description),
-                    "source_creation_date_time": .string(effective), "modality": "sensed",
-                ]), "user_id": .string(context.person),
-            ])
+            return .object(
+                of: .init("id", .string(id)), .init("creation_date_time", .string(stored)), .init("schema_id", schema),
+                .init(
+                    "acquisition_provenance",
+                    .object([
+                        "source_name": .string(reading.deviceName(context.device)),
+                        "source_data_point_id": .string(reading.id.description),
+                        "source_creation_date_time": .string(effective), "modality": "sensed",
+                    ])), .optional("user_id", context.person.nonEmpty))
         case .ieee1752:
             return .object([
                 "uuid": .string(id), "schema_id": schema, "source_creation_date_time": .string(effective),

@@ -32,12 +32,14 @@ public enum RookEvents {
     ///   - clientUUID: the id of the receiver's account, under which it files the documents.
     ///   - documentVersion: 1 for a reading that is sent for the first time; one more each time it has changed.
     /// - Returns: one document for each event, and what they don't say or had to round.
-    /// - Throws: a ``FormatOmission`` if nothing can be written: the reading is excluded, has no time or no number, or nothing of it
-    ///   has a place.
+    /// - Throws: a ``FormatOmission`` if nothing can be written: the reading is excluded, has no time or no number, nothing of it
+    ///   has a place, or the person has no id.
     public static func documents(
         of reading: Reading, in context: FormatContext, clientUUID: String, documentVersion: Int = 1
     ) throws(FormatOmission) -> Formatted<[JSONValue]> {
         guard let stamp = try reading.deliverableTime().rfc3339WithMicroseconds else { throw FormatOmission(.noTime) }
+        // Every document names its person.
+        guard !context.person.isEmpty else { throw FormatOmission(.notKnown, of: "person") }
         var events = Events(reading, stamp: stamp)
         try events.add()
         let documents = events.all.map { event in

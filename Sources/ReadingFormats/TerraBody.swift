@@ -38,7 +38,7 @@ public struct TerraBody: Sendable {
     public static let version = "2022-03-16"
 
     /// The day.
-    public let day: LocalDay
+    public let day: PersonDay
     /// What Terra calls the source of the connection.
     public let provider: String
 
@@ -76,6 +76,16 @@ public struct TerraBody: Sendable {
     ///   - context: the person, and the device that readings are from where ``add(_:device:)`` names none.
     ///   - provider: what Terra calls the source of the connection, in capitals.
     public init(_ day: LocalDay, in context: FormatContext, provider: String = "HEALTHRELAY") {
+        self.init(PersonDay(day), in: context, provider: provider)
+    }
+
+    /// Makes the document of a day without readings, for a person who may have changed zones.
+    ///
+    /// - Parameters:
+    ///   - day: the day.
+    ///   - context: the person, and the device that readings are from where ``add(_:device:)`` names none.
+    ///   - provider: what Terra calls the source of the connection, in capitals.
+    public init(_ day: PersonDay, in context: FormatContext, provider: String = "HEALTHRELAY") {
         self.day = day
         self.context = context
         self.provider = provider
@@ -114,13 +124,15 @@ public struct TerraBody: Sendable {
     public var document: JSONValue {
         .object([
             "type": "body", "version": .string(Self.version),
-            "user": .object([
-                "user_id": .string(userID), "provider": .string(provider), "reference_id": .string(context.person),
-            ]), "data": .list(body),
+            "user": .object(
+                of: .init("user_id", .string(userID)), .init("provider", .string(provider)),
+                .optional("reference_id", context.person.nonEmpty)), "data": .list(body),
         ])
     }
 
-    private func stamp(_ time: Instant) -> String? { time.rfc3339(in: day.zone, fractionDigits: 6) }
+    private func stamp(_ time: Instant) -> String? {
+        time.rfc3339(in: day.zone(at: time) ?? context.zone, fractionDigits: 6)
+    }
 
     private var body: JSONValue {
         let sorted = entries.values.sorted { ($0.time, $0.id) < ($1.time, $1.id) }

@@ -224,6 +224,23 @@ extension ReadingStore {
             timeZone: timeZone)
     }
 
+    /// The zones of a user with the instants from which on they were in force, the oldest first. What the first one says of
+    /// its beginning is before every reading.
+    ///
+    /// - Throws: ``StoreError/unknownTimeZone(_:)`` if a zone is not one of this machine's.
+    public func zones(of user: UserKey) async throws -> [(begin: Instant, zone: ZoneRules)] {
+        try await read { db in
+            try Row.fetchAll(
+                db, sql: "SELECT begins_at, zone FROM user_zone WHERE user = ? ORDER BY begins_at",
+                arguments: [user.rawValue]
+            ).map { row in
+                let name: String = try row.value(1)
+                guard let zone = ZoneRules.named(name) else { throw StoreError.unknownTimeZone(name) }
+                return (Instant(microseconds: try row.value(0)), zone)
+            }
+        }
+    }
+
     /// The zone of a user that was in force at an instant.
     static func zone(_ db: Database, of user: Int64, at instant: Instant) throws -> String? {
         try String.fetchOne(

@@ -74,6 +74,14 @@ def times(value):
 
 
 def faults(document, text):
+    # A query prints a list of events, one for each day of a person.
+    if isinstance(document, list):
+        days = [(event["user"]["user_id"], event["data"][0]["metadata"]["start_time"][:10]) for event in document]
+        if len(set(days)) != len(days):
+            yield "a day twice"
+        for event in document:
+            yield from faults(event, text)
+        return
     found = [f"{error.json_path}: {error.message}" for error in VALIDATOR.iter_errors(document)]
     yield from found
     if found:

@@ -84,6 +84,73 @@ import Testing
         #expect(day.lines.count == 4)
     }
 
+    @Test("queries print documents of other programs, and count what those cannot say")
+    func formats() async throws {
+        let scratch = try Scratch()
+        for capture in ["glucose-first-delivery", "quirks-taidoc"] {
+            _ = try await Tool.run(
+                ["replay", Tool.fixture(capture + ".btsnoop"), "--state-dir", scratch.state],
+                environment: Self.zone.merging(["HEALTHRELAY_USER_CLIENT_USER_ID": "white_bear"]) { $1 })
+        }
+        func query(_ format: String, _ more: String...) async throws -> (String, String) {
+            let result = try await Tool.run(["query", "--format", format, "--state-dir", scratch.state] + more)
+            #expect(result.status == 0)
+            return (result.output, result.errors)
+        }
+        let all = try await Document(Tool.run(["query", "--json", "--state-dir", scratch.state]).output)
+            .elements("readings")
+        let sent = all.count { $0["excluded"]?.text == "null" }
+        #expect(all.count == 28 && sent == 27)
+        let excluded = 1
+
+        let fhir = try await query("fhir")
+        let entries = try Document(fhir.0).elements("entry").compactMap { $0["resource"]?["resourceType"]?.plain }
+        #expect(try Document(fhir.0)["type"]?.plain == "collection")
+        #expect(entries.count { $0 == "Observation" } >= sent && entries.contains("Device"))
+        #expect(fhir.1.contains("fhir: readings left out: excluded \(excluded)\n"))
+
+        let points = try await query("open_mhealth")
+        let ids = try Document(#"{"all":\#(points.0)}"#).elements("all").compactMap { $0["header"]?["id"]?.plain }
+        #expect(Set(ids).count == sent && points.1.contains("open_mhealth: readings left out: excluded \(excluded)\n"))
+
+        let rook = try await query("rook")
+        #expect(try Document(#"{"all":\#(rook.0)}"#).elements("all").count == sent)
+        #expect(rook.1.contains("rook: readings left out: excluded \(excluded)\n"))
+
+        let terra = try await query("terra")
+        let days = try Document(#"{"all":\#(terra.0)}"#).elements("all")
+        let dates = days.compactMap { $0.elements("data").first?["metadata"]?["start_time"]?.plain.prefix(10) }
+        #expect(dates.count == Set(dates).count && dates == dates.sorted(by: >) && dates.count > 1)
+        let samples = days.flatMap { $0.elements("data")[0]["glucose_data"]?.elements("blood_glucose_samples") ?? [] }
+        #expect(samples.count == sent && !terra.1.contains("not whole"))
+        #expect(terra.1.contains("terra: readings left out: excluded \(excluded)\n"))
+
+        // A page that ends within a day says so, as does the one that goes on.
+        let page = try await query("terra", "--limit", "5")
+        let cursor = try #require(page.1.split(separator: "--cursor ").last?.split(separator: "\n").first)
+        #expect(page.1.contains("not whole") && page.1.contains("more: "))
+        #expect(try await query("terra", "--cursor", String(cursor)).1.contains("not whole"))
+        let newest = try #require(all.first?["time"]?.plain)
+        let date = String(try #require(dates.first))
+        #expect(try await !query("terra", "--from", date, "--to", date).1.contains("not whole"))
+        #expect(try await query("terra", "--to", newest).1.contains("not whole"))
+        #expect(try await query("rook", "--from", "2001-01-01", "--to", "2001-01-02").0 == "[]\n")
+    }
+
+    @Test("documents of readings of nobody in particular name nobody, and ROOK's, which have to, are not written")
+    func nobody() async throws {
+        let scratch = try Scratch()
+        _ = try await Tool.run(
+            ["replay", Tool.fixture("glucose-first-delivery.btsnoop"), "--state-dir", scratch.state],
+            environment: Self.zone)
+        for format in ["fhir", "open_mhealth", "terra", "rook"] {
+            let result = try await Tool.run(["query", "--format", format, "--state-dir", scratch.state])
+            #expect(result.status == 0 && !result.output.contains(#":"""#))
+            guard format == "rook" else { continue }
+            #expect(result.output == "[]\n" && result.errors.contains("rook: readings left out: not_known 22\n"))
+        }
+    }
+
     @Test("promise 11: the same capture gives the same octets, whatever the host's zone and locale")
     func sameBytes() async throws {
         let captures = Tool.captures.map { Tool.fixture($0 + ".btsnoop") }

@@ -14,14 +14,19 @@ extension DestinationOpening {
             let place = try broker.place()
             try broker.requireApart(workshop.settings.destinations.prefix { $0.name != setting.name })
             let catalogue = workshop.catalogue
-            let sender = MQTTSender(version: GatewayVersion.current) { model in
-                catalogue[model].map { DeviceFacts(manufacturer: $0.brand, model: $0.name) }
-            }
+            let sender = MQTTSender(version: GatewayVersion.current) { catalogue.facts(of: $0) }
             return OpenDestination(
                 destination: MQTTDestination(
                     name: setting.name, store: workshop.store, place: place, sender: sender, logger: workshop.logger),
                 address: try broker.url().text)
         })
+}
+
+extension Catalogue {
+    /// What documents call a device of a model.
+    func facts(of model: String?) -> DeviceFacts {
+        model.flatMap { self[$0] }.map { DeviceFacts(manufacturer: $0.brand, model: $0.name) } ?? DeviceFacts()
+    }
 }
 
 /// The settings of a destination that is an MQTT broker.

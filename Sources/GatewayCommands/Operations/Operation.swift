@@ -31,7 +31,8 @@ public enum Operation: Codable, Sendable, Hashable {
 public struct QueryOperation: Codable, Sendable, Hashable {
     /// How readings are printed.
     public enum Format: String, Codable, Sendable, CaseIterable {
-        case text, json, ndjson, csv
+        case text, json, ndjson, csv, fhir, terra, rook
+        case openMHealth = "open_mhealth"
     }
 
     /// Kinds, empty for all.

@@ -5,7 +5,12 @@ import HealthReadings
 struct Query: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "query", abstract: "Print stored readings, newest first.",
-        discussion: "Instants are RFC 3339, or a date in the user's zone; both ends are included.")
+        discussion: """
+            Instants are RFC 3339, or a date in the user's zone; both ends are included.
+
+            fhir is a Bundle, open_mhealth an array of data points, terra an array with a body event for each day, and rook an array of \
+            event documents. What these formats cannot express is counted on standard error.
+            """)
 
     @Option(help: ArgumentHelp("Kinds, separated by commas: \(ReadingKind.list).", valueName: "kinds"))
     var types: String?
@@ -23,12 +28,15 @@ struct Query: AsyncParsableCommand {
     var latest = false
     @Option(help: ArgumentHelp("Only this person's readings, by the client's id.", valueName: "id"))
     var person: String?
-    @Option(help: ArgumentHelp("json, ndjson or csv; wins over --json.", valueName: "format"))
+    @Option(
+        help: ArgumentHelp(
+            "json, ndjson, csv, fhir, open_mhealth, terra or rook; wins over --json.", valueName: "format"))
     var format: Format?
     @OptionGroup var global: GlobalOptions
 
     enum Format: String, ExpressibleByArgument, CaseIterable {
-        case json, ndjson, csv
+        case json, ndjson, csv, fhir, terra, rook
+        case openMHealth = "open_mhealth"
     }
 
     func run() async throws {
@@ -46,6 +54,10 @@ struct Query: AsyncParsableCommand {
             case .json: .json
             case .ndjson: .ndjson
             case .csv: .csv
+            case .fhir: .fhir
+            case .openMHealth: .openMHealth
+            case .terra: .terra
+            case .rook: .rook
             case nil: global.json ? .json : .text
             }
         try await OperationCommand.run(.query(operation), global)

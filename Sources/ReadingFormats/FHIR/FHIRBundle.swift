@@ -108,7 +108,9 @@ public struct FHIRBundle: Sendable {
     private func subject(in context: FormatContext) throws(FormatOmission) -> JSONValue {
         guard let patient = context.patient else {
             guard kind == .collection else { throw FormatOmission(.notKnown, of: "person") }
-            return .object(["type": "Patient", "identifier": .object(["value": .string(context.person)])])
+            return .object(
+                of: .init("type", "Patient"),
+                context.person.nonEmpty.map { .init("identifier", .object(["value": .string($0)])) })
         }
         let identifier = FHIRIdentifier(system: patient.system, value: patient.value)
         return .object(
