@@ -135,7 +135,8 @@ let package = Package(
         module(
             "WebDestinations",
             [
-                "ReadingDelivery", "ReadingFormats", "ReadingStore", "HealthReadings", "OutgoingHTTP", crypto,
+                "ReadingDelivery", "ReadingFormats", "ReadingStore", "HealthFigures", "HealthReadings", "OutgoingHTTP",
+                crypto,
                 httpClient, nioCore, nioHTTP1, logging,
             ]),
         module(

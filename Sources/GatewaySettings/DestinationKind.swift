@@ -54,7 +54,8 @@ package enum DestinationKind: String, Sendable, CaseIterable {
             [
                 .init("url", .text),
                 .init("secret_file", .text),
-                .init("format", .choice(["standard", "cloudevents"]), "standard"),
+                .init("format", .choice(["standard", "cloudevents", "open_mhealth", "terra", "rook"]), "standard"),
+                .init("client_uuid", .text),
                 .init("allow_private", .flag, "false"),
             ]
         case .influxdb:

@@ -62,6 +62,18 @@ public enum RookEvents {
         return Formatted(documents, omissions: events.omissions)
     }
 
+    /// The text of a document that `X-ROOK-HASH` is computed over: the account, the person and the event's time.
+    ///
+    /// - Parameter document: a document of ``documents(of:in:clientUUID:documentVersion:)``.
+    public static func hashedText(of document: JSONValue) -> String {
+        var words = [document["client_uuid"], document["user_id"]]
+        if case .object(let events)? = document["body_health"]?["events"], case .array(let list)? = events.first?.value
+        {
+            words.append(list.first?["metadata"]?["datetime_string"])
+        }
+        return words.map { if case .string(let text)? = $0 { text } else { "" } }.joined()
+    }
+
     private struct Event {
         var structure: String
         var name: String

@@ -152,3 +152,28 @@ struct PrunedReadings {
         HMAC<SHA256>.authenticationCode(for: octets, using: key).withUnsafeBytes { Array($0.prefix(16)) }
     }
 }
+
+extension ReadingStore {
+    /// Whether a destination has readings of a person's that were pruned here.
+    ///
+    /// - Parameters:
+    ///   - user: the person.
+    ///   - destination: the destination.
+    ///   - start: the earliest timestamp.
+    ///   - end: the first timestamp that does not count any more.
+    public func hasPruned(
+        of user: UserKey, at destination: DestinationKey, from start: Instant, to end: Instant
+    ) async throws -> Bool {
+        try await read { db in
+            try Bool.fetchOne(
+                db,
+                sql: """
+                    SELECT EXISTS (
+                        SELECT 1 FROM pruned_place AS p INDEXED BY pruned_place_timestamp
+                        JOIN pruned AS r ON r.identity = p.identity
+                        WHERE p.destination = ? AND p.timestamp >= ? AND p.timestamp < ? AND p.delivered_at IS NOT NULL
+                            AND r.user = ?)
+                    """, arguments: [destination.rawValue, start.seconds, end.seconds, user.rawValue]) ?? false
+        }
+    }
+}

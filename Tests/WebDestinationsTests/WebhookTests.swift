@@ -26,8 +26,9 @@ struct WebhookTests {
         WebhookDestination(
             name: "study",
             server: try WebServer(url: url, authorities: authorities, permitsExposed: true, allowsQuery: true),
-            secret: try WebhookSecret(secret), format: format, store: fixture.store, allowsPrivate: allowsPrivate,
-            clock: clock, limits: HTTPLimits(connecting: .seconds(5), call: .seconds(20)), resolve: resolve,
+            secret: try WebhookSecret(secret), format: format, store: fixture.store,
+            sender: WebhookSender(version: "0.2.0"), allowsPrivate: allowsPrivate, clock: clock,
+            limits: HTTPLimits(connecting: .seconds(5), call: .seconds(20)), resolve: resolve,
             logger: log.logger(from: .trace))
     }
 
@@ -206,7 +207,7 @@ struct WebhookTests {
             try await ScriptedServer.with({ _ in .json(500, "{}", headers: ["retry-after": "0"]) }) { server in
                 try await fixture.read(1)
                 var options = OutboxWorker.Options()
-                options.backoff = WebhookDestination.backoff
+                options.backoff = WebhookFormat.standard.backoff
                 options.backoff.jitter = { 0 }
                 let worker = OutboxWorker(
                     store: fixture.store,

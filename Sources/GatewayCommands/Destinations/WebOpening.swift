@@ -51,7 +51,7 @@ extension DestinationOpening {
 
 extension DestinationOpening {
     static let webhook = DestinationOpening(
-        rules: WebhookDestination.rules,
+        rules: { $0.webhookFormat.rules },
         open: { setting, workshop in
             let web = WebSetting(setting)
             let server = try web.server(credentials: "secret_file", allowsQuery: true)
@@ -61,14 +61,21 @@ extension DestinationOpening {
                     "\(server.host) is inside this machine or its network; nothing is sent there, readings are kept",
                     hint: "`allow_private: true` of the destination permits it all the same")
             }
+            let (format, catalogue) = (setting.webhookFormat, workshop.catalogue)
             let destination = WebhookDestination(
-                name: setting.name, server: server, secret: try web.webhookSecret(),
-                format: setting["format"].flatMap(WebhookFormat.init(rawValue:)) ?? .standard, store: workshop.store,
-                allowsPrivate: setting.isOn("allow_private"), logger: workshop.logger)
+                name: setting.name, server: server, secret: try web.webhookSecret(format), format: format,
+                store: workshop.store,
+                sender: WebhookSender(version: GatewayVersion.current, clientUUID: try web.clientUUID(format)) {
+                    catalogue.facts(of: $0)
+                }, allowsPrivate: setting.isOn("allow_private"), logger: workshop.logger)
             // What stands behind the question mark may be a secret of the receiver's.
             return OpenDestination(
-                destination: destination, address: server.shownURL, backoff: WebhookDestination.backoff)
+                destination: destination, address: server.shownURL, backoff: format.backoff)
         })
+}
+
+extension DestinationSetting {
+    fileprivate var webhookFormat: WebhookFormat { self["format"].flatMap(WebhookFormat.init(rawValue:)) ?? .standard }
 }
 
 /// The settings of a destination that is reached over HTTP.
@@ -118,16 +125,38 @@ struct WebSetting {
     /// What a key is called in errors.
     func key(_ key: String) -> String { setting.named(key) }
 
-    fileprivate func webhookSecret() throws(Problem) -> WebhookSecret {
+    fileprivate func webhookSecret(_ format: WebhookFormat) throws(Problem) -> WebhookSecret {
         let path = setting["secret_file"] ?? ""
         let text = try SecretFile.lines(in: path, of: "the secret of \(setting.name)", called: "secret")
         do throws(WebhookSecret.Malformed) {
-            return try WebhookSecret(text)
+            return format.hasStandardSecret
+                ? try WebhookSecret(text) : try WebhookSecret(words: text, atMost: format == .rook ? 1 : 2)
         } catch {
             throw Problem(
                 "key_unreadable", .configuration, "the file \(path) holds no webhook secret: \(error.reason)",
-                hint: "`echo whsec_$(openssl rand -base64 32)` makes one; the receiver needs the same")
+                hint: format.hasStandardSecret
+                    ? "`echo whsec_$(openssl rand -base64 32)` makes one; the receiver needs the same"
+                    : "write the secret that the receiver checks requests with into it")
         }
+    }
+
+    /// The account that ROOK's documents name.
+    fileprivate func clientUUID(_ format: WebhookFormat) throws(Problem) -> String? {
+        guard format == .rook else {
+            guard setting["client_uuid"] == nil else {
+                throw wrong("client_uuid", "only `format: rook` has one", hint: "remove it")
+            }
+            return nil
+        }
+        guard let text = setting["client_uuid"] else {
+            throw wrong(
+                "client_uuid", "`format: rook` needs the account's id",
+                hint: "it is the `client_uuid` that the receiver expects in documents")
+        }
+        guard UUID(uuidString: text) != nil else {
+            throw wrong("client_uuid", "expected a UUID, found '\(text.prefix(64))'")
+        }
+        return text
     }
 
     fileprivate func nightscoutCredential() throws(Problem) -> NightscoutDestination.Credential {

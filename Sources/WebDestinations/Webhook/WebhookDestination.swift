@@ -7,9 +7,14 @@ import ReadingDelivery
 import ReadingFormats
 import ReadingStore
 
-/// Posts an event for each reading to a URL of the owner's, signed as Standard Webhooks signs.
+/// Posts each reading to a URL of the owner's, in a format of the owner's choice (``WebhookFormat``).
 ///
-/// The receiver tells events apart by `webhook-id`, which is the same each time that an event is sent.
+/// | format | a request is | a repeat has | what is taken back |
+/// |---|---|---|---|
+/// | `standard`, `cloudevents` | an event | the same `webhook-id` | an event of its own |
+/// | `open_mhealth` | the data points of a reading | the same `webhook-id`, and data points with the same ids | is left there |
+/// | `terra` | all that the receiver is to have of a person's day | the same timestamp, or a later one | the day without it |
+/// | `rook` | an event document | the same `document_version` | is left there |
 ///
 /// | the receiver answers | failure |
 /// |---|---|
@@ -18,31 +23,25 @@ import ReadingStore
 /// | 3xx | the destination's: redirects are not followed |
 /// | 401, 403 | the destination's; needs a person |
 /// | 429, 502, 504 | the destination's, not before `Retry-After`, or five minutes |
-/// | 400, 422 | the reading's, if others are taken |
+/// | 400, 422 | the reading's, if others are taken; with whole days the target's |
 /// | anything else | the target's |
 public struct WebhookDestination: Destination {
     /// The destination's name in the settings.
     public let name: String
     /// `webhook`.
     public let kind = "webhook"
-    /// Every kind that is delivered; what is taken back is told by an event.
-    public var rules: DestinationRules { Self.rules }
-
-    /// What every webhook can express.
-    public static let rules = DestinationRules(
-        kinds: Set(ReadingKind.allCases.filter(\.isDelivered)), hasUniqueSeconds: false, needsSource: false,
-        canRetract: true)
-
-    /// The waits that Standard Webhooks advises: 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h.
-    public static let backoff = Backoff(
-        schedule: [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400].map { .seconds($0) })
+    /// What the format can express.
+    public var rules: DestinationRules { format.rules }
 
     let server: WebServer
     let format: WebhookFormat
     private let secret: WebhookSecret
-    private let store: ReadingStore
+    let store: ReadingStore
+    let days: WebhookDays
+    let order = WebhookOrder()
+    private let sender: WebhookSender
     private let connections: CheckedConnections
-    private let clock: SyncClock
+    let clock: SyncClock
     private let logger: Logger
 
     /// Creates a destination; nothing is sent yet.
@@ -52,58 +51,65 @@ public struct WebhookDestination: Destination {
     ///   - server: the URL, with a query or without.
     ///   - secret: what signs requests.
     ///   - format: what bodies are.
-    ///   - store: the store, which knows the gateway's id and switches the destination off if its receiver is gone.
+    ///   - store: the store, which knows the gateway's id and a day's other readings, and switches the destination off if
+    ///     its receiver is gone.
+    ///   - sender: what documents say of the gateway and of its devices.
     ///   - allowsPrivate: whether the URL may lead to an address of this machine or its network.
     ///   - clock: tells the time that is signed.
     ///   - logger: gets a line a request at debug level.
     public init(
         name: String, server: WebServer, secret: WebhookSecret, format: WebhookFormat = .standard, store: ReadingStore,
-        allowsPrivate: Bool = false, clock: SyncClock = .system, logger: Logger = Logger(label: "healthrelay.webhook")
+        sender: WebhookSender, allowsPrivate: Bool = false, clock: SyncClock = .system,
+        logger: Logger = Logger(label: "healthrelay.webhook")
     ) {
         self.init(
-            name: name, server: server, secret: secret, format: format, store: store, allowsPrivate: allowsPrivate,
-            clock: clock, limits: HTTPLimits(call: .seconds(20), responseBytes: 1 << 16),
+            name: name, server: server, secret: secret, format: format, store: store, sender: sender,
+            allowsPrivate: allowsPrivate, clock: clock, limits: HTTPLimits(call: .seconds(20), responseBytes: 1 << 16),
             resolve: HostNames.addresses, logger: logger)
     }
 
     init(
         name: String, server: WebServer, secret: WebhookSecret, format: WebhookFormat, store: ReadingStore,
-        allowsPrivate: Bool, clock: SyncClock, limits: HTTPLimits, resolve: @escaping CheckedConnections.Resolver,
-        logger: Logger
+        sender: WebhookSender, allowsPrivate: Bool, clock: SyncClock, limits: HTTPLimits,
+        resolve: @escaping CheckedConnections.Resolver, logger: Logger
     ) {
         self.name = name
         self.server = server
         self.secret = secret
         self.format = format
         self.store = store
+        self.sender = sender
+        days = WebhookDays(destination: name, store: store, sender: sender)
         self.clock = clock
         self.logger = logger
         connections = CheckedConnections(server, allowsPrivate: allowsPrivate, limits: limits, resolve: resolve)
     }
 
-    /// A request for each reading.
+    /// A part for each reading; for whole days, one for each day.
     public func parts(_ batch: DeliveryBatch) async throws(DeliveryFailure) -> [DeliveryPart] {
-        batch.items.enumerated().map { index, item in
+        if format == .terra { return try await dayParts(batch) }
+        return batch.items.enumerated().map { index, item in
             DeliveryPart(
                 target: batch.target, person: batch.person, items: [item],
                 isLast: batch.isLast && index == batch.items.count - 1)
         }
     }
 
-    /// Posts the events of a part's readings, one after the other.
+    /// Posts a part's readings, one after the other, or their day.
     public func send(_ part: DeliveryPart) async throws(DeliveryFailure) -> [Outcome] {
+        if format == .terra { return try await sendDay(part) }
         let gateway = try await gatewayID()
         var outcomes: [Outcome] = []
         for item in part.items {
-            let message: WebhookFormat.Message
+            let messages: [WebhookFormat.Message]
             do throws(FormatOmission) {
-                message = try format.message(item, gateway: gateway)
+                messages = try self.messages(item, of: part.person, gateway: gateway)
             } catch {
                 outcomes.append(Outcome(item.id, .refused("not sent: \(error)")))
                 continue
             }
             do {
-                try await post(message)
+                for message in messages { try await post(message) }
                 outcomes.append(Outcome(item.id, .delivered))
             } catch {
                 // What was taken is noted first; the rest is sent again.
@@ -114,15 +120,51 @@ public struct WebhookDestination: Destination {
         return outcomes
     }
 
+    /// What is posted of a reading.
+    private func messages(
+        _ item: OutboxItem, of person: StoreUser, gateway: String
+    ) throws(FormatOmission) -> [WebhookFormat.Message] {
+        guard format == .rook || format == .openMHealth else {
+            let event = WebhookEvent(item.reading, at: item.timestamp, revision: item.id.revision)
+            return [format.message(event, gateway: gateway)]
+        }
+        guard let zone = ZoneRules.named(item.timeZone ?? person.timeZone) else { throw FormatOmission(.notKnown) }
+        let context = FormatContext(
+            person: item.reading.person ?? person.clientUserID, zone: zone,
+            gateway: GatewayFacts(id: gateway, version: sender.version), device: sender.facts(item.reading.device.model)
+        )
+        guard format == .rook else {
+            let event = WebhookEvent(item.reading, at: item.timestamp, revision: item.id.revision)
+            return [
+                WebhookFormat.Message(
+                    .array(try OpenMHealth.dataPoints(of: item.reading, in: context).document), .standard(id: event.id),
+                    mediaType: ReadingFormat.openMHealth.mediaType)
+            ]
+        }
+        var reading = item.reading
+        reading.time.instant = item.timestamp
+        return try RookEvents.documents(
+            of: reading, in: context, clientUUID: sender.clientUUID ?? gateway,
+            documentVersion: Int(item.id.revision) + 1
+        ).document.map { document in
+            WebhookFormat.Message(
+                document, .rook(hashed: RookEvents.hashedText(of: document)), mediaType: ReadingFormat.rook.mediaType)
+        }
+    }
+
     /// Tells the receiver of each reading that is taken back.
     public func retract(
         _ items: [Retraction]
     ) async throws(DeliveryFailure) -> [RetractionKey: Outcome.Result] {
+        if format == .terra { return try await retractDays(items) }
         let gateway = try await gatewayID()
         var outcomes: [RetractionKey: Outcome.Result] = [:]
         for item in items {
+            let event = WebhookEvent(
+                retracting: item.reading, kind: item.kind, person: item.person, at: item.timestamp,
+                number: item.key.rawValue)
             do {
-                try await post(format.message(item, gateway: gateway))
+                try await post(format.message(event, gateway: gateway))
                 outcomes[item.key] = .delivered
             } catch {
                 guard outcomes.isEmpty || error.isCancellation else { return outcomes }
@@ -136,14 +178,9 @@ public struct WebhookDestination: Destination {
         do { return try await store.gatewayID() } catch { throw DeliveryFailure(error) }
     }
 
-    private func post(_ message: WebhookFormat.Message) async throws(DeliveryFailure) {
-        let timestamp = clock.now().seconds
-        let signature = secret.signature(id: message.id, timestamp: timestamp, body: message.body)
+    func post(_ message: WebhookFormat.Message) async throws(DeliveryFailure) {
         var request = WebRequest(url: server.url, route: "POST \(server.host)")
-        request.headers = [
-            ("content-type", Masked(message.mediaType)), ("webhook-id", Masked(message.id)),
-            ("webhook-timestamp", Masked("\(timestamp)")), ("webhook-signature", Masked(signature)),
-        ]
+        request.headers = [("content-type", Masked(message.mediaType))] + proof(of: message)
         request.body = message.body
         CrashPoint.reach("webhook.before")
         let (answer, client) = try await send(request)
@@ -165,6 +202,26 @@ public struct WebhookDestination: Destination {
         default: break
         }
         throw failure
+    }
+
+    private func proof(of message: WebhookFormat.Message) -> [(name: String, value: Masked)] {
+        let timestamp = clock.now().seconds
+        switch message.proof {
+        case .standard(let id):
+            let signature = secret.signature(id: id, timestamp: timestamp, body: message.body)
+            return [
+                ("webhook-id", Masked(id)), ("webhook-timestamp", Masked("\(timestamp)")),
+                ("webhook-signature", Masked(signature)),
+            ]
+        case .terra(let trace, let ordering):
+            let signature = Masked(secret.terraSignature(timestamp: timestamp, body: message.body))
+            // Terra sends the newer name and the older one.
+            return [
+                ("x-terra-signature", signature), ("terra-signature", signature),
+                ("x-terra-ordering-timestamp", Masked("\(ordering)")), ("x-terra-trace-id", Masked(trace)),
+            ]
+        case .rook(let text): return [("x-rook-hash", Masked(secret.rookHash(of: text)))]
+        }
     }
 
     /// Sends a request to the first address that answers.

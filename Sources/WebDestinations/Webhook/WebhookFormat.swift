@@ -3,7 +3,7 @@ import ReadingDelivery
 import ReadingFormats
 import ReadingStore
 
-/// What the body of a webhook's request is.
+/// What the body of a webhook's request is, and how the request is signed.
 ///
 /// A new format is a case here, with the body that it makes of a reading and of one that is taken back.
 public enum WebhookFormat: String, Sendable, Hashable, CaseIterable {
@@ -11,38 +11,99 @@ public enum WebhookFormat: String, Sendable, Hashable, CaseIterable {
     case standard
     /// CloudEvents 1.0 in JSON, in structured mode.
     case cloudevents
+    /// The data points of a reading, an array; signed as Standard Webhooks signs.
+    case openMHealth = "open_mhealth"
+    /// A person's whole day as Terra's `body` event, with Terra's signature.
+    case terra
+    /// ROOK's event documents, one a request, with ROOK's hash.
+    case rook
 
-    /// A body, and the event it tells of.
+    /// What a webhook with this format can express.
+    public var rules: DestinationRules {
+        var kinds = Set(ReadingKind.allCases.filter(\.isDelivered))
+        // There is no schema for it.
+        if self == .openMHealth { kinds.remove(.hrv) }
+        // A receiver of ROOK's documents keeps one for each kind and second.
+        return DestinationRules(
+            kinds: kinds, hasUniqueSeconds: self == .rook, needsSource: false,
+            canRetract: self != .openMHealth && self != .rook, isOneSeries: self == .rook)
+    }
+
+    /// The waits after failures, as the format's own senders have them.
+    ///
+    /// | format | waits |
+    /// |---|---|
+    /// | Standard Webhooks and what is signed like it | 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h |
+    /// | Terra | 5 min, 30 min, 1 h, 2 h, 4 h |
+    /// | ROOK | 2 h, 24 h, 48 h |
+    public var backoff: Backoff {
+        let seconds: [Int64] =
+            switch self {
+            case .standard, .cloudevents, .openMHealth:
+                [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400]
+            case .terra: [300, 1800, 3600, 7200, 14_400]
+            case .rook: [7200, 86_400, 172_800]
+            }
+        return Backoff(schedule: seconds.map { .seconds($0) })
+    }
+
+    /// Whether the secret is a `whsec_…` of Standard Webhooks; otherwise it is the word that the receiver has.
+    public var hasStandardSecret: Bool { self != .terra && self != .rook }
+
+    /// How a request proves where it comes from.
+    enum Proof {
+        /// By the `webhook-id`, which is the same each time that the event is sent.
+        case standard(id: String)
+        /// By Terra's signature over time and body.
+        case terra(trace: String, ordering: Int64)
+        /// By ROOK's hash over this text, which is part of the body.
+        case rook(hashed: String)
+    }
+
+    /// A body, and how it is signed.
     struct Message {
-        /// The `webhook-id`: the same each time that the event is sent.
-        var id: String
+        var proof: Proof
         var mediaType: String
         var body: [UInt8]
+
+        init(_ document: JSONValue, _ proof: Proof, mediaType: String) {
+            self.proof = proof
+            self.mediaType = mediaType
+            body = []
+            document.write(into: &body)
+        }
     }
 
-    /// The message about a reading.
-    ///
-    /// - Throws: `FormatOmission` if the format cannot express it.
-    func message(_ item: OutboxItem, gateway: String) throws(FormatOmission) -> Message {
-        message(WebhookEvent(item.reading, at: item.timestamp, revision: item.id.revision), gateway)
-    }
-
-    /// The message that a reading is taken back.
-    func message(_ item: Retraction, gateway: String) -> Message {
-        message(
-            WebhookEvent(
-                retracting: item.reading, kind: item.kind, person: item.person, at: item.timestamp,
-                number: item.key.rawValue), gateway)
-    }
-
-    private func message(_ event: WebhookEvent, _ gateway: String) -> Message {
+    /// The message of an event.
+    func message(_ event: WebhookEvent, gateway: String) -> Message {
         let (document, format) =
             switch self {
-            case .standard: (event.standard, ReadingFormat.standardWebhook)
             case .cloudevents: (event.cloudEvent(gateway: gateway), ReadingFormat.cloudEvent)
+            default: (event.standard, ReadingFormat.standardWebhook)
             }
-        var body: [UInt8] = []
-        document.write(into: &body)
-        return Message(id: event.id, mediaType: format.mediaType, body: body)
+        return Message(document, .standard(id: event.id), mediaType: format.mediaType)
+    }
+}
+
+/// What documents say of the gateway and of its devices.
+public struct WebhookSender: Sendable {
+    /// The version of the program.
+    public var version: String
+    /// What documents call a device of a model.
+    public var facts: @Sendable (String?) -> DeviceFacts
+    /// The account that ROOK's documents name; `nil` for other formats.
+    public var clientUUID: String?
+
+    /// Makes a sender.
+    ///
+    /// - Parameters:
+    ///   - version: the version of the program.
+    ///   - clientUUID: the account that ROOK's documents name.
+    ///   - facts: what documents call a device of a model.
+    public init(
+        version: String, clientUUID: String? = nil,
+        facts: @escaping @Sendable (String?) -> DeviceFacts = { _ in DeviceFacts() }
+    ) {
+        (self.version, self.clientUUID, self.facts) = (version, clientUUID, facts)
     }
 }

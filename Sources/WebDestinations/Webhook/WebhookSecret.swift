@@ -1,9 +1,13 @@
 import Crypto
 import Foundation
+import HealthReadings
 
-/// What signs a webhook's requests (Standard Webhooks 1.0): one key, or two while the receiver changes from one to the other.
+/// What signs a webhook's requests: one key, or two while the receiver changes from one to the other.
+///
+/// Keys are octets in base64 (Standard Webhooks 1.0), or words as Terra and ROOK give them.
 public struct WebhookSecret: Sendable, Hashable, CustomReflectable {
     private let keys: [Masked]
+    private let isBase64: Bool
 
     /// Why a text is no secret, without repeating it.
     public struct Malformed: Error, Sendable, Hashable, CustomStringConvertible {
@@ -36,6 +40,25 @@ public struct WebhookSecret: Sendable, Hashable, CustomReflectable {
             keys.append(Masked(base64))
         }
         self.keys = keys
+        isBase64 = true
+    }
+
+    /// Reads words whose octets are the key, with white space between two.
+    ///
+    /// - Parameters:
+    ///   - text: the words.
+    ///   - limit: how many there may be: 1 for ROOK, whose hash is of one key.
+    /// - Throws: ``Malformed``.
+    public init(words text: some StringProtocol, atMost limit: Int) throws(Malformed) {
+        let words = text.split(whereSeparator: \.isWhitespace)
+        guard (1...max(1, limit)).contains(words.count) else {
+            throw Malformed(
+                reason: limit > 1
+                    ? "expected one secret, or the new and the former one, found \(words.count)"
+                    : "expected one secret, found \(words.count)")
+        }
+        keys = words.map { Masked(String($0)) }
+        isBase64 = false
     }
 
     private static let prefix = "whsec_"
@@ -50,13 +73,30 @@ public struct WebhookSecret: Sendable, Hashable, CustomReflectable {
     ///   - timestamp: the `webhook-timestamp`, seconds since 1970.
     ///   - body: the body as it is sent.
     public func signature(id: String, timestamp: Int64, body: [UInt8]) -> String {
+        codes(over: Array("\(id).\(timestamp).".utf8) + body).map { "v1," + $0.base64EncodedString() }
+            .joined(separator: " ")
+    }
+
+    /// Terra's signature: `t=` and the time, and for each key `v1=` and the hex of HMAC-SHA256 over time and body.
+    ///
+    /// - Parameters:
+    ///   - timestamp: seconds since 1970.
+    ///   - body: the body as it is sent.
+    public func terraSignature(timestamp: Int64, body: [UInt8]) -> String {
+        let codes = codes(over: Array("\(timestamp).".utf8) + body).map { "v1=" + $0.hexadecimal() }
+        return (["t=\(timestamp)"] + codes).joined(separator: ",")
+    }
+
+    /// ROOK's hash: the hex of HMAC-SHA256 over a text of the document. It says nothing of the rest of the body.
+    public func rookHash(of text: String) -> String {
+        codes(over: Array(text.utf8)).first?.hexadecimal() ?? ""
+    }
+
+    private func codes(over octets: [UInt8]) -> [Data] {
         keys.compactMap { key in
-            guard let octets = Data(base64Encoded: key.value) else { return nil }
-            var code = HMAC<SHA256>(key: SymmetricKey(data: octets))
-            code.update(data: Data("\(id).\(timestamp).".utf8))
-            code.update(data: body)
-            return "v1," + Data(code.finalize()).base64EncodedString()
-        }.joined(separator: " ")
+            guard let octetsOfKey = isBase64 ? Data(base64Encoded: key.value) : Data(key.value.utf8) else { return nil }
+            return Data(HMAC<SHA256>.authenticationCode(for: octets, using: SymmetricKey(data: octetsOfKey)))
+        }
     }
 
     /// Shows nothing.

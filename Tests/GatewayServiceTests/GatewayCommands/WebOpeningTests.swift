@@ -160,8 +160,42 @@ struct WebSettingsFolder {
             #expect(found.contains(expected), "\(text): \(found)")
             #expect(!found.contains("t0psecret") && !found.contains("MfKQ"), "\(text)")
         }
-        #expect(throws: Problem.self) { try folder.settings("\(url), secret_file: F, format: terra") }
+        #expect(throws: Problem.self) { try folder.settings("\(url), secret_file: F, format: xml") }
         #expect(throws: Problem.self) { try folder.settings(url) }
+    }
+
+    @Test("a webhook in the format of others: the secret as its receiver has it, and ROOK's account")
+    func formats() async throws {
+        let folder = try WebSettingsFolder()
+        defer { folder.remove() }
+        let standard = try folder.file("secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
+        let word = try folder.file("word", "t0psecret\n")
+        let words = try folder.file("words", "t0psecret\nf0rmer\n")
+        let account = "client_uuid: 9dd1a2e0-1b1a-4a3e-9f3e-0f5c3c9f2d11"
+        let url = "kind: webhook, url: \"https://hook.example/in\""
+        let cases: [(String, String)] = [
+            ("\(url), secret_file: \(word), format: terra", "https://hook.example/in"),
+            ("\(url), secret_file: \(words), format: terra", "https://hook.example/in"),
+            ("\(url), secret_file: \(standard), format: open_mhealth", "https://hook.example/in"),
+            ("\(url), secret_file: \(word), format: open_mhealth", "expected it to begin with whsec_"),
+            ("\(url), secret_file: \(word), format: rook, \(account)", "https://hook.example/in"),
+            ("\(url), secret_file: \(words), format: rook, \(account)", "expected one secret, found 2"),
+            ("\(url), secret_file: \(word), format: rook", "client_uuid: `format: rook` needs the account's id"),
+            ("\(url), secret_file: \(word), format: rook, client_uuid: me", "client_uuid: expected a UUID, found 'me'"),
+            ("\(url), secret_file: \(word), format: terra, \(account)", "client_uuid: only `format: rook` has one"),
+        ]
+        for (text, expected) in cases {
+            let found = try await opened(text, folder)
+            #expect(found.contains(expected), "\(text): \(found)")
+            #expect(!found.contains("t0psecret") && !found.contains("f0rmer"), "\(text)")
+        }
+        for (format, isInOrder, retracts) in [("standard", false, true), ("terra", false, true), ("rook", true, false)]
+        {
+            let settings = try folder.settings("\(url), secret_file: F, format: \(format)")
+            let setting = try #require(settings.destination("web"))
+            let rules = setting.kind.opening.rules(setting)
+            #expect((rules.isOneSeries, rules.canRetract) == (isInOrder, retracts))
+        }
     }
 
     @Test("blood pressure has no place at a Nightscout site, unless notes are wanted")

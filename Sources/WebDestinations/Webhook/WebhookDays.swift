@@ -1,0 +1,135 @@
+import Crypto
+import Foundation
+import HealthFigures
+import HealthReadings
+import ReadingDelivery
+import ReadingFormats
+import ReadingStore
+import Synchronization
+
+/// A document of a person's whole day, as a receiver has to have it now.
+struct WebhookDay: Sendable {
+    var body: TerraBody
+    /// The readings that the document has.
+    var readings: Set<ReadingID>
+    /// The readings that Terra has no place for, and why.
+    var refused: [ReadingID: FormatOmission] = [:]
+}
+
+/// Makes documents of whole days from the store.
+struct WebhookDays: Sendable {
+    let destination: String
+    let store: ReadingStore
+    let sender: WebhookSender
+
+    /// The zones of a person.
+    func zones(of person: StoreUser) async throws -> ZoneHistory {
+        guard let zones = ZoneHistory(try await store.zones(of: person.key)) else {
+            throw StoreError.unknownTimeZone(person.timeZone)
+        }
+        return zones
+    }
+
+    /// What the receiver has to have of a day: what it has or may get, and what is being sent.
+    ///
+    /// - Returns: `nil` if some of what the receiver has of the day was pruned here: the document would remove it there.
+    func day(_ day: PersonDay, of person: StoreUser, sending ids: Set<ReadingID>) async throws -> WebhookDay? {
+        let place = try await store.destinations().first { $0.name == destination }?.key
+        if let place, try await store.hasPruned(of: person.key, at: place, from: day.start, to: day.end) { return nil }
+        let context = try await context(of: person.clientUserID, day)
+        var result = WebhookDay(body: TerraBody(day, in: context), readings: [])
+        var query = ReadingQuery(
+            from: day.start, to: Instant(microseconds: day.end.microseconds - 1), limit: ReadingQuery.limits.upperBound,
+            user: person.key)
+        while true {
+            let page = try await store.query(query)
+            for reading in page.readings where ids.contains(reading.id) || isThere(reading) {
+                do throws(FormatOmission) {
+                    try result.body.add(reading, device: sender.facts(reading.device.model))
+                    result.readings.insert(reading.id)
+                } catch {
+                    result.refused[reading.id] = error
+                }
+            }
+            guard page.more, let cursor = page.cursor else { return result }
+            query.cursor = cursor
+        }
+    }
+
+    /// The days without anything that a reading of an erased person may have been on: the zone is erased, too.
+    func emptyDays(around time: Instant, person: String) async throws -> [TerraBody] {
+        guard let zone = ZoneRules.named("UTC") else { return [] }
+        var days = [LocalDay(of: Instant(seconds: time.seconds - 12 * 3600), in: zone)]
+        while let last = days.last, !last.contains(Instant(seconds: time.seconds + 14 * 3600)) {
+            days.append(last.next)
+        }
+        var bodies: [TerraBody] = []
+        for day in days { bodies.append(TerraBody(day, in: try await context(of: person, PersonDay(day)))) }
+        return bodies
+    }
+
+    /// Whether the receiver has the reading, or the next delivery takes it there.
+    private func isThere(_ reading: Reading) -> Bool {
+        switch reading.deliveries.first(where: { $0.destination == destination })?.state {
+        case .delivered, .handedOver, .waiting: true
+        case .refused, .held, .retracted, nil: false
+        }
+    }
+
+    private func context(of person: String, _ day: PersonDay) async throws -> FormatContext {
+        guard let zone = day.zone(at: day.start) else { throw StoreError.unknownTimeZone("") }
+        return FormatContext(
+            person: person, zone: zone, gateway: GatewayFacts(id: try await store.gatewayID(), version: sender.version))
+    }
+}
+
+/// The order in which documents of days are sent: a receiver keeps the one with the highest timestamp.
+///
+/// Nothing of it is stored. Timestamps are the clock's, and rise within the life of the program whatever becomes of the clock; the
+/// first is later than the last delivery that the store knows.
+final class WebhookOrder: Sendable {
+    /// One document under way.
+    struct Attempt: Sendable, Hashable {
+        /// Milliseconds since 1970.
+        var ordering: Int64
+        /// A UUID of the delivery, the same over its retries.
+        var trace: String
+        var digest: [UInt8]
+    }
+
+    private struct State {
+        var last: Int64?
+        /// Each person's newest document that was not taken.
+        var open: [String: Attempt] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    /// Whether ``begin(after:)`` was called.
+    var hasBegun: Bool { state.withLock { $0.last != nil } }
+
+    /// Has every timestamp be later than a delivery.
+    func begin(after delivery: Instant?) {
+        state.withLock { $0.last = max($0.last ?? 0, (delivery?.microseconds ?? 0) / 1000) }
+    }
+
+    /// The timestamp of a document. A repeat has that of the first attempt as long as nothing newer of the person was sent.
+    func attempt(_ document: [UInt8], of person: String, at now: Instant) -> Attempt {
+        let digest = Array(SHA256.hash(data: document))
+        return state.withLock { state in
+            if let open = state.open[person], open.digest == digest { return open }
+            let ordering = max(now.microseconds / 1000, (state.last ?? 0) + 1)
+            let attempt = Attempt(ordering: ordering, trace: UUID().uuidString.lowercased(), digest: digest)
+            state.last = ordering
+            state.open[person] = attempt
+            return attempt
+        }
+    }
+
+    /// The receiver took it.
+    func taken(_ attempt: Attempt, of person: String) {
+        state.withLock { state in
+            if state.open[person] == attempt { state.open[person] = nil }
+        }
+    }
+}
