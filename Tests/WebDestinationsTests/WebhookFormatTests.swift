@@ -208,7 +208,34 @@ struct WebhookFormatTests {
         }
     }
 
-    @Test("Terra: other kinds and meters of the day are in its document, other people's are not")
+    @Test("Terra: each person has days of their own, by their own zone")
+    func people() async throws {
+        try await Self.with(.terra) { worker, fixture, server in
+            let cuff: UInt64 = 0xC000_0000_0002
+            try await fixture.store.setPeople([
+                StorePerson(clientUserID: Fixture.user, timeZone: "UTC", shares: [.init(address: cuff, slot: 1)]),
+                StorePerson(
+                    clientUserID: "brown_bear", timeZone: "America/New_York", shares: [.init(address: cuff, slot: 2)]),
+            ])
+            for (first, slot) in [(1, 1), (10, 2)] as [(Int, UInt8)] {
+                try await fixture.read(
+                    2, from: first, kind: .bloodPressure, device: 2, provider: "omron_ble", slot: slot)
+            }
+            #expect(await worker.syncOnce() == SyncReport(delivered: 4))
+            #expect(server.requests.count == 2)
+            let users = server.requests.compactMap { $0.json["user"] as? [String: String] }
+            #expect(users.compactMap { $0["reference_id"] }.sorted() == ["brown_bear", Fixture.user])
+            #expect(Set(users.compactMap { $0["user_id"] }).count == 2)
+            for request in server.requests {
+                let isBrown = request.text.contains("brown_bear")
+                #expect(request.text.contains(#""systolic_bp":90"#) == isBrown)
+                #expect(request.text.contains(#""systolic_bp":81"#) != isBrown)
+                #expect(request.text.contains("-05:00") == isBrown)
+            }
+        }
+    }
+
+    @Test("Terra: other kinds and meters of the day are in its document")
     func others() async throws {
         try await Self.with(.terra) { worker, fixture, server in
             try await fixture.read(2)

@@ -336,10 +336,10 @@ struct WebhookTests {
         }
     }
 
-    @Test("the test sends no event, and says what it cannot prove")
-    func test() async throws {
+    @Test("the test sends no event, and says what it cannot prove", arguments: [200, 401, 405, 501])
+    func test(status: Int) async throws {
         try await Fixture.with { fixture in
-            try await ScriptedServer.with({ _ in .json(405, "") }) { server in
+            try await ScriptedServer.with({ _ in .json(status, "") }) { server in
                 let findings = try await Self.destination(server.baseURL, fixture).test()
                 #expect(findings.map(\.isGood) == [true, nil, nil, nil])
                 #expect(server.requests.map(\.method) == ["HEAD"])

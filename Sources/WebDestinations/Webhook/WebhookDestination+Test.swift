@@ -15,8 +15,9 @@ extension WebhookDestination {
         let request = WebRequest(method: .HEAD, url: server.url, route: "HEAD \(server.host)")
         do throws(DeliveryFailure) {
             let (answer, client) = try await send(request)
-            // Many receivers refuse every request but POST.
+            // Many receivers refuse every request but POST, some of them as not implemented.
             switch answer.status {
+            case 501: return findings.all()
             case 300..<400, 410, 500...: return findings.failed(client.failure(of: answer, request.route))
             default: return findings.all()
             }
