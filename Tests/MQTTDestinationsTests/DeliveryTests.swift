@@ -232,42 +232,4 @@ struct DeliveryTests {
             try await running.value
         }
     }
-
-    #if DEBUG
-        private static func work(_ folder: String, _ port: UInt16) async throws {
-            let fixture = try await Fixture.open(folder)
-            try await fixture.read(20)
-            let worker = fixture.worker(fixture.destination(port), batchLimit: 5)
-            #expect(await worker.syncOnce().failure == nil)
-            #expect(try await fixture.delivered() == 20)
-            try fixture.store.close()
-        }
-
-        @Test(
-            "death at any moment of a delivery loses nothing, and shows nothing older",
-            arguments: [
-                "mqtt.published", "mqtt.published:3", "acknowledge.before-commit:2", "acknowledge.after-commit:4",
-            ])
-        func death(point: String) async throws {
-            let broker = try await TestBroker.start()
-            let listener = try await Listener(broker)
-            let folder = FileManager.default.temporaryDirectory.appending(path: "killed-\(UUID().uuidString)").path
-            defer { try? FileManager.default.removeItem(atPath: folder) }
-            await #expect(processExitsWith: .signal(SIGKILL)) {
-                [folder = folder as String, port = Int(broker.port) as Int, point = point as String] in
-                setenv("HEALTHRELAY_CRASH_AT", point, 1)
-                try await DeliveryTests.work(folder, UInt16(port))
-            }
-            try await Self.work(folder, broker.port)
-            try await until { Set(listener.ids).count == 20 }
-            // What was published and not noted is published again, and nothing else.
-            #expect(listener.ids.count <= 25)
-            func states() -> [MQTTMessage] {
-                listener.messages.filter { $0.topic.hasSuffix("/glucose") && $0.topic.contains("/devices/") }
-            }
-            try await until { states().last?.document?["glucose"] as? Int == 100 }
-            let times = states().compactMap { $0.document?["measured_at"] as? String }
-            #expect(times == times.sorted())
-        }
-    #endif
 }

@@ -293,6 +293,7 @@ enum FormerSchema {
                 CREATE INDEX pruned_timestamp ON pruned (user, kind, provider, type, timestamp);
                 DROP TABLE destination;
                 DELETE FROM grdb_migrations WHERE identifier LIKE '11 %' OR identifier LIKE '13 %'
+                        OR identifier LIKE '16 %'
                 """)
     }
 }

@@ -105,9 +105,10 @@ package struct Destinations: Sendable {
                 isOneSeries: rules.isOneSeries, keepsOffset: rules.keepsOffset,
                 needsSource: rules.needsSource, canRetract: rules.canRetract, address: link.open?.fingerprint)
         }
-        guard hasAllLinks else { return }
         for known in try await store.destinations()
-        where known.state != .removed && !links.contains(where: { $0.name == known.name }) {
+        where known.state != .removed && !links.contains(where: { $0.name == known.name })
+            && (hasAllLinks || settings.current.destination(known.name) == nil)
+        {
             try await store.removeDestination(known.name)
             // Every store begins with one that nobody may have used.
             guard known.enabledAt != nil || known.address != nil else { continue }

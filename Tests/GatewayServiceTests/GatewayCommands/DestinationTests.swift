@@ -39,6 +39,27 @@ import VitalSandbox
         return Set(readings.filter { $0.excluded == nil }.flatMap { $0.deliveries.map(\.state) })
     }
 
+    @Test("a new store has only destinations that the settings name, also if `run` is told of some of them")
+    func named() async throws {
+        let files = try WebSettingsFolder()
+        defer { files.remove() }
+        let folder = files.folder.path
+        let settings = try Settings(
+            file: files.file(
+                "config.yaml",
+                """
+                destinations:
+                  - {name: archive, kind: file, path: \(folder)/archive}
+                  - {name: other, kind: file, path: \(folder)/other}
+                """), environment: ["HOME": folder])
+        let gateway = try await Gateway.open(
+            settings, state: StateDirectory(flag: folder + "/state", environment: [:]), named: ["archive"],
+            isService: true)
+        let names = try await gateway.store.destinations().filter { $0.state != .removed }.map(\.name)
+        #expect(names == ["archive"])
+        try gateway.store.close()
+    }
+
     @Test("sync status goes by destination, and so do its counts")
     func syncStatus() async throws {
         let server = try await Sandboxed()

@@ -189,9 +189,10 @@ extension ServerLimits {
         let page =
             "GET /api/v1/readings?limit=2000 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token)\r\n\r\n"
         for _ in 0..<16 { wire.send(page) }
-        try await Task.sleep(for: .seconds(4))
+        #expect(wire.isOpen(at: bench.port))
+        #expect(await eventually { !wire.isOpen(at: bench.port) })
         // What the kernel held for it still comes, and then the end.
-        let (text, isClosed) = await wire.read()
+        let (text, isClosed) = await wire.read(within: .seconds(60))
         #expect(isClosed && text.components(separatedBy: "HTTP/1.1 200").count <= 16)
         try await bench.stop()
     }

@@ -46,6 +46,19 @@ final class Wire: Sendable {
         return result == 0
     }
 
+    /// Whether the server at this port of the machine has not closed the connection: what it has written and is not read
+    /// hides that from the client.
+    func isOpen(at port: Int) -> Bool {
+        var (address, length) = (sockaddr_in(), socklen_t(MemoryLayout<sockaddr_in>.size))
+        _ = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
+        }
+        let ends = [port, Int(in_port_t(bigEndian: address.sin_port))].map { String(format: "0100007F:%04X", $0) }
+        let table = (try? String(contentsOfFile: "/proc/self/net/tcp", encoding: .ascii)) ?? ""
+        // The number, both ends and the state, in which 01 is ESTABLISHED.
+        return table.contains(" \(ends[0]) \(ends[1]) 01 ")
+    }
+
     /// Sends what the other side takes at once.
     ///
     /// - Returns: how many bytes it took; `nil` where it has closed.
