@@ -104,6 +104,20 @@ public struct FHIRBundle: Sendable {
         return added.omissions
     }
 
+    /// The identifiers by which a server can have the Observations of a reading, in the system `urn:ietf:rfc:3986`:
+    /// `urn:uuid:…`. They are also the `fullUrl`s of the reading's entries.
+    public static func identifiers(of reading: Reading) -> [String] { identifiers(of: reading.id, kind: reading.kind) }
+
+    /// The identifiers by which a server can have the Observations of a reading that may be known by its id alone.
+    ///
+    /// - Parameters:
+    ///   - id: the reading's id.
+    ///   - kind: its kind.
+    /// - Returns: identifiers in the system `urn:ietf:rfc:3986`. A reading need not have an Observation for each.
+    public static func identifiers(of id: ReadingID, kind: ReadingKind) -> [String] {
+        FHIRContent.parts(of: kind).map { FHIRObservations.uuid(of: id, $0).urn }
+    }
+
     /// A transaction has the server find the patient by the identifier, and fails if it has none.
     private func subject(in context: FormatContext) throws(FormatOmission) -> JSONValue {
         guard let patient = context.patient else {

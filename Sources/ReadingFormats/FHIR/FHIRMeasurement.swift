@@ -50,6 +50,16 @@ struct FHIRContent {
         }
     }
 
+    /// What measurements of a kind can be called.
+    static func parts(of kind: ReadingKind) -> [String] {
+        switch kind {
+        case .glucose: ["glucose"]
+        case .bloodPressure: ["blood_pressure", "pulse"]
+        case .heartRate, .hrv, .spo2, .temperature, .weight, .bodyComposition:
+            VitalValue.Part.allCases.filter { FHIRCodes.part($0, site: nil) != nil }.map(\.name)
+        }
+    }
+
     // MARK: - Glucose
 
     private mutating func add(

@@ -39,8 +39,11 @@ struct FHIRObservations {
     /// One for each measurement.
     var resources: [FHIRResource] { content.measurements.map(resource) }
 
+    /// What a measurement of a reading is known by.
+    static func uuid(of reading: ReadingID, _ part: String) -> NameUUID { NameUUID("observation/\(reading)/\(part)") }
+
     private func resource(of measurement: FHIRMeasurement) -> FHIRResource {
-        let uuid = NameUUID("observation/\(reading.id)/\(measurement.part)")
+        let uuid = Self.uuid(of: reading.id, measurement.part)
         let identifier = FHIRIdentifier(uuid)
         let isCompound = measurement.quantity == nil
         let quantity = change == .retracted ? nil : measurement.quantity
