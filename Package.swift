@@ -37,7 +37,7 @@ func example(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
-let passphrases: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
+let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
 let database: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 /// SQLite's own interface, for statements that are bound and stepped directly.
 let sqlite: Target.Dependency = .product(name: "GRDBSQLite", package: "GRDB.swift")
@@ -128,7 +128,7 @@ let package = Package(
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthReadings", logging]),
         module("HealthFigures", ["HealthReadings"]),
         module("ReadingFormats", ["HealthReadings", "HealthFigures", crypto]),
-        module("ReadingStore", ["HealthReadings", crypto, passphrases, database, sqlite, logging]),
+        module("ReadingStore", ["HealthReadings", crypto, cryptoExtras, database, sqlite, logging]),
         module("OutgoingHTTP", ["HealthReadings", "CZlib", httpClient, nioCore, nioHTTP1, tls]),
         module("VitalClient", ["HealthReadings", "OutgoingHTTP", httpClient, nioHTTP1, logging]),
         module("ReadingDelivery", ["ReadingStore", "HealthReadings", lifecycle, logging]),
@@ -136,8 +136,7 @@ let package = Package(
             "WebDestinations",
             [
                 "ReadingDelivery", "ReadingFormats", "ReadingStore", "HealthFigures", "HealthReadings", "OutgoingHTTP",
-                crypto,
-                httpClient, nioCore, nioHTTP1, logging,
+                crypto, cryptoExtras, httpClient, nioCore, nioHTTP1, logging,
             ]),
         module(
             "MQTTDestinations",
@@ -263,7 +262,8 @@ let package = Package(
             "WebDestinations",
             [
                 "DeliveryFixture", "HealthReadings", "LogLines", "OutgoingHTTP", "ReadingDelivery",
-                "ReadingStore", "ScriptedServer", "TestSupport", crypto, database, logging, nioHTTP1, tls,
+                "ReadingFormats", "ReadingStore", "ScriptedServer", "TestSupport", crypto, cryptoExtras, database,
+                logging, nioHTTP1, tls,
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
             ]),
@@ -292,8 +292,8 @@ let package = Package(
                 "GatewayCommands", "GatewaySettings", "GuardedServer", "LocalAPI", "VitalSandbox", "VitalClient",
                 "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles",
                 "LocalAccess", "ReadingDelivery", "ReadingStore", "HealthReadings", "LogLines", "ScriptedServer",
-                "TestSupport", httpClient, httpServer, httpTypes, lifecycle, logging, nioCore, nioPosix, nioHTTP1,
-                tls,
+                "TestSupport", crypto, httpClient, httpServer, httpTypes, lifecycle, logging, nioCore, nioPosix,
+                nioHTTP1, tls,
             ]),
         .target(
             name: "EmulatedReader", dependencies: ["ISO15693Reader"], path: "Tests/EmulatedReader",

@@ -9,6 +9,8 @@ package enum DestinationKind: String, Sendable, CaseIterable {
     case vital
     /// A file that readings are appended to, a JSON document a line.
     case file
+    /// A FHIR R4 server.
+    case fhir
     /// A time-series database that takes InfluxDB line protocol.
     case influxdb
     /// An MQTT broker, with Home Assistant behind it or not.
@@ -33,6 +35,17 @@ package enum DestinationKind: String, Sendable, CaseIterable {
                 .init("sign_in_token_file", .text),
             ]
         case .file: [.init("path", .text)]
+        case .fhir:
+            [
+                .init("url", .text),
+                .init("patients", .map),
+                .init("token_file", .text),
+                .init("client_id", .text),
+                .init("private_key_file", .text),
+                .init("key_id", .text),
+                .init("token_url", .text),
+                .init("scope", .text),
+            ]
         case .mqtt:
             [
                 .init("url", .text),
@@ -76,7 +89,7 @@ package enum DestinationKind: String, Sendable, CaseIterable {
         switch self {
         case .vital: []
         case .file: ["path"]
-        case .influxdb, .mqtt, .nightscout: ["url"]
+        case .fhir, .influxdb, .mqtt, .nightscout: ["url"]
         case .webhook: ["url", "secret_file"]
         }
     }

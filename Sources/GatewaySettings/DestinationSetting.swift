@@ -129,6 +129,9 @@ public struct DestinationSetting: Sendable {
     /// The entries of a list; empty if nobody set it.
     public func list(_ key: String) -> [String] { values[key]?.lines ?? [] }
 
+    /// The keys and texts of a map; empty if nobody set it.
+    package func map(_ key: String) -> [String: String] { values[key]?.pairs ?? [:] }
+
     /// Whether nobody has named it or set anything of it.
     var isImplied: Bool {
         guard case .standard = origin else { return false }
@@ -143,7 +146,7 @@ public struct DestinationSetting: Sendable {
 
     /// Whether a key says the same in both.
     func isSame(_ other: DestinationSetting, _ key: String) -> Bool {
-        self[key] == other[key] && list(key) == other.list(key)
+        self[key] == other[key] && list(key) == other.list(key) && map(key) == other.map(key)
     }
 
     /// `{name, kind, …}` with every key of the kind, as `config show` prints it.
@@ -154,7 +157,8 @@ public struct DestinationSetting: Sendable {
                     .init(
                         definition.key,
                         definition.document(
-                            text: self[definition.key], lines: values[definition.key]?.lines, pairs: [:]))
+                            text: self[definition.key], lines: values[definition.key]?.lines, pairs: map(definition.key)
+                        ))
                 })
     }
 }

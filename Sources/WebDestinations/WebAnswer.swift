@@ -53,15 +53,24 @@ enum AnswerJSON: Decodable, Sendable, Hashable {
 
     /// What an error's body says, in the words of the servers that are delivered to.
     var words: String? {
+        if self["resourceType"]?.text == "OperationOutcome" { return outcomeWords }
         for key in ["message", "error", "detail", "description"] {
             switch self[key] {
             case .text(let text)? where !text.isEmpty:
-                let more = key == "message" ? self["description"]?.text : nil
+                let more = (key == "message" ? self["description"] : key == "error" ? self["error_description"] : nil)?
+                    .text
                 return more.map { "\(text): \($0)" } ?? text
             case .object?: if let words = self[key]?.words { return words }
             default: continue
             }
         }
         return text
+    }
+
+    /// What the worst issue of FHIR's OperationOutcome says.
+    private var outcomeWords: String? {
+        let issues = self["issue"]?.elements ?? []
+        let worst = issues.first { $0["severity"]?.text == "fatal" || $0["severity"]?.text == "error" } ?? issues.first
+        return worst.flatMap { $0["diagnostics"]?.text ?? $0["details"]?["text"]?.text ?? $0["code"]?.text }
     }
 }

@@ -56,7 +56,7 @@ package struct Destinations: Sendable {
                     name: link.name, kind: link.setting.kind.name, address: link.open?.address,
                     isEnabled: stored.state != .disabled, isManual: settings.current.isManual(link.setting),
                     refusal: link.refusal, isMoved: stored.state == .moved,
-                    waiting: try await store.groupsWaiting(at: stored.key, heedsMode: true),
+                    waiting: try await groupsWaiting(at: stored.key, link),
                     delivered: statistics.delivered,
                     // While the store is locked so are the words, and the groups that wait say so.
                     refused: store.lockedBecause == nil ? try await store.refused(at: stored.key) : [],
@@ -69,6 +69,23 @@ package struct Destinations: Sendable {
                     }, lastSuccess: statistics.lastDelivery, delivery: await link.worker?.status))
         }
         return statuses
+    }
+
+    /// What waits for a destination, also where the destination itself holds it.
+    private func groupsWaiting(at key: DestinationKey, _ link: DestinationLink) async throws -> [OutboxGroup] {
+        var groups = try await store.groupsWaiting(at: key, heedsMode: true)
+        // A Vital-compatible server would be asked, and the store knows what it said last.
+        guard !link.isServer, let destination = link.open?.destination, store.lockedBecause == nil else {
+            return groups
+        }
+        for place in groups.indices where groups[place].held == nil {
+            let group = groups[place]
+            let target = DeliveryTarget(user: group.user, resource: group.resource, provider: group.provider)
+            // Whose row was changed outside of this program is said elsewhere.
+            guard let person = try? await store.user(group.user, at: key) else { continue }
+            groups[place].held = try? await destination.hold(target, of: person)?.hold
+        }
+        return groups
     }
 
     /// `{enabled, destinations}`, as `sync status` prints it.

@@ -1,5 +1,8 @@
 import Foundation
 import GatewaySettings
+import HealthDevices
+import HealthReadings
+import ReadingFormats
 import WebDestinations
 
 extension DestinationOpening {
@@ -19,6 +22,29 @@ extension DestinationOpening {
                 destination: InfluxDBDestination(
                     name: setting.name, server: server, place: place, token: token, logger: workshop.logger),
                 address: "\(server.url), \(name)")
+        })
+}
+
+extension DestinationOpening {
+    static let fhir = DestinationOpening(
+        rules: FHIRDestination.rules,
+        partlyKept: [
+            .bodyComposition:
+                "basal metabolism, muscle mass and percentage, and impedance stay here: no public code says what they are"
+        ],
+        open: { setting, workshop in
+            let web = WebSetting(setting)
+            let server = try web.server(credentials: "token_file")
+            let credential = try web.fhirCredential()
+            let catalogue = workshop.catalogue
+            let sender = FHIRDestination.Sender(version: GatewayVersion.current) { model in
+                catalogue[model].map { DeviceFacts(manufacturer: $0.brand, model: $0.name) }
+            }
+            return OpenDestination(
+                destination: FHIRDestination(
+                    name: setting.name, server: server, credential: credential, patients: try web.fhirPatients(),
+                    sender: sender, store: workshop.store, logger: workshop.logger),
+                address: server.url)
         })
 }
 
@@ -87,24 +113,26 @@ struct WebSetting {
     /// Where the server is.
     ///
     /// - Parameter credentials: the settings that a name or password belongs into, for the error that the URL carries one.
-    func server(credentials: String, allowsQuery: Bool = false) throws(Problem) -> WebServer {
+    func server(
+        credentials: String, allowsQuery: Bool = false, setting key: String = "url"
+    ) throws(Problem) -> WebServer {
         let authorities = setting["ca_file"]
         if let authorities { try setting.requireCertificates(in: authorities) }
         do {
             return try WebServer(
-                url: setting["url"] ?? "", authorities: authorities, permitsExposed: setting.isOn("insecure"),
+                url: setting[key] ?? "", authorities: authorities, permitsExposed: setting.isOn("insecure"),
                 allowsQuery: allowsQuery)
         } catch {
             switch error {
-            case .url(let reason): throw wrong("url", "it cannot be used: \(reason)")
+            case .url(let reason): throw wrong(key, "it cannot be used: \(reason)")
             case .credentials:
                 throw wrong(
-                    "url", "it carries a name or password, and would be shown with it",
+                    key, "it carries a name or password, and would be shown with it",
                     hint: "use \(credentials) instead")
             case .exposed(let host):
                 throw Problem(
                     "server_insecure", .configuration,
-                    "\(key("url")) reaches \(host) over plain http, so secrets and readings could be read on the way; "
+                    "\(self.key(key)) reaches \(host) over plain http, so secrets and readings could be read on the way; "
                         + "nothing is sent, readings are kept",
                     hint: "use an https URL; `insecure: true` of the destination permits plain http all the same")
             }
@@ -157,6 +185,54 @@ struct WebSetting {
             throw wrong("client_uuid", "expected a UUID, found '\(text.prefix(64))'")
         }
         return text
+    }
+
+    /// What proves to a FHIR server who sends.
+    fileprivate func fhirCredential() throws(Problem) -> FHIRDestination.Credential {
+        let service = ["client_id", "private_key_file", "key_id", "token_url", "scope"].filter { setting[$0] != nil }
+        if let token = try secret("token_file", "token") {
+            guard let other = service.first else { return .token(token) }
+            throw wrong(
+                other, "token_file is set too",
+                hint: "remove token_file, or everything about a key of the gateway's own")
+        }
+        guard !service.isEmpty else { return .none }
+        guard let client = setting["client_id"] else {
+            throw wrong("client_id", "\(service[0]) is set, and this is missing")
+        }
+        guard let path = setting["private_key_file"] else {
+            throw wrong("private_key_file", "client_id is set, and this is missing")
+        }
+        let text = try SecretFile.lines(in: path, of: "the private key of \(setting.name)", called: "private key")
+        let key: FHIRClientKey
+        do throws(FHIRClientKey.Malformed) {
+            key = try FHIRClientKey(pem: text, id: setting["key_id"])
+        } catch {
+            throw Problem(
+                "key_unreadable", .configuration, "the file \(path) holds no usable private key: \(error.reason)",
+                hint: "`openssl ecparam -name secp384r1 -genkey -noout -out \(path)` makes one")
+        }
+        let endpoint = setting["token_url"] == nil ? nil : try server(credentials: "client_id", setting: "token_url")
+        return .service(
+            client: client, key: key, endpoint: endpoint,
+            scope: setting["scope"] ?? FHIRDestination.Credential.standardScope)
+    }
+
+    /// Each person's identifier at a FHIR server.
+    fileprivate func fhirPatients() throws(Problem) -> [String: PatientIdentifier] {
+        var patients: [String: PatientIdentifier] = [:]
+        for (person, text) in setting.map("patients").sorted(by: { $0.key < $1.key }) {
+            guard let patient = PatientIdentifier(token: text) else {
+                throw wrong(
+                    "patients", "expected an identifier as system|value for \(person), found '\(text)'",
+                    hint: "the system is a URI: `\(person): \"https://hospital.example/mrn|4711\"`")
+            }
+            if let other = patients.first(where: { $0.value == patient })?.key {
+                throw wrong("patients", "\(other) and \(person) have the same identifier")
+            }
+            patients[person] = patient
+        }
+        return patients
     }
 
     fileprivate func nightscoutCredential() throws(Problem) -> NightscoutDestination.Credential {

@@ -215,6 +215,7 @@ extension SyncEvent {
         case .failedSyncing(let target, let failure):
             "could not deliver \(target.resource.rawValue) for \(target.provider): \(failure.message)"
         case .nothingToSync(let kind): "no \(kind.rawValue) waits"
+        case .held(let target, .noPatient, let count, let reason?): "\(count) for \(target.provider) wait: \(reason)"
         case .held(let target, let hold, let count, _): "\(count) for \(target.provider) wait: \(hold.words)"
         case .paused(let failure): "delivery waits until somebody fixes this: \(failure.message)"
         case .retracted(let count): "\(count) readings were taken back"

@@ -1,3 +1,4 @@
+import Crypto
 import Foundation
 import HealthReadings
 import ReadingDelivery
@@ -92,6 +93,76 @@ struct WebSettingsFolder {
             #expect(!found.contains("u:p"), "\(text)")
         }
         #expect(throws: Problem.self) { try folder.settings("kind: influxdb, database: a") }
+    }
+
+    @Test("a FHIR server: one kind of credentials, and patients that can be looked for")
+    func fhir() async throws {
+        let folder = try WebSettingsFolder()
+        defer { folder.remove() }
+        let token = try folder.file("token", "t0ken==\n")
+        let key = try folder.file("key.pem", P384.Signing.PrivateKey().pemRepresentation)
+        let small = try folder.file("small.pem", P256.Signing.PrivateKey().pemRepresentation)
+        let url = "kind: fhir, url: \"https://fhir.example/r4/\""
+        let service = "\(url), client_id: gateway, private_key_file: \(key)"
+        let address = "https://fhir.example/r4"
+        let cases: [(String, String)] = [
+            (url, address), ("\(url), token_file: \(token)", address), (service, address),
+            ("\(service), key_id: k1, token_url: \"https://login.example/token\", scope: system/*.write", address),
+            ("\(url), patients: {white_bear: \"https://hospital.example/mrn|4711\"}", address),
+            ("\(url), patients: {white_bear: \"4711\"}", "expected an identifier as system|value for white_bear"),
+            ("\(url), patients: {a: \"urn:x|1\", b: \"urn:x|1\"}", "a and b have the same identifier"),
+            ("\(service), token_file: \(token)", "destinations.web.client_id: token_file is set too"),
+            ("\(url), client_id: gateway", "destinations.web.private_key_file: client_id is set"),
+            ("\(url), private_key_file: \(key)", "destinations.web.client_id: private_key_file is set"),
+            ("\(url), token_url: \"https://login.example/token\"", "destinations.web.client_id: token_url is set"),
+            (
+                "\(service), token_url: \"http://login.example/token\"",
+                "destinations.web.token_url reaches login.example"
+            ),
+            ("\(service), token_url: \"https://u:p@login.example/\"", "destinations.web.token_url: it carries a name"),
+            ("\(url), client_id: g, private_key_file: \(small)", "expected a P-384 key, or an RSA key of 2048 bits"),
+            ("\(url), client_id: g, private_key_file: \(token)", "expected a private key in PEM"),
+            (
+                "\(url), client_id: g, private_key_file: /nowhere/key",
+                "cannot read the private key of web in /nowhere/key"
+            ),
+            (
+                "kind: fhir, url: \"http://fhir.example/r4\", token_file: \(token)",
+                "reaches fhir.example over plain http"
+            ),
+        ]
+        for (text, expected) in cases {
+            let found = try await opened(text, folder)
+            #expect(found.contains(expected), "\(text): \(found)")
+            #expect(!found.contains("u:p") && !found.contains("t0ken"), "\(text)")
+        }
+        let settings = try folder.settings("\(url), patients: {white_bear: \"urn:x|1\"}")
+        #expect(try #require(settings.destination("web")).map("patients") == ["white_bear": "urn:x|1"])
+        #expect(settings.document.text.contains(#""patients":{"white_bear":"urn:x|1"}"#))
+        #expect(throws: Problem.self) { try folder.settings("kind: fhir") }
+    }
+
+    @Test("`sync status` says what a destination holds itself: readings of a person without a patient")
+    func heldByDestination() async throws {
+        let folder = try WebSettingsFolder()
+        defer { folder.remove() }
+        let bench = try await GatewayBench(
+            settings: ["sync.backfill_days": "36500", "user.client_user_id": "white_bear"])
+        _ = try await CaptureReplay([APIBench.fixture("two-meters")]).run(with: bench.gateway.reader())
+        for (patients, held) in [("{}", Set<Hold?>([.noPatient])), ("{white_bear: \"urn:x|1\"}", [nil])] {
+            let settings = try folder.settings("kind: fhir, url: \"https://fhir.example/r4\", patients: \(patients)")
+            let workshop = DestinationWorkshop(
+                settings: settings, state: folder.folder.path, store: bench.gateway.store,
+                catalogue: bench.gateway.catalogue, logger: bench.gateway.logger)
+            let destinations = Destinations(
+                links: [workshop.link(try #require(settings.destination("web")))], hasAllLinks: false, isService: true,
+                store: bench.gateway.store, catalogue: bench.gateway.catalogue, settings: LiveSettings(settings),
+                logger: bench.gateway.logger)
+            try await destinations.heed()
+            let waiting = try #require(try await destinations.statuses().first).waiting
+            #expect(waiting.count == 2 && Set(waiting.map(\.held)) == held, "\(waiting)")
+        }
+        try await bench.stop()
     }
 
     @Test("a Nightscout site: one secret, one person")

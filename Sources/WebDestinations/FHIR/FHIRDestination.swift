@@ -1,0 +1,331 @@
+import Foundation
+import HealthReadings
+import Logging
+import NIOHTTP1
+import OutgoingHTTP
+import ReadingDelivery
+import ReadingFormats
+import ReadingStore
+
+/// Sends readings to a FHIR R4 server, as Observations of the Personal Health Device guide in transaction bundles.
+///
+/// Each Observation is created on the condition that the server has none with its identifier, so a bundle whose answer was
+/// lost can be sent again: the server then answers 200 in place of 201, and has each Observation once. A reading that has
+/// changed since it was sent replaces what the server has (`amended`), and one that is taken back stays there without its
+/// values (`entered-in-error`).
+///
+/// | the server answers | failure |
+/// |---|---|
+/// | a `transaction-response` whose entries are 200 or 201 | none |
+/// | 400, 404 with an OperationOutcome, 412, 422 | the items': a transaction fails whole, so it is halved until the reading at fault stands alone |
+/// | 401 | none if a new token helps, else the destination's; needs a person |
+/// | 403 | the target's; needs a person |
+/// | 408, 409, 500 | the target's |
+/// | 429, 502, 503, 504 | the destination's, not before `Retry-After` |
+/// | 404 otherwise | the destination's: `url` names another place |
+///
+/// When a reading is refused alone, the server is asked for the patient and for what has the reading's identifier. No
+/// patient, or several, hold the person's readings; several Observations of the reading set it aside.
+public struct FHIRDestination: Destination {
+    /// What proves to the server who sends.
+    public struct Credential: Sendable, CustomReflectable {
+        struct Service: Sendable {
+            var client: String
+            var key: FHIRClientKey
+            var endpoint: WebServer?
+            var scope: String
+        }
+
+        enum Kind: Sendable {
+            case none
+            case token(Masked)
+            case service(Service)
+        }
+
+        let kind: Kind
+
+        /// What a token is asked to permit: to create, read, update and search Observations, to create, read and search
+        /// Devices, and to read and search Patients.
+        public static let standardScope =
+            "system/Observation.crus system/Device.crs system/Patient.rs"
+
+        /// Nothing: the server asks nobody.
+        public static let none = Credential(kind: .none)
+
+        /// A token that does not change.
+        public static func token(_ text: String) -> Credential { Credential(kind: .token(Masked(text))) }
+
+        /// SMART Backend Services: the client proves with its key who it is, and gets tokens of a few minutes.
+        ///
+        /// - Parameters:
+        ///   - client: the id that the server gave the client.
+        ///   - key: the client's private key, whose public key the server knows.
+        ///   - endpoint: where tokens are asked for; `nil`: where the server's SMART configuration says.
+        ///   - scope: what a token is asked to permit.
+        public static func service(
+            client: String, key: FHIRClientKey, endpoint: WebServer? = nil, scope: String = standardScope
+        ) -> Credential {
+            Credential(kind: .service(Service(client: client, key: key, endpoint: endpoint, scope: scope)))
+        }
+
+        /// Shows nothing.
+        public var customMirror: Mirror { Mirror(self, children: []) }
+    }
+
+    /// Who sends, as the bundles say it.
+    public struct Sender: Sendable {
+        /// The version of the program.
+        public var version: String
+        /// What is known of a model beyond what a reading says, by the model's id.
+        public var device: @Sendable (String) -> DeviceFacts?
+
+        /// Creates a sender.
+        public init(version: String, device: @escaping @Sendable (String) -> DeviceFacts? = { _ in nil }) {
+            self.version = version
+            self.device = device
+        }
+    }
+
+    /// The destination's name in the settings.
+    public let name: String
+    /// `fhir`.
+    public let kind = "fhir"
+    /// Every kind that is delivered; readings are known by their id, and stay withdrawn at the server when they are taken back.
+    public var rules: DestinationRules { Self.rules }
+
+    /// What every such server can express.
+    public static let rules = DestinationRules(
+        kinds: Set(ReadingKind.allCases.filter(\.isDelivered)), hasUniqueSeconds: false, needsSource: false,
+        canRetract: true)
+
+    let client: WebClient
+    let tokens: FHIRTokens
+    let patients: [String: PatientIdentifier]
+    private let store: ReadingStore
+    private let sender: Sender
+
+    /// Creates a destination; nothing is sent yet.
+    ///
+    /// - Parameters:
+    ///   - name: its name in the settings.
+    ///   - server: the server's base URL.
+    ///   - credential: what proves who sends.
+    ///   - patients: each person's identifier at the server. Readings of a person who is not among them wait.
+    ///   - sender: who sends, as the bundles say it.
+    ///   - store: the store, which knows the gateway's id.
+    ///   - clock: the clock that assertions are dated by.
+    ///   - logger: gets a line a request at debug level.
+    public init(
+        name: String, server: WebServer, credential: Credential, patients: [String: PatientIdentifier], sender: Sender,
+        store: ReadingStore, clock: SyncClock = .system, logger: Logger = Logger(label: "healthrelay.fhir")
+    ) {
+        self.init(
+            name: name, server: server, credential: credential, patients: patients, sender: sender, store: store,
+            limits: HTTPLimits(call: .seconds(60), responseBytes: 8 << 20), clock: clock, logger: logger)
+    }
+
+    init(
+        name: String, server: WebServer, credential: Credential, patients: [String: PatientIdentifier], sender: Sender,
+        store: ReadingStore, limits: HTTPLimits, clock: SyncClock, logger: Logger
+    ) {
+        self.name = name
+        self.patients = patients
+        self.sender = sender
+        self.store = store
+        client = WebClient(server, secrets: [], limits: limits, logger: logger)
+        tokens = FHIRTokens(credential, at: server, limits: limits, clock: clock, logger: logger)
+    }
+
+    /// Holds the readings of a person whose patient the settings do not name.
+    public func hold(_ target: DeliveryTarget, of person: StoreUser) async throws(DeliveryFailure) -> DeliveryHold? {
+        guard patients[person.clientUserID] == nil else { return nil }
+        return DeliveryHold(.noPatient, reason: "`patients` of the destination names no patient for this person")
+    }
+
+    /// Bundles of about a hundred entries at most: servers limit them, and say so nowhere.
+    public func parts(_ batch: DeliveryBatch) async throws(DeliveryFailure) -> [DeliveryPart] {
+        let size = Self.readingsInBundle(of: batch.target.resource)
+        return stride(from: 0, to: batch.items.count, by: size).map { start in
+            let end = min(start + size, batch.items.count)
+            return DeliveryPart(
+                target: batch.target, person: batch.person, items: Array(batch.items[start..<end]),
+                isLast: batch.isLast && end == batch.items.count)
+        }
+    }
+
+    /// A blood pressure is two Observations, and a scale's reading up to ten.
+    static func readingsInBundle(of kind: ReadingKind) -> Int {
+        switch kind {
+        case .glucose, .temperature: 90
+        case .bodyComposition, .weight: 9
+        case .bloodPressure, .spo2, .heartRate, .hrv: 45
+        }
+    }
+
+    // MARK: Sending
+
+    /// What is sent together, and which entries are whose.
+    struct Shipment {
+        var document: JSONValue
+        var items: [OutboxItem] = []
+        /// For each item the places of its Observations among the entries.
+        var places: [OutboxID: [Int]] = [:]
+        var patient: PatientIdentifier
+    }
+
+    /// Sends a part's readings in one bundle.
+    public func send(_ part: DeliveryPart) async throws(DeliveryFailure) -> [Outcome] {
+        guard let patient = patients[part.person.clientUserID] else {
+            throw DeliveryFailure(DeliveryHold(.noPatient))
+        }
+        let gateway: String
+        do { gateway = try await store.gatewayID() } catch { throw DeliveryFailure(error) }
+        var (bundle, items, outcomes) = (FHIRBundle(), [OutboxItem](), [Outcome]())
+        // What was sent before may have changed since, here or there.
+        let repeated = part.items.filter { $0.id.revision > 0 }.map(\.reading)
+        let stored = try await permitted { () async throws(DeliveryFailure) -> [String: [AnswerJSON]] in
+            try await self.stored(repeated)
+        }
+        for item in part.items {
+            do throws(FormatOmission) {
+                let context = try context(of: item, part.person, gateway, patient)
+                guard let change = try Self.change(of: item, in: context, stored) else {
+                    outcomes.append(Outcome(item.id, .delivered))
+                    continue
+                }
+                try bundle.add(item.reading, in: context, as: change)
+                items.append(item)
+            } catch {
+                outcomes.append(Outcome(item.id, .refused("not sent: \(error)")))
+            }
+        }
+        guard !items.isEmpty else { return outcomes }
+        var shipment = Shipment(document: bundle.document, items: items, patient: patient)
+        for (place, entry) in (bundle.document["entry"]?.elements ?? []).enumerated() {
+            for item in items
+            where FHIRBundle.identifiers(of: item.reading).contains(entry["fullUrl"]?.string ?? "") {
+                shipment.places[item.id, default: []].append(place)
+            }
+        }
+        return outcomes + (try await send(shipment))
+    }
+
+    private func context(
+        of item: OutboxItem, _ person: StoreUser, _ gateway: String, _ patient: PatientIdentifier
+    ) throws(FormatOmission) -> FormatContext {
+        guard let zone = ZoneRules.named(item.timeZone ?? person.timeZone) else {
+            throw FormatOmission(.notKnown, of: "time_zone")
+        }
+        return FormatContext(
+            person: person.clientUserID, zone: zone, gateway: GatewayFacts(id: gateway, version: sender.version),
+            device: item.reading.device.model.flatMap(sender.device) ?? DeviceFacts(), patient: patient)
+    }
+
+    private func send(_ shipment: Shipment) async throws(DeliveryFailure) -> [Outcome] {
+        var body: [UInt8] = []
+        shipment.document.write(into: &body)
+        var request = WebRequest(url: client.server.url, route: "POST /")
+        request.headers = [
+            ("content-type", Masked(ReadingFormat.fhir.mediaType)), ("prefer", Masked("return=minimal")),
+        ]
+        request.body = body
+        CrashPoint.reach("fhir.before")
+        let (answer, client) = try await send(request)
+        CrashPoint.reach("fhir.after")
+        guard answer.isGood, !answer.isPage else {
+            throw try await failure(of: answer, client, request.route, shipment)
+        }
+        guard let response = answer.json, response["resourceType"]?.text == "Bundle",
+            response["type"]?.text == "transaction-response" || response["type"]?.text == "batch-response",
+            let entries = response["entry"]?.elements, entries.count == shipment.document["entry"]?.elements.count
+        else {
+            throw DeliveryFailure(
+                .destination, code: "unexpected_answer",
+                message: "\(request.route): the answer is no response to a transaction (status \(answer.status))",
+                serverSaid: client.said(answer))
+        }
+        return try await outcomes(of: entries, shipment, client, request.route)
+    }
+
+    /// What became of each reading. Where a server treats a transaction as a batch, entries fail by themselves.
+    private func outcomes(
+        of entries: [AnswerJSON], _ shipment: Shipment, _ client: WebClient, _ route: String
+    ) async throws(DeliveryFailure) -> [Outcome] {
+        var (outcomes, failures): ([Outcome], [(status: Int, failure: DeliveryFailure)]) = ([], [])
+        for item in shipment.items {
+            let failed = (shipment.places[item.id] ?? []).lazy.map { entries[$0]["response"] ?? .null }
+                .first { !(200..<300).contains(Self.status(of: $0)) }
+            guard let failed else {
+                outcomes.append(Outcome(item.id, .delivered))
+                continue
+            }
+            let (status, said) = (Self.status(of: failed), failed["outcome"]?.words.flatMap(client.oneLine))
+            let isItems = [400, 404, 410, 412, 422].contains(status)
+            failures.append(
+                (
+                    status,
+                    DeliveryFailure(
+                        isItems ? .items : .target, code: isItems ? "validation_failed" : "refused",
+                        message: "\(route): the server refuses an entry (status \(status))", serverSaid: said,
+                        needsPerson: status == 401 || status == 403)
+                ))
+            if isItems {
+                let words = status == 412 ? Self.ambiguous : "the server refuses it (status \(status))"
+                outcomes.append(Outcome(item.id, .refused(said.map { "\(words): \($0)" } ?? words)))
+            }
+        }
+        guard !outcomes.contains(where: { $0.result == .delivered }) else { return outcomes }
+        // Nothing was taken: that says as much of the server as of the readings.
+        guard let (status, failure) = failures.first(where: { $0.failure.scope != .items }) ?? failures.first else {
+            return outcomes
+        }
+        guard failure.scope == .items, shipment.items.count == 1, let item = shipment.items.first else { throw failure }
+        throw try await explained(failure, status, item, shipment)
+    }
+
+    /// The status of an entry: `201 Created`.
+    private static func status(of response: AnswerJSON) -> Int {
+        response["status"]?.text.flatMap { Int($0.prefix(3)) } ?? 0
+    }
+
+    /// What is said of a reading that the server has more than once.
+    static let ambiguous =
+        "the server has several Observations with the identifier of this reading: remove all but one there"
+
+    // MARK: Requests
+
+    /// Sends a request with a token, and once more with a new one if the server refuses it.
+    func send(
+        _ request: WebRequest, by other: WebClient? = nil
+    ) async throws(DeliveryFailure) -> (HTTPAnswer, WebClient) {
+        let client = other ?? client
+        guard let token = try await tokens.current() else {
+            return (try await client.send(authorized(request, nil)), client)
+        }
+        let first = client.masking(token.value)
+        let answer = try await first.send(authorized(request, token))
+        guard answer.status == 401, let renewed = try await tokens.renewed(after: token) else { return (answer, first) }
+        let second = first.masking(renewed.value)
+        return (try await second.send(authorized(request, renewed)), second)
+    }
+
+    private func authorized(_ request: WebRequest, _ token: FHIRTokens.Token?) -> WebRequest {
+        var request = request
+        request.headers.append(("accept", Masked(ReadingFormat.fhir.mediaType)))
+        if let token { request.headers.append(("authorization", Masked("Bearer " + token.value.value))) }
+        return request
+    }
+}
+
+extension WebClient {
+    /// The same client, that hides one more secret.
+    fileprivate func masking(_ secret: Masked) -> WebClient {
+        WebClient(server, secrets: secrets + [secret], connections: connections, logger: logger)
+    }
+}
+
+extension JSONValue {
+    var elements: [JSONValue] { if case .array(let elements) = self { elements } else { [] } }
+    var members: [Member] { if case .object(let members) = self { members } else { [] } }
+    var string: String? { if case .string(let text) = self { text } else { nil } }
+}
