@@ -49,6 +49,8 @@ final class FHIRServer: Sendable {
         var scope = "system/Observation.crus system/Device.crs system/Patient.rs"
         var maySearch = true
         var mayUpdate = true
+        /// It finds no Patients for this client, and resolves references to them all the same.
+        var hidesPatients = false
         /// Values of glucose that the server does not take, and whether it says where they stand.
         var refuses: Set<Double> = []
         var namesPlaces = false
@@ -261,7 +263,8 @@ final class FHIRServer: Sendable {
         let wanted = Self.tokens(text).compactMap(Self.parsed)
         guard wanted.count == Self.tokens(text).count else { return Self.outcome(400, "malformed identifier") }
         let found = state.stored.filter { stored in
-            stored.type == type && wanted.contains { Self.matches(stored.resource, $0.system, $0.value) }
+            stored.type == type && !(type == "Patient" && state.options.hidesPatients)
+                && wanted.contains { Self.matches(stored.resource, $0.system, $0.value) }
         }
         let entries = found.map { AnswerJSON.object(["resource": Self.shown($0)]) }
         return .json(

@@ -161,6 +161,34 @@ struct FHIRTests {
         }
     }
 
+    @Test("a server that hides its patients refuses a reading: that is no missing patient")
+    func hiddenPatients() async throws {
+        let fhir = try FHIRServer()
+        fhir.change {
+            $0.options.hidesPatients = true
+            $0.options.refuses = [81]
+        }
+        try await Self.with(fhir) { worker, fixture, server in
+            try await fixture.read(8)
+            #expect(await worker.syncOnce() == SyncReport(delivered: 7, refused: 1))
+            #expect(fhir.observations.count == 7)
+        }
+    }
+
+    @Test("what the server cannot say now is asked again before anything is replaced")
+    func searchFails() async throws {
+        let fhir = try FHIRServer()
+        try await Self.with(fhir) { worker, fixture, server in
+            try await fixture.read(3)
+            #expect(await worker.syncOnce().delivered == 3)
+            try await fixture.store.redeliver(to: "hospital")
+            fhir.change { $0.next = [.json(503, "{}")] }
+            #expect(await worker.syncOnce().failure?.code == "server_error")
+            #expect(await worker.syncOnce() == SyncReport(delivered: 3))
+            #expect(fhir.observations.allSatisfy { $0.version == 1 })
+        }
+    }
+
     @Test("a reading that is refused alone waits, unless the server names it")
     func refusedAlone() async throws {
         let fhir = try FHIRServer()

@@ -46,14 +46,18 @@ extension FHIRDestination {
         _ failure: DeliveryFailure, _ status: Int, _ item: OutboxItem, _ shipment: Shipment
     ) async throws(DeliveryFailure) -> DeliveryFailure {
         let patient = shipment.patient
-        if let found = try await permitted({ () async throws(DeliveryFailure) in
+        let found = try await permitted { () async throws(DeliveryFailure) -> [AnswerJSON] in
             try await search("Patient", [(patient.system, patient.value)])
-        }), found.count != 1 {
+        }
+        if let found, found.count > 1 {
             let words =
-                found.isEmpty
-                ? "the server has no Patient with the identifier that `patients` names for this person"
-                : "the server has \(found.count) Patients with the identifier that `patients` names for this person"
-            return DeliveryFailure(DeliveryHold(.noPatient, reason: words))
+                "the server has \(found.count) Patients with the identifier that `patients` names for this person"
+            throw DeliveryFailure(DeliveryHold(.noPatient, reason: words))
+        }
+        // A server may hide its Patients from this client: only if it says so too is the patient what is missing.
+        if let found, found.isEmpty, failure.serverSaid?.lowercased().contains("patient") == true {
+            let words = "the server has no Patient with the identifier that `patients` names for this person"
+            throw DeliveryFailure(DeliveryHold(.noPatient, reason: words))
         }
         guard status == 412 else { return failure }
         var failure = failure
@@ -88,8 +92,8 @@ extension FHIRDestination {
         do throws(DeliveryFailure) {
             return try await look()
         } catch {
-            guard error.isCancellation || error.code == "no_connection" || error.code == "timeout" else { return nil }
-            throw error
+            guard ["forbidden", "not_found", "refused", "validation_failed"].contains(error.code) else { throw error }
+            return nil
         }
     }
 

@@ -201,11 +201,12 @@ public struct FHIRDestination: Destination {
         }
         guard !items.isEmpty else { return outcomes }
         var shipment = Shipment(document: bundle.document, items: items, patient: patient)
+        let owners = Dictionary(
+            items.flatMap { item in FHIRBundle.identifiers(of: item.reading).map { ($0, item.id) } }
+        ) { first, _ in first }
         for (place, entry) in (bundle.document["entry"]?.elements ?? []).enumerated() {
-            for item in items
-            where FHIRBundle.identifiers(of: item.reading).contains(entry["fullUrl"]?.string ?? "") {
-                shipment.places[item.id, default: []].append(place)
-            }
+            guard let owner = entry["fullUrl"]?.string.flatMap({ owners[$0] }) else { continue }
+            shipment.places[owner, default: []].append(place)
         }
         return outcomes + (try await send(shipment))
     }

@@ -85,6 +85,8 @@ actor FHIRTokens {
         let begin = clock.uptime()
         let answer = try await client.send(request)
         guard answer.isGood, !answer.isPage else {
+            // The endpoint may have moved: the server is asked again where it is.
+            discovered = nil
             var failure = client.failure(of: answer, request.route)
             if failure.scope == .items || answer.status == 401 {
                 failure.scope = .destination
