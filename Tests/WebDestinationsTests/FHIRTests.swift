@@ -528,6 +528,51 @@ struct FHIRTests {
         }
     }
 
+    private static let openssl = "/usr/bin/openssl"
+
+    private static func run(_ arguments: [String]) throws {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: openssl)
+        process.arguments = arguments
+        (process.standardOutput, process.standardError) = (FileHandle.nullDevice, FileHandle.nullDevice)
+        try process.run()
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 0, "openssl \(arguments)")
+    }
+
+    @Test(
+        "keys as openssl makes them are read, and openssl verifies what they sign",
+        .enabled(if: FileManager.default.isExecutableFile(atPath: openssl), "openssl is not installed"),
+        arguments: [
+            ["ecparam", "-name", "secp384r1", "-genkey", "-noout"], ["genrsa"], ["genrsa", "-traditional"],
+            ["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384"],
+        ])
+    func opensslKeys(arguments: [String]) throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "keys-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let files = Dictionary(
+            uniqueKeysWithValues: ["key", "public", "text", "signature"].map { ($0, folder.appending(path: $0).path) })
+        func path(_ name: String) throws -> String { try #require(files[name]) }
+        try Self.run(arguments + ["-out", path("key")])
+        try Self.run(["pkey", "-in", path("key"), "-pubout", "-out", path("public")])
+        let key = try FHIRClientKey(pem: String(contentsOfFile: path("key"), encoding: .utf8), id: nil)
+        let parts = try key.assertion(client: "gateway", endpoint: "https://login.example", at: .systemClock).value
+            .split(separator: ".")
+        try Data(parts.prefix(2).joined(separator: ".").utf8).write(to: URL(fileURLWithPath: path("text")))
+        let base = parts[2].replacing("-", with: "+").replacing("_", with: "/")
+        let padding = String(repeating: "=", count: (4 - base.count % 4) % 4)
+        var signature = try #require(Data(base64Encoded: base + padding))
+        if key.algorithm == "ES384" {
+            // JWT has the two numbers, openssl wants them in DER.
+            signature = try P384.Signing.ECDSASignature(rawRepresentation: signature).derRepresentation
+        }
+        try signature.write(to: URL(fileURLWithPath: path("signature")))
+        try Self.run([
+            "dgst", "-sha384", "-verify", path("public"), "-signature", path("signature"), path("text"),
+        ])
+    }
+
     // MARK: Test
 
     @Test("the test proves version, token and patient, and stores nothing")
