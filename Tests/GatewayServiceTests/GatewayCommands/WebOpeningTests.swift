@@ -2,6 +2,7 @@ import Crypto
 import Foundation
 import HealthReadings
 import ReadingDelivery
+import ReadingStore
 import Testing
 
 @testable import GatewayCommands
