@@ -15,7 +15,7 @@ TEST_PACKAGES := chromium dbus tshark python3-venv curl influxdb iproute2 mosqui
 .PHONY: help run build docs test deb test-deb test-home-assistant soak test-release fuzz hostile sanitize bench format lint fixtures deps test-deps clean
 
 help:
-	@echo "make run      build, start the gateway with its sandbox server and replay the recorded meters"
+	@echo "make run      build, replay the recorded meters and deliver to a sandbox server, a file and an MQTT broker"
 	@echo "make test     build and run every test"
 	@echo "make deb      build the Debian package;  make test-deb  install, use and remove it in a fresh Debian"
 	@echo "make soak     fail every file operation, cut the power at every moment (an hour), then kill the gateway and fail"
@@ -31,7 +31,7 @@ help:
 
 run: deps
 	@Packaging/quiet-build healthrelay healthrelay-nfc
-	@HEALTHRELAY_SYNC_BACKFILL_DAYS=36500 exec .build/debug/healthrelay run --state-dir $(STATE) --sandbox --replay Fixtures/*.btsnoop
+	@Packaging/show $(STATE) Fixtures/*.btsnoop
 
 build: deps
 	@$(SWIFT) build

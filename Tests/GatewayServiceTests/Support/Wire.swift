@@ -54,7 +54,9 @@ final class Wire: Sendable {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
         }
         let ends = [port, Int(in_port_t(bigEndian: address.sin_port))].map { String(format: "0100007F:%04X", $0) }
-        let table = (try? String(contentsOfFile: "/proc/self/net/tcp", encoding: .ascii)) ?? ""
+        // `String(contentsOfFile:)` reads the first 4 KiB of a file that says it is empty, as those of /proc do.
+        let file = FileHandle(forReadingAtPath: "/proc/self/net/tcp")
+        let table = (try? file?.readToEnd()).map { String(decoding: $0, as: UTF8.self) } ?? ""
         // The number, both ends and the state, in which 01 is ESTABLISHED.
         return table.contains(" \(ends[0]) \(ends[1]) 01 ")
     }
