@@ -4,6 +4,7 @@ SHELL := /bin/bash
 export SWIFT ?= swift
 STATE ?= $(shell mktemp -d -t healthrelay.XXXXXX)
 EPISODES ?= 30
+KILLS ?= 300
 FILES ?= 1000
 LISTEN ?= 127.0.0.1:8480
 
@@ -19,7 +20,7 @@ help:
 	@echo "make test     build and run every test"
 	@echo "make deb      build the Debian package;  make test-deb  install, use and remove it in a fresh Debian"
 	@echo "make soak     fail every file operation, cut the power at every moment (an hour), then kill the gateway and fail"
-	@echo "              its server for long (EPISODES=30, ten lives each)"
+	@echo "              its servers for long (EPISODES=30, ten lives each; KILLS=300 with every kind of destination)"
 	@echo "make test-home-assistant  show the recorded meters in a real Home Assistant (needs Python 3.12)"
 	@echo "make fuzz     fuzz every parser of outside bytes and the live sockets, a minute each (SECONDS_EACH=60)"
 	@echo "make hostile  open damaged and hostile files with every command (FILES=1000), and a large unfinished erasure"
@@ -55,6 +56,7 @@ soak: deps
 	@$(SWIFT) build -q --product healthrelay
 	@Tests/Faults/inject all
 	@Tests/Faults/run $(EPISODES)
+	@Tests/Faults/everywhere $(KILLS)
 
 test-release: deps
 	@$(SWIFT) test -c release --package-path Tests/ReleaseDecoding --scratch-path .build-release
