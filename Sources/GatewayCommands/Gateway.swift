@@ -12,6 +12,8 @@ import Synchronization
 /// Commands do their work on it, whether they come from this process or through the control socket.
 public final class Gateway: Sendable {
     private let live: LiveSettings
+    /// The settings of its start: what cannot be changed while it runs is by these.
+    private let begunWith: Settings
     /// The settings in effect; some of them change while the gateway runs (see `reload(_:)`).
     public var settings: Settings { live.current }
     /// What is kept.
@@ -110,6 +112,7 @@ public final class Gateway: Sendable {
         self.isService = isService
         self.logger = logger
         let settings = live.current
+        begunWith = settings
         clock = GatewayClock(
             requiresSynchronization: settings.requiresSynchronizedClock, file: ClockFile(directory: store.directory),
             memory: .of(store, logger: logger))
@@ -180,7 +183,7 @@ public final class Gateway: Sendable {
     /// Takes other settings in force as far as they can be changed while the gateway runs: what is delivered, and what
     /// stands where nobody has consented.
     ///
-    /// - Returns: the keys that differ and count only after a restart.
+    /// - Returns: the keys that differ from those it began with, and count only after a restart.
     /// - Throws: `Problem` for settings that cannot be used; those of before then stay in force.
     package func reload(_ fresh: Settings) async throws -> [String] {
         let old = settings
@@ -192,7 +195,7 @@ public final class Gateway: Sendable {
             throw error
         }
         destinations.wake()
-        return fresh.keysThatNeedRestart(since: old)
+        return fresh.keysThatNeedRestart(since: begunWith)
     }
 
     private func heedDeliveryRules() async throws {

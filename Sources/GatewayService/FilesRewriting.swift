@@ -14,7 +14,9 @@ struct FilesRewriting: Service {
         await cancelWhenGracefulShutdown {
             for await _ in isUp {}
             guard !Task.isCancelled else { return }
-            do { try await store.finishErasure() } catch {
+            do { try await store.finishErasure() } catch is CancellationError {
+                // The next start goes on.
+            } catch {
                 logger.warning("erased octets may still be in the store's files", metadata: ["error": "\(error)"])
             }
         }

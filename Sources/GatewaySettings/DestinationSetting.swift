@@ -64,7 +64,7 @@ public struct DestinationSetting: Sendable {
     init(server node: Node, _ members: Node.Mapping, _ path: String) throws(Problem) {
         let line = node.mark?.line ?? 0
         self.init(name: Self.serverName, kind: .vital, origin: .file(path: path, line: line), title: "server")
-        if let kind = node["kind"], kind.null == nil, kind.scalar?.string != "null",
+        if let kind = node["kind"], !Settings.saysNothing(kind),
             kind.scalar?.string != DestinationKind.vital.name
         {
             throw Problem(

@@ -121,13 +121,20 @@ public struct Settings: Sendable {
         }
     }
 
+    /// Whether a node of the file leaves its setting as it is: `null` in quotes is a text.
+    static func saysNothing(_ node: Node) -> Bool {
+        guard let scalar = node.scalar else { return false }
+        let isQuoted = scalar.style == .singleQuoted || scalar.style == .doubleQuoted
+        return scalar.string.isEmpty || !isQuoted && (node.null != nil || scalar.string == "null")
+    }
+
     /// What a node of the file says of a setting; `nil` if it says nothing.
     ///
     /// - Parameter key: the setting's whole key, for errors.
     static func value(
         of definition: SettingDefinition, _ key: String, _ node: Node, _ place: Origin
     ) throws(Problem) -> Value? {
-        if node.null != nil || node.scalar?.string == "null" { return nil }
+        if saysNothing(node) { return nil }
         switch (definition.form, node) {
         case (.list, .sequence(let items)) where items.isEmpty: return nil
         case (.map, .mapping(let pairs)) where pairs.isEmpty: return nil

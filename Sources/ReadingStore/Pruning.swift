@@ -35,12 +35,14 @@ extension ReadingStore {
     /// - Parameters:
     ///   - age: counted from now.
     ///   - progress: called after each transaction with how many readings are gone.
-    /// - Throws: ``StoreError/pruneKeyMissing(path:)``, ``StoreError/inputOutput(detail:)``, ``StoreError/diskFull``.
+    /// - Throws: ``lockedBecause`` if the key is missing; ``StoreError/pruneKeyMissing(path:)``,
+    ///   ``StoreError/inputOutput(detail:)``, ``StoreError/diskFull``.
     @discardableResult
     public func prune(
         olderThan age: Duration, progress: @escaping @Sendable (Int) -> Void = { _ in }
     ) async throws -> Pruning {
         let cutoff = now().advanced(by: .zero - age)
+        try await requireKeys()
         let key = try await requirePruneKey()
         var (pruning, last): (Pruning, Int64) = (Pruning(olderThan: cutoff), 0)
         while true {

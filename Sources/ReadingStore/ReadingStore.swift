@@ -75,6 +75,8 @@ public final class ReadingStore: Sendable {
             directory: directory, decoder: decoder, encryption: encryption, logger: logger, now: now)
         do {
             if finishesErasure { try await store.finishErasure() }
+        } catch is CancellationError {
+            // Whoever opens it is about to end: the next opening tries again.
         } catch {
             // What could not be written anew now is no reason to keep nothing: the next opening tries again.
             store.logger.warning(

@@ -71,9 +71,21 @@ struct AnswerReader: Sendable {
         return switch error {
         case DecodingError.keyNotFound(let key, let context): "\(path(context, key.stringValue)) is missing"
         case DecodingError.valueNotFound(_, let context): "\(path(context)) is null"
-        case DecodingError.typeMismatch(let type, let context): "\(path(context)) is no \(type)"
+        case DecodingError.typeMismatch(let type, let context):
+            "\(context.codingPath.isEmpty ? "it" : path(context)) is no \(name(of: type))"
         case DecodingError.dataCorrupted(let context): "\(path(context)) cannot be read"
         default: "it cannot be read"
+        }
+    }
+
+    /// What JSON calls a value that was expected.
+    private static func name(of type: any Any.Type) -> String {
+        switch type {
+        case is String.Type: "string"
+        case is Bool.Type: "boolean"
+        case is any Numeric.Type: "number"
+        case is [Any].Type: "array"
+        default: "object"
         }
     }
 }

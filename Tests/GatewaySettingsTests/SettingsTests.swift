@@ -131,6 +131,12 @@ struct SettingsTests {
         #expect(settings["http.listen"] == "127.0.0.1:8480" && settings.list("sync.ignore").isEmpty)
     }
 
+    @Test("null in quotes is a text, as any other word in quotes is", arguments: ["'null'", "\"null\"", "'~'"])
+    func quoted(_ text: String) throws {
+        let settings = try settings("user: {client_user_id: \(text)}")
+        #expect(settings["user.client_user_id"] == String(text.dropFirst().dropLast()))
+    }
+
     @Test("flag over environment over file, each with its origin")
     func layers() throws {
         let text = "server:\n  region: eu\nsync:\n  mode: manual\nlog:\n  level: error\n"

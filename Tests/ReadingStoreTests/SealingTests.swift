@@ -402,6 +402,11 @@ struct SealingTests {
 
         let locked = try await Harness(harness.directory)
         #expect(locked.store.lockedBecause == .keyMissing(path: path))
+        // Pruning would leave a key in the clear.
+        await #expect(throws: StoreError.keyMissing(path: path)) {
+            try await locked.store.prune(olderThan: .seconds(1))
+        }
+        #expect(!FileManager.default.fileExists(atPath: PruneKey.path(in: locked.store.directory)))
         try await locked.store.eraseUser(locked.store.currentUser().key)
         #expect(try await locked.store.destroyKey())
         #expect(locked.store.lockedBecause == nil)

@@ -95,7 +95,7 @@ struct ErrorTests {
     func unexpected() async throws {
         try await ScriptedServer.with({ _ in .json(200, #"{"user_id":4711,"client_user_id":"x"}"#) }) { server in
             let error = await failure { _ = try await client(of: server).user("u-1") }
-            #expect(error?.kind == .unexpectedAnswer && error?.serverSaid == "user_id is no String")
+            #expect(error?.kind == .unexpectedAnswer && error?.serverSaid == "user_id is no string")
         }
     }
 

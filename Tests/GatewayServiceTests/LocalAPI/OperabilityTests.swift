@@ -59,6 +59,9 @@ import Testing
         ]) { $1 }
         let later = try await bench.gateway.reload(Settings(environment: [:], flags: flags))
         #expect(later.contains("http.listen") && !later.contains("consent.default"))
+        // What waits for a restart is named until there is one.
+        let again = try await bench.gateway.reload(Settings(environment: [:], flags: flags))
+        #expect(again == later)
         #expect(try await bench.send("/api/v1/readings").status == 403)
         let broken = try Settings(environment: [:], flags: flags.merging(["sync.ignore": "nonsense"]) { $1 })
         await #expect(throws: Problem.self) { try await bench.gateway.reload(broken) }
