@@ -3,6 +3,9 @@ import Glibc
 
 /// A socket without any protocol, with which a test is as bad a client as it likes.
 final class Wire: Sendable {
+    /// Longer than the gateway's own limits, however busy the machine is.
+    static let patience: Duration = .seconds(60)
+
     private let descriptor: Int32
 
     /// Connects to a port of this machine.
@@ -78,7 +81,7 @@ final class Wire: Sendable {
     ///
     /// - Parameter pause: how long to wait between two times.
     func flood(
-        _ octets: [UInt8], pause: Duration = .zero, for time: Duration = .seconds(15)
+        _ octets: [UInt8], pause: Duration = .zero, for time: Duration = Wire.patience
     ) async -> (sent: Int, isClosed: Bool) {
         let end = ContinuousClock.now + time
         var sent = 0
@@ -92,7 +95,7 @@ final class Wire: Sendable {
 
     /// Reads until it is enough, the other side closes, or the time is over.
     func read(
-        within time: Duration = .seconds(15), until isEnough: (String) -> Bool = { _ in false }
+        within time: Duration = Wire.patience, until isEnough: (String) -> Bool = { _ in false }
     ) async -> (text: String, isClosed: Bool) {
         let end = ContinuousClock.now + time
         var (text, part) = ("", [UInt8](repeating: 0, count: 65_536))
