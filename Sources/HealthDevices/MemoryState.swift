@@ -74,19 +74,25 @@ struct MemoryState {
         switch decoder.decode(frame, model: model) {
         case .record(let record):
             let number = record.value.kind == .glucose ? (passing ?? record.sequence).map(named) : nil
-            let (id, known, other) = find(record, frame, of: contact)
+            let (id, known, other) = find(record, frame, of: contact, decoder)
+            let time = { (state: MemoryState) in
+                times.resolve(
+                    record, receivedAt: frame.receivedAt, byBaseTime: decoder.clockShowsBaseTime(model: model)
+                ) { state.precedingInstant(of: record, in: contact) }
+            }
             if let known {
                 let isRevised = revise(known, record, octets, number, in: contact)
+                if isRevised, readings[known].excluded == .noTime {
+                    readings[known].time = time(self)
+                    judge(known)
+                }
                 return isRevised ? .revised(readings[known]) : .repeated(id)
             }
-            let time = times.resolve(
-                record, receivedAt: frame.receivedAt, byBaseTime: decoder.clockShowsBaseTime(model: model)
-            ) { precedingInstant(of: record, in: contact) }
             let place = readings.count
             places[id] = place
             readings.append(
                 Reading(
-                    id: id, record: record, device: contact.device, time: time, person: person,
+                    id: id, record: record, device: contact.device, time: time(self), person: person,
                     receivedAt: frame.receivedAt))
             judge(place)
             origins.append(Origin(device: device, epoch: contact.sequenceEpoch, records: [octets]))
@@ -107,16 +113,16 @@ struct MemoryState {
 
     /// The record's id, its place if it is known, and the reading whose key it shares with another value.
     private func find(
-        _ record: Record, _ frame: Frame, of contact: Contact
+        _ record: Record, _ frame: Frame, of contact: Contact, _ decoder: any FrameDecoding
     ) -> (id: ReadingID, place: Int?, clashing: ReadingID?) {
-        func id(epoch: Int, clash: Int) -> ReadingID {
-            ReadingIdentity(of: record, epoch: epoch, frame: frame, contactStart: contact.startedAt, clash: clash)
-                .id(device: identity(of: contact), kind: record.value.kind)
-        }
+        func id(epoch: Int, clash: Int) -> ReadingID { self.id(of: record, frame, contact, epoch: epoch, clash: clash) }
         var (clash, other): (Int, ReadingID?) = (0, nil)
         while true {
             let wanted = id(epoch: contact.sequenceEpoch, clash: clash)
             guard let place = places[wanted] else {
+                if clash == 0, let place = beforeModel(record, frame, contact, decoder) {
+                    return (readings[place].id, place, nil)
+                }
                 // A device that is read from its first record may still hold records of earlier epochs.
                 guard clash == 0, record.sequence != nil, record.baseTime != nil else { return (wanted, nil, other) }
                 for epoch in (0..<contact.sequenceEpoch).reversed() {
@@ -135,6 +141,31 @@ struct MemoryState {
         }
     }
 
+    private func id(
+        of record: Record, _ frame: Frame, _ contact: Contact, epoch: Int, clash: Int
+    ) -> ReadingID {
+        ReadingIdentity(of: record, epoch: epoch, frame: frame, contactStart: contact.startedAt, clash: clash)
+            .id(device: identity(of: contact), kind: record.value.kind)
+    }
+
+    /// The same record from the time when the device's model was not known, and its frames were read by the standard
+    /// alone.
+    private func beforeModel(
+        _ record: Record, _ frame: Frame, _ contact: Contact, _ decoder: any FrameDecoding
+    ) -> Int? {
+        guard contact.device.model != nil, case .record(let plain) = decoder.decode(frame, model: nil) else {
+            return nil
+        }
+        if plain.sequence != nil, record.sequence == nil {
+            // The number that it had then may have been another.
+            return places(of: contact).first { place in
+                readings[place].record.value == record.value && readings[place].record.baseTime == record.baseTime
+            }
+        }
+        let place = places[id(of: plain, frame, contact, epoch: contact.sequenceEpoch, clash: 0)]
+        return place.flatMap { [plain.value, record.value].contains(readings[$0].record.value) ? $0 : nil }
+    }
+
     /// Notes what a device says anew of a record, and joins contexts that wait for it; returns whether anything differs.
     /// Its time stays.
     private mutating func revise(
@@ -142,7 +173,12 @@ struct MemoryState {
     ) -> Bool {
         let isJoined = join(number, place, in: contact)
         let heeded = record.heeding(readings[place].record)
-        guard origins[place].records.insert(octets).inserted, heeded != readings[place].record else { return isJoined }
+        // The same octets are another record where the device's model was learnt since.
+        let isReadOtherwise =
+            readings[place].record.value != heeded.value || readings[place].record.baseTime != heeded.baseTime
+        guard origins[place].records.insert(octets).inserted || isReadOtherwise, heeded != readings[place].record else {
+            return isJoined
+        }
         readings[place].record = heeded
         judge(place)
         return true

@@ -100,13 +100,16 @@ extension Record {
         return exclusion
     }
 
-    /// The record with what its context has made of the stored one: a ketone, unless the record's own reason is looked
-    /// for first.
+    /// The record with what is known of the stored one besides: what its context has made of it, a ketone, unless the
+    /// record's own reason is looked for first; and the number it had before its device's model was known, if it has none
+    /// now.
     ///
     /// - Parameter stored: the same record, as it was stored before.
     public func heeding(_ stored: Record) -> Record {
-        guard stored.exclusion == .ketone else { return self }
-        var (context, record) = (GlucoseContext(), self)
+        var record = self
+        record.sequence = sequence ?? stored.sequence
+        guard stored.exclusion == .ketone else { return record }
+        var context = GlucoseContext()
         context.isOfKetone = true
         record.exclusion = exclusion(with: context)
         return record
@@ -145,4 +148,6 @@ public enum Hold: String, Sendable, Hashable, CaseIterable {
     case sourceRevoked = "source_revoked"
     case sourcePaused = "source_paused"
     case sourceError = "source_error"
+    /// Its context is still to come, and may say that it is none of its kind.
+    case awaitingContext = "awaiting_context"
 }

@@ -108,9 +108,10 @@ struct Board: Sendable {
         peopleCount = names.count { !$0.isEmpty }
         batteries = [:]
         var known: Set<String> = []
-        for device in devices where !device.isBarred {
+        for device in devices {
             for person in names {
-                let ids = naming.ids(of: device, person: person)
+                // Of a meter that is barred since somebody was erased, others may still have readings.
+                let ids = naming.ids(of: device, person: person).filter { !device.isBarred || meters[$0] != nil }
                 known.formUnion(ids)
                 guard let percent = device.batteryPercent else { continue }
                 for id in ids where meters[id] != nil { batteries[id] = percent }

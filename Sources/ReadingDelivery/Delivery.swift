@@ -210,8 +210,7 @@ extension Hold {
         switch self {
         case .noSource, .sourceRevoked, .sourcePaused, .sourceError: true
         case .locked, .noConsent, .notSelected, .ignored, .olderThanBackfill, .syncDisabled, .destinationDisabled,
-            .manual,
-            .otherEndpoint, .noPatient:
+            .manual, .otherEndpoint, .noPatient, .awaitingContext:
             false
         }
     }

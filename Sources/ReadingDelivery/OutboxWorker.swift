@@ -77,6 +77,8 @@ public actor OutboxWorker: Service {
         self.destination = destination
         self.clock = clock
         self.options = options
+        var logger = logger
+        logger[metadataKey: "destination"] = "\(destination.name)"
         self.logger = logger
     }
 

@@ -28,7 +28,7 @@ extension OutboxWorker {
                     : options.backoff.pause(failures: pauses)
                 logger.notice(
                     "the destination's connection was lost",
-                    metadata: ["destination": "\(destination.name)", "code": "\(failure.code)", "again_in": "\(wait)"])
+                    metadata: ["code": "\(failure.code)", "again_in": "\(wait)"])
                 do { try await clock.sleep(wait) } catch { return }
             }
         }
@@ -66,7 +66,7 @@ extension OutboxWorker {
         if count > 0 {
             logger.notice(
                 "readings are sent again: no receipt came",
-                metadata: ["destination": "\(destination.name)", "readings": "\(count)"])
+                metadata: ["readings": "\(count)"])
         }
         if try await store.handedOverCount(at: place) == 0 {
             receiptDue = nil

@@ -72,7 +72,7 @@ extension OutboxWorker {
             hub.emit(.leftBehind(count: count))
             logger.notice(
                 "the destination cannot take back readings that were excluded, replaced or erased here",
-                metadata: ["destination": "\(destination.name)", "count": "\(count)"])
+                metadata: ["count": "\(count)"])
         }
         toldLeftBehind = count
     }

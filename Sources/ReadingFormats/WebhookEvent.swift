@@ -43,13 +43,14 @@ public struct WebhookEvent: Sendable, Hashable {
     ///   - reading: the reading.
     ///   - timestamp: the time it is delivered at.
     ///   - revision: how often what is sent has changed, from 0.
-    public init(_ reading: Reading, at timestamp: Instant, revision: Int64) {
+    ///   - isUpdate: whether an earlier revision was delivered.
+    public init(_ reading: Reading, at timestamp: Instant, revision: Int64, isUpdate: Bool) {
         var reading = reading
         reading.deliveries = []
         var data = reading.document
         if case .object(let members) = data { data = .object(members.filter { $0.key != "deliveries" }) }
         self.init(
-            revision == 0 ? .created : .updated, reading.kind, id: "msg_\(reading.id)_\(revision)", time: timestamp,
+            isUpdate ? .updated : .created, reading.kind, id: "msg_\(reading.id)_\(revision)", time: timestamp,
             data: data)
     }
 

@@ -57,6 +57,15 @@ struct ReadingColumns: BoundColumns, Hashable {
     var clockReadAt: Int64?
     var receivedAt: Int64
 
+    /// Sets when the record was made.
+    mutating func set(_ resolved: ResolvedTime) {
+        time = resolved.instant?.seconds
+        timeBasis = resolved.basis.code
+        timeUncertaintyMinutes = resolved.uncertaintyMinutes.map(Int64.init)
+        clockDifference = resolved.clock?.differenceSeconds
+        clockReadAt = resolved.clock?.readAt.microseconds
+    }
+
     static let count = 16 + 17 * 8 + 8
 
     func write(to octets: UnsafeMutableRawBufferPointer) {

@@ -149,7 +149,7 @@ struct DeliveryReader {
                     holds.hold(
                         user: user, provider: select.text(1) ?? "", kind: reading.kind, device: device,
                         seconds: reading.time.instant?.seconds, at: destination
-                    ).map { .held($0) } ?? .waiting
+                    ).map { .held($0) } ?? (state == .withdrawn ? .held(.awaitingContext) : .waiting)
                 }
             deliveries.append(DestinationDelivery(destination: destination.name, state: shown))
         }

@@ -153,7 +153,15 @@ extension Journal {
     }
 
     private func set(_ context: GlucoseContext?, of key: Int64) throws {
-        try ReadingRow.change(db, key, rows) { $0.content.context = context }
+        var isOther = false
+        try ReadingRow.change(db, key, rows) { stored in
+            isOther = stored.content.context != context
+            stored.content.context = context
+        }
+        if isOther {
+            statements.sendAgain.bind(1, key)
+            try statements.sendAgain.run()
+        }
         if let context, decoder.contextsDecide(model: contact.description.model) { try heed(context, of: key) }
     }
 
@@ -200,21 +208,25 @@ extension Journal {
     /// Whether a reading has a frame of these octets already, but for a number that passes; it is then counted, and not
     /// stored a second time.
     func isKept(_ frame: Frame, by reading: Int64, _ role: FrameRole) throws -> Bool {
+        guard let same = try same(frame, of: reading, role) else { return false }
+        guard storedFrame == nil else { return same == storedFrame }
+        try countRepeat(same)
+        return true
+    }
+
+    /// The frame of a reading that has these octets, but for a number that passes.
+    func same(_ frame: Frame, of reading: Int64, _ role: FrameRole) throws -> Int64? {
         let find = statements.findSameFrame
         find.bind(1, reading)
         find.bind(2, role.rawValue)
         find.bind(3, Int64(frame.format.rawValue))
         let model = contact.description.model
         let wanted = decoder.lastingOctets(of: frame, model: model)
-        let same = try firstFrame(of: find) { payload in
+        return try firstFrame(of: find) { payload in
             var stored = frame
             stored.payload = payload
             return decoder.lastingOctets(of: stored, model: model) == wanted
         }
-        guard let same else { return false }
-        guard storedFrame == nil else { return same == storedFrame }
-        try countRepeat(same)
-        return true
     }
 
     /// Keeps a frame that belongs to no reading, once for its device.

@@ -68,12 +68,7 @@ struct Journal {
             note(numbering(record, frame), key)
             return try repeated(key, reading, record, frame)
         case .none(let id, let clash, let other):
-            let time = try contact.times.resolve(
-                record, receivedAt: frame.receivedAt,
-                byBaseTime: decoder.clockShowsBaseTime(model: contact.description.model)
-            ) {
-                try precedingInstant(of: record)
-            }
+            let time = try time(of: record, frame)
             let (key, made) = try insert(
                 record, frame, as: keep(frame, .record), id: id, clash: clash, time: time)
             var reading = made
@@ -143,27 +138,90 @@ struct Journal {
         }
     }
 
-    /// The same record under an id it got before two addresses were known to be one device, or before a sequence epoch
-    /// was begun that it did not belong to: reading an old memory or an old capture again brings nothing.
+    /// The same record under an id it got earlier: reading an old memory or an old capture again brings nothing.
     private func elsewhere(_ record: Record, _ frame: Frame) throws -> Match? {
-        for alias in contact.aliases where alias.deviceEpoch == epoch {
-            let id = identity(of: record, frame, epoch: alias.ownEpoch, clash: 0)
-                .id(device: alias.address, kind: record.value.kind)
-            if let found = try reading(id), found.reading.record.value == record.value {
-                return .existing(found.key, found.reading)
+        if let found = try underEarlierID(record, as: record, frame) { return found }
+        guard contact.description.model != nil, case .record(let plain) = decoder.decode(frame, model: nil),
+            identity(of: plain, frame, epoch: epoch, clash: 0) != identity(of: record, frame, epoch: epoch, clash: 0)
+        else { return nil }
+        return try beforeModel(plain, as: record, frame)
+    }
+
+    /// The same record from the time when the device's model was not known, and its frames were read by the standard
+    /// alone.
+    private func beforeModel(_ plain: Record, as record: Record, _ frame: Frame) throws -> Match? {
+        let match =
+            if plain.sequence != nil, record.sequence == nil, let baseTime = record.baseTime {
+                // The number that it had then may have been another.
+                try numbered(baseTime, record, frame)
+            } else {
+                try found(plain, as: record, frame, epoch: epoch, of: contact.identity)
+                    ?? underEarlierID(plain, as: record, frame)
             }
-            if case .same? = try pruned?.find(id, record) { return .pruned(id) }
+        // Two records that the standard cannot tell apart have other octets.
+        guard case .existing(let key, _) = match else { return match }
+        return try same(frame, of: key, .record) == nil ? nil : match
+    }
+
+    /// A reading of this time and value that has a number.
+    private func numbered(_ baseTime: WallTime, _ record: Record, _ frame: Frame) throws -> Match? {
+        let select = try PreparedStatement(
+            db,
+            """
+            SELECT key FROM reading
+            WHERE device = ? AND sequence_epoch <= ? AND sequence IS NOT NULL AND base_time = ? AND kind = ? ORDER BY key
+            """)
+        select.bind(1, contact.device)
+        select.bind(2, Int64(epoch))
+        select.bind(3, baseTime.secondsSinceEpoch)
+        select.bind(4, record.value.kind.code)
+        defer { select.reset() }
+        while try select.next() {
+            let key = select.int(0)
+            let reading = try load(key)
+            if reading.record.value == record.value, try same(frame, of: key, .record) != nil {
+                return .existing(key, reading)
+            }
+        }
+        return nil
+    }
+
+    /// A record under an id it got before two addresses were known to be one device, or before a sequence epoch was begun
+    /// that it did not belong to.
+    ///
+    /// - Parameters:
+    ///   - earlier: the record as it was read when it got the id.
+    ///   - record: as it is read now.
+    private func underEarlierID(_ earlier: Record, as record: Record, _ frame: Frame) throws -> Match? {
+        for alias in contact.aliases where alias.deviceEpoch == epoch {
+            if let found = try found(earlier, as: record, frame, epoch: alias.ownEpoch, of: alias.address) {
+                return found
+            }
         }
         // Without a trustworthy time two measurements could agree in number and value by chance.
-        guard epoch > 0, record.sequence != nil, record.baseTime != nil else { return nil }
-        for earlier in (0..<epoch).reversed() {
-            let id = identity(of: record, frame, epoch: earlier, clash: 0)
-                .id(device: contact.identity, kind: record.value.kind)
-            if let found = try reading(id), found.reading.record == record, found.reading.excluded != .implausibleTime {
+        guard epoch > 0, earlier.sequence != nil, earlier.baseTime != nil else { return nil }
+        for past in (0..<epoch).reversed() {
+            let id = identity(of: earlier, frame, epoch: past, clash: 0)
+                .id(device: contact.identity, kind: earlier.value.kind)
+            if let found = try reading(id), [earlier, record].contains(found.reading.record),
+                found.reading.excluded != .implausibleTime
+            {
                 return .existing(found.key, found.reading)
             }
-            if case .same? = try pruned?.find(id, record) { return .pruned(id) }
+            if case .same? = try pruned?.find(id, earlier) { return .pruned(id) }
         }
+        return nil
+    }
+
+    /// What has the id that a record got as a device's with this address in this epoch, if it has the record's value.
+    private func found(
+        _ earlier: Record, as record: Record, _ frame: Frame, epoch: Int, of address: DeviceAddress?
+    ) throws -> Match? {
+        let id = identity(of: earlier, frame, epoch: epoch, clash: 0).id(device: address, kind: earlier.value.kind)
+        if let found = try reading(id), [earlier.value, record.value].contains(found.reading.record.value) {
+            return .existing(found.key, found.reading)
+        }
+        if case .same? = try pruned?.find(id, earlier) { return .pruned(id) }
         return nil
     }
 
@@ -177,9 +235,8 @@ struct Journal {
     mutating func insert(
         _ record: Record, _ frame: Frame, as row: Int64, id: ReadingID, clash: Int, time: ResolvedTime
     ) throws -> (key: Int64, reading: Reading) {
-        var timeExclusion = TimeResolution.exclusion(of: time, receivedAt: frame.receivedAt)
+        var timeExclusion = exclusion(of: record, at: time, receivedAt: frame.receivedAt)
         let owner = contact.owner(of: record)
-        if owner == nil { timeExclusion = timeExclusion ?? .otherUser }
         if timeExclusion == nil, record.exclusion == nil, let facts = record.sensor, try isSuperseded(facts) {
             timeExclusion = .superseded
         }
@@ -216,6 +273,12 @@ struct Journal {
         return (key, reading)
     }
 
+    /// Why a record is excluded by its time or its user.
+    private func exclusion(of record: Record, at time: ResolvedTime, receivedAt: Instant) -> Exclusion? {
+        TimeResolution.exclusion(of: time, receivedAt: receivedAt)
+            ?? (contact.owner(of: record) == nil ? .otherUser : nil)
+    }
+
     /// A record that is stored already: its frame is kept if it is another, and what the device says anew is noted.
     private mutating func repeated(
         _ key: Int64, _ reading: Reading, _ record: Record, _ frame: Frame
@@ -227,9 +290,24 @@ struct Journal {
         let reading = isJoined ? try load(key) : reading
         // What its context has made it stays, whatever the record says by itself.
         let record = record.heeding(reading.record)
-        guard !isKept, reading.record != record else { return isJoined ? .revised(reading) : .repeated(reading.id) }
-        try revise(key, from: reading, to: record)
+        // The same octets are another record where the device's model was learnt since.
+        let isReadOtherwise =
+            reading.record.value != record.value || reading.record.baseTime != record.baseTime
+        guard !isKept || isReadOtherwise, reading.record != record else {
+            return isJoined ? .revised(reading) : .repeated(reading.id)
+        }
+        let time = try reading.excluded == .noTime ? time(of: record, frame) : nil
+        try revise(key, from: reading, to: record, at: time)
         return .revised(try load(key))
+    }
+
+    private func time(of record: Record, _ frame: Frame) throws -> ResolvedTime {
+        try contact.times.resolve(
+            record, receivedAt: frame.receivedAt,
+            byBaseTime: decoder.clockShowsBaseTime(model: contact.description.model)
+        ) {
+            try precedingInstant(of: record)
+        }
     }
 
     private func precedingInstant(of record: Record) throws -> Instant? {
@@ -289,15 +367,27 @@ struct Journal {
     }
 
     /// Notes what a device says anew of a record. Its time stays: it is the server's key.
-    private mutating func revise(_ key: Int64, from reading: Reading, to record: Record) throws {
+    ///
+    /// - Parameter time: the time of a record that had none.
+    private mutating func revise(
+        _ key: Int64, from reading: Reading, to record: Record, at time: ResolvedTime? = nil
+    ) throws {
         try ReadingRow.change(db, key, rows) { stored in
+            stored.columns.baseTime = record.baseTime?.secondsSinceEpoch
             stored.columns.timeOffsetMinutes = record.timeOffsetMinutes.map(Int64.init)
             stored.columns.timeOffsetIsUnknown = record.timeOffsetIsUnknown ? 1 : 0
             stored.columns.recordExclusion = record.exclusion?.code
             stored.content = ReadingContent(of: record, context: reading.context)
+            guard let time else { return }
+            stored.columns.set(time)
+            stored.columns.timeExclusion =
+                exclusion(of: record, at: time, receivedAt: reading.receivedAt)?.code
         }
         let revised = try load(key)
-        guard revised.excluded != reading.excluded || revised.record.status != reading.record.status else { return }
+        guard
+            revised.excluded != reading.excluded || revised.record.status != reading.record.status
+                || revised.record.value != reading.record.value
+        else { return }
         let state: OutboxState = revised.excluded == nil ? .waiting : .withdrawn
         if revised.excluded == nil {
             try Retracting.cancel(db, key)

@@ -11,6 +11,7 @@ struct JournalStatements {
     let attach: PreparedStatement
     let insertOutbox: PreparedStatement
     let findWaiting: PreparedStatement
+    let sendAgain: PreparedStatement
 
     static let findReadingSQL = """
         SELECT \(ReadingRow.columns) FROM reading AS r WHERE r.id = ?
@@ -47,5 +48,13 @@ struct JournalStatements {
         attach = try PreparedStatement(db, Self.attachSQL)
         insertOutbox = try PreparedStatement(db, Self.insertOutboxSQL)
         findWaiting = try PreparedStatement(db, Self.findWaitingSQL)
+        // A destination that tells readings by their seconds is not sent their contexts.
+        sendAgain = try PreparedStatement(
+            db,
+            """
+            UPDATE outbox SET state = \(outbox: .waiting), revision = revision + 1, attempts = 0, words = NULL
+            WHERE reading = ? AND state IN (\(outbox: .waiting), \(outbox: .delivered), \(outbox: .handedOver))
+                AND destination IN (SELECT key FROM destination WHERE has_unique_seconds & 1 = 0)
+            """)
     }
 }

@@ -25,6 +25,8 @@ public struct OutboxItem: Sendable, Hashable {
     public var originalTime: Instant?
     /// How often it was offered to the server and not acknowledged.
     public var attempts: Int
+    /// Whether an earlier revision of it was delivered.
+    public var wasDelivered = false
     /// Whether it was measured before the device was first met: part of a backfill, nothing new.
     public var isBackfill = false
     /// What becomes of the weight that came with a body composition.
@@ -123,6 +125,27 @@ extension ReadingStore {
         }
     }
 
+    /// What is not delivered before its context has come, which may say that it is none of its kind.
+    public func groupsAwaitingContext(at destination: DestinationKey = .vital) async throws -> [OutboxGroup] {
+        try await read { db in
+            try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT o.user, o.resource, o.provider, count(*), min(o.timestamp)
+                    FROM outbox AS o JOIN reading AS r ON r.key = o.reading
+                    WHERE o.destination = ? AND o.state = \(outbox: .withdrawn)
+                        AND r.record_exclusion IS NULL AND r.time_exclusion IS NULL
+                    GROUP BY o.user, o.resource, o.provider
+                    """, arguments: [destination.rawValue]
+            ).map { row in
+                OutboxGroup(
+                    user: UserKey(rawValue: try row.value(0)), resource: try ReadingKind(code: try row.value(1)),
+                    provider: try row.value(2), count: try row.value(3), oldest: Instant(seconds: try row.value(4)),
+                    held: .awaitingContext)
+            }
+        }
+    }
+
     /// What waits for its device's sake, whatever its source says.
     private static func heldApart(
         _ db: Database, _ destination: DestinationKey, _ seconds: (first: Int64, last: Int64)
@@ -185,7 +208,8 @@ extension ReadingStore {
             let select = try PreparedStatement(
                 db,
                 """
-                SELECT \(ReadingRow.columns), o.revision, o.attempts, \(OutboxTag.columns), o.offset_minutes
+                SELECT \(ReadingRow.columns), o.revision, o.attempts, \(OutboxTag.columns), o.offset_minutes,
+                    o.delivered_at IS NOT NULL OR o.handed_over_at IS NOT NULL
                 FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
                 WHERE o.destination = ?7 AND o.state = \(outbox: .waiting) AND o.user = ?1 AND o.resource = ?2 AND o.provider = ?3
                     AND o.timestamp BETWEEN ?5 AND ?6 \(try DeviceHolds(db, destination).deliverable)
@@ -217,6 +241,7 @@ extension ReadingStore {
                         reading: reading, timestamp: timestamp,
                         originalTime: reading.time.instant.flatMap { $0 == timestamp ? nil : $0 },
                         attempts: Int(select.int(ReadingRow.count + 1)),
+                        wasDelivered: select.int(ReadingRow.count + 3 + OutboxTag.count) != 0,
                         isBackfill: firstContacts[ReadingRow.device(select)].map { timestamp.seconds < $0 } ?? false,
                         offsetMinutes: select.optionalInt(ReadingRow.count + 2 + OutboxTag.count).map { Int($0) }))
             }

@@ -195,8 +195,12 @@ extension ReadingStore {
                 findings.append(VerificationFinding(problem: .unreadable, subject: "frame \(select.int(first))"))
                 continue
             }
-            let decoded = decoder.decode(frame, model: reading.device.model).record(like: reading.record)
-            guard decoded?.heeding(reading.record) == reading.record else {
+            // What was stored before its device's model was known stays as it was read then.
+            let isAsRead = [reading.device.model, nil].contains { model in
+                let decoded = decoder.decode(frame, model: model).record(like: reading.record)
+                return decoded?.heeding(reading.record) == reading.record
+            }
+            guard isAsRead else {
                 findings.append(VerificationFinding(problem: .differs, subject: reading.id.description))
                 continue
             }

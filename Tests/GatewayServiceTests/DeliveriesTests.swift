@@ -71,7 +71,7 @@ import Testing
             Hold.allCases.map(\.rawValue) == [
                 "locked", "no_consent", "not_selected", "ignored", "older_than_backfill", "sync_disabled",
                 "destination_disabled", "manual", "other_endpoint", "no_patient", "no_source", "source_revoked",
-                "source_paused", "source_error",
+                "source_paused", "source_error", "awaiting_context",
             ])
     }
 }

@@ -17,7 +17,7 @@ import Testing
             directory: directory, decoder: ModelFrameDecoder(), clientUserID: "white_bear", timeZone: "Europe/Berlin")
     }
 
-    private func device(_ model: String) -> DeviceDescription {
+    private func device(_ model: String?) -> DeviceDescription {
         DeviceDescription(address: .device(3), model: model, serial: "S3", name: model)
     }
 
@@ -39,7 +39,7 @@ import Testing
     }
 
     private func begin(
-        _ store: ReadingStore, _ model: String, at start: String = "2026-11-21T09:59:00Z", clock: ClockReading? = nil
+        _ store: ReadingStore, _ model: String?, at start: String = "2026-11-21T09:59:00Z", clock: ClockReading? = nil
     ) async throws -> Contact {
         try await store.beginContact(
             with: device(model), at: try #require(Instant(rfc3339: start)), clock: clock, batteryPercent: nil)
@@ -90,6 +90,8 @@ import Testing
     @Test("a record waits for the context that may say ketone, and is delivered once that has said otherwise")
     func awaitsContext() async throws {
         let store = try await open()
+        _ = try await store.setDestination(
+            "lines", kind: "file", kinds: [.glucose], hasUniqueSeconds: false, needsSource: false)
         var contact = try await begin(store, "caresens")
         _ = try await store.append(
             [
@@ -98,6 +100,11 @@ import Testing
                 frame(0x2A18, glucose(3, "2026-11-21T08:20:00")),
             ], of: contact)
         #expect(try await store.groupsWaiting().map(\.count) == [1], "the one without a context")
+        let awaiting = try await store.groupsAwaitingContext()
+        #expect(awaiting.map(\.count) == [2] && awaiting.map(\.held) == [.awaitingContext])
+        let states = try await store.query(ReadingQuery()).readings.flatMap(\.deliveries)
+            .filter { $0.destination == "lines" }.map(\.state)
+        #expect(states.count { $0 == .held(.awaitingContext) } == 2 && states.count == 3)
         _ = try await store.append([frame(0x2A34, [0x02, 1, 0, 1])], of: contact)
         #expect(try await store.groupsWaiting().map(\.count) == [2])
         // Cut: the second's context may still come.
@@ -106,6 +113,7 @@ import Testing
         contact = try await begin(store, "caresens", at: "2026-11-21T11:00:00Z")
         try await store.endContact(contact, ContactSummary(isComplete: true, received: 3))
         #expect(try await store.groupsWaiting().map(\.count) == [3], "everything came: it has none")
+        #expect(try await store.groupsAwaitingContext().isEmpty)
         try store.close()
     }
 
@@ -123,6 +131,79 @@ import Testing
         }
         #expect(try await store.query(ReadingQuery()).readings.count == 2)
         try store.close()
+    }
+
+    /// What comes at three visits to a device whose model is known from the second: the readings, the frames of the
+    /// second visit, and how many wait for delivery after each.
+    private func learnt(
+        _ model: String, _ characteristic: UInt16, first: [[UInt8]], then: [[UInt8]]
+    ) async throws -> (readings: [Reading], outcomes: [FrameOutcome], waiting: [Int]) {
+        let store = try await open()
+        let journal = MemoryJournal(timeZone: try #require(ZoneRules.named("Europe/Berlin")))
+        var outcomes: [FrameOutcome] = []
+        var waiting: [Int] = []
+        for (visit, octets) in [first, then, then].enumerated() {
+            let start = "2026-11-21T\(10 + visit):00:00Z"
+            let contact = try await begin(store, visit == 0 ? nil : model, at: start)
+            let frames = try octets.map { try frame(characteristic, $0, at: start) }
+            let came = try await store.append(frames, of: contact)
+            let inMemory = try await journal.beginContact(
+                with: device(visit == 0 ? nil : model), at: try #require(Instant(rfc3339: start)), clock: nil,
+                batteryPercent: nil)
+            _ = try await journal.append(frames, of: inMemory)
+            if visit == 1 { outcomes = came }
+            if visit == 2 {
+                #expect(came.allSatisfy { if case .repeated = $0 { true } else { false } }, "\(came)")
+            }
+            try await store.endContact(contact, ContactSummary(isComplete: true, received: frames.count))
+            waiting.append(try await store.groupsWaiting().map(\.count).reduce(0, +))
+        }
+        let readings = try await store.query(ReadingQuery()).readings
+        #expect(try await store.verify().isEmpty)
+        #expect(Set(readings.map(\.id)) == Set(journal.readings.map(\.id)))
+        #expect(
+            Set(readings.map { "\($0.id) \($0.record) \($0.time)" })
+                == Set(journal.readings.map { "\($0.id) \($0.record) \($0.time)" }))
+        try store.close()
+        return (readings, outcomes, waiting)
+    }
+
+    @Test("promise 2: records stored before their meter was known to number by age are not stored a second time")
+    func numbersByAgeLearnt() async throws {
+        let times = ["2026-11-21T08:20:00", "2026-11-21T08:10:00", "2026-11-21T08:00:00"]
+        let first = try [glucose(0, times[1]), glucose(1, times[2])]
+        let then = try [glucose(0, times[0]), glucose(1, times[1]), glucose(2, times[2])]
+        let (readings, _, waiting) = try await learnt("taidoc_fora", 0x2A18, first: first, then: then)
+        #expect(Set(readings.compactMap { $0.record.baseTime?.description }) == Set(times) && readings.count == 3)
+        #expect(waiting == [2, 3, 3])
+    }
+
+    @Test("promise 2: a record without a time gets its time, and is delivered, once its meter's month 13 is understood")
+    func monthThirteenLearnt() async throws {
+        var odd = try glucose(1, "2026-01-05T08:00:00")
+        odd[5] = 13
+        let (readings, outcomes, waiting) = try await learnt("caresens", 0x2A18, first: [odd], then: [odd])
+        #expect(readings.count == 1 && readings.first?.record.baseTime?.description == "2026-01-05T08:00:00")
+        #expect(readings.first?.time.instant?.description == "2026-01-05T07:00:00Z" && readings.first?.excluded == nil)
+        #expect(outcomes.first?.changedReading?.id == readings.first?.id && waiting == [0, 1, 1])
+    }
+
+    @Test("promise 2: a cuff's pulse is mended in its reading once the model is known, and delivered again")
+    func bigEndianPulseLearnt() async throws {
+        let octets: [UInt8] = [
+            0x16, 0x7F, 0x00, 0x4F, 0x00, 0x5F, 0x00, 0xEA, 0x07, 11, 21, 7, 30, 0, 0x00, 0x45, 0x01, 0x00, 0x04,
+        ]
+        let (readings, outcomes, waiting) = try await learnt("beurer_bm85", 0x2A35, first: [octets], then: [octets])
+        guard case .bloodPressure(let value)? = readings.first?.record.value, readings.count == 1 else {
+            Issue.record("\(readings)")
+            return
+        }
+        #expect(value.pulse == Quantity(ExactDecimal(significand: 69), .beatsPerMinute))
+        #expect(readings.first?.record.userSlot == 1 && waiting.last == 1)
+        guard case .revised? = outcomes.first else {
+            Issue.record("\(outcomes)")
+            return
+        }
     }
 
     /// What each reading's context says of its meal, by the reading's time.

@@ -147,6 +147,28 @@ struct StateTests {
         }
     }
 
+    @Test("of a meter that is barred since a person was removed, the broker keeps what others measured")
+    func othersOfTheMeter() async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            let person = try await fixture.store.currentUser()
+            try await fixture.store.setCurrentUser("brown_bear", timeZone: person.timeZone)
+            try await fixture.read(1)
+            try await fixture.store.setCurrentUser(person.clientUserID, timeZone: person.timeZone)
+            try await fixture.read(1, from: 2)
+            let worker = fixture.worker(fixture.destination(broker.port))
+            _ = await worker.syncOnce()
+            #expect(try await kept(broker).count == 5)
+            try await fixture.store.eraseUser(person.key, retracts: true)
+            #expect(try await fixture.store.devices().map(\.isBarred) == [true])
+            #expect(await worker.syncOnce().retracted == 1)
+            let (topics, id) = (try await fixture.naming.topics, try await fixture.id(person: "brown_bear"))
+            #expect(
+                Set(try await kept(broker).keys)
+                    == [topics.gateway, topics.discovery(of: id), topics.state(of: id, .glucose)])
+        }
+    }
+
     @Test("discovery goes when Home Assistant is no longer wanted")
     func withoutHomeAssistant() async throws {
         let broker = try await TestBroker.start()

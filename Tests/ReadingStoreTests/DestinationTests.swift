@@ -57,6 +57,33 @@ struct DestinationTests {
         }
     }
 
+    @Test(
+        "a context that comes later is sent to a destination that has the reading, but for one that takes no contexts")
+    func contextLater() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        let place = try await Self.addFile(store)
+        let contact = try await store.beginContact(
+            with: Build.device(), at: Build.instant("2026-11-21T09:59:00Z"), clock: nil, batteryPercent: nil)
+        _ = try await store.append([Build.glucose(1, "2026-11-20T10:01:00", 90)], of: contact)
+        // It came while the record was being sent: what was sent had no context.
+        let sent = try await Self.batch(store, at: place)
+        _ = try await store.append([Build.context(1, meal: 1)], of: contact)
+        try await store.acknowledge(sent.map(\.id), at: Instant(seconds: 5))
+        var again = try await Self.batch(store, at: place)
+        #expect(again.map(\.reading.context?.meal) == ["preprandial"] && again.map(\.wasDelivered) == [false])
+        try await store.acknowledge(again.map(\.id), at: Instant(seconds: 6))
+        try await store.acknowledge(Self.batch(store, at: .vital).map(\.id), at: Instant(seconds: 6))
+        // The same says nothing new, another one does.
+        _ = try await store.append([Build.context(1, meal: 1)], of: contact)
+        #expect(try await Self.batch(store, at: place).isEmpty)
+        _ = try await store.append([Build.context(1, meal: 2)], of: contact)
+        again = try await Self.batch(store, at: place)
+        #expect(again.map(\.reading.context?.meal) == ["postprandial"] && again.map(\.wasDelivered) == [true])
+        #expect(try await Self.batch(store, at: .vital).isEmpty)
+        #expect(try await store.verify().isEmpty)
+    }
+
     @Test("an acknowledgement, a refusal and an attempt count for their destination alone")
     func apart() async throws {
         let harness = try await Harness()

@@ -40,7 +40,7 @@ struct CircuitTests {
         }
     }
 
-    @Test("the log says in whole seconds, rounded up, when the next attempt follows")
+    @Test("the log names the destination, and when the next attempt follows in whole seconds, rounded up")
     func nextAttempt() async throws {
         let (script, log) = (VitalScript(), LogLines())
         script.change { $0.judge = { _ in .json(500, "{}") } }
@@ -54,6 +54,7 @@ struct CircuitTests {
                 try await fixture.read(1)
                 #expect(await worker.syncOnce().failure?.code == "server_error")
                 #expect(log.text.contains(/next_attempt_in": 2 s[,\]]/), "\(log.text)")
+                #expect(log.text.contains(/"destination": vital[,\]]/), "\(log.text)")
             }
         }
     }

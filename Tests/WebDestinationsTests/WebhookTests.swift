@@ -141,9 +141,10 @@ struct WebhookTests {
             #expect(await worker.syncOnce().retracted == 1)
             let gone = try #require(server.requests.last)
             #expect(gone.text.contains(#""type":"glucose.retracted""#) && gone.text.contains(#""retracted":true"#))
+            // The receiver has it no more.
             try await fixture.read(1, isMended: true)
             #expect(await worker.syncOnce().delivered == 1)
-            #expect(server.requests.last?.text.contains(#""type":"glucose.updated""#) == true)
+            #expect(server.requests.last?.text.contains(#""type":"glucose.created""#) == true)
             let ids = server.requests.dropFirst(3).compactMap { $0.headers["webhook-id"] }
             #expect(Set(ids).count == 3)
         }

@@ -56,7 +56,8 @@ package struct Destinations: Sendable {
                     name: link.name, kind: link.setting.kind.name, address: link.open?.address,
                     isEnabled: stored.state != .disabled, isManual: settings.current.isManual(link.setting),
                     refusal: link.refusal, isMoved: stored.state == .moved,
-                    waiting: try await groupsWaiting(at: stored.key, link),
+                    waiting: try await groupsWaiting(at: stored.key, link)
+                        + store.groupsAwaitingContext(at: stored.key),
                     delivered: statistics.delivered,
                     // While the store is locked so are the words, and the groups that wait say so.
                     refused: store.lockedBecause == nil ? try await store.refused(at: stored.key) : [],

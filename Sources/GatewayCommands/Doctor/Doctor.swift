@@ -1,5 +1,6 @@
 import GATTClient
 import GatewaySettings
+import HealthDevices
 import HealthReadings
 import Logging
 import ReadingStore
@@ -7,7 +8,8 @@ import VitalClient
 
 /// `doctor`: looks at everything a reading's way depends on, and says what is wrong and how to mend it.
 ///
-/// It changes nothing: no store, user or source is made, nothing is sent but one question to the server.
+/// It changes nothing: no store, user or source is made, and no reading is sent; destinations are asked as
+/// `destination test` asks them.
 public struct Doctor: Sendable {
     /// How long the radio may take to say how it stands.
     static let radioPatience: Duration = .seconds(5)
@@ -18,6 +20,8 @@ public struct Doctor: Sendable {
     let store: Result<ReadingStore?, Problem>
     /// The Vital-compatible servers of the settings, by the destination's name.
     let servers: [(name: String, connection: Result<VitalConnection?, Problem>)]
+    /// The other destinations of the settings; none where there is no store to deliver from.
+    let others: [DestinationLink]
     let radio: (any Radio)?
     let clock: GatewayClock
     let logger: Logger
@@ -28,8 +32,8 @@ public struct Doctor: Sendable {
         let bluetooth = await bluetoothChecks()
         return [
             bluetooth.adapter, bluetooth.bus, await readerCheck(), permissionsCheck(),
-            await clockCheck(), await zoneCheck(), await server, await sourceCheck(), await storeCheck(),
-        ]
+            await clockCheck(), await zoneCheck(), await server,
+        ] + (await destinationChecks()) + [await sourceCheck(), await storeCheck()]
     }
 
     /// Prints what was found.
@@ -43,9 +47,11 @@ public struct Doctor: Sendable {
         }
         let failed = checks.filter { !$0.ok }
         guard let worst = failed.compactMap(\.status).max(by: { $0.rawValue < $1.rawValue }) else { return }
+        var names: [String] = []
+        for check in failed where !names.contains(check.name) { names.append(check.name) }
         throw Problem(
             "checks_failed", worst,
-            "\(failed.count) of \(checks.count) checks found a problem: \(failed.map(\.name).joined(separator: ", "))",
+            "\(failed.count) of \(checks.count) checks found a problem: \(names.joined(separator: ", "))",
             hint: failed.first { $0.status == worst }?.mend)
     }
 }
@@ -74,8 +80,13 @@ extension Doctor {
         let clock = GatewayClock(
             requiresSynchronization: settings.requiresSynchronizedClock, file: ClockFile(directory: state.path),
             keepsRecord: false, memory: memory)
+        let others = opened.map { store in
+            let workshop = DestinationWorkshop(
+                settings: settings, state: state.path, store: store, catalogue: Catalogue(), logger: logger)
+            return settings.destinations.filter { $0.kind != .vital }.map { workshop.link($0) }
+        }
         let doctor = Doctor(
-            settings: settings, stateDirectory: state.path, store: store, servers: servers,
+            settings: settings, stateDirectory: state.path, store: store, servers: servers, others: others ?? [],
             radio: radio(settings, logger), clock: clock, logger: logger)
         try await Doctor.report(await doctor.examine(), json: json, to: output)
     }
@@ -88,6 +99,7 @@ extension Doctor {
             settings: gateway.settings, stateDirectory: gateway.store.directory, store: .success(gateway.store),
             servers: gateway.destinations.links.filter(\.isServer).map { link in
                 (link.name, link.refusal.map(Result.failure) ?? .success(link.open?.vital?.connection))
-            }, radio: gateway.radioSource.radio, clock: gateway.clock, logger: gateway.logger)
+            }, others: gateway.destinations.links.filter { !$0.isServer }, radio: gateway.radioSource.radio,
+            clock: gateway.clock, logger: gateway.logger)
     }
 }

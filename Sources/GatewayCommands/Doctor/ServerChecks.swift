@@ -43,6 +43,28 @@ extension Doctor {
         }
     }
 
+    /// Whether each other destination can be used, answers and takes its credentials, as `destination test` finds out.
+    func destinationChecks() async -> [DoctorCheck] {
+        await withTaskGroup(of: (Int, DoctorCheck).self) { group in
+            for (place, link) in others.enumerated() {
+                group.addTask {
+                    let findings = await DestinationRunner.findings(of: link)
+                    let title = "\(link.name) (\(link.setting.kind.name)): "
+                    if let bad = findings.first(where: { $0.ok == false }) {
+                        return (
+                            place,
+                            .bad("destination", bad.status ?? .unavailable, title + bad.found, mend: bad.mend)
+                        )
+                    }
+                    return (place, .good("destination", title + (findings.last?.found ?? "can be used")))
+                }
+            }
+            var checks: [(Int, DoctorCheck)] = []
+            for await check in group { checks.append(check) }
+            return checks.sorted { $0.0 < $1.0 }.map(\.1)
+        }
+    }
+
     /// Whether readings that wait may go, as far as the store knows.
     func sourceCheck() async -> DoctorCheck {
         guard case .success(let store?) = store else { return .good("source", "no store, so no sources yet") }

@@ -80,7 +80,7 @@ struct DestinationRunner {
 
     /// `destination test`: looks at everything that can be looked at without leaving a reading there.
     private func test(_ name: String) async throws {
-        let findings = await findings(of: try gateway.destinations.require(name))
+        let findings = await Self.findings(of: try gateway.destinations.require(name))
         if json {
             try await output.data(
                 JSONValue.object([
@@ -99,10 +99,10 @@ struct DestinationRunner {
 
 extension DestinationRunner {
     /// What can be proven of a destination.
-    func findings(of link: DestinationLink) async -> [DestinationFinding] {
-        if let refusal = link.refusal { return Self.untried(refusal) }
+    static func findings(of link: DestinationLink) async -> [DestinationFinding] {
+        if let refusal = link.refusal { return untried(refusal) }
         guard let destination = link.open?.destination else {
-            return Self.untried(
+            return untried(
                 Problem(
                     "no_server_key", .configuration, "neither a key nor a sign-in token is set",
                     hint: "put the key into a file (mode 0600) and name it: `api_key_file` of the destination"))

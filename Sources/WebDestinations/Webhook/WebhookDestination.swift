@@ -125,7 +125,8 @@ public struct WebhookDestination: Destination {
         _ item: OutboxItem, of person: StoreUser, gateway: String
     ) throws(FormatOmission) -> [WebhookFormat.Message] {
         guard format == .rook || format == .openMHealth else {
-            let event = WebhookEvent(item.reading, at: item.timestamp, revision: item.id.revision)
+            let event = WebhookEvent(
+                item.reading, at: item.timestamp, revision: item.id.revision, isUpdate: item.wasDelivered)
             return [format.message(event, gateway: gateway)]
         }
         guard let zone = ZoneRules.named(item.timeZone ?? person.timeZone) else { throw FormatOmission(.notKnown) }
@@ -134,7 +135,8 @@ public struct WebhookDestination: Destination {
             gateway: GatewayFacts(id: gateway, version: sender.version), device: sender.facts(item.reading.device.model)
         )
         guard format == .rook else {
-            let event = WebhookEvent(item.reading, at: item.timestamp, revision: item.id.revision)
+            let event = WebhookEvent(
+                item.reading, at: item.timestamp, revision: item.id.revision, isUpdate: item.wasDelivered)
             return [
                 WebhookFormat.Message(
                     .array(try OpenMHealth.dataPoints(of: item.reading, in: context).document), .standard(id: event.id),

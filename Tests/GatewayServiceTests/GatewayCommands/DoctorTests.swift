@@ -121,6 +121,36 @@ import VitalSandbox
         #expect(!gone.isGood("server") && gone.problem?.status == .unavailable)
     }
 
+    @Test("each destination is looked at, also where none is a server", arguments: [true, false])
+    func destinations(_ isAsked: Bool) async throws {
+        let folder = try GatewayBench.scratch()
+        let state = StateDirectory(flag: folder.appendingPathComponent("state").path, environment: [:])
+        let file = folder.appendingPathComponent("config.yaml")
+        try """
+        destinations:
+          - {name: lines, kind: file, path: \(folder.path)/lines.jsonl}
+          - {name: away, kind: file, path: \(folder.path)/no/such/lines.jsonl}
+          - {name: study, kind: webhook, url: "https://hook.example/", secret_file: \(folder.path)/none}
+        """.write(to: file, atomically: true, encoding: .utf8)
+        let settings = try Settings(file: file.path, environment: [:])
+        let output = Collected()
+        let problem = await #expect(throws: Problem.self) {
+            let gateway = try await Gateway.open(settings, state: state, radio: { _, _ in EmulatedRadio() })
+            if isAsked { try await gateway.run(OperationRequest(.doctor, json: true), output: output) }
+            try await gateway.close()
+            try await Doctor.examine(
+                settings, state: state, json: true, radio: { _, _ in EmulatedRadio() }, output: output)
+        }
+        let checks = output.data.first?.object["checks"] as? [[String: any Sendable]] ?? []
+        let found = checks.filter { $0["name"] as? String == "destination" }
+        #expect(found.map { $0["ok"] as? Bool } == [true, false, false])
+        let words = found.compactMap { $0["found"] as? String }
+        #expect(words.first?.hasPrefix("lines (file): ") == true)
+        #expect(words.dropFirst().first?.contains("no/such") == true && words.last?.contains("none") == true)
+        #expect(problem?.message.hasSuffix("found a problem: destination") == true, "\(problem?.message ?? "")")
+        #expect(!FileManager.default.fileExists(atPath: folder.appendingPathComponent("lines.jsonl").path))
+    }
+
     @Test("a server that answers 404 whatever it is asked has not accepted the key")
     func elsewhere() async throws {
         try await ScriptedServer.with({ _ in .json(404, #"{"detail":"Not Found"}"#) }) { server in
