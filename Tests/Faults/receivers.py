@@ -3,6 +3,7 @@
 They keep what they have got in memory, count it by the kind's own key, and outlive the gateway.
 """
 import base64
+import getpass
 import hashlib
 import hmac
 import http.server
@@ -12,6 +13,7 @@ import random
 import re
 import shutil
 import socket
+import ssl
 import struct
 import subprocess
 import threading
@@ -23,11 +25,24 @@ import urllib.request
 FAULTS = (None, None, "cut before", "cut after", "500", "503", "429")
 
 
-class Receiver:
-    """An HTTP server on a loopback port."""
+class Certificate:
+    """A certificate that nothing trusts of itself, for `localhost`."""
 
-    def __init__(self):
+    def __init__(self, folder):
+        self.path, self.key = f"{folder}/certificate.pem", f"{folder}/certificate.key"
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+             "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-out", self.path,
+             "-keyout", self.key], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+class Receiver:
+    """An HTTP server on a loopback port, over TLS where it has a certificate."""
+
+    def __init__(self, certificate=None):
         self.fault, self.lock, self.complaints = None, threading.Lock(), []
+        # Whether every request is refused for its key, and how many were.
+        self.denies, self.denied, self.requests = False, 0, 0
         receiver = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -42,6 +57,10 @@ class Receiver:
                     import gzip
                     body = gzip.decompress(body)
                 with receiver.lock:
+                    receiver.requests += 1
+                    if receiver.denies:
+                        receiver.denied += 1
+                        return self.answer(401, {"error": "who are you?"}, {"www-authenticate": "Bearer"})
                     fault = receiver.fault if random.random() < 0.4 else None
                     if fault == "cut before":
                         return self.cut()
@@ -77,6 +96,12 @@ class Receiver:
 
         self.server = Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate.path, certificate.key)
+            self.server.socket = context.wrap_socket(
+                self.server.socket, server_side=True, do_handshake_on_connect=False)
+            self.url = f"https://localhost:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
     type = "application/json"
@@ -93,8 +118,8 @@ class Receiver:
 class Hook(Receiver):
     """Takes events that are signed after Standard Webhooks."""
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, certificate=None):
+        super().__init__(certificate)
         self.secret = "whsec_" + base64.b64encode(os.urandom(32)).decode()
         self.events, self.values = {}, {}
 
@@ -121,8 +146,8 @@ class Site(Receiver):
 
     secret = "a-secret-of-the-site"
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, certificate=None):
+        super().__init__(certificate)
         self.entries, self.number = [], 0
 
     def answer(self, method, url, fields, body):
@@ -170,8 +195,8 @@ class FHIRServer(Receiver):
     type = "application/fhir+json"
     token = "a-token-of-the-gateway"
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, certificate=None):
+        super().__init__(certificate)
         self.stored = []
 
     @staticmethod
@@ -258,10 +283,14 @@ class Database:
 
     program = "/usr/bin/influxd"
 
-    def __init__(self, folder):
+    def __init__(self, folder, certificate=None):
         self.folder = f"{folder}/influxdb"
         os.makedirs(self.folder)
         port, other = free_port(), free_port()
+        tls = f"""https-enabled = true
+https-certificate = "{certificate.path}"
+https-private-key = "{certificate.key}"
+""" if certificate else ""
         with open(f"{self.folder}/settings", "w") as file:
             file.write(f"""reporting-disabled = true
 bind-address = "127.0.0.1:{other}"
@@ -273,10 +302,12 @@ wal-dir = "{self.folder}/wal"
 [http]
 bind-address = "127.0.0.1:{port}"
 log-enabled = false
+{tls}
 [monitor]
 store-enabled = false
 """)
-        self.url = f"http://127.0.0.1:{port}"
+        self.url = f"https://localhost:{port}" if certificate else f"http://127.0.0.1:{port}"
+        self.context = ssl.create_default_context(cafile=certificate.path) if certificate else None
         log = open(f"{self.folder}/log", "w")
         self.process = subprocess.Popen(
             [self.program, "run", "-config", f"{self.folder}/settings"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -289,7 +320,7 @@ store-enabled = false
 
     def query(self, text):
         request = urllib.request.Request(f"{self.url}/query?db=health", data=urllib.parse.urlencode({"q": text}).encode())
-        return json.load(urllib.request.urlopen(request, timeout=60))
+        return json.load(urllib.request.urlopen(request, timeout=60, context=self.context))
 
     def readings(self):
         found = []
@@ -309,15 +340,26 @@ class Broker:
 
     program = "/usr/sbin/mosquitto"
 
-    def __init__(self, folder):
-        port = free_port()
-        self.url = f"mqtt://127.0.0.1:{port}"
+    def __init__(self, folder, certificate=None):
+        port, own = free_port(), free_port()
+        self.url = f"mqtts://localhost:{port}" if certificate else f"mqtt://127.0.0.1:{port}"
+        self.log = f"{folder}/mosquitto.log"
+        with open(f"{folder}/mosquitto.conf", "w") as file:
+            # As root it would take another user's rights, who may not read this.
+            file.write(f"""user {getpass.getuser()}
+log_dest file {self.log}
+allow_anonymous true
+listener {own} 127.0.0.1
+listener {port} 127.0.0.1
+""")
+            if certificate:
+                file.write(f"certfile {certificate.path}\nkeyfile {certificate.key}\n")
         self.process = subprocess.Popen(
-            [self.program, "-p", str(port)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            [self.program, "-c", f"{folder}/mosquitto.conf"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL)
         for _ in range(100):
             try:
-                self.socket = socket.create_connection(("127.0.0.1", port))
+                self.socket = socket.create_connection(("127.0.0.1", own))
                 break
             except OSError:
                 time.sleep(0.05)
