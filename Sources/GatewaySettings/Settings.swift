@@ -278,11 +278,14 @@ extension SettingDefinition {
         }
     }
 
-    /// A URL's password is a secret too.
+    /// A URL's password is a secret too, and so may be its query.
     private static func masked(_ text: String) -> String {
-        guard let url = URLComponents(string: text), url.password != nil else { return text }
+        guard let url = URLComponents(string: text), url.scheme != nil, url.password != nil || url.query != nil else {
+            return text
+        }
         var shown = url
-        shown.password = "***"
+        if url.password != nil { shown.password = "***" }
+        if url.query != nil { shown.query = "***" }
         return shown.string ?? "***"
     }
 }

@@ -130,3 +130,20 @@ extension VitalValue.Part {
         }
     }
 }
+
+extension Reading {
+    /// The reading for whoever may see body compositions and no weights: without the weight that came with a composition, and
+    /// without the masses from which it could be computed. Any other reading is as it was.
+    public var withholdingWeight: Reading {
+        guard case .vital(let value) = record.value, value.kind == .bodyComposition else { return self }
+        let masses: Set<VitalValue.Part> = [
+            .weight, .bodyMassIndex, .muscleMass, .fatFreeMass, .softLeanMass, .bodyWaterMass,
+        ]
+        var reading = self
+        reading.record.value = .vital(
+            VitalValue(
+                kind: value.kind, value.quantities.filter { !masses.contains($0.part) }, site: value.site,
+                intervals: value.intervals, hasContact: value.hasContact, windowSeconds: value.windowSeconds))
+        return reading
+    }
+}

@@ -53,8 +53,16 @@ package struct EventFeed: Service {
         // Without an owner only the household's clients get it.
         let owners = (try? await store.owners(of: batch.map(\.id))) ?? [:]
         for reading in batch {
-            let recipient = owners[reading.id].map(APIEventHub.Recipient.person) ?? .household
-            hub.post("reading", kind: reading.kind, to: recipient, reading.document)
+            let owner = owners[reading.id]
+            var shown = reading
+            if reading.kind == .bodyComposition {
+                // Whoever listens may see compositions; a weight takes a consent of its own.
+                let kinds = (try? await store.consentedKinds(of: owner)) ?? []
+                if !kinds.contains(.weight) { shown = reading.withholdingWeight }
+            }
+            hub.post(
+                "reading", kind: reading.kind, to: owner.map(APIEventHub.Recipient.person) ?? .household,
+                shown.document)
         }
     }
 }

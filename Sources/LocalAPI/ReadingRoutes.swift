@@ -22,8 +22,9 @@ struct ReadingRoutes {
             guard let id = ReadingID(text), let reading = try await store.reading(id, of: audience.key) else {
                 throw APIRefusal(.notFound, "no_such_reading", "there is no such reading")
             }
-            guard try await consents.kinds(of: audience.key).contains(reading.kind) else { throw ConsentRules.refusal }
-            return Response.json(reading.document)
+            let allowed = try await consents.kinds(of: audience.key)
+            guard allowed.contains(reading.kind) else { throw ConsentRules.refusal }
+            return Response.json((allowed.contains(.weight) ? reading : reading.withholdingWeight).document)
         }
     }
 
@@ -74,7 +75,9 @@ struct ReadingRoutes {
             guard !allowed.isEmpty else { throw ConsentRules.refusal }
             query.kinds = allowed.count == ReadingKind.allCases.count ? nil : allowed
         }
-        return Self.response(try await store.query(query))
+        var page = try await store.query(query)
+        if !allowed.contains(.weight) { page.readings = page.readings.map(\.withholdingWeight) }
+        return Self.response(page)
     }
 
     private static func kind(_ name: String) throws -> ReadingKind {

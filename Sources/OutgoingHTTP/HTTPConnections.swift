@@ -12,14 +12,18 @@ package struct HTTPLimits: Sendable, Hashable {
     package var call: Duration
     /// How long an answer may be, in octets.
     package var responseBytes: Int
+    /// Whether an answer that is longer is cut there: where only its status counts.
+    package var cutsAnswers: Bool
 
     /// 10 s for connecting, 30 s for an exchange, 1 MiB for an answer.
     package init(
-        connecting: Duration = .seconds(10), call: Duration = .seconds(30), responseBytes: Int = 1 << 20
+        connecting: Duration = .seconds(10), call: Duration = .seconds(30), responseBytes: Int = 1 << 20,
+        cutsAnswers: Bool = false
     ) {
         self.connecting = connecting
         self.call = call
         self.responseBytes = responseBytes
+        self.cutsAnswers = cutsAnswers
     }
 }
 
@@ -87,10 +91,9 @@ package final class HTTPConnections: Sendable, CustomReflectable {
             return try await withThrowingTaskGroup(of: HTTPAnswer.self) { group in
                 group.addTask {
                     let response = try await client.execute(request, timeout: .nanoseconds(limits.call.nanoseconds))
-                    let body = try await response.body.collect(upTo: limits.responseBytes)
                     return HTTPAnswer(
                         status: Int(response.status.code), headers: response.headers,
-                        body: Array(body.readableBytesView))
+                        body: try await Self.octets(of: response.body, limits))
                 }
                 group.addTask {
                     try await Task.sleep(for: limits.call)
@@ -103,6 +106,18 @@ package final class HTTPConnections: Sendable, CustomReflectable {
         } catch {
             throw Self.translated(error)
         }
+    }
+
+    private static func octets(of body: HTTPClientResponse.Body, _ limits: HTTPLimits) async throws -> [UInt8] {
+        guard limits.cutsAnswers else {
+            return Array(try await body.collect(upTo: limits.responseBytes).readableBytesView)
+        }
+        var octets: [UInt8] = []
+        for try await part in body {
+            octets += part.readableBytesView.prefix(limits.responseBytes - octets.count)
+            if octets.count == limits.responseBytes { break }
+        }
+        return octets
     }
 
     private static func translated(_ error: any Error) -> any Error {

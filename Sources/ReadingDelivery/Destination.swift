@@ -90,6 +90,8 @@ public struct DestinationRules: Sendable, Hashable {
     /// Whether readings of a kind are one series there, whoever made their device and whatever was sampled. Only with
     /// ``hasUniqueSeconds``.
     public var isOneSeries: Bool
+    /// Whether each device's readings are a series of their own there. Only with ``hasUniqueSeconds``.
+    public var isSeriesByDevice: Bool
     /// Whether `OutboxItem.offsetMinutes` is kept for it: for documents that show the person's own time.
     public var keepsOffset: Bool
     /// Whether readings are delivered only from a source that the person has connected there.
@@ -100,11 +102,12 @@ public struct DestinationRules: Sendable, Hashable {
     /// Creates rules.
     public init(
         kinds: Set<ReadingKind>, hasUniqueSeconds: Bool, needsSource: Bool, canRetract: Bool, isOneSeries: Bool = false,
-        keepsOffset: Bool = false
+        isSeriesByDevice: Bool = false, keepsOffset: Bool = false
     ) {
         self.kinds = kinds
         self.hasUniqueSeconds = hasUniqueSeconds
         self.isOneSeries = isOneSeries
+        self.isSeriesByDevice = isSeriesByDevice
         self.keepsOffset = keepsOffset
         self.needsSource = needsSource
         self.canRetract = canRetract

@@ -200,7 +200,7 @@ public actor OutboxWorker: Service {
         let rules = destination.rules
         let key = try await store.setDestination(
             destination.name, kind: destination.kind, kinds: rules.kinds, hasUniqueSeconds: rules.hasUniqueSeconds,
-            isOneSeries: rules.isOneSeries, keepsOffset: rules.keepsOffset,
+            isOneSeries: rules.isOneSeries, isSeriesByDevice: rules.isSeriesByDevice, keepsOffset: rules.keepsOffset,
             needsSource: rules.needsSource, canRetract: rules.canRetract)
         known = key
         return key

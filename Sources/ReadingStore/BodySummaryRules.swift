@@ -61,6 +61,7 @@ enum BodySummaryRules {
             let isWeighed = try hasWeight(
                 at: timestamp.seconds, db, destination, user: user.rawValue, provider: provider)
             items[index].ownWeight = !mayWeigh ? .withheld : isWeighed ? .sentByItself : .sent
+            if !mayWeigh { items[index].reading = items[index].reading.withholdingWeight }
         }
     }
 

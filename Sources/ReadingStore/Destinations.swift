@@ -43,6 +43,8 @@ public struct StoredDestination: Sendable, Hashable {
     public var hasUniqueSeconds: Bool
     /// Whether readings of a kind are one series there, whoever made their device and whatever was sampled.
     public var isOneSeries = false
+    /// Whether each device's readings are a series of their own there.
+    public var isSeriesByDevice = false
     /// Whether the offset of the person's clock is kept with each reading that is queued for it.
     public var keepsOffset = false
     /// Whether readings wait until their provider is a connected source.
@@ -85,6 +87,7 @@ extension ReadingStore {
     ///   - kinds: the kinds of readings it can express and is selected for.
     ///   - hasUniqueSeconds: whether no two readings of a series may share a second there.
     ///   - isOneSeries: whether readings of a kind are one series there, whoever made their device and whatever was sampled.
+    ///   - isSeriesByDevice: whether each device's readings are a series of their own there.
     ///   - keepsOffset: whether the offset of the person's clock is kept with each reading that is queued.
     ///   - needsSource: whether readings go only from a source that the person has connected there.
     ///   - canRetract: whether it can take back what it has; `nil` leaves what is known.
@@ -92,14 +95,15 @@ extension ReadingStore {
     @discardableResult
     public func setDestination(
         _ name: String, kind: String, kinds: Set<ReadingKind>, hasUniqueSeconds: Bool, isOneSeries: Bool = false,
-        keepsOffset: Bool = false, needsSource: Bool,
+        isSeriesByDevice: Bool = false, keepsOffset: Bool = false, needsSource: Bool,
         canRetract: Bool? = nil, address: String? = nil
     ) async throws -> DestinationKey {
         let now = now()
         let known = try await destinations().first { $0.name == name }
         if let known, known.state != .removed, known.kind == kind, known.kinds == kinds,
             known.hasUniqueSeconds == hasUniqueSeconds, known.isOneSeries == isOneSeries,
-            known.keepsOffset == keepsOffset, known.needsSource == needsSource,
+            known.isSeriesByDevice == isSeriesByDevice, known.keepsOffset == keepsOffset,
+            known.needsSource == needsSource,
             canRetract == nil || known.canRetract == canRetract,
             address == nil || known.address == address && known.state != .moved,
             try await read({ db in try Backlog.isQueued(db, known) })
@@ -121,7 +125,8 @@ extension ReadingStore {
                     """,
                 arguments: [
                     name, kind, Self.mask(kinds),
-                    (hasUniqueSeconds ? 1 : 0) | (isOneSeries ? 2 : 0) | (keepsOffset ? 4 : 0), needsSource,
+                    (hasUniqueSeconds ? 1 : 0) | (isOneSeries ? 2 : 0) | (keepsOffset ? 4 : 0)
+                        | (isSeriesByDevice ? 8 : 0), needsSource,
                     now.microseconds, address, canRetract,
                 ])
             guard let made = try Self.destinations(db).first(where: { $0.name == name }) else {
@@ -255,7 +260,8 @@ extension ReadingStore {
             return StoredDestination(
                 key: DestinationKey(rawValue: try row.value(0)), name: try row.value(1), kind: try row.value(2),
                 kinds: Set(ReadingKind.allCases.filter { mask >> $0.code & 1 == 1 }),
-                hasUniqueSeconds: seconds & 1 != 0, isOneSeries: seconds & 2 != 0, keepsOffset: seconds & 4 != 0,
+                hasUniqueSeconds: seconds & 1 != 0, isOneSeries: seconds & 2 != 0, isSeriesByDevice: seconds & 8 != 0,
+                keepsOffset: seconds & 4 != 0,
                 needsSource: try row.value(5), canRetract: try row.value(9),
                 state: state,
                 enabledAt: (try row.value(7) as Int64?).map(Instant.init(microseconds:)), address: try row.value(8))
@@ -278,16 +284,17 @@ struct OutboxPlacement {
     /// - Parameter start: the first second that may be free.
     /// - Returns: the second it has.
     func queue(
-        _ reading: Int64, of kind: ReadingKind, device: Int64, in series: ContactState.Series, from start: Int64,
-        at destination: StoredDestination
+        _ reading: Int64, of kind: ReadingKind, device: (key: Int64, description: DeviceDescription),
+        in series: ContactState.Series, from start: Int64, at destination: StoredDestination
     ) throws -> Int64 {
+        let share = destination.hasUniqueSeconds ? Self.share(of: device.description, at: destination) : reading
         insert.bind(1, reading)
         insert.bind(2, destination.key.rawValue)
         insert.bind(3, series.user)
         insert.bind(4, series.kind)
         insert.bind(5, series.provider)
         insert.bind(6, series.type)
-        insert.bind(8, destination.hasUniqueSeconds ? 0 : reading)
+        insert.bind(8, share)
         insert.bind(10, destination.keepsOffset ? try offset(of: series.user, at: start) : nil)
         let others = destination.hasUniqueSeconds ? formerNames(of: destination) : []
         var timestamp = try second(of: reading, at: others) ?? start
@@ -299,14 +306,14 @@ struct OutboxPlacement {
             insert.bind(9, octets: try tag.made(sealing))
             let isHeld =
                 try destination.hasUniqueSeconds
-                && (isTaken(timestamp, kind, device: device, series, at: destination.key.rawValue)
+                && (isTaken(timestamp, kind, device: device.key, series, at: destination)
                     || destination.isOneSeries
                         && ([destination.key.rawValue] + others).contains { place in
                             try isTakenByKind(timestamp, series, reading, at: place)
                         }
                     || others.contains { other in
-                        try isTaken(timestamp, kind, device: device, series, at: other)
-                            || isTakenByAnother(reading, timestamp, series, at: other)
+                        try isTaken(timestamp, kind, device: device.key, series, at: destination, as: other)
+                            || isTakenByAnother(reading, timestamp, series, share, at: other)
                     })
             if !isHeld, try insert.run() > 0 { return timestamp }
             timestamp &+= 1
@@ -332,17 +339,24 @@ struct OutboxPlacement {
         return nil
     }
 
+    /// What tells readings of one second apart at a destination with unique seconds, besides the series: nothing, or the
+    /// device, by the digits that it is known by there.
+    private static func share(of device: DeviceDescription, at destination: StoredDestination) -> Int64 {
+        guard destination.isSeriesByDevice else { return 0 }
+        return (Int64(DeviceAlias(device).digits, radix: 16) ?? -1) + 2
+    }
+
     private func isTakenByAnother(
-        _ reading: Int64, _ timestamp: Int64, _ series: ContactState.Series, at destination: Int64
+        _ reading: Int64, _ timestamp: Int64, _ series: ContactState.Series, _ share: Int64, at destination: Int64
     ) throws -> Bool {
         try Bool.fetchOne(
             db,
             sql: """
                 SELECT EXISTS (SELECT 1 FROM outbox WHERE destination = ? AND user = ? AND resource = ? AND provider = ?
-                    AND type = ? AND timestamp = ? AND reading <> ?)
+                    AND type = ? AND timestamp = ? AND share = ? AND reading <> ?)
                 """,
             arguments: [
-                destination, series.user, series.kind, series.provider, series.type, timestamp, reading,
+                destination, series.user, series.kind, series.provider, series.type, timestamp, share, reading,
             ]) ?? false
     }
 
@@ -392,13 +406,25 @@ struct OutboxPlacement {
         return try select.firstInt() == 1
     }
 
+    /// - Parameter former: the row under which the destination was known before; `nil`: its own.
     private func isTaken(
-        _ timestamp: Int64, _ kind: ReadingKind, device: Int64, _ series: ContactState.Series, at destination: Int64
+        _ timestamp: Int64, _ kind: ReadingKind, device: Int64, _ series: ContactState.Series,
+        at destination: StoredDestination, as former: Int64? = nil
     ) throws -> Bool {
-        try BodySummaryRules.isTaken(
-            timestamp, db, at: destination, kind: kind, user: series.user, provider: series.provider, device: device)
+        let place = former ?? destination.key.rawValue
+        guard !destination.isSeriesByDevice else {
+            return try pruned != nil
+                && Bool.fetchOne(
+                    db,
+                    sql: """
+                        SELECT EXISTS (SELECT 1 FROM pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
+                            WHERE p.destination = ? AND p.timestamp = ? AND r.user = ? AND r.kind = ? AND r.device = ?)
+                        """, arguments: [place, timestamp, series.user, series.kind, device]) ?? false
+        }
+        return try BodySummaryRules.isTaken(
+            timestamp, db, at: place, kind: kind, user: series.user, provider: series.provider, device: device)
             || pruned?.holds(
-                at: destination, user: series.user, kind: series.kind, provider: series.provider, type: series.type,
+                at: place, user: series.user, kind: series.kind, provider: series.provider, type: series.type,
                 timestamp: timestamp) ?? false
     }
 }
@@ -488,7 +514,8 @@ struct Backlog {
                 user: item.user, kind: item.reading.kind.code, provider: item.provider,
                 type: item.reading.record.sampleTypeCode)
             _ = try placement.queue(
-                item.key, of: item.reading.kind, device: item.device, in: series, from: wanted, at: destination)
+                item.key, of: item.reading.kind, device: (item.device, item.reading.device), in: series, from: wanted,
+                at: destination)
             // Until its context has come it may be none of the kind it looks like.
             if item.isWithdrawn {
                 try db.execute(

@@ -350,7 +350,8 @@ struct Journal {
                 destination: destination.key.rawValue, series: series, timestamp: wanted)
             let first = contact.nextFreeTimestamp[place] ?? wanted
             let timestamp = try placement.queue(
-                key, of: reading.kind, device: contact.device, in: series, from: first, at: destination)
+                key, of: reading.kind, device: (contact.device, contact.description), in: series, from: first,
+                at: destination)
             if timestamp != first { contact.nextFreeTimestamp[place] = timestamp &+ 1 }
         }
     }

@@ -43,6 +43,7 @@ extension ReadingStore {
             select.bind(1, destination.rawValue)
             defer { select.reset() }
             let (rows, holds) = (RowReader(db, sealing), try DeviceHolds(db, destination))
+            let consents = try ConsentWords(db).holds(at: destination)
             var people: [Int64: String?] = [:]
             func person(_ key: Int64) throws -> String? {
                 if let known = people[key] { return known }
@@ -58,9 +59,11 @@ extension ReadingStore {
                     return try rows.reading(select)
                 }
                 guard let reading, reading.excluded == nil, let person = try person(place.user) else { continue }
+                let mayWeigh = consents.isGranted(user: place.user, kind: ReadingKind.weight.code)
                 found.append(
                     DeliveredReading(
-                        reading: reading, person: person, timestamp: Instant(seconds: place.timestamp),
+                        reading: mayWeigh ? reading : reading.withholdingWeight, person: person,
+                        timestamp: Instant(seconds: place.timestamp),
                         // One that was delivered is not too old.
                         hold: holds.hold(
                             user: place.user, kind: reading.kind, device: ReadingRow.device(select), seconds: nil)))

@@ -64,6 +64,14 @@ import Testing
         #expect(destination.list("kinds").isEmpty && settings.document.text.contains(#""kinds":null"#))
     }
 
+    @Test("what stands in a URL's query is not shown: it may be a secret")
+    func query() throws {
+        let url = "https://h.example/x?key=SECRET"
+        let text = "destinations: [{name: a, kind: webhook, url: \"\(url)\", secret_file: /s}]\n"
+        let shown = try settings(text).document.text
+        #expect(!shown.contains("SECRET") && shown.contains("https://h.example/x?***"), "\(shown)")
+    }
+
     @Test("a `server:` section, the environment of one, and a file that says nothing are the destination `vital`")
     func server() throws {
         let section = try settings("server: {region: eu, api_key_file: /k}")

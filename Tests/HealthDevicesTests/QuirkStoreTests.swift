@@ -87,6 +87,31 @@ import Testing
         try store.close()
     }
 
+    @Test("a composition does not reveal the weight where its delivery is not consented to", arguments: [true, false])
+    func weightWithheld(_ mayWeigh: Bool) async throws {
+        let store = try await open()
+        let place = try await store.setDestination(
+            "lines", kind: "file", kinds: [.bodyComposition], hasUniqueSeconds: false, needsSource: false)
+        let user = try await store.currentUser().key
+        try await store.setConsent(.weight, granted: mayWeigh, of: user)
+        let contact = try await begin(store, "generic_scale")
+        // 20.0 % of fat, 2026-11-21T08:00:00, 56 kg without it, 70 kg.
+        let octets: [UInt8] = [0x42, 0x04, 0xC8, 0x00, 0xEA, 0x07, 11, 21, 8, 0, 0, 0xC0, 0x2B, 0xB0, 0x36]
+        _ = try await store.append([frame(0x2A9C, octets)], of: contact)
+        let items = try await store.outboxBatch(
+            user: user, resource: .bodyComposition, provider: contact.device.provider, limit: 10, at: place)
+        guard case .vital(let value)? = items.first?.reading.record.value else {
+            Issue.record("\(items)")
+            return
+        }
+        #expect(value[.bodyFat] == Quantity(ExactDecimal(significand: 200, exponent: -1), .percent))
+        #expect((value[.weight] == nil, value[.fatFreeMass] == nil) == (!mayWeigh, !mayWeigh))
+        let kept = try #require(try await store.query(ReadingQuery()).readings.first)
+        guard case .vital(let whole) = kept.record.value else { return }
+        #expect(whole[.weight] != nil && whole[.fatFreeMass] != nil)
+        try store.close()
+    }
+
     @Test("a record waits for the context that may say ketone, and is delivered once that has said otherwise")
     func awaitsContext() async throws {
         let store = try await open()

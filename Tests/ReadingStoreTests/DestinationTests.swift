@@ -57,6 +57,26 @@ struct DestinationTests {
         }
     }
 
+    @Test("where each device's readings are a series, only those of one device move to the next free second")
+    func seriesByDevice() async throws {
+        var times: [[ReadingID: Int64]] = []
+        for isReversed in [false, true] {
+            let harness = try await Harness()
+            let place = try await harness.store.setDestination(
+                "charts", kind: "influxdb", kinds: [.glucose], hasUniqueSeconds: true, isSeriesByDevice: true,
+                needsSource: false)
+            let devices: [UInt64] = [0xC000_0000_1808, 0xC000_0000_1809]
+            for device in isReversed ? devices.reversed() : devices {
+                try await harness.contact(
+                    (1...2).map { Build.glucose($0, "2026-11-20T10:00:00", 90 + $0) }, device: Build.device(device))
+            }
+            let items = try await Self.batch(harness.store, at: place)
+            #expect(items.count { $0.originalTime == nil } == 2 && items.count { $0.originalTime != nil } == 2)
+            times.append(Dictionary(uniqueKeysWithValues: items.map { ($0.reading.id, $0.timestamp.seconds) }))
+        }
+        #expect(times[0] == times[1], "whichever gateway read them in whichever order")
+    }
+
     @Test(
         "a context that comes later is sent to a destination that has the reading, but for one that takes no contexts")
     func contextLater() async throws {

@@ -123,6 +123,42 @@ struct FHIRTests {
         }
     }
 
+    @Test("what was filed under another patient is moved when it is delivered again")
+    func anotherPatient() async throws {
+        let fhir = try FHIRServer()
+        fhir.change { state in
+            state.stored.append(
+                .init(
+                    type: "Patient", id: "another",
+                    resource: .object([
+                        "resourceType": .text("Patient"),
+                        "identifier": .array([
+                            .object(["system": .text("https://hospital.example/mrn"), "value": .text("4712")])
+                        ]),
+                    ])))
+        }
+        try await Fixture.with(timeZone: "Europe/Berlin") { fixture in
+            try await ScriptedServer.with({ await fhir.answer($0) }) { server in
+                func worker(_ patient: String) throws -> OutboxWorker {
+                    fixture.worker(
+                        try Self.destination(server.port, fixture, patients: [Fixture.user: patient]), clock: .system,
+                        batchLimit: 100)
+                }
+                func subjects() -> Set<String> {
+                    Set(fhir.observations.compactMap { $0.resource["subject"]?["reference"]?.text })
+                }
+                try await fixture.read(2)
+                #expect(try await worker("https://hospital.example/mrn|4712").syncOnce().delivered == 2)
+                #expect(subjects() == ["Patient/another"])
+                let right = try worker(FHIRServer.patient)
+                try await fixture.store.redeliver(to: "hospital")
+                #expect(await right.syncOnce().delivered == 2)
+                #expect(subjects() == ["Patient/p1"] && fhir.observations.count == 2)
+                #expect(fhir.shown.allSatisfy { $0.hasPrefix("amended") })
+            }
+        }
+    }
+
     @Test("a large backlog goes in bundles of about a hundred entries, and one that is too large is halved")
     func bundles() async throws {
         let fhir = try FHIRServer()

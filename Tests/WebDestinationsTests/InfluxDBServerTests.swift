@@ -132,7 +132,7 @@ struct InfluxDBServerTests {
                     body: "glucose,device=other original_time=1 1700000000000")
                 let worker = fixture.worker(try database.destination(), clock: .system, batchLimit: 50)
                 try await fixture.read(40)
-                try await fixture.read(1, from: 17, device: 2)
+                try await fixture.read(1, from: 17, value: { _ in 55 })
                 let report = await worker.syncOnce()
                 #expect(report.delivered == 40 && report.refused == 1 && report.failure == nil)
                 #expect(try await database.count("glucose") == 40)

@@ -201,6 +201,17 @@ struct WebhookTests {
         }
     }
 
+    @Test("an answer of 2xx counts, however long its body is")
+    func longAnswer() async throws {
+        let body = String(repeating: "x", count: 3 << 20)
+        try await Self.with({ _ in .other(200, body, type: "text/plain") }) { worker, fixture, server in
+            try await fixture.read(2)
+            let report = await worker.syncOnce()
+            #expect(report == SyncReport(delivered: 2), "\(report)")
+            #expect(server.requests.count == 2)
+        }
+    }
+
     @Test("the waits are those of the specification")
     func schedule() async throws {
         let clock = ManualClock()

@@ -120,7 +120,8 @@ package struct Destinations: Sendable {
             let rules = link.setting.kind.opening.rules(link.setting)
             try await store.setDestination(
                 link.name, kind: link.setting.kind.name, kinds: rules.kinds, hasUniqueSeconds: rules.hasUniqueSeconds,
-                isOneSeries: rules.isOneSeries, keepsOffset: rules.keepsOffset,
+                isOneSeries: rules.isOneSeries, isSeriesByDevice: rules.isSeriesByDevice,
+                keepsOffset: rules.keepsOffset,
                 needsSource: rules.needsSource, canRetract: rules.canRetract, address: link.open?.fingerprint)
         }
         for known in try await store.destinations()

@@ -167,13 +167,16 @@ extension Problem {
             case "authentication_failed", "forbidden", "token_expired": .notPermitted
             case "no_connection", "untrusted_server": .unavailable
             case "not_json", "redirected", "unexpected_answer", "answer_too_large": .protocolBroken
+            case "private_address", "key_unreadable": .configuration
             default: ExitStatus(storeCode: failure.code) ?? .tryAgain
             }
         let hint =
             status == .badData
             ? "`healthrelay store verify` names what is damaged; other people's readings are delivered"
-            : failure.isRetryable
-                ? "readings wait in the store" : "check the key, password or sign-in token of the destination"
+            : status == .configuration
+                ? "readings wait in the store: `healthrelay destination test NAME` says what to mend"
+                : failure.isRetryable
+                    ? "readings wait in the store" : "check the key, password or sign-in token of the destination"
         self.init(failure.code, status, failure.message, hint: hint)
     }
 }

@@ -115,6 +115,14 @@ extension FHIRDestination {
         return found
     }
 
+    /// What the server calls a patient; nothing if it does not say.
+    func ids(of patient: PatientIdentifier) async throws(DeliveryFailure) -> Set<String> {
+        let found = try await permitted { () async throws(DeliveryFailure) in
+            try await search("Patient", [(patient.system, patient.value)])
+        }
+        return Set((found ?? []).compactMap { $0["id"]?.text })
+    }
+
     static let uuidSystem = "urn:ietf:rfc:3986"
 
     /// The resources that have one of these identifiers.
@@ -146,9 +154,11 @@ extension FHIRDestination {
 
     /// How a reading stands to what the server has of it; `nil` if the server has it as it is.
     ///
-    /// - Parameter stored: what the server has of readings that were queued more than once; `nil` if it does not say.
+    /// - Parameters:
+    ///   - stored: what the server has of readings that were queued more than once; `nil` if it does not say.
+    ///   - subjects: what it calls the patient; nothing if it does not say.
     static func change(
-        of item: OutboxItem, in context: FormatContext, _ stored: [String: [AnswerJSON]]?
+        of item: OutboxItem, in context: FormatContext, _ stored: [String: [AnswerJSON]]?, subjects: Set<String>
     ) throws(FormatOmission) -> FHIRChange? {
         let reading = item.reading
         guard item.id.revision > 0 else { return .new }
@@ -162,7 +172,7 @@ extension FHIRDestination {
                 return true
             }
             guard let there = stored[urn], there.count == 1, let one = there.first else { return false }
-            return one.isCurrent && one.says(resource)
+            return one.isCurrent && one.says(resource) && one.isAbout(subjects)
         }
         return isSame ? nil : .revised
     }
@@ -175,6 +185,15 @@ extension AnswerJSON {
 
     /// Whether an Observation was not withdrawn.
     fileprivate var isCurrent: Bool { ["final", "amended", "corrected"].contains(self["status"]?.text) }
+
+    /// Whether an Observation is of one of these patients, as far as can be seen.
+    fileprivate func isAbout(_ patients: Set<String>) -> Bool {
+        let parts = self["subject"]?["reference"]?.text?.split(separator: "/") ?? []
+        guard !patients.isEmpty, let place = parts.lastIndex(of: "Patient"), place + 1 < parts.count else {
+            return true
+        }
+        return patients.contains(String(parts[place + 1]))
+    }
 
     /// What of an Observation is about the measurement. Servers rewrite references and add elements of their own.
     private static let measured = [

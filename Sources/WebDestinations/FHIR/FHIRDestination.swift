@@ -186,10 +186,11 @@ public struct FHIRDestination: Destination {
         let stored = try await permitted { () async throws(DeliveryFailure) -> [String: [AnswerJSON]] in
             try await self.stored(repeated)
         }
+        let subjects = repeated.isEmpty ? [] : try await ids(of: patient)
         for item in part.items {
             do throws(FormatOmission) {
                 let context = try context(of: item, part.person, gateway, patient)
-                guard let change = try Self.change(of: item, in: context, stored) else {
+                guard let change = try Self.change(of: item, in: context, stored, subjects: subjects) else {
                     outcomes.append(Outcome(item.id, .delivered))
                     continue
                 }

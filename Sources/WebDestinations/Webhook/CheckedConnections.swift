@@ -25,6 +25,9 @@ actor CheckedConnections {
     ) {
         self.server = server
         self.allowsPrivate = allowsPrivate
+        // Only the status of an answer counts.
+        var limits = limits
+        limits.cutsAnswers = true
         self.limits = limits
         self.resolve = resolve
         self.now = now
