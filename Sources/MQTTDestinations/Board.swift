@@ -136,10 +136,10 @@ struct Board: Sendable {
             for (kind, delivered) in meter.newest {
                 let topic = topics.state(of: id, kind)
                 guard kept[topic] == nil, let state = try? HomeAssistant.state(of: delivered.reading) else { continue }
-                messages[topic] = state.text
+                messages[topic] = marked(state)
             }
             if let percent = batteries[id] {
-                messages[topics.battery(of: id)] = HomeAssistant.state(battery: percent).text
+                messages[topics.battery(of: id)] = marked(HomeAssistant.state(battery: percent))
             }
             guard place.isForHomeAssistant else { continue }
             messages[topics.discovery(of: id)] =
@@ -152,6 +152,20 @@ struct Board: Sendable {
         }
         return messages
     }
+
+    /// A state with whose it is: another gateway may publish under the same topic.
+    private func marked(_ state: JSONValue) -> String {
+        guard case .object(let members) = state else { return state.text }
+        return JSONValue.object(members + [.init("gateway", .string(topics.node))]).text
+    }
+
+    /// Whether a state that the broker keeps is one of this gateway's.
+    func isOurs(_ payload: [UInt8]) -> Bool {
+        (try? JSONDecoder().decode(KeptState.self, from: Data(payload)))?.gateway == topics.node
+    }
+
+    /// The topics of a meter's states begin so.
+    func statePrefix(of id: String) -> String { "\(topics.base)/devices/\(id)/" }
 
     /// Whether what the broker keeps for a topic, and is not among ``messages()``, is to be removed.
     ///
@@ -197,9 +211,11 @@ struct Board: Sendable {
 private struct KeptState: Decodable {
     var measuredAt: String?
     var reading: String?
+    var gateway: String?
 
     enum CodingKeys: String, CodingKey {
         case measuredAt = "measured_at"
         case reading = "reading_id"
+        case gateway
     }
 }

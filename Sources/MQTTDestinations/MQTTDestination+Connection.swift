@@ -194,6 +194,7 @@ extension MQTTDestination {
         let found = link.survey ?? [:]
         link.survey = nil
         for (topic, payload) in found where !payload.isEmpty {
+            guard topics.isOwnDiscovery(topic) || link.board.isOurs(payload) else { continue }
             link.retained[topic] = String(decoding: payload, as: UTF8.self)
             if topic.hasPrefix(place.topic + "/") { link.board.note(payload, at: topic) }
         }

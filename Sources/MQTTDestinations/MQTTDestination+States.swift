@@ -70,6 +70,19 @@ extension MQTTDestination {
         let order = wanted.keys.sorted {
             ($0 == gateway ? 0 : isDiscovery($0) ? 1 : 2, $0) < ($1 == gateway ? 0 : isDiscovery($1) ? 1 : 2, $1)
         }
+        // A sensor whose unit changes would show its last value with the new one: it is told first that there is none.
+        for id in link.board.meters.keys.sorted() {
+            let discovery = link.naming.topics.discovery(of: id)
+            guard let text = wanted[discovery], let former = link.retained[discovery],
+                Self.units(in: text) != Self.units(in: former)
+            else { continue }
+            for (topic, state) in link.retained.sorted(by: { $0.key < $1.key })
+            where topic.hasPrefix(link.board.statePrefix(of: id)) {
+                guard let nothing = Self.withoutValues(state) else { continue }
+                publish(topic, nothing)
+                link.retained[topic] = nothing
+            }
+        }
         for topic in order {
             guard let text = wanted[topic], isWhole || link.retained[topic] != text else { continue }
             publish(topic, text)
@@ -107,6 +120,13 @@ extension MQTTDestination {
         logger.warning(
             "the broker does not keep what was measured last",
             metadata: ["destination": "\(name)", "error": "\(failure.kind.rawValue)"])
+    }
+
+    /// The units that a discovery names, by sensor.
+    static func units(in discovery: String) -> [String: String] {
+        let object = (try? JSONSerialization.jsonObject(with: Data(discovery.utf8))) as? [String: Any]
+        let sensors = (object?["components"] ?? object?["cmps"]) as? [String: [String: Any]] ?? [:]
+        return sensors.compactMapValues { $0["unit_of_measurement"] as? String }
     }
 
     /// A state with null for everything in it.

@@ -11,13 +11,16 @@ public struct MQTTPlace: Sendable {
     /// Whether Home Assistant is told which sensors there are.
     public var isForHomeAssistant: Bool
 
+    /// The topic that all others begin with if none is named.
+    public static let usualTopic = "healthrelay"
+
     /// Creates a place.
     ///
     /// - Parameters:
     ///   - broker: the broker.
     ///   - topic: the topic that all others begin with; see ``isTopic(_:)``.
     ///   - isForHomeAssistant: whether Home Assistant is told which sensors there are.
-    public init(broker: MQTTBroker, topic: String = "healthrelay", isForHomeAssistant: Bool = true) {
+    public init(broker: MQTTBroker, topic: String = usualTopic, isForHomeAssistant: Bool = true) {
         self.broker = broker
         self.topic = topic
         self.isForHomeAssistant = isForHomeAssistant

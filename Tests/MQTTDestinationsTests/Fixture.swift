@@ -92,8 +92,8 @@ final class Listener: Sendable {
     func messages(_ topic: String) -> [MQTTMessage] { messages.filter { $0.topic == topic } }
 
     /// Publishes something.
-    func publish(_ topic: String, _ text: String) async throws {
-        try await connection.publish(MQTTMessage(topic: topic, text: text))
+    func publish(_ topic: String, _ text: String, isRetained: Bool = false) async throws {
+        try await connection.publish(MQTTMessage(topic: topic, text: text, isRetained: isRetained))
     }
 
     /// The ids of the readings that were published, in this order.

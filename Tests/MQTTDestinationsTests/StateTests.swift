@@ -32,7 +32,7 @@ struct StateTests {
                     topics.battery(of: meter),
                 ])
             #expect(kept[topics.state(of: meter, .glucose)]?.document?["glucose"] as? Int == 92)
-            #expect(kept[topics.battery(of: meter)]?.text == #"{"battery":87}"#)
+            #expect(kept[topics.battery(of: meter)]?.text == #"{"battery":87,"gateway":"\#(topics.node)"}"#)
             let state = try #require(kept[topics.state(of: cuff, .bloodPressure)]?.document)
             #expect(state["systolic"] as? Int == 83 && state["mean"] is NSNull)
             let device = try #require(kept[topics.discovery(of: meter)]?.document?["device"] as? [String: Any])
@@ -144,6 +144,47 @@ struct StateTests {
             #expect(await worker.syncOnce().retracted == 4)
             let topics = try await fixture.naming.topics
             #expect(Set(try await kept(broker).keys) == [topics.gateway])
+        }
+    }
+
+    @Test("a sensor whose unit changes shows nothing before it shows a value with the new unit")
+    func otherUnit() async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            try await fixture.read(1)
+            _ = await fixture.worker(fixture.destination(broker.port)).syncOnce()
+            let (topics, id) = (try await fixture.naming.topics, try await fixture.id())
+            let (discovery, state) = (topics.discovery(of: id), topics.state(of: id, .glucose))
+            let listener = try await Listener(broker)
+            // As if the meter had shown another unit before.
+            let former = try #require(try await kept(broker)[discovery]).text.replacing("mg/dL", with: "mmol/L")
+            try await listener.publish(discovery, former, isRetained: true)
+            try await until { listener.messages(discovery).last?.text == former }
+            let count = listener.messages.count
+            try await fixture.read(1, from: 2)
+            _ = await fixture.worker(fixture.destination(broker.port)).syncOnce()
+            try await until { listener.messages.dropFirst(count).count { $0.topic == state } >= 2 }
+            let news = listener.messages.dropFirst(count).filter { [discovery, state].contains($0.topic) }
+            let place = try #require(news.firstIndex { $0.topic == discovery })
+            #expect(news[..<place].last?.document?["glucose"] is NSNull)
+            #expect(news.last?.document?["glucose"] as? Int == 82)
+        }
+    }
+
+    @Test("two gateways under one topic leave each other's meters alone")
+    func twoGateways() async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { first in
+            try await Fixture.with { second in
+                try await first.read(1, battery: 50)
+                _ = await first.worker(first.destination(broker.port)).syncOnce()
+                try await second.read(1, device: 2, battery: 60)
+                _ = await second.worker(second.destination(broker.port)).syncOnce()
+                #expect(try await kept(broker, "healthrelay/devices/#").count == 4)
+                try await first.read(1, from: 2)
+                _ = await first.worker(first.destination(broker.port)).syncOnce()
+                #expect(try await kept(broker, "healthrelay/devices/#").count == 4)
+            }
         }
     }
 

@@ -18,7 +18,7 @@ extension DestinationOpening {
             return OpenDestination(
                 destination: MQTTDestination(
                     name: setting.name, store: workshop.store, place: place, sender: sender, logger: workshop.logger),
-                address: try broker.url().text)
+                address: try broker.url().text + (place.topic == MQTTPlace.usualTopic ? "" : "/" + place.topic))
         })
 }
 
