@@ -278,13 +278,13 @@ extension SettingDefinition {
         }
     }
 
-    /// A URL's password is a secret too, and so may be its query.
+    /// A URL's password is a secret too, and so may be its query, and a name without a password.
     private static func masked(_ text: String) -> String {
-        guard let url = URLComponents(string: text), url.scheme != nil, url.password != nil || url.query != nil else {
+        guard let url = URLComponents(string: text), url.scheme != nil, url.user != nil || url.query != nil else {
             return text
         }
         var shown = url
-        if url.password != nil { shown.password = "***" }
+        if url.password != nil { shown.password = "***" } else if url.user != nil { shown.user = "***" }
         if url.query != nil { shown.query = "***" }
         return shown.string ?? "***"
     }

@@ -309,7 +309,10 @@ struct OutboxPlacement {
                 && (isTaken(timestamp, kind, device: device.key, series, at: destination)
                     || destination.isOneSeries
                         && ([destination.key.rawValue] + others).contains { place in
-                            try isTakenByKind(timestamp, series, reading, at: place)
+                            // A weight and the weight of a composition are the same kind of event there.
+                            try (BodySummaryRules.kinds.contains(kind) ? BodySummaryRules.kinds : [kind]).contains {
+                                try isTakenByKind($0, timestamp, series, reading, at: place)
+                            }
                         }
                     || others.contains { other in
                         try isTaken(timestamp, kind, device: device.key, series, at: destination, as: other)
@@ -377,7 +380,7 @@ struct OutboxPlacement {
 
     /// Whether a reading of the same kind has a second at a destination for which they are one series.
     private func isTakenByKind(
-        _ timestamp: Int64, _ series: ContactState.Series, _ reading: Int64, at destination: Int64
+        _ kind: ReadingKind, _ timestamp: Int64, _ series: ContactState.Series, _ reading: Int64, at destination: Int64
     ) throws -> Bool {
         // The index is by provider and type before the second: it is asked for the few of either, each by itself.
         let select = try PreparedStatement(
@@ -400,7 +403,7 @@ struct OutboxPlacement {
         defer { select.reset() }
         select.bind(1, destination)
         select.bind(2, series.user)
-        select.bind(3, series.kind)
+        select.bind(3, kind.code)
         select.bind(4, timestamp)
         select.bind(5, reading)
         return try select.firstInt() == 1

@@ -15,6 +15,13 @@ public struct WebServer: Sendable, Hashable {
         guard let mark = url.firstIndex(of: "?") else { return url }
         return url[...mark] + "…"
     }
+    /// What in the query may be a secret: the whole of it, and each value.
+    var querySecrets: [Masked] {
+        guard let mark = url.firstIndex(of: "?") else { return [] }
+        let query = url[url.index(after: mark)...]
+        let values = query.split(separator: "&").compactMap { $0.split(separator: "=", maxSplits: 1).last }
+        return ([query] + values).filter { $0.count >= 4 }.map { Masked(String($0)) }
+    }
     /// Whether the host is not known to be this machine or inside its network. What a name's addresses are is found out when
     /// it is connected to.
     public var mayBePublic: Bool {

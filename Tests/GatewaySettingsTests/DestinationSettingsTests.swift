@@ -70,6 +70,8 @@ import Testing
         let text = "destinations: [{name: a, kind: webhook, url: \"\(url)\", secret_file: /s}]\n"
         let shown = try settings(text).document.text
         #expect(!shown.contains("SECRET") && shown.contains("https://h.example/x?***"), "\(shown)")
+        let site = "destinations: [{name: a, kind: nightscout, url: \"https://SECRET@ns.example\", token_file: /s}]\n"
+        #expect(try settings(site).document.text.contains("https://***@ns.example"))
     }
 
     @Test("a `server:` section, the environment of one, and a file that says nothing are the destination `vital`")

@@ -9,7 +9,7 @@ struct DestinationOpening: Sendable {
     /// What a destination of the kind can express with its settings.
     var rules: @Sendable (DestinationSetting) -> DestinationRules
     /// What of a kind's readings stays here although other values of theirs go, and why; absent for kinds that go whole.
-    var partlyKept: [ReadingKind: String]
+    var partlyKept: @Sendable (DestinationSetting) -> [ReadingKind: String]
     /// Opens a destination; `nil` if it has no credentials yet. Nothing is sent.
     ///
     /// - Throws: `Problem` for settings that cannot be used: delivery there is then paused.
@@ -17,7 +17,7 @@ struct DestinationOpening: Sendable {
 
     init(
         rules: @escaping @Sendable (DestinationSetting) -> DestinationRules,
-        partlyKept: [ReadingKind: String] = [:],
+        partlyKept: @escaping @Sendable (DestinationSetting) -> [ReadingKind: String] = { _ in [:] },
         open: @escaping @Sendable (DestinationSetting, DestinationWorkshop) throws -> OpenDestination?
     ) {
         self.rules = rules
@@ -30,7 +30,7 @@ struct DestinationOpening: Sendable {
         rules: DestinationRules, partlyKept: [ReadingKind: String] = [:],
         open: @escaping @Sendable (DestinationSetting, DestinationWorkshop) throws -> OpenDestination?
     ) {
-        self.init(rules: { _ in rules }, partlyKept: partlyKept, open: open)
+        self.init(rules: { _ in rules }, partlyKept: { _ in partlyKept }, open: open)
     }
 }
 

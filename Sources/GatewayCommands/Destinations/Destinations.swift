@@ -102,7 +102,7 @@ package struct Destinations: Sendable {
         if let reason = kind.keptBecause { return reason }
         let opening = link.setting.kind.opening
         return opening.rules(link.setting).kinds.contains(kind)
-            ? opening.partlyKept[kind] : "a \(link.setting.kind.name) destination has no place for it"
+            ? opening.partlyKept(link.setting)[kind] : "a \(link.setting.kind.name) destination has no place for it"
     }
 
     /// Tells the store which destinations there are, and what each gets.

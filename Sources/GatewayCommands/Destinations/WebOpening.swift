@@ -78,6 +78,7 @@ extension DestinationOpening {
 extension DestinationOpening {
     static let webhook = DestinationOpening(
         rules: { $0.webhookFormat.rules },
+        partlyKept: { $0.webhookFormat.partlyKept },
         open: { setting, workshop in
             let web = WebSetting(setting)
             let server = try web.server(credentials: "secret_file", allowsQuery: true)
@@ -102,6 +103,23 @@ extension DestinationOpening {
 
 extension DestinationSetting {
     fileprivate var webhookFormat: WebhookFormat { self["format"].flatMap(WebhookFormat.init(rawValue:)) ?? .standard }
+}
+
+extension WebhookFormat {
+    /// What of a kind's readings has no place in the format although other values of theirs have.
+    fileprivate var partlyKept: [ReadingKind: String] {
+        switch self {
+        case .standard, .cloudevents: [:]
+        case .openMHealth:
+            [.bodyComposition: "only fat, weight and height are delivered: Open mHealth has no schema for the rest"]
+        case .rook: [.bodyComposition: "only weight and height are delivered: ROOK's events have no place for the rest"]
+        case .terra:
+            [
+                .bodyComposition:
+                    "muscle percentage, soft lean mass, water and impedance stay here: Terra has no place for them"
+            ]
+        }
+    }
 }
 
 /// The settings of a destination that is reached over HTTP.

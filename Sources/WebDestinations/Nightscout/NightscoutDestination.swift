@@ -154,6 +154,12 @@ public struct NightscoutDestination: Destination {
         guard answer.isGood, !answer.isPage, answer.body.isEmpty || answer.json != nil else {
             throw client.failure(of: answer, route)
         }
+        // Some proxies pass an error of the site's database on with another status.
+        if case .number(let status)? = answer.json?["status"], status >= 400 {
+            var failed = answer
+            failed.status = Int(exactly: status) ?? 500
+            throw client.failure(of: failed, route)
+        }
     }
 
     /// The URL of a path of the API. People paste addresses that end with the API's own path.

@@ -230,7 +230,8 @@ public struct WebhookDestination: Destination {
     func send(_ request: WebRequest) async throws(DeliveryFailure) -> (HTTPAnswer, WebClient) {
         var last = DeliveryFailure(.destination, code: "no_connection", message: "\(server.host) has no address")
         for pool in try await connections.pools() {
-            let client = WebClient(server, secrets: secret.secrets, connections: pool, logger: logger)
+            let client = WebClient(
+                server, secrets: secret.secrets + server.querySecrets, connections: pool, logger: logger)
             do {
                 return (try await client.send(request), client)
             } catch  where error.code == "no_connection" {
