@@ -12,7 +12,7 @@ import Testing
 @testable import ReadingDelivery
 
 @Suite(
-    "What an MQTT broker keeps", .timeLimit(.minutes(3)), .enabled(if: TestBroker.isInstalled, "\(TestBroker.needs)"))
+    "What an MQTT broker keeps", .timeLimit(.minutes(10)), .enabled(if: TestBroker.isInstalled, "\(TestBroker.needs)"))
 struct StateTests {
     @Test("the broker keeps what each meter measured last, and what Home Assistant is told of it")
     func newest() async throws {
