@@ -3,6 +3,7 @@ import PackageDescription
 
 let settings: [SwiftSetting] = [.enableUpcomingFeature("ExistentialAny"), .treatAllWarnings(as: .error)]
 let decoding: Target.Dependency = .product(name: "HealthRelayDecoding", package: "HealthRelay")
+let delivery: Target.Dependency = .product(name: "HealthRelayDelivery", package: "HealthRelay")
 let devices: Target.Dependency = .product(name: "HealthRelayDevices", package: "HealthRelay")
 let sensors: Target.Dependency = .product(name: "HealthRelaySensors", package: "HealthRelay")
 
@@ -40,10 +41,13 @@ let package = Package(
         .executableTarget(
             name: "catalogue-benchmark", dependencies: [devices],
             path: "Catalogue/CatalogueBenchmark", swiftSettings: settings),
-        // A backlog delivered to a null sink beside aiohttp (see Delivery/run.sh).
+        // A backlog delivered to each destination's null sink, beside Python clients (see Delivery/run.sh).
+        .target(
+            name: "DeliveryBacklog",
+            dependencies: [delivery, .product(name: "HealthRelayMQTT", package: "HealthRelay")],
+            path: "Delivery/Backlog", swiftSettings: settings),
         .executableTarget(
-            name: "delivery-benchmark",
-            dependencies: [.product(name: "HealthRelayDelivery", package: "HealthRelay")],
+            name: "delivery-benchmark", dependencies: ["DeliveryBacklog", delivery],
             path: "Delivery/DeliveryBenchmark", swiftSettings: settings),
         // A scan of a sensor beside a bare C program over libnfc (see NFC/run.sh), at the emulated reader of the tests.
         .executableTarget(
@@ -57,14 +61,15 @@ let package = Package(
         .executableTarget(
             name: "scan-benchmark", dependencies: ["EmulatedReader", "EncodedSensor", sensors],
             path: "NFC/ScanBenchmark", swiftSettings: settings),
-        // Notifications over a private bus, beside a C libdbus reader and bleak (see DBus/run.sh).
+        // Notifications over a private bus, beside a C libdbus reader and bleak (see DBus/run.sh), and while the same
+        // process delivers to five destinations (see DBus/busy.sh).
         .systemLibrary(name: "CDBusFloor", path: "DBus/CDBusFloor", pkgConfig: "dbus-1"),
         .executableTarget(
             name: "bus-c-reader", dependencies: ["CDBusFloor"], path: "DBus/CReader",
             cSettings: [.headerSearchPath("../../Decode/CDecode/include"), .unsafeFlags(["-O2"])]),
         .executableTarget(
             name: "notifications",
-            dependencies: [decoding, .product(name: "HealthRelayBus", package: "HealthRelay")],
+            dependencies: ["DeliveryBacklog", decoding, .product(name: "HealthRelayBus", package: "HealthRelay")],
             path: "DBus/Notifications", swiftSettings: settings),
         // Reading a meter through a real bluetoothd (see Radio/run.sh).
         .target(name: "Resident", path: "Radio/Resident", swiftSettings: settings),

@@ -1,5 +1,6 @@
 """Reads the same notifications in turn with a C libdbus reader, ours and bleak, on one private bus, and compares what
 each took of the processor. Run by run.sh: `measure.py C_READER NOTIFICATIONS ROUNDS [COUNT [BURST MICROSECONDS]]`."""
+import contextlib
 import json
 import os
 import signal
@@ -29,23 +30,30 @@ def main():
         "ours, taken on another thread": [ours, "read-elsewhere"],
         "bleak": [sys.executable, f"{HERE}/bleak_reader.py"],
     }
+    with bus(ours, count, burst, interval):
+        isGood = compare(readers, rounds, count)
+    sys.exit(0 if isGood else 1)
+
+
+@contextlib.contextmanager
+def bus(program, count, burst, interval):
+    """A private bus, which the environment names, with a sender of notifications on it."""
     with tempfile.TemporaryDirectory() as folder:
         with open(f"{folder}/bus.conf", "w") as file:
             file.write(CONFIGURATION.format(folder=folder))
         daemon = subprocess.Popen(["dbus-daemon", f"--config-file={folder}/bus.conf", "--nofork", "--print-address=1"],
                                   stdout=subprocess.PIPE, text=True)
         os.environ["DBUS_SYSTEM_BUS_ADDRESS"] = daemon.stdout.readline().strip()
-        sender = subprocess.Popen([ours, "send", str(count), str(burst), str(interval)], stdout=subprocess.PIPE,
+        sender = subprocess.Popen([program, "send", str(count), str(burst), str(interval)], stdout=subprocess.PIPE,
                                   text=True)
         try:
             if sender.stdout.readline() != "ready\n":
                 sys.exit("the sender did not come up")
-            isGood = compare(readers, rounds, count)
+            yield
         finally:
             for each in (sender, daemon):
                 each.send_signal(signal.SIGKILL)
                 each.wait()
-    sys.exit(0 if isGood else 1)
 
 
 def compare(readers, rounds, count):
@@ -73,4 +81,5 @@ def compare(readers, rounds, count):
     return good and medians["C"] <= 1.5 and medians["bleak"] <= 0.6
 
 
-main()
+if __name__ == "__main__":
+    main()

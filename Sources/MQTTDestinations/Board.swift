@@ -34,6 +34,8 @@ struct Board: Sendable {
     private var batteries: [String: UInt8] = [:]
     /// How many people the store knows.
     private var peopleCount = 1
+    /// The meter and person that an id was made for last.
+    private var last: (device: DeviceDescription, person: String, id: String)?
 
     init(naming: Naming, place: MQTTPlace, sender: MQTTSender) {
         self.naming = naming
@@ -48,18 +50,17 @@ struct Board: Sendable {
     /// Shows a reading if none is newer. One that would not be delivered now takes everything of its kind off.
     mutating func show(_ delivered: DeliveredReading) {
         let (reading, kind) = (delivered.reading, delivered.reading.kind)
-        let id = naming.id(of: reading.device, person: delivered.person)
+        let id = id(of: reading.device, person: delivered.person)
+        let topic = topics.state(of: id, kind)
         guard delivered.hold == nil else {
-            let topic = topics.state(of: id, kind)
             concealed.insert(topic)
             kept[topic] = nil
             meters[id]?.newest[kind] = nil
             if meters[id]?.newest.isEmpty == true { meters[id] = nil }
             return
         }
-        concealed.remove(topics.state(of: id, kind))
+        concealed.remove(topic)
         if let present = meters[id]?.newest[kind], present.timestamp > delivered.timestamp { return }
-        let topic = topics.state(of: id, kind)
         if let kept = kept[topic] {
             guard kept.measuredAt <= delivered.timestamp else { return }
             self.kept[topic] = nil
@@ -68,6 +69,14 @@ struct Board: Sendable {
         meter.device = reading.device
         meter.newest[kind] = delivered
         meters[id] = meter
+    }
+
+    /// The id of a meter and a person. A backlog is mostly one meter's.
+    private mutating func id(of device: DeviceDescription, person: String) -> String {
+        if let last, last.device == device, last.person == person { return last.id }
+        let id = naming.id(of: device, person: person)
+        last = (device, person, id)
+        return id
     }
 
     /// Notes what the broker keeps for a state's topic.

@@ -48,11 +48,12 @@ final class LinkThread: Sendable {
 
     /// Leaves a command; one for a connection that has ended fails at once.
     func post(_ command: Command) {
-        let ending = state.withLock { state in
+        let (ending, isFirst) = state.withLock { state in
             if state.ending == nil { state.commands.append(command) }
-            return state.ending
+            return (state.ending, state.commands.count == 1)
         }
-        if let ending { command.fail(ending) } else { eventfd_write(bell, 1) }
+        // Whoever left the first command has rung: the thread takes the others with it.
+        if let ending { command.fail(ending) } else if isFirst { eventfd_write(bell, 1) }
     }
 
     /// The commands since the last call. For the thread.

@@ -52,6 +52,7 @@ package enum HTTPExchangeError: Error, Sendable, Hashable {
 package final class HTTPConnections: Sendable, CustomReflectable {
     private let client: HTTPClient
     private let limits: HTTPLimits
+    private let deadlines = Deadlines()
 
     /// Creates a pool; nothing is connected yet.
     ///
@@ -87,24 +88,23 @@ package final class HTTPConnections: Sendable, CustomReflectable {
     /// - Throws: ``HTTPExchangeError``, or `CancellationError` if the task was cancelled.
     package func answer(to request: HTTPClientRequest) async throws -> HTTPAnswer {
         let (client, limits) = (client, limits)
+        let exchange = Task {
+            let response = try await client.execute(request, timeout: .nanoseconds(limits.call.nanoseconds))
+            return HTTPAnswer(
+                status: Int(response.status.code), headers: response.headers,
+                body: try await Self.octets(of: response.body, limits))
+        }
+        let deadline = deadlines.add(limits.call) { exchange.cancel() }
+        let result = await withTaskCancellationHandler {
+            await exchange.result
+        } onCancel: {
+            exchange.cancel()
+        }
+        let isInTime = deadlines.remove(deadline)
         do {
-            return try await withThrowingTaskGroup(of: HTTPAnswer.self) { group in
-                group.addTask {
-                    let response = try await client.execute(request, timeout: .nanoseconds(limits.call.nanoseconds))
-                    return HTTPAnswer(
-                        status: Int(response.status.code), headers: response.headers,
-                        body: try await Self.octets(of: response.body, limits))
-                }
-                group.addTask {
-                    try await Task.sleep(for: limits.call)
-                    throw HTTPExchangeError.timeout
-                }
-                defer { group.cancelAll() }
-                guard let answer = try await group.next() else { throw CancellationError() }
-                return answer
-            }
+            return try result.get()
         } catch {
-            throw Self.translated(error)
+            throw isInTime || Task.isCancelled ? Self.translated(error) : HTTPExchangeError.timeout
         }
     }
 

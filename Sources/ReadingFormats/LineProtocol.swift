@@ -88,14 +88,17 @@ private struct Point {
     /// Adds a tag. A tag cannot be empty, and nothing escapes a control character or a backslash before the separator.
     mutating func tag(_ name: String, _ value: String) throws(FormatOmission) {
         guard !value.isEmpty else { return }
-        guard !value.hasSuffix("\\"), value.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control })
+        // Nearly every tag is printable ASCII, and Unicode's tables are slow to ask.
+        let isPrintable =
+            value.utf8.allSatisfy { (0x20..<0x7F).contains($0) }
+            || value.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+        guard isPrintable, value.utf8.last != UInt8(ascii: "\\")
         else { throw FormatOmission(.noPlace, of: name) }
         tags.append((name, value))
     }
 
     mutating func field(_ name: String, text: String) {
-        let escaped = text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
-        fields.append("\(name)=\"\(escaped)\"")
+        fields.append("\(name)=\"\(Self.escaped(text, ["\\", "\""]))\"")
     }
 
     private mutating func field(_ name: String, _ number: ExactDecimal) { fields.append("\(name)=\(number)") }
@@ -106,8 +109,19 @@ private struct Point {
         return "\(measurement)\(tags) \(fields.joined(separator: ",")) \(milliseconds)"
     }
 
-    private static func escaped(_ tag: String) -> String {
-        tag.replacing(",", with: "\\,").replacing("=", with: "\\=").replacing(" ", with: "\\ ")
+    private static func escaped(_ tag: String) -> String { escaped(tag, [",", "=", " "]) }
+
+    /// A text with a backslash before each of some characters.
+    private static func escaped(_ text: String, _ characters: [Unicode.Scalar]) -> String {
+        guard text.utf8.contains(where: { octet in characters.contains { $0.value == UInt32(octet) } }) else {
+            return text
+        }
+        var escaped = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars {
+            if characters.contains(scalar) { escaped.append("\\") }
+            escaped.append(scalar)
+        }
+        return String(escaped)
     }
 
     // MARK: Values

@@ -1,3 +1,4 @@
+import DeliveryBacklog
 import GATTProfiles
 import Glibc
 import HealthReadings
@@ -33,9 +34,41 @@ struct Reader {
         }
     }
 
+    /// What was used between two moments.
+    private struct Usage {
+        /// Microseconds of the processor: of the whole process, and of the thread that reads the bus.
+        var process: Int
+        var thread: Int
+        /// Microseconds that went by.
+        var elapsed: Int
+
+        static var now: Usage {
+            var usage = rusage()
+            getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+            return Usage(
+                process: (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1_000_000 + usage.ru_utime.tv_usec
+                    + usage.ru_stime.tv_usec,
+                thread: microseconds(CLOCK_THREAD_CPUTIME_ID), elapsed: microseconds(CLOCK_MONOTONIC))
+        }
+
+        private static func microseconds(_ clock: clockid_t) -> Int {
+            var time = timespec()
+            clock_gettime(clock, &time)
+            return time.tv_sec * 1_000_000 + time.tv_nsec / 1000
+        }
+
+        static func - (later: Usage, earlier: Usage) -> Usage {
+            Usage(
+                process: later.process - earlier.process, thread: later.thread - earlier.thread,
+                elapsed: later.elapsed - earlier.elapsed)
+        }
+    }
+
     let connection: DBusConnection
     /// Whether the bursts are taken on the event loop's thread, or on the pool's.
     let isNeighbour: Bool
+    /// What the same process delivers meanwhile.
+    let deliveries: Deliveries?
 
     func run() async throws {
         let match = DBusMatch(
@@ -54,30 +87,31 @@ struct Reader {
         for path in [Layout.measurement, Layout.control] {
             _ = try await connection.call("org.bluez", path, Layout.characteristic, "StartNotify")
         }
-        let before = Self.cpu()
+        deliveries?.start()
+        let (tally, used) =
+            isNeighbour
+            ? try await withTaskExecutorPreference(connection.taskExecutor) { try await measured(signals) }
+            : try await measured(signals)
+        let delivered = deliveries?.delivered.description ?? "[]"
+        print(
+            #"{"count": \#(tally.count), "sum": \#(tally.sum), "microseconds": \#(used.process), "#
+                + #""thread": \#(used.thread), "elapsed": \#(used.elapsed), "bursts": \#(tally.bursts), "#
+                + #""delivered": \#(delivered)}"#)
+        await connection.close()
+    }
+
+    /// Asks for the records and reads them.
+    private func measured(_ signals: DBusSignals<Notification>) async throws -> (Tally, Usage) {
+        let before = Usage.now
         _ = try await connection.call(
             "org.bluez", Layout.control, Layout.characteristic, "WriteValue", [.bytes([1, 1]), .properties([:])])
-        let tally =
-            isNeighbour
-            ? try await withTaskExecutorPreference(connection.taskExecutor) { try await Self.read(signals) }
-            : try await Self.read(signals)
-        let used = Self.cpu() - before
-        print(
-            #"{"count": \#(tally.count), "sum": \#(tally.sum), "microseconds": \#(used), "bursts": \#(tally.bursts)}"#)
-        await connection.close()
+        let tally = try await Self.read(signals)
+        return (tally, Usage.now - before)
     }
 
     private static func read(_ signals: DBusSignals<Notification>) async throws -> Tally {
         var tally = Tally()
         for try await burst in signals where tally.add(burst) { break }
         return tally
-    }
-
-    /// Microseconds of processor this process has used.
-    private static func cpu() -> Int {
-        var usage = rusage()
-        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
-        return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1_000_000 + usage.ru_utime.tv_usec
-            + usage.ru_stime.tv_usec
     }
 }

@@ -1,14 +1,31 @@
 extension UnsignedInteger where Self: FixedWidthInteger {
     /// All digits in base 16: `0a` for an octet, `1808` for 16 bits.
     package func hexadecimal(uppercase: Bool = false) -> String {
-        let digits = String(self, radix: 16, uppercase: uppercase)
-        return String(repeating: "0", count: Self.bitWidth / 4 - digits.count) + digits
+        String(unsafeUninitializedCapacity: Self.bitWidth / 4) { digits in
+            for place in digits.indices {
+                digits[place] = digit(UInt8(truncatingIfNeeded: self >> (Self.bitWidth - 4 - 4 * place)), uppercase)
+            }
+            return digits.count
+        }
     }
 }
 
 extension Sequence where Element == UInt8 {
     /// Two digits for each octet: `00ff`, or `00 ff` with a separator.
     package func hexadecimal(uppercase: Bool = false, separator: String = "") -> String {
-        map { $0.hexadecimal(uppercase: uppercase) }.joined(separator: separator)
+        var text: [UInt8] = []
+        text.reserveCapacity(underestimatedCount * (2 + separator.utf8.count))
+        for octet in self {
+            if !text.isEmpty { text.append(contentsOf: separator.utf8) }
+            text.append(digit(octet >> 4, uppercase))
+            text.append(digit(octet, uppercase))
+        }
+        return String(decoding: text, as: UTF8.self)
     }
+}
+
+/// The digit of the lowest four bits.
+private func digit(_ value: UInt8, _ isUppercase: Bool) -> UInt8 {
+    let value = value & 15
+    return value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: isUppercase ? "A" : "a") - 10 + value
 }

@@ -131,7 +131,9 @@ public struct NightscoutDestination: Destination {
         CrashPoint.reach("nightscout.before")
         try await upload(.array(documents), to: collection)
         CrashPoint.reach("nightscout.after")
-        await uploadBatteries(of: part.items)
+        batteries.note(part.items.compactMap(\.reading.device.address))
+        // Asking for devices counts their readings: once a backlog is enough.
+        if part.isLast { await uploadBatteries() }
         return outcomes
     }
 
@@ -180,10 +182,22 @@ public struct NightscoutDestination: Destination {
     private final class Batteries: Sendable {
         private struct State {
             var told: [DeviceDescription: Instant] = [:]
+            var seen: Set<DeviceAddress> = []
             var isRefused = false
         }
 
         private let state = Mutex(State())
+
+        /// Notes whose readings were uploaded.
+        func note(_ devices: [DeviceAddress]) { state.withLock { $0.seen.formUnion(devices) } }
+
+        /// Whose readings were uploaded since the last call.
+        func takeSeen() -> Set<DeviceAddress> {
+            state.withLock { state in
+                defer { state.seen = [] }
+                return state.seen
+            }
+        }
 
         /// Whether the site is to be told, which it then counts as.
         func take(_ device: DeviceDescription, seenAt instant: Instant) -> Bool {
@@ -199,8 +213,8 @@ public struct NightscoutDestination: Destination {
     }
 
     /// Tells the site how the batteries of the readings' devices stand. No reading fails because of it.
-    private func uploadBatteries(of items: [OutboxItem]) async {
-        let devices = Set(items.compactMap(\.reading.device.address))
+    private func uploadBatteries() async {
+        let devices = batteries.takeSeen()
         guard !devices.isEmpty, let known = try? await store.devices() else { return }
         for device in known where !devices.isDisjoint(with: device.addresses) {
             guard let battery = device.batteryPercent, let seen = device.lastSeen,
