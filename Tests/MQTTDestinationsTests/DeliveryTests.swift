@@ -13,7 +13,7 @@ import Testing
 @testable import MQTTDestinations
 @testable import ReadingDelivery
 
-@Suite("Delivery over MQTT", .timeLimit(.minutes(10)), .enabled(if: TestBroker.isInstalled, "\(TestBroker.needs)"))
+@Suite("Delivery over MQTT", .timeLimit(.minutes(3)), .enabled(if: TestBroker.isInstalled, "\(TestBroker.needs)"))
 struct DeliveryTests {
     @Test("each reading is a message that nobody keeps, with its id, person and whole document")
     func readings() async throws {
