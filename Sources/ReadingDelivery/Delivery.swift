@@ -162,15 +162,17 @@ extension OutboxWorker {
             try await requireReady(target, of: person)
             let limit = batchLimits[target.resource] ?? options.batchLimit
             let suspected = Set(tally.suspects.map(\.item.id))
-            let items = try await store.outboxBatch(
+            // One more than fits says whether anything follows.
+            let waiting = try await store.outboxBatch(
                 user: target.user, resource: target.resource, provider: target.provider, in: range,
-                limit: min(limit + suspected.count, 10_000), at: place()
-            ).filter { !suspected.contains($0.id) }.prefix(limit).map(\.self)
+                limit: min(limit + suspected.count + 1, 10_000), at: place()
+            ).filter { !suspected.contains($0.id) }
+            let items = Array(waiting.prefix(limit))
             guard !items.isEmpty else { return try await concludeSuspects(into: &tally) }
             hub.emit(.readings(items.map(\.reading.id), .sourceChecked))
             do {
                 let batch = DeliveryBatch(
-                    target: target, person: person, items: items, range: range, isLast: items.count < limit)
+                    target: target, person: person, items: items, range: range, isLast: waiting.count <= limit)
                 do {
                     for part in try await destination.parts(batch) { try await send(part, into: &tally) }
                 } catch let failure as DeliveryFailure where failure.isRefusalOfAll {

@@ -57,6 +57,18 @@ struct StateTests {
         }
     }
 
+    @Test("a backlog that fills its batches exactly ends, too")
+    func wholeBatches() async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            try await fixture.read(10)
+            let worker = fixture.worker(fixture.destination(broker.port), batchLimit: 5)
+            #expect(await worker.syncOnce().delivered == 10)
+            let (topics, id) = (try await fixture.naming.topics, try await fixture.id())
+            #expect(try await kept(broker)[topics.state(of: id, .glucose)]?.document?["glucose"] as? Int == 90)
+        }
+    }
+
     @Test("an older reading never takes the place of a newer one, after a restart either")
     func older() async throws {
         let broker = try await TestBroker.start()
