@@ -132,6 +132,17 @@ public struct DestinationSetting: Sendable {
     /// The keys and texts of a map; empty if nobody set it.
     package func map(_ key: String) -> [String: String] { values[key]?.pairs ?? [:] }
 
+    /// Everything that says how the destination is reached, a key a line: not what is selected for it, and when.
+    package var access: String {
+        kind.settings.filter { !DestinationKind.live.contains($0.key) && $0.key != "mode" }.map { definition in
+            let pairs = map(definition.key).sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" }
+            return ([definition.key, self[definition.key] ?? ""] + list(definition.key) + pairs).joined(separator: "\t")
+        }.joined(separator: "\n")
+    }
+
+    /// The files that it names: keys, passwords, certificates.
+    package var files: [String] { kind.settings.map(\.key).filter { $0.hasSuffix("_file") }.compactMap { self[$0] } }
+
     /// Whether nobody has named it or set anything of it.
     var isImplied: Bool {
         guard case .standard = origin else { return false }

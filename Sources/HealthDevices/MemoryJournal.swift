@@ -57,6 +57,11 @@ public final class MemoryJournal: FrameJournal, DeviceMemory, PairingMemory {
         state.withLock { $0.lastRecord(of: contact) }
     }
 
+    /// How the device's contact before this one ended; `nil` where there was none, or it never ended.
+    public func previousSummary(before contact: Contact) async throws -> ContactSummary? {
+        state.withLock { $0.previousSummary(before: contact) }
+    }
+
     /// Begins a new sequence epoch of the contact's device.
     public func beginSequenceEpoch(in contact: Contact) async throws -> Contact {
         state.withLock { $0.beginSequenceEpoch(in: contact) }

@@ -5,13 +5,14 @@ struct MemoryState {
     struct Device {
         var pairing: DevicePairing
         var epoch = 0
-        var lastContactWasComplete = false
+        /// How its last contact ended; one that never ends counts as cut.
+        var lastSummary: ContactSummary?
     }
 
     private struct CurrentContact {
         var device: Int
-        /// Whether the device's contact before this one ended, and ended complete.
-        var followsComplete: Bool
+        /// How the device's contact before this one ended; `nil` where it never did.
+        var previous: ContactSummary?
         /// The places of the readings whose records came in this contact, by the numbers that contexts name them by.
         var records: [UInt16: Int] = [:]
     }
@@ -120,7 +121,9 @@ struct MemoryState {
         while true {
             let wanted = id(epoch: contact.sequenceEpoch, clash: clash)
             guard let place = places[wanted] else {
-                if clash == 0, let place = beforeModel(record, frame, contact, decoder) {
+                if clash == 0,
+                    let place = beforeModel(record, frame, contact, decoder) ?? inOtherForm(record, contact, decoder)
+                {
                     return (readings[place].id, place, nil)
                 }
                 // A device that is read from its first record may still hold records of earlier epochs.
@@ -136,6 +139,10 @@ struct MemoryState {
                 return (wanted, nil, other)
             }
             if readings[place].record.value == record.value { return (wanted, place, nil) }
+            // It has taken its mean pressure from another form since, or was read as another model's.
+            if record.sequence == nil {
+                return (wanted, place, nil)
+            }
             other = other ?? wanted
             clash += 1
         }
@@ -166,6 +173,16 @@ struct MemoryState {
         return place.flatMap { [plain.value, record.value].contains(readings[$0].record.value) ? $0 : nil }
     }
 
+    /// The same record as another protocol of the device brought it.
+    private func inOtherForm(_ record: Record, _ contact: Contact, _ decoder: any FrameDecoding) -> Int? {
+        guard decoder.comesByTwoProtocols(model: contact.device.model), let device = contacts[contact.id]?.device else {
+            return nil
+        }
+        return readings.indices.first {
+            origins[$0].device == device && record.isSameMeasurement(as: readings[$0].record)
+        }
+    }
+
     /// Notes what a device says anew of a record, and joins contexts that wait for it; returns whether anything differs.
     /// Its time stays.
     private mutating func revise(
@@ -173,9 +190,7 @@ struct MemoryState {
     ) -> Bool {
         let isJoined = join(number, place, in: contact)
         let heeded = record.heeding(readings[place].record)
-        // The same octets are another record where the device's model was learnt since.
-        let isReadOtherwise =
-            readings[place].record.value != heeded.value || readings[place].record.baseTime != heeded.baseTime
+        let isReadOtherwise = heeded.isRead(otherwiseThan: readings[place].record)
         guard origins[place].records.insert(octets).inserted || isReadOtherwise, heeded != readings[place].record else {
             return isJoined
         }
@@ -273,10 +288,9 @@ struct MemoryState {
     ) -> Contact {
         let index = know(device)
         contactCount += 1
-        contacts[contactCount] = CurrentContact(
-            device: index, followsComplete: devices[index].lastContactWasComplete)
+        contacts[contactCount] = CurrentContact(device: index, previous: devices[index].lastSummary)
         // A contact that never ends counts as cut.
-        devices[index].lastContactWasComplete = false
+        devices[index].lastSummary = nil
         var known = devices[index].pairing.device
         known.name = device.name ?? known.name
         known.provider = device.provider
@@ -289,8 +303,10 @@ struct MemoryState {
         return LastRecord(
             sequence: sequence, baseTime: last.baseTime,
             count: Set(places(of: contact).map { readings[$0].record.sequence }).count,
-            followsCompleteTransfer: contacts[contact.id]?.followsComplete ?? false)
+            followsCompleteTransfer: contacts[contact.id]?.previous?.isComplete ?? false)
     }
+
+    func previousSummary(before contact: Contact) -> ContactSummary? { contacts[contact.id]?.previous }
 
     mutating func beginSequenceEpoch(in contact: Contact) -> Contact {
         var renewed = contact
@@ -304,7 +320,7 @@ struct MemoryState {
 
     mutating func endContact(_ contact: Contact, _ summary: ContactSummary) {
         guard let ended = contacts.removeValue(forKey: contact.id) else { return }
-        devices[ended.device].lastContactWasComplete = summary.isComplete
+        devices[ended.device].lastSummary = summary
     }
 
     mutating func note(_ device: DeviceDescription, as state: PairingState) {

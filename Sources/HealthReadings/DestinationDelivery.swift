@@ -4,11 +4,15 @@ public struct DestinationDelivery: Sendable, Hashable {
     public var destination: String
     /// How far the reading has come.
     public var state: DeliveryState
+    /// The second that was chosen for it there, once and for ever, if it isn't the reading's own: another reading of the
+    /// series has that one. `nil`: the reading's own.
+    public var sentTime: Instant?
 
     /// Makes a delivery.
-    public init(destination: String, state: DeliveryState) {
+    public init(destination: String, state: DeliveryState, sentTime: Instant? = nil) {
         self.destination = destination
         self.state = state
+        self.sentTime = sentTime
     }
 
     /// Why the reading waits beyond the next delivery; `nil` if nothing holds it.
@@ -53,10 +57,12 @@ public enum DeliveryState: Sendable, Hashable {
 }
 
 extension DestinationDelivery {
-    /// `{"destination", "state", "reason"}`.
+    /// `{"destination", "state", "reason"}`, and `sent_time` if it isn't the reading's own time.
     public var document: JSONValue {
-        .object([
-            "destination": .string(destination), "state": .string(state.name), "reason": .optional(state.reason),
-        ])
+        .object(
+            [
+                .init("destination", .string(destination)), .init("state", .string(state.name)),
+                .init("reason", .optional(state.reason)),
+            ] + (sentTime.map { [.init("sent_time", .string($0.description))] } ?? []))
     }
 }

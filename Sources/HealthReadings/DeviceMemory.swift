@@ -64,6 +64,9 @@ public protocol DeviceMemory: Sendable {
     /// The newest stored record of the contact's sequence epoch; nil where none is.
     func lastRecord(of contact: Contact) async throws -> LastRecord?
 
+    /// How the device's contact before this one ended; `nil` where there was none, or it never ended.
+    func previousSummary(before contact: Contact) async throws -> ContactSummary?
+
     /// Begins a new sequence epoch: the device has restarted or wrapped its numbers.
     ///
     /// The device is then read from its first record, and may still hold records of the epochs before: one that comes
@@ -75,6 +78,9 @@ public protocol DeviceMemory: Sendable {
 }
 
 extension DeviceMemory {
+    /// It is not remembered: each contact is taken for the first.
+    public func previousSummary(before contact: Contact) async throws -> ContactSummary? { nil }
+
     /// The contact alone remembers it.
     public func noteClock(_ clock: ClockReading, in contact: Contact) async throws -> Contact {
         var contact = contact

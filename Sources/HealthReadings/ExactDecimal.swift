@@ -144,11 +144,26 @@ extension ExactDecimal: CustomStringConvertible {
         if exponent >= 0 {
             return significand == 0 ? "0" : String(significand) + String(repeating: "0", count: Int(exponent))
         }
+        // Every document has many numbers: the digits are written once, from the last to the first.
         let places = -Int(exponent)
-        let digits = String(significand.magnitude)
-        let padded = String(repeating: "0", count: max(0, places + 1 - digits.count)) + digits
-        let point = padded.index(padded.endIndex, offsetBy: -places)
-        return (significand < 0 ? "-" : "") + padded[..<point] + "." + padded[point...]
+        var rest = significand.magnitude
+        var digits = 1
+        while rest >= 10 { (rest, digits) = (rest / 10, digits + 1) }
+        let sign = significand < 0 ? 1 : 0
+        let count = sign + max(digits, places + 1) + 1
+        rest = significand.magnitude
+        return String(unsafeUninitializedCapacity: count) { octets in
+            for place in stride(from: count - 1, through: sign, by: -1) {
+                guard count - 1 - place != places else {
+                    octets[place] = UInt8(ascii: ".")
+                    continue
+                }
+                octets[place] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+                rest /= 10
+            }
+            if sign > 0 { octets[0] = UInt8(ascii: "-") }
+            return count
+        }
     }
 
     /// Reads plain decimal notation (`-12.50`); the number of decimal places becomes the precision.

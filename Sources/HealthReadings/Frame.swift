@@ -95,6 +95,10 @@ public protocol FrameDecoding: Sendable {
     /// they change, or the model of a device is found only later, stored records are judged again.
     func rules(model: String?) -> String
 
+    /// Whether a device of this model sends one record by two protocols, which do not say the same of it: the one leaves
+    /// out the mean pressure.
+    func comesByTwoProtocols(model: String?) -> Bool
+
     /// What of a frame's octets stays when the device sends it in another contact: all, or all but a passing number.
     func lastingOctets(of frame: Frame, model: String?) -> [UInt8]
 }
@@ -114,6 +118,9 @@ extension FrameDecoding {
 
     /// None.
     public func rules(model: String?) -> String { "" }
+
+    /// It does not.
+    public func comesByTwoProtocols(model: String?) -> Bool { false }
 
     /// All.
     public func lastingOctets(of frame: Frame, model: String?) -> [UInt8] { frame.payload }

@@ -57,3 +57,11 @@ public protocol PairingMemory: Sendable {
     /// when it returns.
     func admit(_ device: DeviceDescription, as state: PairingState) async throws
 }
+
+extension PairingMemory {
+    /// The catalogue's id that the device with this address is remembered by.
+    package func model(of address: DeviceAddress?) async throws -> String? {
+        guard let address else { return nil }
+        return try await pairings().first { $0.addresses.contains(address) }?.device.model
+    }
+}

@@ -51,6 +51,9 @@ public enum ReadingIdentity: Sendable, Hashable {
     case numbered(sequence: UInt16, epoch: Int, baseTime: WallTime?, clash: Int)
     /// A record with a time but no number: device, user slot, time, values.
     case timed(userSlot: UInt8?, baseTime: WallTime, value: RecordValue)
+    /// A record of a memory that may hold equal ones: device, user slot, time if it has one, values, and which of the equal
+    /// records it is, from 0.
+    case recalled(userSlot: UInt8?, baseTime: WallTime?, value: RecordValue, occurrence: UInt8)
     /// A record with neither: the contact it came in, its ordinal there, values.
     case untimed(contactStart: Instant, ordinal: Int, value: RecordValue)
     /// A sensor's record: the sensor's serial number, its minute and the ring it stood in. `clash` counts the records
@@ -66,10 +69,22 @@ public enum ReadingIdentity: Sendable, Hashable {
             self = .sensor(serial: serial ?? "", minute: sensor.minute, source: sensor.source, clash: clash)
         } else if let sequence = record.sequence {
             self = .numbered(sequence: sequence, epoch: epoch, baseTime: record.baseTime, clash: clash)
+        } else if let occurrence = record.occurrence {
+            self = .recalled(
+                userSlot: record.userSlot, baseTime: record.baseTime, value: record.value, occurrence: occurrence)
         } else if let baseTime = record.baseTime {
             self = .timed(userSlot: record.userSlot, baseTime: baseTime, value: record.value)
         } else {
             self = .untimed(contactStart: contactStart, ordinal: frame.ordinal, value: record.value)
+        }
+    }
+
+    /// Whether another record may have this identity but for its `clash`. Where it is made of the value, a record that is
+    /// stored with another one is the same: it has been read otherwise since.
+    package var countsClashes: Bool {
+        switch self {
+        case .numbered, .sensor: true
+        case .timed, .recalled, .untimed: false
         }
     }
 
@@ -101,6 +116,12 @@ public enum ReadingIdentity: Sendable, Hashable {
             key.append(UInt64(minute))
             key.append(UInt64(source.rawValue))
             key.append(UInt64(bitPattern: Int64(clash)))
+        case .recalled(let userSlot, let baseTime, let value, let occurrence):
+            key.append(5)
+            key.append(userSlot.map(UInt64.init) ?? .max)
+            key.append(UInt64(bitPattern: baseTime?.secondsSinceEpoch ?? .min))
+            key.append(UInt64(occurrence))
+            key.append(value)
         }
         return key.digest()
     }

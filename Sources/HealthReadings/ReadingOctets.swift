@@ -11,6 +11,39 @@ extension Reading {
     }
 }
 
+/// Writes many readings' documents, with commas between them: what they share is made ready once.
+public struct ReadingWriter: ~Copyable {
+    private let scratch: UnsafeMutableBufferPointer<UInt8>
+    private var writer: DocumentWriter
+    private var isFirst = true
+
+    /// Makes a writer without readings.
+    ///
+    /// - Parameter capacity: how many octets are gathered without another copy; more may be.
+    public init(capacity: Int) {
+        scratch = .allocate(capacity: max(capacity, DocumentWriter.room))
+        writer = DocumentWriter(octets: [], scratch: scratch)
+    }
+
+    deinit { scratch.deallocate() }
+
+    /// How many octets were written and not taken.
+    public var count: Int { writer.length }
+
+    /// Appends a reading's document.
+    public mutating func append(_ reading: Reading) {
+        if !isFirst { writer.append(UInt8(ascii: ",")) }
+        isFirst = false
+        writer.put(reading)
+    }
+
+    /// Hands over what was written since this was called last.
+    public mutating func take<Taken>(_ body: (UnsafeBufferPointer<UInt8>) throws -> Taken) rethrows -> Taken {
+        defer { writer.begin() }
+        return try writer.withOctets(body)
+    }
+}
+
 /// Writes a reading's JSON octet by octet; rare parts are written as their documents are.
 ///
 /// Octets are gathered in a piece of memory that does not move and handed over together: an array that grows by one asks
@@ -22,11 +55,38 @@ private struct DocumentWriter {
     private var octets: [UInt8]
     private let scratch: UnsafeMutableBufferPointer<UInt8>
     private var count = 0
-    private var lastDate: (number: Int64, date: (year: Int, month: Int, day: Int))?
+    /// `2026-11-21T` of the day when the device's clock was read, and of the day of the measurement: a page's are of few.
+    private var lastDates: (Date?, Date?)
+    /// A page's readings are of few devices.
+    private var lastDevice: (device: DeviceDescription, octets: [UInt8])?
 
     init(octets: [UInt8], scratch: UnsafeMutableBufferPointer<UInt8>) {
         self.octets = octets
         self.scratch = scratch
+    }
+
+    /// `2026-11-21T`, and the number of the day.
+    private struct Date {
+        static let length = 11
+
+        var number: Int64
+        /// The last five are not used.
+        var octets: SIMD16<UInt8>
+    }
+
+    /// How much there is.
+    var length: Int { octets.count + count }
+
+    /// Begins anew.
+    mutating func begin() {
+        octets = []
+        count = 0
+    }
+
+    mutating func withOctets<Result>(_ body: (UnsafeBufferPointer<UInt8>) throws -> Result) rethrows -> Result {
+        guard !octets.isEmpty else { return try body(UnsafeBufferPointer(rebasing: scratch[..<count])) }
+        handOver()
+        return try octets.withUnsafeBufferPointer(body)
     }
 
     /// All that was there and was written.
@@ -45,7 +105,7 @@ private struct DocumentWriter {
     private mutating func reserve(_ more: Int) { if count + more > scratch.count { handOver() } }
 
     @inline(__always)
-    private mutating func append(_ octet: UInt8) {
+    mutating func append(_ octet: UInt8) {
         reserve(1)
         scratch[count] = octet
         count += 1
@@ -69,15 +129,8 @@ private struct DocumentWriter {
         literal(#"{"id":"#)
         put(reading.id)
         literal(#","kind":"#)
-        put(text: record.value.kind.rawValue)
-        literal(#","device":{"address":"#)
-        put(reading.device.address)
-        literal(#","model":"#)
-        put(text: reading.device.model)
-        literal(#","serial":"#)
-        put(text: reading.device.serial)
-        literal(#"},"provider":"#)
-        put(text: reading.device.provider)
+        put(name: record.value.kind.rawValue)
+        put(reading.device)
         literal(#","sequence":"#)
         put(number: record.sequence)
         literal(#","base_time":"#)
@@ -89,7 +142,7 @@ private struct DocumentWriter {
         literal(#","time":"#)
         put(reading.time.instant)
         literal(#","time_basis":"#)
-        put(text: reading.time.basis.rawValue)
+        put(name: reading.time.basis.rawValue)
         literal(#","time_uncertainty_minutes":"#)
         put(number: reading.time.uncertaintyMinutes)
         literal(#","clock":"#)
@@ -99,9 +152,9 @@ private struct DocumentWriter {
             literal(#","glucose":"#)
             put(glucose.concentration)
             literal(#","sample_type":"#)
-            put(text: glucose.sampleType?.name)
+            put(name: glucose.sampleType?.name)
             literal(#","sample_location":"#)
-            put(text: glucose.sampleLocation?.name)
+            put(name: glucose.sampleLocation?.name)
             literal(#","context":"#)
             if let context = reading.context { put(context.document) } else { literal("null") }
             put(glucose.continuous?.members ?? [])
@@ -129,18 +182,40 @@ private struct DocumentWriter {
         literal(#","person":"#)
         put(text: reading.person)
         literal(#","excluded":"#)
-        put(text: reading.excluded?.rawValue)
+        put(name: reading.excluded?.rawValue)
         literal(#","deliveries":["#)
         for (place, delivery) in reading.deliveries.enumerated() {
             literal(place == 0 ? #"{"destination":"# : #",{"destination":"#)
             put(text: delivery.destination)
             literal(#","state":"#)
-            put(text: delivery.state.name)
+            put(name: delivery.state.name)
             literal(#","reason":"#)
             put(text: delivery.state.reason)
+            if let sentTime = delivery.sentTime {
+                literal(#","sent_time":"#)
+                put(text: sentTime.description)
+            }
             append(UInt8(ascii: "}"))
         }
         literal("]}")
+    }
+
+    private mutating func put(_ device: DeviceDescription) {
+        if let lastDevice, lastDevice.device == device {
+            return lastDevice.octets.withUnsafeBufferPointer { append($0) }
+        }
+        let start = length
+        literal(#","device":{"address":"#)
+        put(device.address)
+        literal(#","model":"#)
+        put(text: device.model)
+        literal(#","serial":"#)
+        put(text: device.serial)
+        literal(#"},"provider":"#)
+        put(text: device.provider)
+        let written = length - start
+        // Unless a part of it was handed over.
+        lastDevice = written > count ? nil : (device, Array(scratch[count - written..<count]))
     }
 
     private mutating func putOmissions(of record: Record, _ context: GlucoseContext?) {
@@ -179,13 +254,34 @@ private struct DocumentWriter {
         value.write(into: &octets)
     }
 
+    /// Writes a name of ours, in which nothing needs to be escaped.
+    private mutating func put(name: String?) {
+        guard var name else { return literal("null") }
+        name.withUTF8 { utf8 in
+            reserve(utf8.count + 2)
+            scratch[count] = UInt8(ascii: "\"")
+            if let source = utf8.baseAddress, let target = scratch.baseAddress {
+                (target + count + 1).update(from: source, count: utf8.count)
+            }
+            scratch[count + 1 + utf8.count] = UInt8(ascii: "\"")
+            count += utf8.count + 2
+        }
+    }
+
     private mutating func put(text: String?) {
         guard var text else { return literal("null") }
         let isPlain = text.withUTF8 { utf8 in
-            guard utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x22 && $0 != 0x5C }) else { return false }
-            append(UInt8(ascii: "\""))
-            append(utf8)
-            append(UInt8(ascii: "\""))
+            guard utf8.count + 2 <= scratch.count else { return false }
+            reserve(utf8.count + 2)
+            var end = count
+            scratch[end] = UInt8(ascii: "\"")
+            for octet in utf8 {
+                guard octet >= 0x20, octet != 0x22, octet != 0x5C else { return false }
+                end += 1
+                scratch[end] = octet
+            }
+            scratch[end + 1] = UInt8(ascii: "\"")
+            count = end + 2
             return true
         }
         guard !isPlain else { return }
@@ -213,14 +309,15 @@ private struct DocumentWriter {
     }
 
     private mutating func put(_ id: ReadingID) {
-        append(UInt8(ascii: "\""))
-        for half in [id.high, id.low] {
-            for place in 0..<16 {
-                let nibble = UInt8(truncatingIfNeeded: half >> UInt64(60 - 4 * place)) & 15
-                append(nibble + (nibble < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10))
-            }
+        reserve(34)
+        scratch[count] = UInt8(ascii: "\"")
+        for place in 0..<32 {
+            let half = place < 16 ? id.high : id.low
+            let nibble = UInt8(truncatingIfNeeded: half &>> UInt64(60 - 4 * (place & 15))) & 15
+            scratch[count + 1 + place] = nibble + (nibble < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10)
         }
-        append(UInt8(ascii: "\""))
+        scratch[count + 33] = UInt8(ascii: "\"")
+        count += 34
     }
 
     private mutating func put(_ wall: WallTime?) {
@@ -240,30 +337,34 @@ private struct DocumentWriter {
     }
 
     private mutating func putParts(of wall: WallTime) {
-        let (year, month, day) = date(of: wall)
-        guard (0...9999).contains(year) else { return put(description: wall.description) }
-        let (hour, minute, second) = wall.timeOfDay
-        putPair(year / 100)
-        putPair(year % 100)
-        append(UInt8(ascii: "-"))
-        putPair(month)
-        append(UInt8(ascii: "-"))
-        putPair(day)
-        append(UInt8(ascii: "T"))
-        putPair(hour)
-        append(UInt8(ascii: ":"))
-        putPair(minute)
-        append(UInt8(ascii: ":"))
-        putPair(second)
-    }
-
-    /// A reading's times are of one day mostly.
-    private mutating func date(of wall: WallTime) -> (year: Int, month: Int, day: Int) {
         let number = wall.secondsSinceEpoch.flooredDivision(by: 86_400)
-        if let lastDate, lastDate.number == number { return lastDate.date }
-        let date = wall.date
-        lastDate = (number, date)
-        return date
+        let date: Date
+        if let last = lastDates.0, last.number == number {
+            date = last
+        } else if let last = lastDates.1, last.number == number {
+            date = last
+        } else {
+            let (year, month, day) = wall.date
+            guard (0...9999).contains(year) else { return put(description: wall.description) }
+            var octets = SIMD16<UInt8>(repeating: UInt8(ascii: "-"))
+            for (place, number) in [(0, year / 100), (2, year % 100), (5, month), (8, day)] {
+                octets[place] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / 10)
+                octets[place + 1] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number % 10)
+            }
+            octets[10] = UInt8(ascii: "T")
+            date = Date(number: number, octets: octets)
+            lastDates = (date, lastDates.0)
+        }
+        reserve(Date.length + 8)
+        UnsafeMutableRawBufferPointer(scratch).storeBytes(of: date.octets, toByteOffset: count, as: SIMD16<UInt8>.self)
+        let (hour, minute, second) = wall.timeOfDay
+        let start = count + Date.length
+        putPair(hour, at: start)
+        scratch[start + 2] = UInt8(ascii: ":")
+        putPair(minute, at: start + 3)
+        scratch[start + 5] = UInt8(ascii: ":")
+        putPair(second, at: start + 6)
+        count = start + 8
     }
 
     private mutating func put(description: String) {
@@ -271,9 +372,10 @@ private struct DocumentWriter {
         octets.append(contentsOf: description.utf8)
     }
 
-    private mutating func putPair(_ number: Int) {
-        append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / 10))
-        append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number % 10))
+    @inline(__always)
+    private func putPair(_ number: Int, at place: Int) {
+        scratch[place] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number / 10)
+        scratch[place + 1] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: number % 10)
     }
 
     private mutating func put(_ clock: ClockComparison?) {
@@ -290,7 +392,7 @@ private struct DocumentWriter {
         literal(#"{"value":"#)
         put(number)
         literal(#","unit":"#)
-        put(text: quantity.unit.symbol)
+        put(name: quantity.unit.symbol)
         append(UInt8(ascii: "}"))
     }
 
@@ -299,30 +401,33 @@ private struct DocumentWriter {
         let places = -Int(number.exponent)
         guard (0...18).contains(places) else { return put(description: number.description) }
         guard places > 0 else { return put(digits: number.significand) }
-        var magnitude = number.significand.magnitude
         if number.significand < 0 { append(UInt8(ascii: "-")) }
-        var power: UInt64 = 1
-        for _ in 0..<places { power *= 10 }
-        put(magnitude: magnitude / power)
-        append(UInt8(ascii: "."))
-        magnitude %= power
-        for _ in 0..<places {
-            power /= 10
-            append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: magnitude / power % 10))
-        }
+        // A digit before the point at least, and room for the point.
+        reserve(21)
+        putDigits(of: number.significand.magnitude, atLeast: places + 1)
+        let point = count - places
+        for place in stride(from: count, to: point, by: -1) { scratch[place] = scratch[place - 1] }
+        scratch[point] = UInt8(ascii: ".")
+        count += 1
     }
 
     private mutating func put(digits number: Int64) {
         if number < 0 { append(UInt8(ascii: "-")) }
-        put(magnitude: number.magnitude)
+        putDigits(of: number.magnitude, atLeast: 1)
     }
 
-    private mutating func put(magnitude: UInt64) {
-        var power: UInt64 = 1
-        while magnitude / power >= 10 { power *= 10 }
-        while power > 0 {
-            append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: magnitude / power % 10))
-            power /= 10
+    /// Writes a number with zeros before it, if it is too short.
+    private mutating func putDigits(of number: UInt64, atLeast fewest: Int) {
+        // As many as the greatest number has.
+        reserve(20)
+        var (rest, digits) = (number, 1)
+        while rest >= 10 { (rest, digits) = (rest / 10, digits + 1) }
+        digits = max(digits, fewest)
+        rest = number
+        for place in stride(from: count + digits - 1, through: count, by: -1) {
+            scratch[place] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest % 10)
+            rest /= 10
         }
+        count += digits
     }
 }

@@ -60,6 +60,9 @@ public struct Record: Sendable, Hashable {
     public var status: ReadingStatus
     /// The user slot of the device, 0 … 254; nil where unknown or not sent.
     public var userSlot: UInt8?
+    /// Of a device that recalls its memory, which of several equal records this is, from 0: its clock has no seconds, or was
+    /// never set, so that two measurements may look the same. `nil` for other devices.
+    public var occurrence: UInt8?
     /// Why the record is, by its own content, never delivered.
     public var exclusion: Exclusion?
     /// What a sensor says of it besides; nil for a meter's record.
@@ -69,7 +72,7 @@ public struct Record: Sendable, Hashable {
     public init(
         value: RecordValue, sequence: UInt16? = nil, baseTime: WallTime? = nil, timeOffsetMinutes: Int16? = nil,
         timeOffsetIsUnknown: Bool = false, status: ReadingStatus = [], userSlot: UInt8? = nil,
-        exclusion: Exclusion? = nil, sensor: SensorFacts? = nil
+        occurrence: UInt8? = nil, exclusion: Exclusion? = nil, sensor: SensorFacts? = nil
     ) {
         self.value = value
         self.sequence = sequence
@@ -78,6 +81,7 @@ public struct Record: Sendable, Hashable {
         self.timeOffsetIsUnknown = timeOffsetIsUnknown
         self.status = status
         self.userSlot = userSlot
+        self.occurrence = occurrence
         self.exclusion = exclusion
         self.sensor = sensor
     }
@@ -108,11 +112,40 @@ extension Record {
     public func heeding(_ stored: Record) -> Record {
         var record = self
         record.sequence = sequence ?? stored.sequence
+        record.fill(from: stored)
         guard stored.exclusion == .ketone else { return record }
         var context = GlucoseContext()
         context.isOfKetone = true
         record.exclusion = exclusion(with: context)
         return record
+    }
+
+    /// Whether this is the measurement of a stored record, though another protocol brought it that says or leaves out the
+    /// mean pressure.
+    ///
+    /// Two measurements of one device cannot end in the same second, and what they have measured is the same.
+    package func isSameMeasurement(as stored: Record) -> Bool {
+        guard case .bloodPressure(let ours) = value, case .bloodPressure(let theirs) = stored.value, baseTime != nil,
+            baseTime == stored.baseTime, userSlot == nil || stored.userSlot == nil || userSlot == stored.userSlot
+        else { return false }
+        return ours.systolic == theirs.systolic && ours.diastolic == theirs.diastolic && ours.pulse == theirs.pulse
+            && (ours.meanArterial == theirs.meanArterial || ours.meanArterial.number.number == nil
+                || theirs.meanArterial.number.number == nil)
+    }
+
+    /// Takes what only the stored form of this record says: its mean pressure, and the bits of its status.
+    private mutating func fill(from stored: Record) {
+        guard case .bloodPressure(let ours) = value, value != stored.value, isSameMeasurement(as: stored) else {
+            return
+        }
+        if ours.meanArterial.number.number == nil { value = stored.value }
+        status.formUnion(stored.status)
+        userSlot = stored.userSlot ?? userSlot
+    }
+
+    /// Whether the same octets say something else now: the device's model was learnt since.
+    package func isRead(otherwiseThan stored: Record) -> Bool {
+        value != stored.value || baseTime != stored.baseTime
     }
 }
 

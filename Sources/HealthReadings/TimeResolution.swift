@@ -83,7 +83,8 @@ public struct TimeResolution: Sendable {
     ) rethrows -> ResolvedTime {
         // A clock that shows base time says nothing of what the user saw, and the base time is right by it.
         guard let shown = byBaseTime && clock != nil ? record.baseTime : record.deviceTime else {
-            guard record.value.kind != .glucose, record.baseTime == nil else {
+            // What a memory recalls without a time was not made when it was received.
+            guard record.value.kind != .glucose, record.baseTime == nil, record.occurrence == nil else {
                 return ResolvedTime(instant: nil, basis: .unknown)
             }
             return ResolvedTime(instant: receivedAt.flooredToSecond, basis: .reception)

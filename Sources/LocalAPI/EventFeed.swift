@@ -53,16 +53,10 @@ package struct EventFeed: Service {
         // Without an owner only the household's clients get it.
         let owners = (try? await store.owners(of: batch.map(\.id))) ?? [:]
         for reading in batch {
-            let owner = owners[reading.id]
-            var shown = reading
-            if reading.kind == .bodyComposition {
-                // Whoever listens may see compositions; a weight takes a consent of its own.
-                let kinds = (try? await store.consentedKinds(of: owner)) ?? []
-                if !kinds.contains(.weight) { shown = reading.withholdingWeight }
-            }
+            let withheld = reading.withholdingWeight
             hub.post(
-                "reading", kind: reading.kind, to: owner.map(APIEventHub.Recipient.person) ?? .household,
-                shown.document)
+                "reading", kind: reading.kind, to: owners[reading.id].map(APIEventHub.Recipient.person) ?? .household,
+                reading.document, withoutWeight: withheld == reading ? nil : withheld.document)
         }
     }
 }

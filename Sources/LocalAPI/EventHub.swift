@@ -20,6 +20,8 @@ package final class APIEventHub: Sendable {
         var recipient: Recipient
         /// The event as it is sent, without its id; empty where the reading it showed was erased.
         var octets: ByteBuffer
+        /// The same for those who may not see weights; `nil` where it shows none.
+        var withoutWeight: ByteBuffer?
     }
 
     /// Who gets an event, besides clients for the whole household.
@@ -70,14 +72,20 @@ package final class APIEventHub: Sendable {
     /// - Parameters:
     ///   - kind: the kind of reading it shows; `nil`: it shows none.
     ///   - recipient: who gets it.
+    ///   - withoutWeight: what those get who may not see weights; `nil`: the same.
     func post(
-        _ name: String, kind: ReadingKind? = nil, to recipient: Recipient = .household, _ document: JSONValue
+        _ name: String, kind: ReadingKind? = nil, to recipient: Recipient = .household, _ document: JSONValue,
+        withoutWeight: JSONValue? = nil
     ) {
+        func octets(_ document: JSONValue) -> ByteBuffer {
+            ByteBuffer(string: "event: \(name)\ndata: \(document.text)\n\n")
+        }
         state.withLock { state in
             let number = state.next
             state.next += 1
-            let text = "event: \(name)\ndata: \(document.text)\n\n"
-            let event = Event(number: number, kind: kind, recipient: recipient, octets: ByteBuffer(string: text))
+            let event = Event(
+                number: number, kind: kind, recipient: recipient, octets: octets(document),
+                withoutWeight: withoutWeight.map(octets))
             if state.ring.count < Self.capacity {
                 state.ring.append(event)
             } else {
@@ -96,6 +104,7 @@ package final class APIEventHub: Sendable {
             state.erasures = max(state.erasures, erasures)
             for index in state.ring.indices where state.ring[index].kind != nil {
                 state.ring[index].octets = ByteBuffer()
+                state.ring[index].withoutWeight = nil
             }
         }
     }
@@ -108,10 +117,12 @@ package final class APIEventHub: Sendable {
 
     /// An event as a listener gets it, with its id.
     ///
-    /// - Parameter person: whose client listens; `nil` for one of the household.
-    func octets(of event: Event, for person: UserKey?) -> ByteBuffer {
+    /// - Parameters:
+    ///   - person: whose client listens; `nil` for one of the household.
+    ///   - showsWeight: whether it may see weights.
+    func octets(of event: Event, for person: UserKey?, showsWeight: Bool = true) -> ByteBuffer {
         var octets = ByteBuffer(string: "id: \(identifier(of: event.number, for: person))\n")
-        octets.writeImmutableBuffer(event.octets)
+        octets.writeImmutableBuffer(showsWeight ? event.octets : event.withoutWeight ?? event.octets)
         return octets
     }
 

@@ -102,7 +102,8 @@ struct EventRoutes {
             let news = hub.news(after: position, erasures: store.erasures, limit: Self.atOnce)
             if news.hasGap { try await writer.write(Self.resync) }
             for event in news.events where filter.passes(event) {
-                try await writer.write(hub.octets(of: event, for: audience.key))
+                let showsWeight = filter.kinds.contains(.weight)
+                try await writer.write(hub.octets(of: event, for: audience.key, showsWeight: showsWeight))
             }
             // An erasure that has not come through yet rings when it has.
             guard news.position > position else { return true }

@@ -75,9 +75,18 @@ struct ReadingRoutes {
             guard !allowed.isEmpty else { throw ConsentRules.refusal }
             query.kinds = allowed.count == ReadingKind.allCases.count ? nil : allowed
         }
-        var page = try await store.query(query)
-        if !allowed.contains(.weight) { page.readings = page.readings.map(\.withholdingWeight) }
-        return Self.response(page)
+        let mayWeigh = allowed.contains(.weight)
+        return Self.response(
+            try await store.gather(query) { each in
+                var pieces: [ByteBuffer] = []
+                var writer = ReadingWriter(capacity: Self.pieceSize + 4096)
+                try each { reading in
+                    if mayWeigh { writer.append(reading) } else { writer.append(reading.withholdingWeight) }
+                    if writer.count >= Self.pieceSize { pieces.append(writer.take(ByteBuffer.init(bytes:))) }
+                }
+                if writer.count > 0 { pieces.append(writer.take(ByteBuffer.init(bytes:))) }
+                return pieces
+            })
     }
 
     private static func kind(_ name: String) throws -> ReadingKind {
@@ -88,30 +97,22 @@ struct ReadingRoutes {
         return kind
     }
 
-    /// `{readings, more, cursor}`, written reading by reading: a page of ten thousand never stands in memory twice.
-    static func response(_ page: ReadingPage) -> Response {
-        Response(
+    /// `{readings, more, cursor}`; the readings' JSON is in pieces.
+    static func response(_ page: GatheredPage<[ByteBuffer]>) -> Response {
+        let cursor = JSONValue.optional(page.more ? page.cursor : nil).text
+        let tail = "],\"more\":\(page.more),\"cursor\":\(cursor)}"
+        return Response(
             status: .ok, headers: [.contentType: "application/json"],
             body: ResponseBody { writer in
-                var octets: [UInt8] = []
-                octets.reserveCapacity(chunk + 4096)
-                octets.append(contentsOf: #"{"readings":["#.utf8)
-                for index in page.readings.indices {
-                    if index > 0 { octets.append(UInt8(ascii: ",")) }
-                    page.readings[index].write(into: &octets)
-                    guard octets.count >= chunk else { continue }
-                    try await writer.write(ByteBuffer(bytes: octets))
-                    octets.removeAll(keepingCapacity: true)
-                }
-                let cursor = JSONValue.optional(page.more ? page.cursor : nil).text
-                octets.append(contentsOf: "],\"more\":\(page.more),\"cursor\":\(cursor)}".utf8)
-                try await writer.write(ByteBuffer(bytes: octets))
+                try await writer.write(ByteBuffer(string: #"{"readings":["#))
+                for piece in page.contents { try await writer.write(piece) }
+                try await writer.write(ByteBuffer(string: tail))
                 try await writer.finish(nil)
             })
     }
 
     /// How much is handed to the network at a time.
-    private static let chunk = 256 << 10
+    private static let pieceSize = 256 << 10
 }
 
 /// Which kinds of readings may be shown.

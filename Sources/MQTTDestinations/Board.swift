@@ -173,21 +173,28 @@ struct Board: Sendable {
         (try? JSONDecoder().decode(KeptState.self, from: Data(payload)))?.gateway == topics.node
     }
 
-    /// The topics of a meter's states begin so.
-    func statePrefix(of id: String) -> String { "\(topics.base)/devices/\(id)/" }
-
     /// Whether what the broker keeps for a topic, and is not among ``messages()``, is to be removed.
     ///
     /// - Parameter known: the ids that meters may have.
     func isObsolete(_ topic: String, known: Set<String>) -> Bool {
         if topic.hasPrefix("homeassistant/") {
             guard place.isForHomeAssistant else { return true }
-            return !known.contains { topics.discovery(of: $0) == topic } && topic != topics.gateway
+            guard let id = known.first(where: { topics.discovery(of: $0) == topic }) else {
+                return topic != topics.gateway
+            }
+            return isConcealed(id)
         }
         if kept[topic] != nil { return false }
         guard let id = Self.id(in: topic) else { return false }
         // A battery that is not known any more, of a meter that is, still is the last one that was.
-        return !known.contains(id) || !topic.hasSuffix("/battery")
+        return !known.contains(id) || !topic.hasSuffix("/battery") || isConcealed(id)
+    }
+
+    /// Whether nothing of a meter may be shown any more. Of one whose readings were only pruned, the broker keeps the last.
+    private func isConcealed(_ id: String) -> Bool {
+        let states = topics.states(of: id)
+        return meters[id] == nil && concealed.contains { $0.hasPrefix(states) }
+            && !kept.keys.contains { $0.hasPrefix(states) }
     }
 
     /// The meter's id in a state's topic.

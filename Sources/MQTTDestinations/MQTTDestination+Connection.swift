@@ -129,6 +129,12 @@ extension MQTTDestination {
                     MQTTMessage(topic: naming.topics.status, text: "online", isRetained: true))
             }
             await settle(link)
+            // By now discovery points at the gateway's own status.
+            if link.hasFormerStatus {
+                _ = try? await connection.publish(
+                    MQTTMessage(topic: naming.topics.sharedStatus, text: "", isRetained: true))
+                link.hasFormerStatus = false
+            }
             if place.isForHomeAssistant, hasWill {
                 // Without it, whoever restarts Home Assistant still finds what the broker keeps.
                 _ = try? await connection.subscribe(to: HomeAssistant.Topics.birth, quality: .atMostOnce)
@@ -162,8 +168,16 @@ extension MQTTDestination {
             link.keptCount += 1
             if message.topic.hasPrefix(topics.base + "/") || topics.isOwnDiscovery(message.topic) {
                 link.survey?[message.topic] = message.payload
+            } else if message.topic.hasPrefix(HomeAssistant.Topics.devices),
+                pointsAtSharedStatus(message.payload, topics)
+            {
+                link.othersShareStatus = true
             }
         }
+    }
+
+    private func pointsAtSharedStatus(_ discovery: [UInt8], _ topics: HomeAssistant.Topics) -> Bool {
+        String(decoding: discovery, as: UTF8.self).contains("\"\(topics.sharedStatus)\"")
     }
 
     /// Publishes everything again: Home Assistant has started and knows only what the broker keeps.
@@ -176,11 +190,12 @@ extension MQTTDestination {
     /// stays. A broker that does not let us read is not asked further.
     private func survey(_ link: Link) async {
         let topics = link.naming.topics
-        let filters = [topics.allStates, HomeAssistant.Topics.allDiscoveries]
+        let filters = [topics.allStates, topics.sharedStatus, HomeAssistant.Topics.allDiscoveries]
         link.survey = [:]
         var isAllowed = true
         for filter in filters {
-            isAllowed = (try? await link.connection.subscribe(to: filter)) != nil && isAllowed
+            let isGiven = (try? await link.connection.subscribe(to: filter)) != nil
+            if filter != topics.sharedStatus { isAllowed = isAllowed && isGiven }
         }
         // A broker sends what it keeps right after it has answered. Nothing says which message is the last.
         var (quiet, count) = (0, 0)
@@ -193,6 +208,18 @@ extension MQTTDestination {
         for filter in filters { try? await link.connection.unsubscribe(from: filter) }
         let found = link.survey ?? [:]
         link.survey = nil
+        // It is this gateway's alone if nothing else points at it, and nobody else publishes under the topic.
+        link.hasFormerStatus =
+            found[topics.sharedStatus]?.isEmpty == false && !link.othersShareStatus
+            && found.contains { topic, payload in
+                place.isForHomeAssistant
+                    ? topics.isOwnDiscovery(topic) && pointsAtSharedStatus(payload, topics)
+                    : link.board.isOurs(payload)
+            }
+            && !found.contains { topic, payload in
+                topic != topics.sharedStatus && !topics.isOwnDiscovery(topic) && !payload.isEmpty
+                    && !link.board.isOurs(payload)
+            }
         for (topic, payload) in found where !payload.isEmpty {
             guard topics.isOwnDiscovery(topic) || link.board.isOurs(payload) else { continue }
             link.retained[topic] = String(decoding: payload, as: UTF8.self)

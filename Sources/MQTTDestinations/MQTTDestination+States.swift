@@ -23,6 +23,10 @@ final class Link {
     var survey: [String: [UInt8]]?
     /// How many messages have come that the broker had kept, others' too.
     var keptCount = 0
+    /// Whether a discovery of another gateway points at ``HomeAssistant/Topics/sharedStatus``.
+    var othersShareStatus = false
+    /// Whether what the broker keeps there is this gateway's, of an earlier version.
+    var hasFormerStatus = false
 
     init(connection: MQTTConnection, naming: Naming, hasWill: Bool, board: Board) {
         self.connection = connection
@@ -77,7 +81,7 @@ extension MQTTDestination {
                 Self.units(in: text) != Self.units(in: former)
             else { continue }
             for (topic, state) in link.retained.sorted(by: { $0.key < $1.key })
-            where topic.hasPrefix(link.board.statePrefix(of: id)) {
+            where topic.hasPrefix(link.naming.topics.states(of: id)) {
                 guard let nothing = Self.withoutValues(state) else { continue }
                 publish(topic, nothing)
                 link.retained[topic] = nothing
@@ -99,24 +103,37 @@ extension MQTTDestination {
                 link.retained[topic] = nil
             }
         }
-        var failure: MQTTError?
+        var (failure, refused): (MQTTError?, [String: MQTTError]) = (nil, [:])
         for (topic, publication) in publications {
             do throws(MQTTError) {
                 try await publication.receipt()
             } catch {
                 link.retained[topic] = nil
                 failure = failure ?? error
+                let level = isDiscovery(topic) ? HomeAssistant.Topics.devices : place.topic + "/devices/"
+                refused[level] = refused[level] ?? error
             }
         }
-        tell(failure)
+        await tell(failure, refused)
     }
 
-    /// Tells once of each way in which the broker refuses what it is to keep.
-    private func tell(_ failure: MQTTError?) {
-        defer { if failure?.kind != .cancelled { toldOfStates = failure?.kind } }
-        guard let failure, failure.kind != toldOfStates, ![.cancelled, .closed, .lost].contains(failure.kind) else {
-            return
+    /// Tells once of each way in which the broker refuses what it is to keep; the store knows as long as it does.
+    private func tell(_ failure: MQTTError?, _ refused: [String: MQTTError]) async {
+        // A connection that has ended says nothing of what the broker would have kept.
+        if let failure, [.cancelled, .closed, .lost].contains(failure.kind) { return }
+        let words = refused.sorted { $0.key < $1.key }.map { level, error in
+            let what =
+                level == HomeAssistant.Topics.devices
+                ? "Home Assistant is not told of meters" : "what was measured last is not kept there"
+            return "the broker refuses what is published under \(level)#, so \(what): \(error.message)"
         }
+        do {
+            try await store.setWarnings(words, of: try await key())
+        } catch {
+            logger.debug("a warning could not be noted", metadata: ["code": "\(DeliveryFailure(error).code)"])
+        }
+        defer { toldOfStates = failure?.kind }
+        guard let failure, failure.kind != toldOfStates else { return }
         logger.warning(
             "the broker does not keep what was measured last",
             metadata: ["destination": "\(name)", "error": "\(failure.kind.rawValue)"])
@@ -125,7 +142,7 @@ extension MQTTDestination {
     /// The units that a discovery names, by sensor.
     static func units(in discovery: String) -> [String: String] {
         let object = (try? JSONSerialization.jsonObject(with: Data(discovery.utf8))) as? [String: Any]
-        let sensors = (object?["components"] ?? object?["cmps"]) as? [String: [String: Any]] ?? [:]
+        let sensors = object?["components"] as? [String: [String: Any]] ?? [:]
         return sensors.compactMapValues { $0["unit_of_measurement"] as? String }
     }
 

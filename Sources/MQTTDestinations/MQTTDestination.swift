@@ -81,49 +81,58 @@ public actor MQTTDestination: Destination {
     /// - Returns: the readings that the broker has acknowledged. Those that it refused beside these go on waiting.
     public func send(_ part: DeliveryPart) async throws(DeliveryFailure) -> [Outcome] {
         let link = try await linked()
+        let (person, topic) = (JSONValue.string(part.person.clientUserID).text, topic(of: part.target.resource))
         let publications = part.items.map { item in
-            var reading = item.reading
-            // How it stands with destinations is not part of it, and differs each time.
-            reading.deliveries = []
+            var payload: [UInt8] = []
+            payload.reserveCapacity(1024)
+            payload.append(contentsOf: #"{"id":"\#(item.reading.id)","person":\#(person),"reading":"#.utf8)
+            item.reading.write(into: &payload)
+            payload.append(UInt8(ascii: "}"))
             return link.connection.begin(
-                message(
-                    reading.kind,
-                    .object([
-                        "id": .string(reading.id.description), "person": .string(part.person.clientUserID),
-                        "reading": reading.document,
-                    ])))
+                MQTTMessage(topic: topic, payload: payload, contentType: "application/json"))
         }
         CrashPoint.reach("mqtt.published")
         // Brokers acknowledge in order: the others are known by then, and this waits once instead of for each.
         _ = try? await publications.last?.receipt()
-        var (outcomes, failure): ([Outcome], MQTTError?) = ([], nil)
-        for (item, publication) in zip(part.items, publications) {
+        var (taken, failure): ([Int], MQTTError?) = ([], nil)
+        for (index, publication) in publications.enumerated() {
             do throws(MQTTError) {
                 try await publication.receipt()
-                outcomes.append(Outcome(item.id, .delivered))
-                link.board.show(
-                    DeliveredReading(
-                        reading: item.reading, person: part.person.clientUserID, timestamp: item.timestamp))
+                taken.append(index)
             } catch {
                 failure = failure ?? error
             }
         }
+        for item in newest(taken, of: part.items) {
+            link.board.show(
+                DeliveredReading(reading: item.reading, person: part.person.clientUserID, timestamp: item.timestamp))
+        }
         // Home Assistant stamps a state with its arrival: a backlog would be shown as if it were measured now.
         if part.isLast { await settle(link) }
-        if outcomes.isEmpty, let failure { throw DeliveryFailure(failure) }
-        return outcomes
+        if taken.isEmpty, let failure { throw DeliveryFailure(failure) }
+        return taken.map { Outcome(part.items[$0].id, .delivered) }
+    }
+
+    /// The last of each device.
+    private func newest(_ indices: [Int], of items: [OutboxItem]) -> [OutboxItem] {
+        var newest: [Int] = []
+        for index in indices.reversed()
+        where !newest.contains(where: { items[$0].reading.device == items[index].reading.device }) {
+            newest.append(index)
+        }
+        return newest.reversed().map { items[$0] }
     }
 
     /// Publishes for each reading that it is taken back. If it was the last one measured, the one before takes its place.
     public func retract(_ items: [Retraction]) async throws(DeliveryFailure) -> [RetractionKey: Outcome.Result] {
         let link = try await linked()
         let publications = items.map { item in
-            link.connection.begin(
-                message(
-                    item.kind,
-                    .object([
-                        "id": .string(item.reading.description), "person": .string(item.person), "retracted": true,
-                    ])))
+            let document = JSONValue.object([
+                "id": .string(item.reading.description), "person": .string(item.person), "retracted": true,
+            ])
+            return link.connection.begin(
+                MQTTMessage(
+                    topic: topic(of: item.kind), payload: Array(document.text.utf8), contentType: "application/json"))
         }
         let gone = Set(items.map(\.reading))
         if link.board.shows(anyOf: gone) {
@@ -147,12 +156,7 @@ public actor MQTTDestination: Destination {
         return results
     }
 
-    private func message(_ kind: ReadingKind, _ document: JSONValue) -> MQTTMessage {
-        var payload: [UInt8] = []
-        document.write(into: &payload)
-        return MQTTMessage(
-            topic: "\(place.topic)/readings/\(kind.rawValue)", payload: payload, contentType: "application/json")
-    }
+    private func topic(of kind: ReadingKind) -> String { "\(place.topic)/readings/\(kind.rawValue)" }
 
     /// The store's number of this destination.
     func key() async throws -> DestinationKey {

@@ -33,6 +33,9 @@ final class Answer<Value: Sendable>: Sendable {
 
     /// Waits for the outcome, for one caller. A cancelled task gets ``MQTTError/Kind/cancelled`` at once.
     func value() async throws(MQTTError) -> Value {
+        let known = state.withLock { state -> Outcome? in if case .settled(let outcome) = state { outcome } else { nil }
+        }
+        if let known { return try known.get() }
         let outcome = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let known = state.withLock { state -> Outcome? in

@@ -207,14 +207,18 @@ final class LinkSession {
     }
 
     private func take(_ command: LinkThread.Command, _ handle: OpaquePointer) {
-        // What was asked for in a row is published together.
-        if case .publish(let message, let answer) = command { return waiting.append((message, answer)) }
-        publishWaiting(handle)
         switch command {
-        case .publish: break
-        case .subscribe(let filter, let quality, let answer): subscribe(filter, quality, answer, handle)
-        case .unsubscribe(let filter, let answer): unsubscribe(filter, answer, handle)
-        case .close(let publishesWill): close(handle, publishesWill: publishesWill)
+        // What was asked for in a row is published together, before whatever follows.
+        case .publish(let message, let answer): waiting.append((message, answer))
+        case .subscribe(let filter, let quality, let answer):
+            publishWaiting(handle)
+            subscribe(filter, quality, answer, handle)
+        case .unsubscribe(let filter, let answer):
+            publishWaiting(handle)
+            unsubscribe(filter, answer, handle)
+        case .close(let publishesWill):
+            publishWaiting(handle)
+            close(handle, publishesWill: publishesWill)
         }
     }
 
@@ -335,6 +339,8 @@ final class LinkSession {
             window = min(window, Int(most))
         }
         isOpen = true
+        // It writes a line for each message, and what it has to say of a connection that is open says nothing new.
+        if let handle { mosquitto_log_callback_set(handle, nil) }
         plan.opened.settle(.success(()))
     }
 

@@ -1,4 +1,5 @@
 import AsyncHTTPClient
+import Foundation
 import HealthReadings
 import NIOCore
 import NIOHTTP1
@@ -36,10 +37,14 @@ package struct HTTPAnswer: Sendable {
 
 /// Why there is no answer. Words of the network's errors name addresses and never headers.
 package enum HTTPExchangeError: Error, Sendable, Hashable {
-    /// No answer in time.
+    /// No answer in time: the server may have the request.
     case timeout
-    /// The server cannot be reached, or the connection broke before the answer was whole.
+    /// No connection in time: the server has nothing.
+    case connectingTimeout
+    /// The server cannot be reached: it has nothing.
     case noConnection(String)
+    /// The connection broke before the answer was whole: the server may have the request.
+    case connectionLost(String)
     /// The certificate is not trusted, or TLS failed otherwise.
     case untrustedServer(String)
     /// The answer is larger than ``HTTPLimits/responseBytes``.
@@ -125,8 +130,17 @@ package final class HTTPConnections: Sendable, CustomReflectable {
         switch error {
         case is HTTPExchangeError, is CancellationError: return error
         case is NIOTooManyBytesError: return HTTPExchangeError.answerTooLarge
+        case let error as HTTPClientError where connectingTimeouts.contains(error):
+            return HTTPExchangeError.connectingTimeout
         case let error as HTTPClientError where timeouts.contains(error): return HTTPExchangeError.timeout
+        case let error as HTTPClientError where losses.contains(error):
+            return HTTPExchangeError.connectionLost(error.shortDescription)
         case let error as HTTPClientError: return HTTPExchangeError.noConnection(error.shortDescription)
+        case ChannelError.connectTimeout: return HTTPExchangeError.connectingTimeout
+        case let error as IOError where !breaks.contains(error.errnoCode):
+            return HTTPExchangeError.noConnection(String("\(error)".prefix(300)))
+        case is IOError, is ChannelError, is HTTPParserError:
+            return HTTPExchangeError.connectionLost(String("\(error)".prefix(300)))
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError, is NIOTLSUnwrappingError,
             is NIOSSLCloseTimedOutError:
             return HTTPExchangeError.untrustedServer(TLSFailure.words(error))
@@ -134,10 +148,13 @@ package final class HTTPConnections: Sendable, CustomReflectable {
         }
     }
 
-    private static let timeouts: [HTTPClientError] = [
-        .connectTimeout, .deadlineExceeded, .readTimeout, .writeTimeout, .tlsHandshakeTimeout,
-        .getConnectionFromPoolTimeout,
+    /// What a connection ends with that was there; others say that none came about.
+    private static let breaks = [ECONNRESET, EPIPE, ECONNABORTED, ETIMEDOUT]
+    private static let connectingTimeouts: [HTTPClientError] = [
+        .connectTimeout, .tlsHandshakeTimeout, .getConnectionFromPoolTimeout,
     ]
+    private static let timeouts: [HTTPClientError] = [.deadlineExceeded, .readTimeout, .writeTimeout]
+    private static let losses: [HTTPClientError] = [.remoteConnectionClosed, .uncleanShutdown]
 }
 
 extension Duration {

@@ -1,3 +1,6 @@
+import HealthReadings
+import ReadingStore
+
 /// What failed and when it is tried again: the way to the server as a whole, and each target by itself.
 ///
 /// A target that fails waits alone: the others go on, in this pass and in the next ones. Where the failure is the
@@ -24,7 +27,26 @@ struct Circuit {
                 ? backoff.delay(failures: count, retryAfter: failure.retryAfter) : backoff.pause(failures: pauses)
             due = now + wait
         }
+
+        /// A refused connection, which alone was tried.
+        init(_ failure: DeliveryFailure, count: Int, pauses: Int, at now: Duration, _ backoff: Backoff) {
+            (self.failure, self.count, self.pauses) = (failure, count, pauses)
+            due = now + backoff.pause(failures: pauses)
+        }
+
+        /// The failure that an earlier process has noted, with what is left of its wait.
+        init(_ delay: DeliveryDelay, at now: Duration, wall: Instant) {
+            failure = DeliveryFailure(delay)
+            (count, pauses) = (delay.failures, delay.pauses)
+            due = now + .seconds(delay.secondsLeft(at: wall))
+        }
     }
+
+    /// Goes on where an earlier process ended: the server as a whole has failed.
+    mutating func restore(_ failure: Failure) { server = failure }
+
+    /// Forgets every failure: what caused them is believed to be gone.
+    mutating func forget() { self = Circuit() }
 
     /// Targets in a row that may fail before it counts as the server.
     static let tolerance = 3

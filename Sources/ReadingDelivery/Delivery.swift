@@ -8,7 +8,9 @@ struct Tally {
     var refused = 0
     var handedOver = 0
     /// Items of the batch at hand that were acknowledged or set aside.
-    var settled: Set<OutboxID> = []
+    var settled: [OutboxID] = []
+    /// Items of the batch at hand that the destination may have, although it has not said so.
+    var mayBeThere: Set<OutboxID> = []
     /// Items the destination refused although they were alone: set aside once it has accepted another.
     var suspects: [(item: OutboxItem, failure: DeliveryFailure)] = []
 }
@@ -163,16 +165,18 @@ extension OutboxWorker {
             let limit = batchLimits[target.resource] ?? options.batchLimit
             let suspected = Set(tally.suspects.map(\.item.id))
             // One more than fits says whether anything follows.
-            let waiting = try await store.outboxBatch(
+            var items = try await store.outboxBatch(
                 user: target.user, resource: target.resource, provider: target.provider, in: range,
-                limit: min(limit + suspected.count + 1, 10_000), at: place()
-            ).filter { !suspected.contains($0.id) }
-            let items = Array(waiting.prefix(limit))
+                limit: min(limit + suspected.count + 1, 10_000), at: place())
+            if !suspected.isEmpty { items.removeAll { suspected.contains($0.id) } }
+            let isLast = items.count <= limit
+            if !isLast { items.removeLast(items.count - limit) }
             guard !items.isEmpty else { return try await concludeSuspects(into: &tally) }
             hub.emit(.readings(items.map(\.reading.id), .sourceChecked))
+            let offered = try await offer(items)
             do {
                 let batch = DeliveryBatch(
-                    target: target, person: person, items: items, range: range, isLast: waiting.count <= limit)
+                    target: target, person: person, items: items, range: range, isLast: isLast)
                 do {
                     for part in try await destination.parts(batch) { try await send(part, into: &tally) }
                 } catch let failure as DeliveryFailure where failure.isRefusalOfAll {
@@ -183,15 +187,39 @@ extension OutboxWorker {
                     throw DeliveryFailure(
                         .target, code: "unexpected_answer", message: "the destination says nothing of what it was sent")
                 }
+                if tally.refused > 0 || tally.settled.count < items.count {
+                    try await withdraw(offered, items, but: tally.mayBeThere)
+                }
             } catch let failure as DeliveryFailure {
+                try await withdraw(offered, items, but: tally.mayBeThere)
                 if failure.hold == nil, !failure.isCancellation {
-                    let unsettled = items.map(\.id).filter { !tally.settled.contains($0) }
+                    let settled = Set(tally.settled)
+                    let unsettled = items.map(\.id).filter { !settled.contains($0) }
                     try await store.noteAttempt(unsettled, serverSaid: failure.serverSaid)
                 }
                 throw failure
             }
             tally.settled = []
+            tally.mayBeThere = []
         }
+    }
+
+    /// Notes what is about to be sent, if the destination cannot take it back: a process that is killed meanwhile does not
+    /// learn whether it got there.
+    ///
+    /// - Returns: when, if it was noted. A server of sources keeps a sample's key, and is not asked to take back either.
+    private func offer(_ items: [OutboxItem]) async throws -> Instant? {
+        guard !destination.rules.canRetract, !destination.rules.needsSource else { return nil }
+        let now = clock.now()
+        try await store.noteOffer(items.map(\.id), at: now)
+        return now
+    }
+
+    /// Notes what did not get there.
+    private func withdraw(_ offered: Instant?, _ items: [OutboxItem], but mayBeThere: Set<OutboxID>) async throws {
+        guard let offered else { return }
+        let ids = items.map(\.id).filter { !mayBeThere.contains($0) }
+        try await shieldedFromCancellation { [store] in try await store.withdrawOffer(ids, at: offered) }
     }
 
     /// Checks whether the readings of a target may be sent now.

@@ -36,6 +36,8 @@ public struct DeliveryFailure: Error, Sendable, Hashable, CustomStringConvertibl
     public var needsPerson: Bool
     /// Whether the refusal names a place in the reading: evidence that the destination has looked at it.
     public var namesReading = false
+    /// Whether the destination may have what was sent, although it has not said so: its answer was lost.
+    public var mayHaveArrived = false
     /// How long the destination asks to wait.
     public var retryAfter: Duration?
 
@@ -102,6 +104,18 @@ public struct DeliveryFailure: Error, Sendable, Hashable, CustomStringConvertibl
         }
     }
 
+    /// Whether the destination may have what was being sent.
+    var leavesDoubt: Bool { mayHaveArrived || isCancellation }
+
     /// Whether fewer readings, or others, may be taken.
-    var isAboutItems: Bool { scope == .items || scope == .tooLarge }
+    package var isAboutItems: Bool { scope == .items || scope == .tooLarge }
+}
+
+extension DeliveryFailure {
+    /// The failure that an earlier process has noted.
+    public init(_ delay: DeliveryDelay) {
+        self.init(
+            .destination, code: delay.code, message: delay.message, needsPerson: delay.needsPerson,
+            retryAfter: delay.needsPerson ? nil : .seconds(delay.seconds))
+    }
 }

@@ -94,6 +94,8 @@ public struct DestinationRules: Sendable, Hashable {
     public var isSeriesByDevice: Bool
     /// Whether `OutboxItem.offsetMinutes` is kept for it: for documents that show the person's own time.
     public var keepsOffset: Bool
+    /// Whether a glucose reading is delivered again when its context comes after it.
+    public var takesContexts: Bool
     /// Whether readings are delivered only from a source that the person has connected there.
     public var needsSource: Bool
     /// Whether what was delivered can be taken back.
@@ -102,15 +104,36 @@ public struct DestinationRules: Sendable, Hashable {
     /// Creates rules.
     public init(
         kinds: Set<ReadingKind>, hasUniqueSeconds: Bool, needsSource: Bool, canRetract: Bool, isOneSeries: Bool = false,
-        isSeriesByDevice: Bool = false, keepsOffset: Bool = false
+        isSeriesByDevice: Bool = false, keepsOffset: Bool = false, takesContexts: Bool = true
     ) {
         self.kinds = kinds
         self.hasUniqueSeconds = hasUniqueSeconds
         self.isOneSeries = isOneSeries
         self.isSeriesByDevice = isSeriesByDevice
         self.keepsOffset = keepsOffset
+        self.takesContexts = takesContexts
         self.needsSource = needsSource
         self.canRetract = canRetract
+    }
+}
+
+extension ReadingStore {
+    /// Makes a destination known by its rules, and queues for it what it may get.
+    ///
+    /// - Parameters:
+    ///   - name: the destination's name.
+    ///   - kind: what the destination is: `vital`, `file`, …
+    ///   - rules: what it can express.
+    ///   - address: a fingerprint of its address; `nil` leaves the known one.
+    @discardableResult
+    package func setDestination(
+        _ name: String, kind: String, _ rules: DestinationRules, address: String? = nil
+    ) async throws -> DestinationKey {
+        try await setDestination(
+            name, kind: kind, kinds: rules.kinds, hasUniqueSeconds: rules.hasUniqueSeconds,
+            isOneSeries: rules.isOneSeries, isSeriesByDevice: rules.isSeriesByDevice, keepsOffset: rules.keepsOffset,
+            takesContexts: rules.takesContexts, needsSource: rules.needsSource, canRetract: rules.canRetract,
+            address: address)
     }
 }
 
@@ -199,6 +222,9 @@ public struct Outcome: Sendable, Hashable {
         case handedOver
         /// The destination never takes it as it is; the words say why.
         case refused(String)
+        /// It was sent by itself, and that failed. What became of the others is noted first. A refusal sets it aside once
+        /// the destination has taken another; any other failure ends the delivery for now.
+        case failed(DeliveryFailure)
     }
 
     /// Which revision of which reading.

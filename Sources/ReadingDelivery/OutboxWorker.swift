@@ -38,6 +38,9 @@ public actor OutboxWorker: Service {
         public var backoff = Backoff()
         /// How long a reading that was handed over waits for its receipt before it is sent again.
         public var receiptTimeout: Duration = .seconds(120)
+        /// A mark of the settings that the destination is reached with. A wait of an earlier process counts only if it was
+        /// noted with the same mark.
+        public var settingsMark = ""
 
         /// 500 readings a post, a pass every five minutes, waits from 2 s to 15 min, receipts within 2 min.
         public init() {}
@@ -51,6 +54,10 @@ public actor OutboxWorker: Service {
     let logger: Logger
     let hub = EventHub()
     private let signal = WakeSignal()
+    /// Ends the wait before the connection is made again.
+    let connectionSignal = WakeSignal()
+    /// Whether that is being waited for.
+    var isWaitingToConnect = false
 
     /// Batches that were too large teach what fits, until the process ends.
     var batchLimits: [ReadingKind: Int] = [:]
@@ -59,7 +66,13 @@ public actor OutboxWorker: Service {
     /// Targets whose kind the destination does not know, and when each is tried again.
     var resting: [DeliveryTarget: Duration] = [:]
     /// The store's number of the destination, once it is known there.
-    private var known: DestinationKey?
+    private(set) var known: DestinationKey?
+    /// Why the destination refuses the connection that is kept, and when that is tried again; `nil`: it does not.
+    var connectionPause: Circuit.Failure?
+    /// Whether ``circuit`` goes on where an earlier process ended.
+    var isDelayRestored = false
+    /// The failure that the store has.
+    var noted: Circuit.Failure?
     var state = SyncStatus()
     /// How many readings were told to be left behind at the destination.
     var toldLeftBehind = 0
@@ -88,8 +101,12 @@ public actor OutboxWorker: Service {
     /// Says that something new waits: a pass begins at once, or after the wait of a failure.
     public nonisolated func wake() { signal.signal(.soft) }
 
-    /// Says that the destination's connection is there: a pass begins at once, also while the wait of a failure is not over.
-    nonisolated func wakeConnected() { signal.signal(.firm) }
+    /// Notes that the destination's connection is there: a pass begins at once, also while the wait of a failure is not over.
+    func connected() {
+        if let connectionPause, circuit.server?.failure.code == connectionPause.failure.code { circuit.forget() }
+        connectionPause = nil
+        signal.signal(.firm)
+    }
 
     /// Begins a pass at once that tries again what the destination did not know.
     public func retryNow() {
@@ -112,6 +129,7 @@ public actor OutboxWorker: Service {
     ) async -> SyncReport {
         let report = await pass(kinds, range, isAsked: true)
         if report.failure == nil { signal.signal(.firm) }
+        if report.delivered > 0 { connectSooner() }
         return report
     }
 
@@ -146,8 +164,12 @@ public actor OutboxWorker: Service {
     }
 
     private func passes() async {
+        await restoreDelay()
+        // What an earlier process was to wait for is waited for now.
+        var isHeldBack = circuit.server.map { $0.due > clock.uptime() } ?? false
         while !Task.isCancelled {
-            _ = await pass()
+            if !isHeldBack { _ = await pass() }
+            isHeldBack = false
             guard !Task.isCancelled else { return }
             // A server that is down is asked again when its wait is over, however much is stored meanwhile; one target
             // that fails keeps nothing else waiting.
@@ -172,8 +194,10 @@ public actor OutboxWorker: Service {
     private func pass(
         _ kinds: Set<ReadingKind>? = nil, _ range: ClosedRange<Instant>? = nil, isAsked: Bool = false
     ) async -> SyncReport {
+        await restoreDelay()
         let report = await alone { await self.deliverAll(kinds: kinds, in: range, isAsked: isAsked) }
         conclude(report)
+        await noteDelay()
         return report
     }
 
@@ -197,26 +221,27 @@ public actor OutboxWorker: Service {
     /// what it may get.
     func place() async throws -> DestinationKey {
         if let known { return known }
-        let rules = destination.rules
-        let key = try await store.setDestination(
-            destination.name, kind: destination.kind, kinds: rules.kinds, hasUniqueSeconds: rules.hasUniqueSeconds,
-            isOneSeries: rules.isOneSeries, isSeriesByDevice: rules.isSeriesByDevice, keepsOffset: rules.keepsOffset,
-            needsSource: rules.needsSource, canRetract: rules.canRetract)
+        let key = try await store.setDestination(destination.name, kind: destination.kind, destination.rules)
         known = key
         return key
+    }
+
+    /// Shows what failed, and when it is tried again.
+    func showNext() {
+        let next = circuit.next
+        state.failures = next?.count ?? 0
+        state.failure = next?.failure
+        state.nextAttempt = next.map { clock.now().advanced(by: max(.zero, $0.due - clock.uptime())) }
     }
 
     private func conclude(_ report: SyncReport) {
         if report.delivered > 0 { state.lastSuccess = clock.now() }
         let (next, former) = (circuit.next, state.failure)
-        state.failures = next?.count ?? 0
-        state.failure = next?.failure
-        state.nextAttempt = next.map { clock.now().advanced(by: max(.zero, $0.due - clock.uptime())) }
+        showNext()
         guard let failure = report.failure, !failure.isCancellation, let next else { return }
         // What waits for a person is told once.
         let isTold = !failure.isRetryable && former?.isRetryable == false && former?.code == failure.code
-        let wait = max(.zero, next.due - clock.uptime()).components
-        let seconds = wait.attoseconds > 0 ? wait.seconds + 1 : wait.seconds
+        let seconds = max(.zero, next.due - clock.uptime()).wholeSeconds
         logger.log(
             level: isTold ? .debug : .warning, "delivery failed",
             metadata: ["code": "\(failure.code)", "next_attempt_in": "\(seconds) s"])

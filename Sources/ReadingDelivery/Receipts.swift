@@ -6,13 +6,20 @@ extension OutboxWorker {
     /// Keeps the destination's connection for as long as the worker runs: begun again, after a growing wait, each time it is
     /// lost.
     func keepConnection() async {
+        await restoreDelay()
         var (failures, pauses) = (0, 0)
+        if let refusal = circuit.server, refusal.failure.needsPerson {
+            pauses = refusal.pauses
+            connectionPause = refusal
+            await waitToConnect(refusal.due - clock.uptime())
+        }
         while !Task.isCancelled {
             let begun = clock.uptime()
             do {
                 try await destination.run(
-                    DestinationContext(store: store, place: place(), wakes: { self.wakeConnected() }))
+                    DestinationContext(store: store, place: place(), wakes: { Task { await self.connected() } }))
                 state.connectionFailure = nil
+                connectionPause = nil
                 return
             } catch {
                 let failure = DeliveryFailure(error)
@@ -21,17 +28,37 @@ extension OutboxWorker {
                 failures = clock.uptime() - begun > options.backoff.longest ? 1 : failures + 1
                 state.connectionFailure = failure
                 pauses = failure.isRetryable ? 0 : pauses + 1
+                connectionPause =
+                    failure.isRetryable
+                    ? nil
+                    : Circuit.Failure(failure, count: failures, pauses: pauses, at: clock.uptime(), options.backoff)
                 // A wrong password is not sent again and again: some servers lock out whoever does.
                 let wait =
-                    failure.isRetryable
-                    ? options.backoff.delay(failures: failures, retryAfter: failure.retryAfter)
-                    : options.backoff.pause(failures: pauses)
+                    connectionPause.map { $0.due - clock.uptime() }
+                    ?? options.backoff.delay(failures: failures, retryAfter: failure.retryAfter)
                 logger.notice(
                     "the destination's connection was lost",
                     metadata: ["code": "\(failure.code)", "again_in": "\(wait)"])
-                do { try await clock.sleep(wait) } catch { return }
+                await noteDelay()
+                await waitToConnect(wait)
             }
         }
+    }
+
+    /// Waits before the connection is made again; ends early if a person has settled what was wrong, or a delivery got
+    /// through.
+    private func waitToConnect(_ wait: Duration) async {
+        guard wait > .zero else { return }
+        isWaitingToConnect = true
+        await connectionSignal.wait(atMost: wait, endedBy: .soft, sleep: clock.sleep)
+        isWaitingToConnect = false
+    }
+
+    /// Ends the wait before the connection is made again, if that is waited for.
+    func connectSooner() {
+        guard isWaitingToConnect else { return }
+        isWaitingToConnect = false
+        connectionSignal.signal(.soft)
     }
 
     /// Notes receipts as they come.
@@ -54,7 +81,7 @@ extension OutboxWorker {
             state.lastSuccess = clock.now()
         case .refused(let words):
             for id in receipt.ids { try await store.reject(id, serverSaid: words) }
-        case .handedOver: break
+        case .handedOver, .failed: break
         }
     }
 

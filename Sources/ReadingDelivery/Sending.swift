@@ -10,17 +10,17 @@ extension OutboxWorker {
     func send(_ part: DeliveryPart, into tally: inout Tally) async throws {
         guard let first = part.items.first else { return }
         do {
-            try await requireReady(part.target, of: part.person)
-            try await sendOnce(part, into: &tally)
+            // Oldest first: what the destination left of it goes before the next part.
+            var rest = part
+            repeat {
+                try await requireReady(rest.target, of: rest.person)
+                let unsent = try await sendOnce(rest, into: &tally)
+                guard unsent.count < rest.items.count else { return }
+                rest.items = unsent
+            } while !rest.items.isEmpty
         } catch let failure as DeliveryFailure where failure.isAboutItems {
             guard part.items.count > 1 else {
-                tally.suspects.append((first, failure))
-                // If five readings are refused alone and none accepted, the server has changed, or a proxy answers for
-                // it. Nothing is set aside because of it.
-                if tally.delivered == 0, tally.suspects.count > Self.patience {
-                    throw failure.scope == .tooLarge ? failure : .refusalOfAll(failure)
-                }
-                return
+                return try suspect(first, failure, into: &tally)
             }
             if failure.scope == .tooLarge {
                 batchLimits[part.target.resource] = part.items.count / 2
@@ -34,33 +34,61 @@ extension OutboxWorker {
     }
 
     /// Sends a part and records what became of each reading.
-    private func sendOnce(_ part: DeliveryPart, into tally: inout Tally) async throws {
-        let outcomes = Dictionary(try await destination.send(part).map { ($0.id, $0.result) }) { first, _ in first }
-        let delivered = part.items.filter { outcomes[$0.id] == .delivered }
+    ///
+    /// - Returns: the readings of which the destination says nothing.
+    @discardableResult
+    private func sendOnce(_ part: DeliveryPart, into tally: inout Tally) async throws -> [OutboxItem] {
+        let results: [Outcome.Result?]
+        do {
+            results = part.results(try await destination.send(part))
+        } catch {
+            if DeliveryFailure(error).leavesDoubt { tally.mayBeThere.formUnion(part.items.map(\.id)) }
+            throw error
+        }
+        let (delivered, readings) = part.items(where: { results[$0] == .delivered })
         if !delivered.isEmpty {
             if tally.delivered == 0 {
                 // Before anything is set aside in this pass, so that only older refusals are offered again.
                 try await store.reofferRefused(
                     user: part.target.user, resource: part.target.resource, provider: part.target.provider, at: place())
             }
-            let readings = delivered.map(\.reading.id)
             hub.emit(.readings(readings, .posted))
-            try await store.acknowledge(delivered.map(\.id), at: clock.now())
+            try await store.acknowledge(delivered, at: clock.now())
             hub.emit(.readings(readings, .acknowledged))
             tally.delivered += delivered.count
-            tally.settled.formUnion(delivered.map(\.id))
+            tally.settled += delivered
         }
-        let handedOver = part.items.filter { outcomes[$0.id] == .handedOver }
+        let (handedOver, keptReadings) = part.items(where: { results[$0] == .handedOver })
         if !handedOver.isEmpty {
             CrashPoint.reach("hand-over.sent")
-            try await store.handOver(handedOver.map(\.id), at: clock.now())
-            hub.emit(.readings(handedOver.map(\.reading.id), .handedOver))
+            try await store.handOver(handedOver, at: clock.now())
+            hub.emit(.readings(keptReadings, .handedOver))
             tally.handedOver += handedOver.count
             receiptDue = receiptDue ?? clock.uptime() + options.receiptTimeout
-            tally.settled.formUnion(handedOver.map(\.id))
+            tally.settled += handedOver
         }
-        for item in part.items {
-            if case .refused(let words) = outcomes[item.id] { try await setAside(item, words, into: &tally) }
+        var failure: DeliveryFailure?
+        for (index, result) in results.enumerated() {
+            switch result {
+            case .refused(let words): try await setAside(part.items[index], words, into: &tally)
+            case .failed(let error) where error.isAboutItems: try suspect(part.items[index], error, into: &tally)
+            case .failed(let error):
+                if error.leavesDoubt { tally.mayBeThere.insert(part.items[index].id) }
+                failure = failure ?? error
+            case .delivered, .handedOver, nil: break
+            }
+        }
+        if let failure { throw failure }
+        return part.items.indices.filter { results[$0] == nil }.map { part.items[$0] }
+    }
+
+    /// Notes that a reading was refused although it was alone.
+    private func suspect(_ item: OutboxItem, _ failure: DeliveryFailure, into tally: inout Tally) throws {
+        tally.suspects.append((item, failure))
+        // If five readings are refused alone and none accepted, the server has changed, or a proxy answers for it. Nothing
+        // is set aside because of it.
+        if tally.delivered == 0, tally.suspects.count > Self.patience {
+            throw failure.scope == .tooLarge ? failure : .refusalOfAll(failure)
         }
     }
 
@@ -123,8 +151,26 @@ extension OutboxWorker {
 
     private func setAside(_ item: OutboxItem, _ words: String, into tally: inout Tally) async throws {
         try await store.reject(item.id, serverSaid: words)
-        tally.settled.insert(item.id)
+        tally.settled.append(item.id)
         tally.refused += 1
         hub.emit(.readings([item.reading.id], .setAside(serverSaid: words)))
+    }
+}
+
+extension DeliveryPart {
+    /// What became of each item, `nil` where nothing was said.
+    fileprivate func results(_ outcomes: [Outcome]) -> [Outcome.Result?] {
+        // Destinations answer in the items' order mostly.
+        if outcomes.count == items.count, items.indices.allSatisfy({ outcomes[$0].id == items[$0].id }) {
+            return outcomes.map(\.result)
+        }
+        let results = Dictionary(outcomes.map { ($0.id, $0.result) }) { first, _ in first }
+        return items.map { results[$0.id] }
+    }
+
+    /// Some of the items, and their readings.
+    fileprivate func items(where isOne: (Int) -> Bool) -> (ids: [OutboxID], readings: [ReadingID]) {
+        let indices = items.indices.filter(isOne)
+        return (indices.map { items[$0].id }, indices.map { items[$0].reading.id })
     }
 }

@@ -54,8 +54,11 @@ public enum HomeAssistant {
         /// What it says there when it has started.
         public static let isStarted = "online"
 
-        /// Whether the gateway is there: `online` or `offline`.
-        public var status: String { base + "/status" }
+        /// Whether the gateway is there: `online` or `offline`. Each gateway has its own, so that one that dies takes no other's
+        /// meters with it.
+        public var status: String { "\(base)/status/\(node)" }
+        /// Where earlier versions told that, all gateways of a broker alike.
+        public var sharedStatus: String { base + "/status" }
         /// The gateway's discovery.
         public var gateway: String { discovery(of: "gateway") }
         /// A meter's discovery.
@@ -66,10 +69,14 @@ public enum HomeAssistant {
         public static let allDiscoveries = "homeassistant/device/+/config"
         /// Whether a topic is one of ``discovery(of:)``.
         public func isOwnDiscovery(_ topic: String) -> Bool { topic.hasPrefix("homeassistant/device/\(node)_") }
+        /// What the discovery of every device begins with.
+        public static let devices = "homeassistant/device/"
+        /// What the topics of a meter's states begin with.
+        public func states(of id: String) -> String { "\(base)/devices/\(id)/" }
         /// What a meter measured last.
-        public func state(of id: String, _ kind: ReadingKind) -> String { "\(base)/devices/\(id)/\(kind.rawValue)" }
+        public func state(of id: String, _ kind: ReadingKind) -> String { states(of: id) + kind.rawValue }
         /// A meter's battery.
-        public func battery(of id: String) -> String { "\(base)/devices/\(id)/battery" }
+        public func battery(of id: String) -> String { states(of: id) + "battery" }
         /// Every state of this gateway, as a filter of topics.
         public var allStates: String { base + "/devices/+/+" }
     }

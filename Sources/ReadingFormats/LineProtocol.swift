@@ -76,14 +76,17 @@ public enum LineProtocol {
     public static func measurement(of kind: ReadingKind) -> String { kind.rawValue }
 }
 
-/// A point that is being written.
+/// A point that is being written, octet by octet: a text for each part of each line takes longer than all else of a batch.
 private struct Point {
     private let measurement: String
-    private var tags: [(String, String)] = []
-    private var fields: [String] = []
+    private var tags: [(name: String, value: String)] = []
+    private var fields: [UInt8] = []
     var omissions: [FormatOmission] = []
 
-    init(_ measurement: String) { self.measurement = measurement }
+    init(_ measurement: String) {
+        self.measurement = measurement
+        fields.reserveCapacity(192)
+    }
 
     /// Adds a tag. A tag cannot be empty, and nothing escapes a control character or a backslash before the separator.
     mutating func tag(_ name: String, _ value: String) throws(FormatOmission) {
@@ -98,30 +101,50 @@ private struct Point {
     }
 
     mutating func field(_ name: String, text: String) {
-        fields.append("\(name)=\"\(Self.escaped(text, ["\\", "\""]))\"")
+        begin(name)
+        fields.append(UInt8(ascii: "\""))
+        Self.append(text, to: &fields) { $0 == UInt8(ascii: "\\") || $0 == UInt8(ascii: "\"") }
+        fields.append(UInt8(ascii: "\""))
     }
 
-    private mutating func field(_ name: String, _ number: ExactDecimal) { fields.append("\(name)=\(number)") }
+    private mutating func field(_ name: String, _ number: ExactDecimal) {
+        begin(name)
+        fields.append(contentsOf: number.description.utf8)
+    }
+
+    private mutating func begin(_ name: String) {
+        if !fields.isEmpty { fields.append(UInt8(ascii: ",")) }
+        fields.append(contentsOf: name.utf8)
+        fields.append(UInt8(ascii: "="))
+    }
 
     func text(milliseconds: Int64) -> String {
+        var line: [UInt8] = []
+        line.reserveCapacity(fields.count + 160)
+        line.append(contentsOf: measurement.utf8)
         // Sorted tags are what the database wants to see.
-        let tags = tags.sorted { $0.0 < $1.0 }.map { ",\($0.0)=\(Self.escaped($0.1))" }.joined()
-        return "\(measurement)\(tags) \(fields.joined(separator: ",")) \(milliseconds)"
+        for tag in tags.sorted(by: { $0.name < $1.name }) {
+            line.append(UInt8(ascii: ","))
+            line.append(contentsOf: tag.name.utf8)
+            line.append(UInt8(ascii: "="))
+            Self.append(tag.value, to: &line) {
+                $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: " ")
+            }
+        }
+        line.append(UInt8(ascii: " "))
+        line.append(contentsOf: fields)
+        line.append(UInt8(ascii: " "))
+        line.append(contentsOf: milliseconds.description.utf8)
+        return String(decoding: line, as: UTF8.self)
     }
 
-    private static func escaped(_ tag: String) -> String { escaped(tag, [",", "=", " "]) }
-
-    /// A text with a backslash before each of some characters.
-    private static func escaped(_ text: String, _ characters: [Unicode.Scalar]) -> String {
-        guard text.utf8.contains(where: { octet in characters.contains { $0.value == UInt32(octet) } }) else {
-            return text
+    /// Appends a text with a backslash before each of some ASCII characters.
+    private static func append(_ text: String, to octets: inout [UInt8], escaping isEscaped: (UInt8) -> Bool) {
+        guard text.utf8.contains(where: isEscaped) else { return octets.append(contentsOf: text.utf8) }
+        for octet in text.utf8 {
+            if isEscaped(octet) { octets.append(UInt8(ascii: "\\")) }
+            octets.append(octet)
         }
-        var escaped = String.UnicodeScalarView()
-        for scalar in text.unicodeScalars {
-            if characters.contains(scalar) { escaped.append("\\") }
-            escaped.append(scalar)
-        }
-        return String(escaped)
     }
 
     // MARK: Values

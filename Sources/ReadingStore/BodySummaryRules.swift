@@ -46,7 +46,7 @@ enum BodySummaryRules {
         return try select.firstInt() == 1
     }
 
-    /// Adds what the body summary says besides the readings: each one's zone, and whose weight counts.
+    /// Adds what the body summary says besides the readings: whose weight counts.
     static func complete(
         _ items: inout [OutboxItem], _ db: Database, at destination: Int64, user: UserKey, resource: ReadingKind,
         provider: String
@@ -56,7 +56,6 @@ enum BodySummaryRules {
             .isGranted(user: user.rawValue, kind: ReadingKind.weight.code)
         for index in items.indices {
             let timestamp = items[index].timestamp
-            items[index].timeZone = try ReadingStore.zone(db, of: user.rawValue, at: timestamp)
             guard isComposition else { continue }
             let isWeighed = try hasWeight(
                 at: timestamp.seconds, db, destination, user: user.rawValue, provider: provider)

@@ -176,4 +176,7 @@ extension String.StringInterpolation {
     mutating func appendInterpolation(destination state: StoredDestination.State) {
         appendInterpolation(state.rawValue)
     }
+
+    /// What a destination is like in SQL, by its bits.
+    mutating func appendInterpolation(trait: StoredDestination.Traits) { appendInterpolation(trait.rawValue) }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import HealthReadings
+import Synchronization
 
 /// How readings go to a destination, as the settings say.
 public struct DestinationRule: Sendable, Hashable {
@@ -100,13 +101,19 @@ extension ReadingStore {
     ///
     /// - Returns: a UUID in lower case.
     public func gatewayID() async throws -> String {
-        if let id = try await read({ db in try Self.lines(db, Self.gatewaySetting).first }) { return id }
-        return try await write(.setting) { db in
-            if let id = try Self.lines(db, Self.gatewaySetting).first { return id }
-            let id = UUID().uuidString.lowercased()
-            try Self.set(db, Self.gatewaySetting, lines: [id])
-            return id
+        if let id = knownGateway.withLock(\.self) { return id }
+        var id = try await read { db in try Self.lines(db, Self.gatewaySetting).first }
+        if id == nil {
+            id = try await write(.setting) { db in
+                if let id = try Self.lines(db, Self.gatewaySetting).first { return id }
+                let id = UUID().uuidString.lowercased()
+                try Self.set(db, Self.gatewaySetting, lines: [id])
+                return id
+            }
         }
+        guard let id else { throw StoreError.corrupt(detail: "the gateway has no id") }
+        knownGateway.withLock { $0 = id }
+        return id
     }
 }
 

@@ -82,6 +82,7 @@ extension ReadingStore {
             // Each is made again from its row, or found to have none.
             contacts.withLock { $0 = [:] }
             erasureCount.withLock { $0 += 1 }
+            sealing.forgetOpened()
             subscribers.send([])
         }
         try await rewriteFiles()

@@ -25,6 +25,47 @@ extension ReadingStore {
         }
     }
 
+    /// Notes that readings are about to be sent to a destination that cannot take them back: if they are excluded before it
+    /// has answered, it may have them (``leftBehind(at:)``).
+    ///
+    /// - Parameters:
+    ///   - ids: what is sent.
+    ///   - instant: tells this attempt from others.
+    public func noteOffer(_ ids: [OutboxID], at instant: Instant) async throws {
+        try await changeOffer(
+            ids, instant,
+            """
+            UPDATE outbox SET handed_over_at = ?4
+            WHERE reading = ?1 AND revision = ?2 AND destination = ?3 AND state = \(outbox: .waiting)
+                AND handed_over_at IS NULL
+            """)
+    }
+
+    /// Notes that readings did not get there with an attempt: it never came to sending them, or they were refused.
+    public func withdrawOffer(_ ids: [OutboxID], at instant: Instant) async throws {
+        try await changeOffer(
+            ids, instant,
+            """
+            UPDATE outbox SET handed_over_at = NULL
+            WHERE reading = ?1 AND ?2 <= revision AND destination = ?3 AND state <> \(outbox: .handedOver)
+                AND handed_over_at = ?4
+            """)
+    }
+
+    private func changeOffer(_ ids: [OutboxID], _ instant: Instant, _ sql: String) async throws {
+        guard !ids.isEmpty else { return }
+        try await write(.attempt) { db in
+            let update = try PreparedStatement(db, sql)
+            for id in ids {
+                update.bind(1, id.reading)
+                update.bind(2, id.revision)
+                update.bind(3, id.destination.rawValue)
+                update.bind(4, instant.microseconds)
+                try update.run()
+            }
+        }
+    }
+
     /// Has readings wait again whose receipt has not come, or that were handed over by a clock that has been set back since.
     ///
     /// - Returns: how many wait again.

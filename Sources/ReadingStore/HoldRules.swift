@@ -108,6 +108,27 @@ struct HoldRules: Sendable {
 
 /// Reads how readings stand with the destinations they are queued for: what every document shows as `deliveries`.
 struct DeliveryReader {
+    /// A row of the outbox.
+    struct Entry {
+        fileprivate let destination: Int64
+        fileprivate let provider: String
+        fileprivate let state: Int64
+        fileprivate let timestamp: Int64
+        fileprivate let words: [UInt8]
+    }
+
+    /// The rows of the outbox of some readings.
+    struct Entries {
+        fileprivate var entries: [Entry] = []
+        /// Where those of each reading are, in the readings' order.
+        fileprivate var ranges: [Range<Int>]
+
+        subscript(place: Int) -> ArraySlice<Entry> { entries[ranges[place]] }
+    }
+
+    /// Up to this distance, walking on to the next reading's row costs less than looking for it.
+    private static let stride: Int64 = 8
+
     private let holds: HoldRules
     private let sealing: Sealing
     private let select: PreparedStatement
@@ -116,42 +137,83 @@ struct DeliveryReader {
         self.holds = holds
         self.sealing = sealing
         select = try PreparedStatement(
-            db, "SELECT destination, provider, state, words FROM outbox WHERE reading = ? ORDER BY destination")
+            db,
+            """
+            SELECT reading, destination, provider, state, words, timestamp FROM outbox WHERE reading BETWEEN ? AND ?
+            ORDER BY reading, destination
+            """)
+    }
+
+    /// The rows of the outbox of readings, by the keys of these. A page's readings were stored one after the other mostly:
+    /// their rows are walked along together.
+    func entries(of keys: [Int64]) throws -> Entries {
+        var found = Entries(ranges: Array(repeating: 0..<0, count: keys.count))
+        let wanted = keys.indices.sorted { keys[$0] < keys[$1] }
+        var start = wanted.startIndex
+        while start < wanted.endIndex {
+            var end = start + 1
+            while end < wanted.endIndex, keys[wanted[end]] - keys[wanted[end - 1]] <= Self.stride { end += 1 }
+            try walk(wanted[start..<end], of: keys, &found)
+            start = end
+        }
+        return found
+    }
+
+    private func walk(_ wanted: ArraySlice<Int>, of keys: [Int64], _ found: inout Entries) throws {
+        guard var next = wanted.first, let last = wanted.last else { return }
+        select.bind(1, keys[next])
+        select.bind(2, keys[last])
+        defer { select.reset() }
+        var rest = wanted.dropFirst()
+        while try select.next() {
+            let key = select.int(0)
+            while keys[next] < key, let following = rest.popFirst() { next = following }
+            guard keys[next] == key else { continue }
+            let (end, state) = (found.entries.count, select.int(3))
+            found.entries.append(
+                Entry(
+                    destination: select.int(1), provider: select.text(2) ?? "", state: state,
+                    timestamp: select.int(5),
+                    words: state == OutboxState.refused.rawValue ? select.octets(4) : []))
+            found.ranges[next] = (found.ranges[next].isEmpty ? end : found.ranges[next].lowerBound)..<end + 1
+        }
     }
 
     /// How a reading stands with each destination that may get it.
     ///
     /// - Parameters:
-    ///   - reading: the reading; only its kind, its time and whether it is excluded are looked at.
+    ///   - entries: its rows of the outbox.
     ///   - key: its row.
-    ///   - device: the row of its device.
+    ///   - columns: its columns.
     func deliveries(
-        of reading: Reading, _ key: Int64, user: Int64, device: Int64
+        _ entries: ArraySlice<Entry>, of key: Int64, _ columns: ReadingColumns
     ) throws -> [DestinationDelivery] {
-        guard reading.excluded == nil else { return [] }
-        select.bind(1, key)
-        defer { select.reset() }
+        guard columns.recordExclusion == nil, columns.timeExclusion == nil else { return [] }
         var deliveries: [DestinationDelivery] = []
-        while try select.next() {
-            let place = select.int(0)
-            guard let destination = holds.destinations.first(where: { $0.key.rawValue == place }),
-                let state = OutboxState(rawValue: select.int(2))
+        for entry in entries {
+            guard let place = holds.destinations.firstIndex(where: { $0.key.rawValue == entry.destination }),
+                let state = OutboxState(rawValue: entry.state)
             else { continue }
             // A removed destination gets nothing any more; what it has is still told.
-            guard destination.state != .removed || state == .delivered || state == .handedOver else { continue }
+            guard holds.destinations[place].state != .removed || state == .delivered || state == .handedOver else {
+                continue
+            }
             let shown: DeliveryState =
                 switch state {
                 case .delivered: .delivered
                 case .handedOver: .handedOver
-                case .refused: .refused(words: try sealing.words(select.octets(3), on: key, at: place))
+                case .refused: .refused(words: try sealing.words(entry.words, on: key, at: entry.destination))
                 // A record that may still turn out to be of another kind waits for its context.
                 case .waiting, .withdrawn:
                     holds.hold(
-                        user: user, provider: select.text(1) ?? "", kind: reading.kind, device: device,
-                        seconds: reading.time.instant?.seconds, at: destination
+                        user: columns.user, provider: entry.provider, kind: try ReadingKind(code: columns.kind),
+                        device: columns.device, seconds: columns.time, at: holds.destinations[place]
                     ).map { .held($0) } ?? (state == .withdrawn ? .held(.awaitingContext) : .waiting)
                 }
-            deliveries.append(DestinationDelivery(destination: destination.name, state: shown))
+            deliveries.append(
+                DestinationDelivery(
+                    destination: holds.destinations[place].name, state: shown,
+                    sentTime: entry.timestamp == columns.time ? nil : Instant(seconds: entry.timestamp)))
         }
         return deliveries
     }

@@ -296,8 +296,8 @@ extension Journal {
         guard try load.next() else { throw StoreError.corrupt(detail: "reading \(key) is missing") }
         defer { load.reset() }
         var reading = try rows.reading(load)
-        reading.deliveries = try DeliveryReader(db, holds, sealing).deliveries(
-            of: reading, key, user: load.int(ReadingRow.count), device: contact.device)
+        let deliveries = try DeliveryReader(db, holds, sealing)
+        reading.deliveries = try deliveries.deliveries(deliveries.entries(of: [key])[0], of: key, rows.columns(load))
         return reading
     }
 }

@@ -116,21 +116,26 @@ struct Journal {
     func find(_ record: Record, _ frame: Frame) throws -> Match {
         var (clash, other): (Int, ReadingID?) = (0, nil)
         while true {
-            let id = identity(of: record, frame, epoch: epoch, clash: clash)
-                .id(device: contact.identity, kind: record.value.kind)
+            let identity = identity(of: record, frame, epoch: epoch, clash: clash)
+            let id = identity.id(device: contact.identity, kind: record.value.kind)
             guard let found = try reading(id) else {
                 switch try pruned?.find(id, record) ?? .none {
                 case .same: return .pruned(id)
+                case .other where !identity.countsClashes: return .pruned(id)
                 case .other:
                     other = other ?? id
                     clash += 1
                     continue
                 case .none: break
                 }
-                if clash == 0, let found = try elsewhere(record, frame) { return found }
+                if clash == 0, let found = try elsewhere(record, frame) ?? inOtherForm(record, frame) { return found }
                 return .none(id, clash: clash, with: other)
             }
             if found.reading.record.value == record.value, found.reading.record.sensor == record.sensor {
+                return .existing(found.key, found.reading)
+            }
+            // It has taken its mean pressure from another form since, or was read as another model's.
+            if !identity.countsClashes {
                 return .existing(found.key, found.reading)
             }
             other = other ?? id
@@ -147,23 +152,51 @@ struct Journal {
         return try beforeModel(plain, as: record, frame)
     }
 
+    /// The same record as another protocol of the device brought it.
+    private func inOtherForm(_ record: Record, _ frame: Frame) throws -> Match? {
+        guard decoder.comesByTwoProtocols(model: contact.description.model), let baseTime = record.baseTime,
+            let time = try time(of: record, frame).instant?.seconds
+        else { return nil }
+        // The clock may have been compared anew since, and the zone be another.
+        let select = try PreparedStatement(
+            db,
+            """
+            SELECT key FROM reading INDEXED BY reading_kind_time
+            WHERE kind = ? AND time BETWEEN ? AND ? AND device = ? AND base_time = ? ORDER BY key
+            """)
+        select.bind(1, record.value.kind.code)
+        select.bind(2, time - Self.otherFormSpan)
+        select.bind(3, time + Self.otherFormSpan)
+        select.bind(4, contact.device)
+        select.bind(5, baseTime.secondsSinceEpoch)
+        defer { select.reset() }
+        while try select.next() {
+            let key = select.int(0)
+            let reading = try load(key)
+            if record.isSameMeasurement(as: reading.record) { return .existing(key, reading) }
+        }
+        return nil
+    }
+
+    /// How far apart two forms of one record may have been placed, in seconds: a day and a zone's difference.
+    private static let otherFormSpan: Int64 = 26 * 3600
+
     /// The same record from the time when the device's model was not known, and its frames were read by the standard
     /// alone.
     private func beforeModel(_ plain: Record, as record: Record, _ frame: Frame) throws -> Match? {
+        if plain.sequence != nil, record.sequence == nil, let baseTime = record.baseTime {
+            // The number that it had then may have been another.
+            return try numbered(baseTime, record, frame)
+        }
         let match =
-            if plain.sequence != nil, record.sequence == nil, let baseTime = record.baseTime {
-                // The number that it had then may have been another.
-                try numbered(baseTime, record, frame)
-            } else {
-                try found(plain, as: record, frame, epoch: epoch, of: contact.identity)
-                    ?? underEarlierID(plain, as: record, frame)
-            }
+            try found(plain, as: record, frame, epoch: epoch, of: contact.identity)
+            ?? underEarlierID(plain, as: record, frame)
         // Two records that the standard cannot tell apart have other octets.
         guard case .existing(let key, _) = match else { return match }
         return try same(frame, of: key, .record) == nil ? nil : match
     }
 
-    /// A reading of this time and value that has a number.
+    /// A reading of this time, value and octets that has a number.
     private func numbered(_ baseTime: WallTime, _ record: Record, _ frame: Frame) throws -> Match? {
         let select = try PreparedStatement(
             db,
@@ -290,10 +323,7 @@ struct Journal {
         let reading = isJoined ? try load(key) : reading
         // What its context has made it stays, whatever the record says by itself.
         let record = record.heeding(reading.record)
-        // The same octets are another record where the device's model was learnt since.
-        let isReadOtherwise =
-            reading.record.value != record.value || reading.record.baseTime != record.baseTime
-        guard !isKept || isReadOtherwise, reading.record != record else {
+        guard !isKept || record.isRead(otherwiseThan: reading.record), reading.record != record else {
             return isJoined ? .revised(reading) : .repeated(reading.id)
         }
         let time = try reading.excluded == .noTime ? time(of: record, frame) : nil

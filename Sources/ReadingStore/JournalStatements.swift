@@ -17,7 +17,7 @@ struct JournalStatements {
         SELECT \(ReadingRow.columns) FROM reading AS r WHERE r.id = ?
         """
     static let loadReadingSQL = """
-        SELECT \(ReadingRow.columns), r.user FROM reading AS r WHERE r.key = ?
+        SELECT \(ReadingRow.columns) FROM reading AS r WHERE r.key = ?
         """
     static let insertFrameSQL = """
         INSERT INTO frame (key, device, contact, format, ordinal, received_at, state, mark, payload)
@@ -48,13 +48,12 @@ struct JournalStatements {
         attach = try PreparedStatement(db, Self.attachSQL)
         insertOutbox = try PreparedStatement(db, Self.insertOutboxSQL)
         findWaiting = try PreparedStatement(db, Self.findWaitingSQL)
-        // A destination that tells readings by their seconds is not sent their contexts.
         sendAgain = try PreparedStatement(
             db,
             """
             UPDATE outbox SET state = \(outbox: .waiting), revision = revision + 1, attempts = 0, words = NULL
             WHERE reading = ? AND state IN (\(outbox: .waiting), \(outbox: .delivered), \(outbox: .handedOver))
-                AND destination IN (SELECT key FROM destination WHERE has_unique_seconds & 1 = 0)
+                AND destination IN (SELECT key FROM destination WHERE has_unique_seconds & \(trait: .takesContexts) <> 0)
             """)
     }
 }

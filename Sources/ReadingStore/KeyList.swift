@@ -103,7 +103,7 @@ struct KeyList: Equatable {
     private var signer: Entry? { entries.filter(\.bindsColumns).max { $0.number < $1.number } }
 
     private func makeCode(_ keys: GenerationKeys) -> String {
-        GenerationKeys.code(of: Array(lines.joined(separator: "\n").utf8), keys.list).hexadecimal()
+        keys.list.code(of: Array(lines.joined(separator: "\n").utf8)).hexadecimal()
     }
 
     /// Checks that the list is as the owner of the key wrote it.

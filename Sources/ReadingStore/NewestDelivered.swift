@@ -55,7 +55,7 @@ extension ReadingStore {
             while try select.next() {
                 let place = OutboxTag(select, from: ReadingRow.count)
                 let reading = try skippingDamage {
-                    try place.check(select.octets(ReadingRow.count + OutboxTag.count - 1), sealing)
+                    try place.check(select, from: ReadingRow.count, sealing)
                     return try rows.reading(select)
                 }
                 guard let reading, reading.excluded == nil, let person = try person(place.user) else { continue }

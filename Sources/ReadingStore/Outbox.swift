@@ -34,7 +34,7 @@ public struct OutboxItem: Sendable, Hashable {
     /// The offset of the person's clock from UTC in minutes, chosen when the reading was queued and kept; `nil` for a
     /// destination that keeps none.
     public var offsetMinutes: Int?
-    /// The person's zone when it was measured; nil where the kind's samples name no zone of their own.
+    /// The person's zone when it was measured; `nil` if the store does not know it.
     public var timeZone: String?
 }
 
@@ -205,10 +205,14 @@ extension ReadingStore {
         return try await read { [sealing] db in
             try sealing.requireKeys()
             let firstContacts = try DeviceHolds.firstContacts(db)
+            let named = try PreparedStatement(db, "SELECT name FROM destination WHERE key = ?")
+            named.bind(1, destination.rawValue)
+            let name = try named.next() ? named.text(0) : nil
+            named.reset()
             let select = try PreparedStatement(
                 db,
                 """
-                SELECT \(ReadingRow.columns), o.revision, o.attempts, \(OutboxTag.columns), o.offset_minutes,
+                SELECT \(ReadingRow.columns), o.revision, o.attempts, \(OutboxTag.columns(destination: "?8")), o.offset_minutes,
                     o.delivered_at IS NOT NULL OR o.handed_over_at IS NOT NULL
                 FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
                 WHERE o.destination = ?7 AND o.state = \(outbox: .waiting) AND o.user = ?1 AND o.resource = ?2 AND o.provider = ?3
@@ -222,13 +226,15 @@ extension ReadingStore {
             select.bind(5, seconds.first)
             select.bind(6, seconds.last)
             select.bind(7, destination.rawValue)
+            select.bind(8, name)
             defer { select.reset() }
             let rows = RowReader(db, sealing)
             var items: [OutboxItem] = []
+            items.reserveCapacity(limit)
             while try select.next() {
                 let reading = try rows.reading(select)
                 let place = OutboxTag(select, from: ReadingRow.count + 2)
-                try place.check(select.octets(ReadingRow.count + 1 + OutboxTag.count), sealing)
+                try place.check(select, from: ReadingRow.count + 2, sealing)
                 guard reading.excluded == nil else {
                     throw StoreError.corrupt(detail: "reading \(place.reading) is excluded and waits to be delivered")
                 }
@@ -245,6 +251,7 @@ extension ReadingStore {
                         isBackfill: firstContacts[ReadingRow.device(select)].map { timestamp.seconds < $0 } ?? false,
                         offsetMinutes: select.optionalInt(ReadingRow.count + 2 + OutboxTag.count).map { Int($0) }))
             }
+            try Self.addZones(to: &items, db, of: user.rawValue)
             if BodySummaryRules.kinds.contains(resource) {
                 try BodySummaryRules.complete(
                     &items, db, at: destination.rawValue, user: user, resource: resource, provider: provider)

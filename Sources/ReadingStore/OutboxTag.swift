@@ -20,43 +20,60 @@ struct OutboxTag {
         guard let keys = try sealing.currentKeys() else { return nil }
         var writer = ContentWriter()
         writer.put(keys.generation)
-        return writer.octets + code(keys)
+        return writer.octets + withOctets { octets in keys.tag.withCode(of: octets) { Array($0) } }
     }
 
     /// - Throws: ``StoreError/corrupt(detail:)`` where the row is not as it was written.
-    func check(_ tag: [UInt8], _ sealing: Sealing) throws {
-        guard !tag.isEmpty else {
+    func check(_ tag: UnsafeRawBufferPointer, _ sealing: Sealing) throws {
+        guard let first = tag.first else {
             guard sealing.mayBeEarlier(.reading(reading)) else { throw changed }
             return
         }
-        var reader = ContentReader(tag)
-        let keys = try sealing.keys(of: try reader.number())
-        guard keys.bindsColumns, tag[reader.position...].elementsEqual(code(keys)) else { throw changed }
+        var (generation, start) = (UInt64(first), 1)
+        if first >= 0x80 {
+            var reader = ContentReader(Array(tag))
+            (generation, start) = (try reader.number(), reader.position)
+        }
+        let keys = try sealing.keys(of: generation)
+        let isRight = withOctets { octets in keys.tag.withCode(of: octets) { $0.elementsEqual(tag[start...]) } }
+        guard keys.bindsColumns, isRight else { throw changed }
     }
 
     private var changed: StoreError {
         .corrupt(detail: "where reading \(reading) is to be delivered was changed")
     }
 
-    private func code(_ keys: GenerationKeys) -> [UInt8] {
-        var octets: [UInt8] = []
-        octets.reserveCapacity(64)
+    /// What is authenticated.
+    private func withOctets<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
         // Rows of earlier versions name no destination, and have a number here that is never negative.
-        if destination != StoredDestination.first { octets += [0xFF] + destination.utf8 + [0] }
-        for number in [reading, user, resource, type, timestamp] {
-            withUnsafeBytes(of: number.bigEndian) { octets.append(contentsOf: $0) }
+        let named = destination == StoredDestination.first ? 0 : destination.utf8.count + 2
+        let count = named + 5 * 8 + provider.utf8.count
+        return withUnsafeTemporaryAllocation(byteCount: count, alignment: 8) { octets in
+            var place = 0
+            if named > 0 {
+                octets[0] = 0xFF
+                UnsafeMutableRawBufferPointer(rebasing: octets[1...]).copyBytes(from: destination.utf8)
+                octets[named - 1] = 0
+                place = named
+            }
+            for number in [reading, user, resource, type, timestamp] {
+                octets.storeBytes(of: number.bigEndian, toByteOffset: place, as: Int64.self)
+                place += 8
+            }
+            UnsafeMutableRawBufferPointer(rebasing: octets[place...]).copyBytes(from: provider.utf8)
+            return body(UnsafeRawBufferPointer(octets))
         }
-        octets.append(contentsOf: provider.utf8)
-        return GenerationKeys.code(of: octets, keys.tag)
     }
 }
 
 extension OutboxTag {
     /// The columns of `outbox AS o` that make a tag, and the tag.
-    static let columns = """
-        o.reading, (SELECT name FROM destination WHERE key = o.destination), o.user, o.resource, o.provider, o.type,
-        o.timestamp, o.tag
-        """
+    static let columns = columns(destination: "(SELECT name FROM destination WHERE key = o.destination)")
+
+    /// - Parameter destination: an expression for the destination's name.
+    static func columns(destination: String) -> String {
+        "o.reading, \(destination), o.user, o.resource, o.provider, o.type, o.timestamp, o.tag"
+    }
     /// How many there are.
     static let count: Int32 = 8
 
@@ -79,7 +96,12 @@ extension OutboxTag {
 
     /// Whether the row is as it was written.
     func holds(_ row: PreparedStatement, from first: Int32 = 0, _ sealing: Sealing) -> Bool {
-        (try? check(row.octets(first + Self.count - 1), sealing)) != nil
+        (try? check(row, from: first, sealing)) != nil
+    }
+
+    /// - Throws: ``StoreError/corrupt(detail:)`` where the row is not as it was written.
+    func check(_ row: PreparedStatement, from first: Int32 = 0, _ sealing: Sealing) throws {
+        try row.withOctets(first + Self.count - 1) { try check($0, sealing) }
     }
 
     /// Changes a row and writes its tag under the newest key. A row whose tag does not hold keeps it, and so goes on

@@ -71,7 +71,7 @@ enum PersonTag {
             for text in [destination, provider, status] { writer.put(text) }
             writer.put(UInt64(wasCreatedOnce ? 1 : 0))
         }
-        return GenerationKeys.code(of: writer.octets, keys.people)
+        return keys.people.code(of: writer.octets)
     }
 }
 

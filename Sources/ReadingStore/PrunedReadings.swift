@@ -61,6 +61,19 @@ struct PrunedReadings {
         return try findTimestamp.firstInt() != nil
     }
 
+    /// Whether a pruned reading of a device is at a destination at this second.
+    func holds(at destination: Int64, user: Int64, kind: Int64, device: Int64, timestamp: Int64) throws -> Bool {
+        let find = try PreparedStatement(
+            db,
+            """
+            SELECT 1 FROM pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
+            WHERE p.destination = ? AND p.timestamp = ? AND r.user = ? AND r.kind = ? AND r.device = ? LIMIT 1
+            """)
+        var parameters = Parameters(of: find)
+        for number in [destination, timestamp, user, kind, device] { parameters.put(number) }
+        return try find.firstInt() != nil
+    }
+
     /// Whether a record of this number was pruned.
     func hasSequence(_ sequence: UInt16, device: Int64, epoch: Int) throws -> Bool {
         let find = try PreparedStatement(

@@ -7,6 +7,8 @@ struct ReadingContent: Hashable {
     var status: ReadingStatus = []
     /// The user slot of the device.
     var userSlot: UInt8?
+    /// Which of the equal records of its device's memory it is.
+    var occurrence: UInt8?
     var sensor: SensorFacts?
     var context: GlucoseContext?
 
@@ -14,13 +16,15 @@ struct ReadingContent: Hashable {
         value = record.value
         status = record.status
         userSlot = record.userSlot
+        occurrence = record.occurrence
         sensor = record.sensor
         self.context = context
     }
 
     /// How what follows is written. A number once given is never given again. The second is the first with what a
-    /// continuous sensor says behind its concentration, and is for such records only.
-    private static let (format, continuousFormat): (UInt64, UInt64) = (1, 2)
+    /// continuous sensor says behind its concentration, the third the first with the occurrence in
+    /// front of the values; each is for such records only.
+    private static let (format, continuousFormat, recalledFormat): (UInt64, UInt64, UInt64) = (1, 2, 3)
 
     private var continuous: ContinuousGlucoseFacts? {
         if case .glucose(let glucose) = value { glucose.continuous } else { nil }
@@ -28,16 +32,18 @@ struct ReadingContent: Hashable {
 
     var octets: [UInt8] {
         var writer = ContentWriter()
-        writer.put(continuous == nil ? Self.format : Self.continuousFormat)
+        writer.put(
+            occurrence != nil ? Self.recalledFormat : continuous == nil ? Self.format : Self.continuousFormat)
         writer.put(UInt64(bitPattern: value.kind.code))
         writer.put(UInt64(status.rawValue))
         writer.put(optional: userSlot.map(UInt64.init))
+        if let occurrence { writer.put(UInt64(occurrence)) }
         switch value {
         case .glucose(let glucose):
             writer.put(glucose.concentration)
             writer.put(optional: glucose.sampleType.map { UInt64($0.rawValue) })
             writer.put(optional: glucose.sampleLocation.map { UInt64($0.rawValue) })
-            if let continuous {
+            if let continuous, occurrence == nil {
                 writer.put(continuous.trend)
                 writer.put(continuous.quality)
             }
@@ -57,12 +63,13 @@ struct ReadingContent: Hashable {
     init(_ octets: [UInt8], from start: Int = 0) throws {
         var reader = ContentReader(octets, from: start)
         let format = try reader.number()
-        guard format == Self.format || format == Self.continuousFormat else {
+        guard (Self.format...Self.recalledFormat).contains(format) else {
             throw StoreError.corrupt(detail: "a row's content has the format \(format)")
         }
         let kind = try ReadingKind(code: reader.number(as: Int64.self))
         status = ReadingStatus(rawValue: try reader.number(as: UInt32.self))
         userSlot = try reader.optional(as: UInt8.self)
+        if format == Self.recalledFormat { occurrence = try reader.number(as: UInt8.self) }
         switch kind {
         case .glucose:
             var glucose = GlucoseValue(

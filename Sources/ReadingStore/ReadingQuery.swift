@@ -49,6 +49,19 @@ public struct ReadingPage: Sendable, Hashable {
     public var cursor: String?
 }
 
+/// Hands over readings, one after the other.
+package typealias EachReading = (_ body: (Reading) -> Void) throws -> Void
+
+/// A page of readings in the form in which they were gathered.
+package struct GatheredPage<Contents: Sendable>: Sendable {
+    /// What was made of the readings, in their order.
+    package var contents: Contents
+    /// Whether there are more behind them.
+    package var more: Bool
+    /// Where this page ended; nil for a page without readings.
+    package var cursor: String?
+}
+
 extension ReadingStore {
     /// The readings asked for, newest first by (time, id), those without a time last.
     ///
@@ -62,13 +75,37 @@ extension ReadingStore {
     static let queryPatience: Duration = .seconds(10)
 
     func query(_ query: ReadingQuery, within patience: Duration) async throws -> ReadingPage {
+        let page = try await gather(query, within: patience) { each in
+            var readings: [Reading] = []
+            try each { readings.append($0) }
+            return readings
+        }
+        return ReadingPage(readings: page.contents, more: page.more, cursor: page.cursor)
+    }
+
+    /// The readings asked for, as ``query(_:)`` has them, gathered as they are needed: a page of ten thousand never stands
+    /// in memory as readings.
+    ///
+    /// - Parameters:
+    ///   - query: which readings.
+    ///   - contents: makes of the readings what is needed.
+    package func gather<Contents: Sendable>(
+        _ query: ReadingQuery, _ contents: @escaping @Sendable (_ each: EachReading) throws -> Contents
+    ) async throws -> GatheredPage<Contents> {
+        try await gather(query, within: Self.queryPatience, contents)
+    }
+
+    private func gather<Contents: Sendable>(
+        _ query: ReadingQuery, within patience: Duration,
+        _ contents: @escaping @Sendable (_ each: EachReading) throws -> Contents
+    ) async throws -> GatheredPage<Contents> {
         guard ReadingQuery.limits.contains(query.limit) else { throw StoreError.limitOutOfRange(query.limit) }
         guard query.offset >= 0 else { throw StoreError.offsetOutOfRange(query.offset) }
         let cursor = try query.cursor.map(PageCursor.init(text:))
         try await requireKeys()
         return try await read(within: patience) { [sealing] db in
-            var reader = try PageReader(db, query, sealing)
-            return try query.latest ? reader.latest() : reader.page(after: cursor)
+            let reader = try PageReader(db, query, sealing)
+            return try query.latest ? reader.latest(contents) : reader.page(after: cursor, contents)
         }
     }
 
@@ -79,8 +116,7 @@ extension ReadingStore {
     ///   - user: whose it has to be; `nil`: anybody's.
     public func reading(_ id: ReadingID, of user: UserKey? = nil) async throws -> Reading? {
         try await read { [sealing] db in
-            var reader = try PageReader(db, ReadingQuery(limit: 1, user: user), sealing)
-            return try reader.reading(id)
+            try PageReader(db, ReadingQuery(limit: 1, user: user), sealing).reading(id)
         }
     }
 }
@@ -88,15 +124,22 @@ extension ReadingStore {
 /// Reads one page.
 ///
 /// What follows a cursor is asked for in two statements, so that each is one walk along an index: the rest of those with
-/// a time, then those without.
+/// a time, then those without. Each is walked twice: for the rows' keys, by which the outbox is read, and for the readings.
 private struct PageReader {
+    /// A walk along an index.
+    private struct Walk {
+        var condition: String
+        var kinds: Set<ReadingKind>?
+        var after: (seconds: Int64?, id: ReadingID?)?
+        var offset = 0
+        var limit: Int
+        var index: String?
+    }
+
     private let db: Database
     private let query: ReadingQuery
     private let deliveries: DeliveryReader
     private let rows: RowReader
-    private var readings: [Reading] = []
-    /// What the ids of the last reading, and of the one before it, stand as in their rows, by which pages are put in order.
-    private var places: (last: ReadingID?, beforeLast: ReadingID?)
 
     init(_ db: Database, _ query: ReadingQuery, _ sealing: Sealing) throws {
         try sealing.requireKeys()
@@ -106,78 +149,129 @@ private struct PageReader {
         rows = RowReader(db, sealing)
     }
 
-    mutating func page(after cursor: PageCursor?) throws -> ReadingPage {
-        readings.reserveCapacity(query.limit + 1)
-        let hasTimeRange = query.from != nil || query.to != nil
-        switch cursor {
-        case nil:
-            try fetch(hasTimeRange ? "r.time IS NOT NULL" : "TRUE", kinds: query.kinds, offset: query.offset)
-        case .some(let cursor) where !cursor.isOf(rows.sealing.current):
-            // Ids stand under another key now: from the beginning of its second on.
-            if let seconds = cursor.seconds {
-                try fetch("r.time <= ?5", kinds: query.kinds, after: (seconds, nil))
-            }
-            if readings.count <= query.limit, !hasTimeRange { try fetch("r.time IS NULL", kinds: query.kinds) }
-        case .some(let cursor):
-            if let seconds = cursor.seconds {
-                try fetch("(r.time, r.id) < (?5, ?6)", kinds: query.kinds, after: (seconds, cursor.id))
-                if readings.count <= query.limit, !hasTimeRange { try fetch("r.time IS NULL", kinds: query.kinds) }
-            } else if !hasTimeRange {
-                try fetch("r.time IS NULL AND r.id < ?6", kinds: query.kinds, after: (nil, cursor.id))
-            }
+    func page<Contents: Sendable>(
+        after cursor: PageCursor?, _ contents: (_ each: EachReading) throws -> Contents
+    ) throws -> GatheredPage<Contents> {
+        var (walks, keys) = (walks(after: cursor), [Int64]())
+        for place in walks.indices {
+            walks[place].limit = query.limit + 1 - keys.count
+            keys += try self.keys(walks[place])
         }
-        let more = readings.count > query.limit
+        let more = keys.count > query.limit
         // One more was asked for, no more than that.
-        if more { readings.removeLast() }
-        let place = more ? places.beforeLast : places.last
-        return ReadingPage(
-            readings: readings, more: more,
-            cursor: place.map {
-                PageCursor(
-                    seconds: readings.last?.time.instant?.seconds, id: $0, generation: rows.sealing.current
-                ).text
-            })
+        if more { keys.removeLast() }
+        var last: ReadingColumns?
+        let gathered = try contents { body in last = try readings(walks, keys, body) }
+        return GatheredPage(
+            contents: gathered, more: more,
+            // Rows are in the order of what the ids stand as in them.
+            cursor: last.map { PageCursor(seconds: $0.time, id: $0.id, generation: rows.sealing.current).text })
     }
 
-    mutating func latest() throws -> ReadingPage {
-        let condition = query.from != nil || query.to != nil ? "r.time IS NOT NULL" : "TRUE"
-        for kind in ReadingKind.allCases where query.kinds?.contains(kind) ?? true {
-            try fetch(condition, kinds: [kind], only: 1)
+    private func walks(after cursor: PageCursor?) -> [Walk] {
+        let hasTimeRange = query.from != nil || query.to != nil
+        func walk(_ condition: String, after: (seconds: Int64?, id: ReadingID?)? = nil, offset: Int = 0) -> Walk {
+            Walk(condition: condition, kinds: query.kinds, after: after, offset: offset, limit: 0)
         }
-        readings.sort { lhs, rhs in
+        let withoutTime = hasTimeRange ? [] : [walk("r.time IS NULL")]
+        guard let cursor else {
+            return [walk(hasTimeRange ? "r.time IS NOT NULL" : "TRUE", offset: query.offset)]
+        }
+        guard cursor.isOf(rows.sealing.current) else {
+            // Ids stand under another key now: from the beginning of its second on.
+            return (cursor.seconds.map { [walk("r.time <= ?5", after: ($0, nil))] } ?? []) + withoutTime
+        }
+        if let seconds = cursor.seconds {
+            return [walk("(r.time, r.id) < (?5, ?6)", after: (seconds, cursor.id))] + withoutTime
+        }
+        return hasTimeRange ? [] : [walk("r.time IS NULL AND r.id < ?6", after: (nil, cursor.id))]
+    }
+
+    func latest<Contents: Sendable>(
+        _ contents: (_ each: EachReading) throws -> Contents
+    ) throws -> GatheredPage<Contents> {
+        let condition = query.from != nil || query.to != nil ? "r.time IS NOT NULL" : "TRUE"
+        let walks = ReadingKind.allCases.filter { query.kinds?.contains($0) ?? true }.map {
+            Walk(condition: condition, kinds: [$0], limit: 1)
+        }
+        var newest: [Reading] = []
+        try readings(walks, walks.flatMap(keys)) { newest.append($0) }
+        newest.sort { lhs, rhs in
             (lhs.time.instant?.seconds ?? .min, lhs.id) > (rhs.time.instant?.seconds ?? .min, rhs.id)
         }
-        let isCut = readings.count > query.limit
-        if isCut { readings.removeLast(readings.count - query.limit) }
-        return ReadingPage(readings: readings, more: isCut, cursor: nil)
+        return GatheredPage(
+            contents: try contents { newest.prefix(query.limit).forEach($0) }, more: newest.count > query.limit,
+            cursor: nil)
     }
 
-    mutating func reading(_ id: ReadingID) throws -> Reading? {
-        for place in try rows.sealing.candidates(for: id) where readings.isEmpty {
-            try fetch("r.id = ?6", kinds: nil, after: (nil, place), index: "")
+    func reading(_ id: ReadingID) throws -> Reading? {
+        for place in try rows.sealing.candidates(for: id) {
+            let walk = Walk(condition: "r.id = ?6", after: (nil, place), limit: 1, index: "")
+            var found: Reading?
+            try readings([walk], keys(walk)) { found = $0 }
+            if let found { return found }
         }
-        return readings.first
+        return nil
     }
 
-    /// Appends readings that meet a condition, up to one more than the limit.
-    private mutating func fetch(
-        _ condition: String, kinds: Set<ReadingKind>?, after: (seconds: Int64?, id: ReadingID?)? = nil, offset: Int = 0,
-        only: Int? = nil, index: String? = nil
-    ) throws {
-        var conditions = [condition]
-        let all = kinds.map { $0.count == ReadingKind.allCases.count } ?? true
-        let one = kinds?.count == 1
+    private func keys(_ walk: Walk) throws -> [Int64] {
+        guard walk.limit > 0 else { return [] }
+        let statement = try statement("r.key", walk)
+        defer { statement.reset() }
+        var keys: [Int64] = []
+        while try statement.next() { keys.append(statement.int(0)) }
+        return keys
+    }
+
+    /// Hands over the readings of walks, which have these keys.
+    ///
+    /// - Returns: the columns of the last one.
+    @discardableResult
+    private func readings(_ walks: [Walk], _ keys: [Int64], _ body: (Reading) -> Void) throws -> ReadingColumns? {
+        let entries = try deliveries.entries(of: keys)
+        var (place, last, opened) = (0, ReadingColumns?.none, [OpenedContent]())
+        var known = rows.sealing.knownContents
+        for walk in walks where place < keys.count {
+            let statement = try statement(ReadingRow.columns, walk)
+            defer { statement.reset() }
+            while place < keys.count, try statement.next() {
+                let (key, columns) = (ReadingRow.key(statement), try rows.columns(statement))
+                guard key == keys[place] else {
+                    throw StoreError.corrupt(detail: "reading \(key) is where reading \(keys[place]) was")
+                }
+                let (id, content) = try statement.withOctets(ReadingRow.content) { blob in
+                    if let content = known.content(of: key, columns, blob) { return (content.id, content.content) }
+                    let (id, content) = try rows.sealing.content(blob, of: key, columns)
+                    if blob.first != 0 { opened.append(OpenedContent(key, columns, blob, id, content)) }
+                    return (id, content)
+                }
+                body(
+                    try rows.reading(
+                        key, columns, id, content, deliveries: deliveries.deliveries(entries[place], of: key, columns)))
+                (place, last) = (place + 1, columns)
+            }
+        }
+        known = OpenedContents()
+        rows.sealing.keep(opened, of: keys)
+        return last
+    }
+
+    private func statement(_ columns: String, _ walk: Walk) throws -> PreparedStatement {
+        var conditions = [walk.condition]
+        let all = walk.kinds.map { $0.count == ReadingKind.allCases.count } ?? true
+        let one = walk.kinds?.count == 1
         if !all {
-            conditions.append("r.kind IN (\((kinds ?? []).map { String($0.code) }.sorted().joined(separator: ",")))")
+            conditions.append(
+                "r.kind IN (\((walk.kinds ?? []).map { String($0.code) }.sorted().joined(separator: ",")))")
         }
         if query.from != nil { conditions.append("r.time >= ?1") }
         if query.to != nil { conditions.append("r.time <= ?2") }
         if query.user != nil { conditions.append("r.user = ?7 AND \(try OwnReadings(db).condition)") }
-        let walk = index ?? (one && !all ? "INDEXED BY reading_kind_time" : "INDEXED BY reading_time")
+        let index = walk.index ?? (one && !all ? "INDEXED BY reading_kind_time" : "INDEXED BY reading_time")
         let statement = try PreparedStatement(
             db,
             """
-            SELECT \(ReadingRow.columns), r.user FROM reading AS r \(walk)
+            SELECT \(columns) FROM reading AS r \(index)
             WHERE \(conditions.joined(separator: " AND ")) ORDER BY r.time DESC, r.id DESC LIMIT ?3 OFFSET ?4
             """)
         // An inclusive range in microseconds over times in whole seconds: the first second not before, the last not after.
@@ -185,22 +279,13 @@ private struct PageReader {
             statement.bind(1, from.seconds + (from == from.flooredToSecond ? 0 : 1))
         }
         if let to = query.to { statement.bind(2, to.seconds) }
-        statement.bind(3, Int64(only ?? query.limit + 1 - readings.count))
-        statement.bind(4, Int64(offset))
-        if let after {
+        statement.bind(3, Int64(walk.limit))
+        statement.bind(4, Int64(walk.offset))
+        if let after = walk.after {
             if after.seconds != nil { statement.bind(5, after.seconds) }
             if let id = after.id { statement.bind(6, id) }
         }
         if let user = query.user { statement.bind(7, user.rawValue) }
-        defer { statement.reset() }
-        var found: [(row: SealedReading, user: Int64)] = []
-        while try statement.next() {
-            found.append((try rows.sealed(statement), statement.int(ReadingRow.count)))
-            places = (try ReadingRow.storedID(statement), places.last)
-        }
-        for (var reading, (row, user)) in zip(try rows.sealing.readings(found.map(\.row)), found) {
-            reading.deliveries = try deliveries.deliveries(of: reading, row.key, user: user, device: row.columns.device)
-            readings.append(reading)
-        }
+        return statement
     }
 }

@@ -1,8 +1,6 @@
-import Dispatch
 import Foundation
 import GRDB
 import HealthReadings
-import Synchronization
 
 /// A reading as its row: one list of columns, written and read in the same order.
 enum ReadingRow {
@@ -100,15 +98,6 @@ struct StoredReading {
     var content: ReadingContent
 }
 
-/// A reading's row as it was read, before its content is opened: opening needs no connection, and may run in parallel.
-struct SealedReading: Sendable {
-    let key: Int64
-    let columns: ReadingColumns
-    let device: DeviceDescription
-    let person: String?
-    let blob: [UInt8]
-}
-
 /// Makes readings of their rows; belongs to one connection's turn.
 struct RowReader {
     let sealing: Sealing
@@ -121,15 +110,31 @@ struct RowReader {
         devices = DeviceCache(db, sealing)
     }
 
-    /// The row without its content opened.
-    func sealed(_ row: PreparedStatement) throws -> SealedReading {
+    func reading(_ row: PreparedStatement) throws -> Reading {
         let columns = try columns(row)
-        return SealedReading(
-            key: ReadingRow.key(row), columns: columns, device: try devices.description(columns.device),
-            person: try people.name(columns.user), blob: row.octets(ReadingRow.content))
+        let (id, content) = try content(row, columns)
+        return try reading(ReadingRow.key(row), columns, id, content)
     }
 
-    func reading(_ row: PreparedStatement) throws -> Reading { try sealing.reading(sealed(row)) }
+    /// - Parameter deliveries: how the reading stands with each destination.
+    func reading(
+        _ key: Int64, _ columns: ReadingColumns, _ id: ReadingID, _ content: ReadingContent,
+        deliveries: [DestinationDelivery] = []
+    ) throws -> Reading {
+        let time = ResolvedTime(
+            instant: columns.time.map(Instant.init(seconds:)), basis: try TimeBasis(code: columns.timeBasis),
+            uncertaintyMinutes: columns.timeUncertaintyMinutes.map(Int.init),
+            clock: columns.clockDifference.map { difference in
+                ClockComparison(
+                    differenceSeconds: difference, readAt: Instant(microseconds: columns.clockReadAt ?? 0))
+            })
+        let record = try Record(columns, content, key: key)
+        return Reading(
+            id: id, record: record, context: content.context, device: try devices.description(columns.device),
+            time: time, person: try people.name(columns.user),
+            excluded: try record.exclusion ?? columns.timeExclusion.map(Exclusion.init(code:)),
+            deliveries: deliveries, receivedAt: Instant(microseconds: columns.receivedAt))
+    }
 
     func record(_ row: PreparedStatement) throws -> (ReadingID, Record) {
         let columns = try columns(row)
@@ -147,7 +152,7 @@ struct RowReader {
         return StoredReading(key: ReadingRow.key(row), id: id, columns: columns, content: content)
     }
 
-    private func columns(_ row: PreparedStatement) throws -> ReadingColumns {
+    func columns(_ row: PreparedStatement) throws -> ReadingColumns {
         ReadingColumns(
             id: try ReadingRow.storedID(row), kind: row.int(2), device: row.int(3), user: row.int(17),
             sequenceEpoch: row.int(18), clash: row.int(19), sequence: row.optionalInt(4), baseTime: row.optionalInt(5),
@@ -157,9 +162,7 @@ struct RowReader {
             clockReadAt: row.optionalInt(14), receivedAt: row.int(15))
     }
 
-    private func content(
-        _ row: PreparedStatement, _ columns: ReadingColumns
-    ) throws -> (ReadingID, ReadingContent) {
+    func content(_ row: PreparedStatement, _ columns: ReadingColumns) throws -> (ReadingID, ReadingContent) {
         try row.withOctets(ReadingRow.content) { blob in
             try sealing.content(blob, of: ReadingRow.key(row), columns)
         }
@@ -198,41 +201,8 @@ struct StoredFrame {
 }
 
 extension Sealing {
-    /// Below this, opening in parallel costs more than it saves.
-    private static let fewestInParallel = 256
-
-    /// Opens rows, a long page by all processors at a time.
-    func readings(_ rows: [SealedReading]) throws -> [Reading] {
-        let parts = min(ProcessInfo.processInfo.activeProcessorCount, rows.count / Self.fewestInParallel)
-        guard parts > 1 else { return try rows.map(reading) }
-        let opened = Mutex([Int: Result<[Reading], any Error>]())
-        DispatchQueue.concurrentPerform(iterations: parts) { part in
-            let range = rows.count * part / parts..<rows.count * (part + 1) / parts
-            let result = Result { try rows[range].map(reading) }
-            opened.withLock { $0[part] = result }
-        }
-        return try opened.withLock { opened in try opened.sorted { $0.key < $1.key }.flatMap { try $0.value.get() } }
-    }
-
-    /// Opens a row.
-    func reading(_ row: SealedReading) throws -> Reading {
-        let columns = row.columns
-        let (id, content) = try row.blob.withUnsafeBytes { try self.content($0, of: row.key, columns) }
-        let time = ResolvedTime(
-            instant: columns.time.map(Instant.init(seconds:)), basis: try TimeBasis(code: columns.timeBasis),
-            uncertaintyMinutes: columns.timeUncertaintyMinutes.map(Int.init),
-            clock: columns.clockDifference.map { difference in
-                ClockComparison(
-                    differenceSeconds: difference, readAt: Instant(microseconds: columns.clockReadAt ?? 0))
-            })
-        let record = try Record(columns, content, key: row.key)
-        return Reading(
-            id: id, record: record, context: content.context, device: row.device, time: time,
-            person: row.person, excluded: try record.exclusion ?? columns.timeExclusion.map(Exclusion.init(code:)),
-            receivedAt: Instant(microseconds: columns.receivedAt))
-    }
-
-    fileprivate func content(
+    /// What a row's blob holds.
+    func content(
         _ blob: UnsafeRawBufferPointer, of key: Int64, _ columns: ReadingColumns
     ) throws -> (ReadingID, ReadingContent) {
         let (octets, wasSealed) = try open(blob, at: .reading(key), with: columns)
@@ -265,6 +235,7 @@ extension Record {
             baseTime: columns.baseTime.map(WallTime.init(secondsSinceEpoch:)),
             timeOffsetMinutes: columns.timeOffsetMinutes.map { Int16(truncatingIfNeeded: $0) },
             timeOffsetIsUnknown: columns.timeOffsetIsUnknown != 0, status: content.status, userSlot: content.userSlot,
+            occurrence: content.occurrence,
             exclusion: try columns.recordExclusion.map(Exclusion.init(code:)), sensor: content.sensor)
     }
 }
@@ -312,6 +283,9 @@ final class PeopleCache {
     private let db: Database
     private let sealing: Sealing
     private var known: [Int64: String?] = [:]
+    // One turn's only: nothing else can be in the middle of it.
+    @exclusivity(unchecked)
+    private var last: (key: Int64, name: String?)?
 
     init(_ db: Database, _ sealing: Sealing) {
         self.db = db
@@ -320,9 +294,10 @@ final class PeopleCache {
 
     /// The client's id of a person; `nil` if they have no name yet, or if it was changed outside of this program.
     func name(_ key: Int64) throws -> String? {
-        if let name = known[key] { return name }
-        let name = try fetch(key)
+        if let last, last.key == key { return last.name }
+        let name = try known[key] ?? fetch(key)
         known[key] = .some(name)
+        last = (key, name)
         return name
     }
 

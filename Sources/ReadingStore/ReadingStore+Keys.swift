@@ -181,9 +181,10 @@ extension ReadingStore {
                 db, sql: "SELECT EXISTS (SELECT 1 FROM frame) OR EXISTS (SELECT 1 FROM reading)")
             guard isUsed == false, try Self.lines(db, Self.pruneKeySetting).isEmpty else { return false }
             // What destinations are still to take back is sealed under it.
-            let isNeeded = try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM retraction)") ?? false
+            let isNeeded = try Retracting.isAnyAsked(db)
             try Self.set(db, Self.destruction, lines: isNeeded ? ["1"] : [])
             guard !isNeeded else { return false }
+            try Retracting.giveUp(db)
             let checks = Set(try KeyList(db).entries.filter { $0.number > 0 }.map(\.check))
             try db.execute(sql: "UPDATE device SET label = NULL")
             let people = PeopleTags(db: db, sealing: sealing)
@@ -206,7 +207,7 @@ extension ReadingStore {
     func destroyKeyIfAsked() async throws {
         let isAsked = try await read { db in
             try !Self.lines(db, Self.destruction).isEmpty
-                && Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM retraction)") == false
+                && !Retracting.isAnyAsked(db)
         }
         if isAsked { try await destroyKey() }
     }

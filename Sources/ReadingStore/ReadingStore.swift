@@ -44,6 +44,9 @@ public final class ReadingStore: Sendable {
     /// The running re-encryption with the newest key, if any.
     let resealing = Mutex<Task<Void, Never>?>(nil)
 
+    /// The gateway's id, once it was asked for: it never changes.
+    let knownGateway = Mutex<String?>(nil)
+
     /// Whether the files are just being written anew.
     let rewriting = Atomic(false)
 

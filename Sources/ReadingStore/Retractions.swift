@@ -93,11 +93,16 @@ extension ReadingStore {
         return found.isEmpty ? try await retractions(at: destination, limit: limit) : found
     }
 
-    /// How many readings a destination is to take back.
+    /// How many readings a destination is to take back. One that the settings no longer name is asked when they name it
+    /// again; until then these count as left behind.
     public func retractionCount(at destination: DestinationKey) async throws -> Int {
         try await read { db in
             try Int.fetchOne(
-                db, sql: "SELECT count(*) FROM retraction WHERE destination = ?", arguments: [destination.rawValue])
+                db,
+                sql: """
+                    SELECT count(*) FROM retraction AS r JOIN destination AS d ON d.key = r.destination
+                    WHERE r.destination = ? AND d.state <> \(destination: .removed)
+                    """, arguments: [destination.rawValue])
                 ?? 0
         }
     }
@@ -110,7 +115,9 @@ extension ReadingStore {
                 sql: """
                     SELECT (SELECT left_behind FROM destination WHERE key = ?1) + (
                         SELECT count(*) FROM outbox AS o
-                        WHERE o.destination = ?1 AND o.state = \(outbox: .withdrawn) AND \(Self.isLeftBehind))
+                        WHERE o.destination = ?1 AND o.state = \(outbox: .withdrawn) AND \(Self.isLeftBehind)) + (
+                        SELECT count(*) FROM retraction AS r JOIN destination AS d ON d.key = r.destination
+                        WHERE r.destination = ?1 AND d.state = \(destination: .removed))
                     """, arguments: [destination.rawValue]) ?? 0
         }
     }
@@ -207,7 +214,8 @@ struct Retracting {
         (o.state IN (\(outbox: .waiting), \(outbox: .delivered), \(outbox: .handedOver)) OR o.delivered_at IS NOT NULL OR o.handed_over_at IS NOT NULL OR o.attempts > 0)
         """
 
-    /// Asks every destination that can to take back a reading, before its rows of the outbox change or go.
+    /// Asks every destination that can to take back a reading, before its rows of the outbox change or go. One that the
+    /// settings no longer name is asked for what it has when they name it again.
     ///
     /// - Returns: the destinations that were asked.
     @discardableResult
@@ -218,7 +226,9 @@ struct Retracting {
                 SELECT o.destination, d.name, u.client_user_id, o.resource, o.provider, o.timestamp, u.key, u.tag,
                     o.delivered_at IS NOT NULL OR o.handed_over_at IS NOT NULL
                 FROM outbox AS o JOIN destination AS d ON d.key = o.destination JOIN user AS u ON u.key = o.user
-                WHERE o.reading = ? AND d.can_retract = 1 AND d.state <> \(destination: .removed) AND \(Self.mayBeThere)
+                WHERE o.reading = ? AND d.can_retract = 1 AND \(Self.mayBeThere)
+                    AND (d.state <> \(destination: .removed) OR o.state <> \(outbox: .waiting) OR o.delivered_at IS NOT NULL
+                        OR o.handed_over_at IS NOT NULL)
                 """, arguments: [reading])
         return try rows.compactMap { row in
             let destination: Int64 = try row.value(0)
@@ -261,6 +271,31 @@ struct Retracting {
         }
     }
 
+    /// Whether a destination that the settings name is still to take something back.
+    static func isAnyAsked(_ db: Database) throws -> Bool {
+        try Bool.fetchOne(
+            db,
+            sql: """
+                SELECT EXISTS (SELECT 1 FROM retraction AS r JOIN destination AS d ON d.key = r.destination
+                    WHERE d.state <> \(destination: .removed))
+                """) ?? false
+    }
+
+    /// Leaves behind what destinations were to take back that the settings no longer name: the key of it goes.
+    static func giveUp(_ db: Database) throws {
+        try db.execute(
+            sql: """
+                UPDATE destination SET left_behind = left_behind + (
+                    SELECT count(*) FROM retraction WHERE destination = destination.key AND reading IS NULL)
+                WHERE state = \(destination: .removed)
+                """)
+        try db.execute(
+            sql: """
+                DELETE FROM retraction
+                WHERE destination IN (SELECT key FROM destination WHERE state = \(destination: .removed))
+                """)
+    }
+
     /// Asks nobody any more to take back a reading that is to be delivered again.
     static func cancel(_ db: Database, _ reading: Int64) throws {
         try db.execute(sql: "DELETE FROM retraction WHERE reading = ?", arguments: [reading])
@@ -272,7 +307,7 @@ struct Retracting {
         try db.execute(
             sql: """
                 UPDATE destination SET left_behind = left_behind + 1
-                WHERE can_retract = 0 AND has_unique_seconds & 1 = 0 AND EXISTS (
+                WHERE can_retract = 0 AND has_unique_seconds & \(trait: .uniqueSeconds) = 0 AND EXISTS (
                     SELECT 1 FROM outbox WHERE reading = ? AND destination = destination.key AND delivered_at IS NOT NULL)
                 """, arguments: [reading])
     }
@@ -319,10 +354,13 @@ struct Retracting {
             try db.execute(
                 sql: "UPDATE destination SET left_behind = left_behind + ? WHERE key = ?", arguments: [there, place])
             let count = asked[place] ?? 0
-            if there + count > 0 {
-                results.append(
-                    ErasureAtDestination(destination: destination.name, retracting: count, leftBehind: there))
-            }
+            guard there + count > 0 else { continue }
+            // One that the settings no longer name keeps them until they name it again.
+            let isRemoved = destination.state == .removed
+            results.append(
+                ErasureAtDestination(
+                    destination: destination.name, retracting: isRemoved ? 0 : count,
+                    leftBehind: isRemoved ? there + count : there))
         }
         return results
     }

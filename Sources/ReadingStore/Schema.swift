@@ -31,6 +31,8 @@ enum Schema {
             try db.execute(sql: ReadingStore.destinationConsentSchema)
         }
         migrator.registerMigration("16 offsets of the outbox") { db in try db.execute(sql: OutboxPlacement.schema) }
+        // No table changes: an earlier program could not read the contents of records that a device recalls.
+        migrator.registerMigration("17 recalled records") { _ in }
         return migrator
     }()
 

@@ -1,4 +1,5 @@
 import Crypto
+import Dispatch
 import Foundation
 import HealthReadings
 import Synchronization
@@ -65,41 +66,53 @@ struct EarlierRows: Sendable, Hashable {
 }
 
 /// One key and what is derived of it (HKDF-SHA256, RFC 5869).
-struct GenerationKeys: Sendable {
+final class GenerationKeys: Sendable {
     /// Which of the store's keys it is, from 1.
     let generation: UInt64
     /// Whether its seals are bound to the columns of their rows; those of earlier versions are to the row's number alone.
     let bindsColumns: Bool
     /// AES-256-GCM.
     let seal: SymmetricKey
-    /// HMAC-SHA256, for what rows are found by: of few possible values, a plain hash would tell which it is.
-    let index: SymmetricKey
-    /// HMAC-SHA256, for rows that have nothing to seal.
-    let tag: SymmetricKey
-    /// HMAC-SHA256, for the list of generations.
-    let list: SymmetricKey
-    /// HMAC-SHA256, for people and what destinations know of them.
-    let people: SymmetricKey
+    /// For what rows are found by: of few possible values, a plain hash would tell which it is.
+    let index: KeyedCode
+    /// For rows that have nothing to seal.
+    let tag: KeyedCode
+    /// For the list of generations.
+    let list: KeyedCode
+    /// For people and what destinations know of them.
+    let people: KeyedCode
 
     init(generation: UInt64, key: SymmetricKey, bindsColumns: Bool = true) {
         self.generation = generation
         self.bindsColumns = bindsColumns
         seal = Self.derived(of: key, for: bindsColumns ? "healthrelay seal 2" : "healthrelay seal")
-        index = Self.derived(of: key, for: "healthrelay index")
-        tag = Self.derived(of: key, for: "healthrelay tag")
-        list = Self.derived(of: key, for: "healthrelay key list")
-        people = Self.derived(of: key, for: "healthrelay people")
+        index = KeyedCode(Self.derived(of: key, for: "healthrelay index"))
+        tag = KeyedCode(Self.derived(of: key, for: "healthrelay tag"))
+        list = KeyedCode(Self.derived(of: key, for: "healthrelay key list"))
+        people = KeyedCode(Self.derived(of: key, for: "healthrelay people"))
     }
 
     private static func derived(of key: SymmetricKey, for purpose: String) -> SymmetricKey {
         HKDF<SHA256>.deriveKey(inputKeyMaterial: key, info: Data(purpose.utf8), outputByteCount: 32)
     }
 
-    func digest(_ octets: [UInt8]) -> [UInt8] { Self.code(of: octets, index) }
+    func digest(_ octets: [UInt8]) -> [UInt8] { index.code(of: octets) }
+}
 
-    /// 16 octets of HMAC-SHA256.
-    static func code(of octets: [UInt8], _ key: SymmetricKey) -> [UInt8] {
-        HMAC<SHA256>.authenticationCode(for: octets, using: key).withUnsafeBytes { Array($0.prefix(16)) }
+/// The first 16 octets of HMAC-SHA256 under a key, which is made ready once: that takes longer than a row's octets.
+struct KeyedCode: Sendable {
+    private let ready: HMAC<SHA256>
+
+    init(_ key: SymmetricKey) { ready = HMAC(key: key) }
+
+    func code(of octets: [UInt8]) -> [UInt8] { octets.withUnsafeBytes { withCode(of: $0) { Array($0) } } }
+
+    func withCode<Result>(
+        of octets: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) rethrows -> Result {
+        var hash = ready
+        hash.update(data: octets)
+        return try hash.finalize().withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0.prefix(16))) }
     }
 }
 
@@ -122,6 +135,7 @@ final class Sealing: Sendable {
     }
 
     private let state: Mutex<State>
+    private let opened = Mutex(OpenedContents())
 
     init(_ state: State = State()) { self.state = Mutex(state) }
 
@@ -134,7 +148,10 @@ final class Sealing: Sendable {
     /// The generations rows may be of, newest first.
     var inUse: [UInt64] { state.withLock(\.inUse) }
 
-    func set(_ state: State) { self.state.withLock { $0 = state } }
+    func set(_ state: State) {
+        self.state.withLock { $0 = state }
+        forgetOpened()
+    }
 
     /// Whether a row may be in the clear, or sealed as earlier versions did.
     func mayBeEarlier(_ place: SealedPlace) -> Bool { state.withLock { $0.earlier?.holds(place) ?? false } }
@@ -158,6 +175,22 @@ final class Sealing: Sendable {
     func requireKeys() throws { if let refusal { throw refusal } }
 
     // MARK: Contents
+
+    /// What was opened for pages lately.
+    var knownContents: OpenedContents { opened.withLock(\.self) }
+
+    func keep(_ contents: [OpenedContent], of keys: [Int64]) {
+        if opened.withLock({ $0.keep(contents, of: keys) }) { watch() }
+    }
+
+    func forgetOpened() { opened.withLock { $0 = OpenedContents() } }
+
+    private func watch() {
+        DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + OpenedContents.patience) { [weak self] in
+            guard let self, opened.withLock({ $0.forgetUnused() }) else { return }
+            watch()
+        }
+    }
 
     func seal(
         _ octets: [UInt8], at place: SealedPlace, with columns: some BoundColumns = NoColumns()
@@ -204,7 +237,7 @@ final class Sealing: Sendable {
             guard mayBeEarlier(place) else { throw StoreError.corrupt(detail: "\(place) is not sealed") }
             return (Array(rest), false)
         }
-        let broken = StoreError.corrupt(detail: "the seal of \(place) does not hold")
+        var broken: StoreError { .corrupt(detail: "the seal of \(place) does not hold") }
         let keys = try keys(of: generation)
         guard keys.bindsColumns || mayBeEarlier(place) else { throw broken }
         guard rest.count >= 12 + 16 else { throw broken }

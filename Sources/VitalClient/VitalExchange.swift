@@ -140,8 +140,9 @@ extension VitalError {
     /// Names what kept an exchange from its answer.
     init(withoutAnswer error: HTTPExchangeError, route: String) {
         switch error {
-        case .timeout: self.init(.timeout, route: route)
-        case .noConnection(let words): self.init(.noConnection, route: route, serverSaid: words)
+        case .timeout, .connectingTimeout: self.init(.timeout, route: route)
+        case .noConnection(let words), .connectionLost(let words):
+            self.init(.noConnection, route: route, serverSaid: words)
         case .untrustedServer(let words): self.init(.untrustedServer, route: route, serverSaid: words)
         case .answerTooLarge: self.init(.answerTooLarge, route: route)
         }

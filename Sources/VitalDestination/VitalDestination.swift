@@ -28,7 +28,8 @@ public struct VitalDestination: Destination {
 
     /// What every Vital-compatible server can express.
     public static let rules = DestinationRules(
-        kinds: Set(ReadingKind.allCases), hasUniqueSeconds: true, needsSource: true, canRetract: false)
+        kinds: Set(ReadingKind.allCases), hasUniqueSeconds: true, needsSource: true, canRetract: false,
+        takesContexts: false)
 
     /// People and their sources at the server.
     public let sources: SourceKeeper
@@ -63,8 +64,9 @@ public struct VitalDestination: Destination {
     /// Cuts a batch into what is posted together: first the backfill, by weeks where it spans more than 31 days, then
     /// what is new. Of each device the backfill is the older part, so its readings stay in order.
     public func parts(_ batch: DeliveryBatch) async throws(DeliveryFailure) -> [DeliveryPart] {
-        let old = batch.items.filter(\.isBackfill)
-        let new = batch.items.filter { !$0.isBackfill }
+        let oldCount = batch.items.count(where: \.isBackfill)
+        let old = oldCount == batch.items.count ? batch.items : batch.items.filter(\.isBackfill)
+        let new = oldCount == 0 ? batch.items : batch.items.filter { !$0.isBackfill }
         func part(_ items: [OutboxItem], isLast: Bool) -> DeliveryPart {
             DeliveryPart(target: batch.target, person: batch.person, items: items, isLast: isLast)
         }

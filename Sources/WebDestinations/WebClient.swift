@@ -92,22 +92,28 @@ struct WebClient: Sendable, CustomReflectable {
     }
 
     private func failure(_ error: HTTPExchangeError, _ route: String) -> DeliveryFailure {
+        var failure =
+            switch error {
+            case .timeout, .connectingTimeout:
+                DeliveryFailure(.destination, code: "timeout", message: "\(route): no answer in time")
+            case .noConnection(let words), .connectionLost(let words):
+                DeliveryFailure(
+                    .destination, code: "no_connection", message: "\(route): \(server.host) cannot be reached",
+                    serverSaid: oneLine(words))
+            case .untrustedServer(let words):
+                DeliveryFailure(
+                    .destination, code: "untrusted_server",
+                    message:
+                        "\(route): the certificate of \(server.host) is not trusted, or it does not support TLS 1.2",
+                    serverSaid: oneLine(words))
+            case .answerTooLarge:
+                DeliveryFailure(.target, code: "answer_too_large", message: "\(route): the answer is too large")
+            }
         switch error {
-        case .timeout:
-            DeliveryFailure(.destination, code: "timeout", message: "\(route): no answer in time")
-        case .noConnection(let words):
-            DeliveryFailure(
-                .destination, code: "no_connection", message: "\(route): \(server.host) cannot be reached",
-                serverSaid: oneLine(words))
-        case .untrustedServer(let words):
-            DeliveryFailure(
-                .destination, code: "untrusted_server",
-                message:
-                    "\(route): the certificate of \(server.host) is not trusted, or it does not support TLS 1.2",
-                serverSaid: oneLine(words))
-        case .answerTooLarge:
-            DeliveryFailure(.target, code: "answer_too_large", message: "\(route): the answer is too large")
+        case .timeout, .connectionLost, .answerTooLarge: failure.mayHaveArrived = true
+        case .connectingTimeout, .noConnection, .untrustedServer: break
         }
+        return failure
     }
 
     /// The failure that an answer is, whatever its status.
@@ -117,9 +123,12 @@ struct WebClient: Sendable, CustomReflectable {
         func failure(_ scope: DeliveryFailure.Scope, _ code: String, _ words: String, isPersonal: Bool = false)
             -> DeliveryFailure
         {
-            DeliveryFailure(
+            var failure = DeliveryFailure(
                 scope, code: code, message: "\(route): \(words) (status \(status))", serverSaid: said(answer),
                 needsPerson: isPersonal, retryAfter: retryAfter)
+            // A proxy, or a server that failed after it had stored.
+            failure.mayHaveArrived = status == 408 || status >= 500
+            return failure
         }
         // A page is a proxy's, a captive portal's, or that of another program: it says nothing of the readings.
         let isPage = answer.isPage
@@ -149,7 +158,8 @@ struct WebClient: Sendable, CustomReflectable {
             return failure(.target, isPage ? "not_json" : "refused", "the server refuses the request")
         case 500...:
             // A single 5xx may be about one body alone.
-            let isWhole = retryAfter != nil || status == 502 || status == 503 || status == 504
+            let isWhole =
+                answer.headers.first(name: "retry-after") != nil || status == 502 || status == 503 || status == 504
             return failure(isWhole ? .destination : .target, "server_error", "the server failed")
         default:
             return failure(

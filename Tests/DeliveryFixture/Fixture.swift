@@ -64,10 +64,12 @@ package struct TestDecoder: FrameDecoding {
         Quantity(ExactDecimal(significand: value, exponent: -1), unit)
     }
 
-    /// Tenths of per cent of fat, and a thousand times tenths of kilograms, where a weight came with it.
+    /// Tenths of per cent of fat, a thousand times tenths of kilograms, where a weight came with it, and ten million times
+    /// those of what is no fat.
     private static func composition(_ value: Int64) -> VitalValue {
         var parts = [VitalValue.Measured(.bodyFat, tenths(value % 1000, .percent))]
-        if value >= 1000 { parts.append(.init(.weight, tenths(value / 1000, .kilograms))) }
+        if value >= 1000 { parts.append(.init(.weight, tenths(value / 1000 % 10_000, .kilograms))) }
+        if value >= 10_000_000 { parts.append(.init(.fatFreeMass, tenths(value / 10_000_000, .kilograms))) }
         return VitalValue(kind: .bodyComposition, parts)
     }
 }

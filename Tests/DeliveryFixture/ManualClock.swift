@@ -45,6 +45,14 @@ package final class ManualClock: Sendable {
         }
     }
 
+    /// Waits until somebody sleeps: what the last advance has begun is over.
+    package func waitForSleeper() async throws {
+        for _ in 0..<2000 {
+            if state.withLock({ !$0.sleepers.isEmpty }) { return }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+
     package func advance(by duration: Duration) {
         let due = state.withLock { state in
             state.uptime += duration

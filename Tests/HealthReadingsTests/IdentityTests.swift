@@ -81,6 +81,8 @@ struct IdentityTests {
         let untimed = ReadingIdentity.untimed(contactStart: Instant(seconds: 1), ordinal: 3, value: noGlucose)
         let device = DeviceAddress(bits: 0xC000_0000_1808, kind: .public)
         #expect(untimed.id(device: device, kind: .glucose).description == "bcbcdccc7f7b9504fd6ae6919f2321e4")
+        let recalled = ReadingIdentity.recalled(userSlot: 2, baseTime: nil, value: noGlucose, occurrence: 3)
+        #expect(recalled.id(device: meter, kind: .glucose).description == "6716232059f6d1917fb6e1424797cb02")
     }
 
     @Test("that a number is implausible changes no id: a record is known by the digits it was stored under")
@@ -108,6 +110,10 @@ struct IdentityTests {
             .numbered(sequence: 5, epoch: 0, baseTime: base, clash: 1),
             .timed(userSlot: nil, baseTime: base, value: noGlucose),
             .timed(userSlot: 0, baseTime: base, value: noGlucose),
+            .recalled(userSlot: nil, baseTime: base, value: noGlucose, occurrence: 0),
+            .recalled(userSlot: nil, baseTime: nil, value: noGlucose, occurrence: 0),
+            .recalled(userSlot: 0, baseTime: nil, value: noGlucose, occurrence: 0),
+            .recalled(userSlot: 0, baseTime: nil, value: noGlucose, occurrence: 1),
             .untimed(contactStart: Instant(seconds: 1), ordinal: 0, value: noGlucose),
             .untimed(contactStart: Instant(seconds: 1), ordinal: 1, value: noGlucose),
             .untimed(contactStart: Instant(seconds: 2), ordinal: 0, value: noGlucose),

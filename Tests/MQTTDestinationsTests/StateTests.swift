@@ -117,6 +117,30 @@ struct StateTests {
         }
     }
 
+    @Test(
+        "no weight is at a broker that may have compositions alone, after a restart either", arguments: [true, false])
+    func weightWithheld(_ mayWeigh: Bool) async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            try await fixture.store.setConsent(.weight, granted: mayWeigh, of: fixture.person.key)
+            try await fixture.read(1, kind: .bodyComposition) { _ in 5_470_706_225 }
+            #expect(await fixture.worker(fixture.destination(broker.port)).syncOnce().delivered == 1)
+            let topic = try await fixture.naming.topics.state(of: fixture.id(), .bodyComposition)
+            func check() async throws {
+                let state = try #require(try await kept(broker)[topic]?.document)
+                #expect(state["body_fat"] as? Double == 22.5)
+                // Of both the weight could be computed.
+                #expect(state["fat_free_mass"] as? Double == (mayWeigh ? 54.7 : nil))
+            }
+            try await check()
+            // A broker that has forgotten everything is told what the store knows.
+            try await broker.restart()
+            try await fixture.read(1, kind: .bloodPressure, device: 2)
+            #expect(await fixture.worker(fixture.destination(broker.port)).syncOnce().delivered == 1)
+            try await check()
+        }
+    }
+
     @Test("a reading that is taken back is told, and the one before takes its place")
     func takenBack() async throws {
         let broker = try await TestBroker.start()
@@ -262,7 +286,7 @@ struct StateTests {
         let broker = try await TestBroker.start()
         let proxy = try CuttingProxy(to: broker.port)
         try await Fixture.with { fixture in
-            let listener = try await Listener(broker, "healthrelay/status")
+            let listener = try await Listener(broker, try await fixture.naming.topics.status)
             let worker = fixture.worker(fixture.destination(proxy.port))
             let running = Task { try await worker.run() }
             try await until { listener.messages.map(\.text) == ["online"] }
@@ -273,6 +297,65 @@ struct StateTests {
             try await running.value
             #expect(ContinuousClock.now - began < .seconds(5))
             try await until { listener.messages.last?.text == "offline" }
+        }
+    }
+
+    @Test("a gateway that dies says nothing of another under the same topic")
+    func ownStatus() async throws {
+        let broker = try await TestBroker.start()
+        let proxy = try CuttingProxy(to: broker.port)
+        try await Fixture.with { first in
+            try await Fixture.with { second in
+                let (one, other) = (try await first.naming.topics, try await second.naming.topics)
+                #expect(one.status != other.status && one.status.hasPrefix("healthrelay/status/"))
+                try await first.read(1)
+                let worker = first.worker(first.destination(broker.port))
+                let running = Task { try await worker.run() }
+                try await until { try await kept(broker)[one.status]?.text == "online" }
+                let discovery = one.discovery(of: try await first.id())
+                try await until { try await kept(broker)[discovery] != nil }
+                #expect(
+                    try await kept(broker)[discovery]?.document?["availability_topic"] as? String == one.status)
+                let dying = second.worker(second.destination(proxy.port))
+                let task = Task { try await dying.run() }
+                try await until { try await kept(broker)[other.status]?.text == "online" }
+                task.cancel()
+                try await task.value
+                try await until { try await kept(broker)[other.status]?.text == "offline" }
+                #expect(try await kept(broker)[one.status]?.text == "online")
+                running.cancel()
+                try await running.value
+            }
+        }
+    }
+
+    @Test(
+        "the status that earlier versions shared goes once, unless another gateway's meters depend on it",
+        arguments: [true, false])
+    func formerStatus(isAlone: Bool) async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            let topics = try await fixture.naming.topics
+            let listener = try await Listener(broker)
+            func discovery(_ node: String) -> String { "homeassistant/device/\(node)_gateway/config" }
+            try await listener.publish(
+                discovery(topics.node), #"{"components":{"status":{"state_topic":"healthrelay/status"}}}"#,
+                isRetained: true)
+            if !isAlone {
+                try await listener.publish(
+                    discovery("healthrelay_00000000"), #"{"components":{"a":{"state_topic":"healthrelay/status"}}}"#,
+                    isRetained: true)
+            }
+            try await listener.publish("healthrelay/status", "offline", isRetained: true)
+            try await fixture.read(1)
+            let worker = fixture.worker(fixture.destination(broker.port))
+            #expect(await worker.syncOnce().delivered == 1)
+            #expect((try await kept(broker)["healthrelay/status"] == nil) == isAlone)
+            // What somebody else publishes there later is left alone.
+            try await listener.publish("healthrelay/status", "online", isRetained: true)
+            try await fixture.read(1, from: 2)
+            #expect(await fixture.worker(fixture.destination(broker.port)).syncOnce().delivered == 1)
+            #expect(try await kept(broker)["healthrelay/status"]?.text == "online")
         }
     }
 
@@ -314,6 +397,64 @@ struct ConsentTests {
             try await fixture.read(1, from: 2, kind: .bloodPressure, device: 2)
             #expect(await fixture.worker(fixture.destination(broker.port)).syncOnce().delivered == 1)
             #expect(try await kept(broker)[topic] != nil)
+        }
+    }
+
+    @Test(
+        "a meter that is no longer selected is gone from Home Assistant too, and comes back", arguments: [true, false])
+    func deselected(byKind: Bool) async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            try await fixture.read(2, battery: 50)
+            try await fixture.read(1, kind: .bloodPressure, device: 2, battery: 60)
+            _ = await fixture.worker(fixture.destination(broker.port)).syncOnce()
+            let before = Set(try await kept(broker).keys)
+            // What others keep there is left alone.
+            let listener = try await Listener(broker)
+            let others = ["homeassistant/device/other_1/config", "healthrelay/devices/0123456789ab/glucose"]
+            for topic in others { try await listener.publish(topic, "{}", isRetained: true) }
+            let selection =
+                byKind
+                ? DestinationSelection(kinds: [.bloodPressure])
+                : DestinationSelection(devices: .init(addresses: [0xC000_0000_0002], models: []))
+            try await fixture.store.setRule(DestinationRule(selection: selection), of: "home")
+            try await fixture.read(1, from: 2, kind: .bloodPressure, device: 2)
+            // A process that knows nothing of before.
+            #expect(await fixture.worker(fixture.destination(broker.port)).syncOnce().delivered == 1)
+            let (topics, cuff) = (try await fixture.naming.topics, try await fixture.id(device: 2))
+            #expect(
+                Set(try await kept(broker).keys)
+                    == Set(
+                        others + [
+                            topics.gateway, topics.discovery(of: cuff), topics.state(of: cuff, .bloodPressure),
+                            topics.battery(of: cuff),
+                        ]))
+            try await fixture.store.setRule(DestinationRule(), of: "home")
+            try await fixture.read(1, from: 3, kind: .bloodPressure, device: 2)
+            #expect(await fixture.worker(fixture.destination(broker.port)).syncOnce().delivered == 1)
+            #expect(Set(try await kept(broker).keys) == before.union(others))
+        }
+    }
+
+    @Test("a broker that forbids states and discovery gets the readings, and the store knows what it refuses")
+    func forbidden() async throws {
+        let guarded = try await TestBroker.start(
+            users: ["gateway": "right"],
+            rules: ["user gateway", "topic write healthrelay/readings/#", "topic write healthrelay/status/#"])
+        let open = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            try await fixture.read(2)
+            let worker = fixture.worker(fixture.destination(guarded.port, user: "gateway", password: "right"))
+            #expect(await worker.syncOnce() == SyncReport(delivered: 2))
+            let place = try await worker.place()
+            let warnings = try await fixture.store.warnings(of: place)
+            #expect(warnings.count == 2)
+            #expect(warnings.first?.contains("healthrelay/devices/#") == true)
+            #expect(warnings.last?.contains("homeassistant/device/#") == true)
+            try await fixture.read(1, from: 3)
+            let other = fixture.worker(fixture.destination(open.port))
+            #expect(await other.syncOnce() == SyncReport(delivered: 1))
+            #expect(try await fixture.store.warnings(of: place).isEmpty)
         }
     }
 

@@ -64,7 +64,7 @@ import Testing
                 == #"{"identifiers":["healthrelay_0a1b2c3d4e5f"],"name":"Omron M7","manufacturer":"Omron","model":"M7","via_device":"healthrelay_1f3a9c02"}"#
         )
         #expect(document["origin"]?.text == #"{"name":"HealthRelay","sw_version":"1.0"}"#)
-        #expect(document["availability_topic"] == "healthrelay/status")
+        #expect(document["availability_topic"] == "healthrelay/status/healthrelay_1f3a9c02")
         #expect(
             document["components"]?["blood_pressure_systolic"]?.text
                 == #"{"platform":"sensor","unique_id":"healthrelay_0a1b2c3d4e5f_blood_pressure_systolic","name":"Systolic","icon":"mdi:heart-plus","unit_of_measurement":"mmHg","state_class":"measurement","suggested_display_precision":0,"state_topic":"healthrelay/devices/0a1b2c3d4e5f/blood_pressure","value_template":"{{ value_json.systolic }}"}"#

@@ -46,6 +46,7 @@ struct ContentTests {
         var record = Record(value: value)
         record.status = ReadingStatus(rawValue: .random(in: 0...(.max), using: &random))
         record.userSlot = maybe { .random(in: 0...254, using: &$0) }
+        record.occurrence = maybe { .random(in: 0...(.max), using: &$0) }
         record.sensor = maybe {
             SensorFacts(
                 source: SensorFacts.Source.allCases.randomElement(using: &$0) ?? .trend,

@@ -83,17 +83,26 @@ struct DestinationTests {
         let harness = try await Harness()
         let store = harness.store
         let place = try await Self.addFile(store)
+        let charts = try await store.setDestination(
+            "charts", kind: "influxdb", kinds: [.glucose], hasUniqueSeconds: true, isSeriesByDevice: true,
+            needsSource: false)
         let contact = try await store.beginContact(
             with: Build.device(), at: Build.instant("2026-11-21T09:59:00Z"), clock: nil, batteryPercent: nil)
         _ = try await store.append([Build.glucose(1, "2026-11-20T10:01:00", 90)], of: contact)
         // It came while the record was being sent: what was sent had no context.
         let sent = try await Self.batch(store, at: place)
+        let written = try await Self.batch(store, at: charts)
         _ = try await store.append([Build.context(1, meal: 1)], of: contact)
-        try await store.acknowledge(sent.map(\.id), at: Instant(seconds: 5))
+        try await store.acknowledge((sent + written).map(\.id), at: Instant(seconds: 5))
         var again = try await Self.batch(store, at: place)
         #expect(again.map(\.reading.context?.meal) == ["preprandial"] && again.map(\.wasDelivered) == [false])
         try await store.acknowledge(again.map(\.id), at: Instant(seconds: 6))
         try await store.acknowledge(Self.batch(store, at: .vital).map(\.id), at: Instant(seconds: 6))
+        let rewritten = try await Self.batch(store, at: charts)
+        #expect(
+            rewritten.map(\.reading.context?.meal) == ["preprandial"], "its second tells the reading, not what it says")
+        #expect(rewritten.map(\.timestamp) == written.map(\.timestamp))
+        try await store.acknowledge(rewritten.map(\.id), at: Instant(seconds: 6))
         // The same says nothing new, another one does.
         _ = try await store.append([Build.context(1, meal: 1)], of: contact)
         #expect(try await Self.batch(store, at: place).isEmpty)

@@ -105,8 +105,9 @@ struct CircuitTests {
             #expect(await eventually { script.now.posts.count == 2 })
             for minute in 0..<60 {
                 if minute % 10 == 0 { try await fixture.read(1, from: 100 + minute) }
+                try await clock.waitForSleeper()
                 clock.advance(by: .seconds(60))
-                try await Task.sleep(for: .milliseconds(20))
+                try await Task.sleep(for: .milliseconds(5))
             }
             // Two groups, each at 0, 2, 6, 14, 30, 62, 126, 254, 510, 1022, 1922 and 2822 seconds at most.
             #expect(script.now.posts.count > 4 && script.now.posts.count <= 24)

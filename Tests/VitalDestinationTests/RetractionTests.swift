@@ -171,7 +171,7 @@ struct RetractionTests {
         }
     }
 
-    @Test("a destination that is switched off is asked once it is on again; one that is removed never")
+    @Test("a destination that is switched off is asked once it is on again; one that is removed once it is named again")
     func disabled() async throws {
         try await withServerAndFile { _, file, fixture, path in
             try await fixture.read(3)
@@ -188,6 +188,33 @@ struct RetractionTests {
             try await fixture.store.removeDestination("file")
             #expect(try await fixture.store.retractionCount(at: place) == 0)
             #expect(try await fixture.store.leftBehind(at: place) == 1)
+            #expect(try Self.kept(path).count == 2)
+            let again = fixture.lines()
+            #expect(await again.syncOnce().retracted == 1)
+            #expect(try await fixture.store.leftBehind(at: place) == 0)
+            #expect(try Self.kept(path).count == 1)
+        }
+    }
+
+    @Test("what was erased while the settings did not name a destination is taken back once they do")
+    func erasedWhileRemoved() async throws {
+        try await withServerAndFile { vital, file, fixture, path in
+            try await fixture.read(3)
+            #expect(await file.syncOnce().delivered == 3)
+            // One that waits there has never been sent.
+            let place = try await file.place()
+            try await fixture.read(1, from: 9)
+            try await fixture.store.removeDestination("file")
+            let person = try await fixture.person
+            let erasure = try await fixture.store.eraseUser(person.key, retracts: true)
+            let told = erasure.destinations.first { $0.destination == "file" }
+            #expect(told?.retracting == 0 && told?.leftBehind == 3)
+            #expect(try await fixture.store.leftBehind(at: place) == 3)
+            #expect(try await fixture.store.verify().isEmpty)
+            let again = fixture.lines()
+            #expect(await again.syncOnce().retracted == 3)
+            #expect(try Self.kept(path).isEmpty)
+            #expect(try await fixture.store.leftBehind(at: place) == 0)
         }
     }
 

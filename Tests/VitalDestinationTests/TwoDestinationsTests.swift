@@ -41,6 +41,32 @@ struct TwoDestinationsTests {
         }
     }
 
+    @Test("the second that was chosen for a destination is told where it is not the reading's own")
+    func sentTime() async throws {
+        try await withServerAndFile { vital, file, fixture, path in
+            try await fixture.read(2)
+            try await fixture.read(1, device: 2)
+            #expect(await file.syncOnce() == SyncReport(delivered: 3))
+            let readings = try await fixture.store.query(ReadingQuery()).readings
+            let told = readings.flatMap { reading in
+                reading.deliveries.compactMap { delivery in
+                    delivery.sentTime.map { (delivery.destination, $0.seconds - (reading.time.instant?.seconds ?? 0)) }
+                }
+            }
+            // Both meters measured in the first minute, and a server tells samples apart by their second.
+            #expect(told.count == 1 && told.first?.0 == "vital" && told.first?.1 == 1)
+            let texts = readings.map(\.document.text)
+            let moved = Instant(seconds: Fixture.start + 61)
+            #expect(texts.count { $0.contains("sent_time") } == 1)
+            #expect(texts.contains { $0.contains(#","sent_time":"\#(moved)"}"#) })
+            // What is chosen stays once it was delivered.
+            #expect(await vital.syncOnce() == SyncReport(delivered: 3))
+            let after = try await fixture.store.query(ReadingQuery()).readings.flatMap(\.deliveries)
+            #expect(after.compactMap(\.sentTime) == [moved])
+            #expect(try !String(contentsOfFile: path, encoding: .utf8).contains("sent_time"))
+        }
+    }
+
     @Test("a server that fails, refuses the key or holds its source keeps nothing from the file", arguments: 0..<3)
     func serverStopped(fault: Int) async throws {
         let (script, clock) = (VitalScript(), ManualClock())

@@ -152,14 +152,14 @@ private func runShell(_ command: String) throws -> [UInt8] {
 }
 
 /// Sends octets over a bare socket and returns what comes back until the peer closes or ten seconds pass in silence.
-func rawExchange(_ port: Int, _ text: String) async throws -> String {
-    try await offPool { exchange(port, text) }
+func rawExchange(_ port: Int, _ text: String, patience seconds: Int = 10) async throws -> String {
+    try await offPool { exchange(port, text, seconds) }
 }
 
-private func exchange(_ port: Int, _ text: String) -> String {
+private func exchange(_ port: Int, _ text: String, _ seconds: Int) -> String {
     let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     defer { close(descriptor) }
-    var wait = timeval(tv_sec: 10, tv_usec: 0)
+    var wait = timeval(tv_sec: seconds, tv_usec: 0)
     setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &wait, socklen_t(MemoryLayout<timeval>.size))
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)

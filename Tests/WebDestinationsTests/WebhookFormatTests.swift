@@ -260,6 +260,57 @@ struct WebhookFormatTests {
         }
     }
 
+    @Test(
+        "what a receiver may have got counts as left behind if it is excluded before it has answered; what it has not does not",
+        arguments: [WebhookFormat.openMHealth, .rook],
+        [
+            (ScriptedAnswer.cut, 1), (.half(200, "{}"), 1), (.json(500, "{}"), 1), (.json(429, "{}"), 0),
+            (.json(400, "{}"), 0), (.json(401, "{}"), 0),
+        ])
+    func lostAnswer(format: WebhookFormat, fault: (answer: ScriptedAnswer, count: Int)) async throws {
+        let isFaulty = Mutex(true)
+        try await Self.with(format, { _ in isFaulty.withLock { $0 } ? fault.answer : Self.taken }) {
+            worker, fixture, server in
+            try await fixture.read(3)
+            #expect(await worker.syncOnce().delivered == 0)
+            try await fixture.read(3, isFailed: true)
+            let place = try await worker.place()
+            // Events go one after the other: only one was under way.
+            #expect(try await fixture.store.leftBehind(at: place) == fault.count)
+            #expect(try await fixture.store.verify().isEmpty)
+            // What counts again and is delivered is there, and no longer counts so.
+            isFaulty.withLock { $0 = false }
+            try await fixture.read(3, isMended: true)
+            #expect(await worker.syncOnce().delivered == 3)
+            #expect(try await fixture.store.leftBehind(at: place) == 0)
+        }
+    }
+
+    @Test(
+        "a process that is killed while it sends leaves behind what the receiver may have; one that cannot connect does not"
+    )
+    func killedWhileSending() async throws {
+        try await Self.with(.rook) { worker, fixture, server in
+            try await fixture.read(2)
+            let place = try await worker.place()
+            let group = try #require(try await fixture.store.groupsWaiting(at: place).first)
+            let items = try await fixture.store.outboxBatch(
+                user: group.user, resource: group.resource, provider: group.provider, limit: 1, at: place)
+            try await fixture.store.noteOffer(items.map(\.id), at: Instant(seconds: 5))
+            try await fixture.read(2, isFailed: true)
+            #expect(try await fixture.store.leftBehind(at: place) == 1)
+        }
+        try await Fixture.with { fixture in
+            // Nothing listens at that port.
+            let worker = fixture.worker(
+                try Self.destination("http://127.0.0.1:1/hook", fixture, .rook), clock: .system)
+            try await fixture.read(2)
+            #expect(await worker.syncOnce().failure?.code == "no_connection")
+            try await fixture.read(2, isFailed: true)
+            #expect(try await fixture.store.leftBehind(at: worker.place()) == 0)
+        }
+    }
+
     @Test("Terra: the day is the person's, not the gateway's")
     func zone() async throws {
         // 22:14 of the person's clock, and 08:14 of the next day in UTC.

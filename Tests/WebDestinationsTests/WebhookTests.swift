@@ -172,6 +172,11 @@ struct WebhookTests {
         arguments: [
             (ScriptedAnswer.json(429, "{}"), "rate_limit_exceeded", 300 as Int64?, false),
             (.json(429, "{}", headers: ["retry-after": "1234"]), "rate_limit_exceeded", 1234, false),
+            (.json(429, "{}", headers: ["retry-after": "0"]), "rate_limit_exceeded", 300, false),
+            (
+                .json(429, "{}", headers: ["retry-after": "Sun, 06 Nov 1994 08:49:37 GMT"]), "rate_limit_exceeded",
+                300, false
+            ),
             (.json(502, "{}"), "server_error", 300, false), (.json(504, "{}"), "server_error", 300, false),
             (.json(500, "{}"), "server_error", nil, false),
             (.json(401, "{}"), "authentication_failed", nil, true), (.json(403, "{}"), "forbidden", nil, true),
@@ -186,6 +191,85 @@ struct WebhookTests {
             #expect(failure.retryAfter == wait.map { .seconds($0) })
             #expect(server.requests.count == 1)
             if code == "redirected" { #expect(failure.message.contains("169.254.169.254/latest,")) }
+        }
+    }
+
+    @Test("of a backlog four events are on their way at most, and the newest comes when all others are there")
+    func backlog() async throws {
+        let flow = Mutex<(running: Int, most: Int, answered: [Int])>((0, 0, []))
+        let script: ScriptedServer.Script = { request in
+            let number = (0..<100).first { request.text.contains(#""sequence":\#($0),"#) } ?? -1
+            flow.withLock { flow in
+                flow.running += 1
+                flow.most = max(flow.most, flow.running)
+                // The last one has nothing beside it.
+                if number == 70 { #expect(flow.running == 1 && flow.answered.count == 69) }
+            }
+            try? await Task.sleep(for: .milliseconds(number.isMultiple(of: 3) ? 20 : 5))
+            flow.withLock { flow in
+                flow.running -= 1
+                flow.answered.append(number)
+            }
+            return Self.taken
+        }
+        try await Self.with(script) { worker, fixture, server in
+            try await fixture.read(70)
+            #expect(await worker.syncOnce() == SyncReport(delivered: 70))
+            let (_, most, answered) = flow.withLock(\.self)
+            #expect(most > 1 && most <= 4 && answered.sorted() == Array(1...70) && answered.last == 70)
+            #expect(server.requests.count == 70)
+        }
+    }
+
+    @Test("what arrived before a failure is noted, nothing is begun after it, and each event is told once")
+    func stop() async throws {
+        let isBusy = Mutex(true)
+        let script: ScriptedServer.Script = { request in
+            guard isBusy.withLock({ $0 }) else { return Self.taken }
+            if request.text.contains(#""sequence":20,"#) {
+                return .json(429, "{}", headers: ["retry-after": "60"])
+            }
+            // What is beside it on the way takes longer than it, so that the gateway hears of the failure first.
+            let isLater = (21..<41).contains { request.text.contains(#""sequence":\#($0),"#) }
+            if isLater { try? await Task.sleep(for: .milliseconds(300)) }
+            return Self.taken
+        }
+        let clock = ManualClock()
+        try await Self.with(script, clock: clock.syncClock) { worker, fixture, server in
+            try await fixture.read(40)
+            let report = await worker.syncOnce()
+            #expect(report.failure?.code == "rate_limit_exceeded")
+            // A few more may have been on their way. On a busy machine the failure may be heard late.
+            #expect((19..<40).contains(report.delivered) && server.requests.count == report.delivered + 1)
+            isBusy.withLock { $0 = false }
+            clock.advance(by: .seconds(61))
+            #expect(await worker.syncOnce() == SyncReport(delivered: 40 - report.delivered))
+            #expect(server.requests.count == 41)
+            #expect(Set(server.requests.map { $0.headers["webhook-id"] }).count == 40)
+        }
+    }
+
+    @Test("of many readings those that the receiver refuses are posted once, and the others too")
+    func refusals() async throws {
+        let script: ScriptedServer.Script = { request in
+            ["5", "6", "7", "8", "21", "39"].contains { request.text.contains(#""sequence":\#($0),"#) }
+                ? .json(422, #"{"error":"too sweet"}"#) : Self.taken
+        }
+        try await Self.with(script) { worker, fixture, server in
+            try await fixture.read(40)
+            let report = await worker.syncOnce()
+            #expect(report.delivered == 34 && report.refused == 6 && report.failure == nil)
+            #expect(server.requests.count == 40)
+        }
+    }
+
+    @Test("a receiver that refuses everything is asked a few times, and nothing is set aside")
+    func refusesAll() async throws {
+        try await Self.with({ _ in .json(422, #"{"error":"no"}"#) }) { worker, fixture, server in
+            try await fixture.read(100)
+            let report = await worker.syncOnce()
+            #expect(report.delivered == 0 && report.refused == 0 && report.failure?.isRefusalOfAll == true)
+            #expect(server.requests.count <= 10)
         }
     }
 
@@ -240,7 +324,7 @@ struct WebhookTests {
         }
     }
 
-    @Test("a long queue goes in order once the receiver is back")
+    @Test("a long queue goes once the receiver is back, and one request shows that it is not")
     func fullQueue() async throws {
         let isDown = Mutex(true)
         try await Self.with({ _ in isDown.withLock { $0 } ? .json(503, "{}") : Self.taken }) {

@@ -2,6 +2,7 @@ import Crypto
 import Foundation
 import GatewaySettings
 import HealthDevices
+import HealthReadings
 import Logging
 import ReadingDelivery
 import ReadingStore
@@ -18,6 +19,8 @@ struct DestinationLink: Sendable {
     let worker: OutboxWorker?
     /// Why delivery is paused until the settings are others; `nil` if they can be used.
     let refusal: Problem?
+    /// Tells these settings from others: a refused key is forgotten once it is another.
+    var settingsMark = ""
 
     var name: String { setting.name }
 
@@ -92,9 +95,24 @@ struct DestinationWorkshop: Sendable {
         var options = OutboxWorker.Options()
         options.isAutomatic = !settings.isManual(setting)
         if let backoff = open?.backoff { options.backoff = backoff }
+        options.settingsMark = settingsMark(setting, open)
         let worker = open.map {
             OutboxWorker(store: store, destination: $0.destination, options: options, logger: logger)
         }
-        return DestinationLink(setting: setting, open: open, worker: worker, refusal: nil)
+        return DestinationLink(
+            setting: setting, open: open, worker: worker, refusal: nil, settingsMark: options.settingsMark)
+    }
+
+    /// Tells a destination's settings from others, with what is in the files that they name.
+    ///
+    /// Of secrets there are two octets in it: enough to notice that one was changed, and too few to find it by trying.
+    private func settingsMark(_ setting: DestinationSetting, _ open: OpenDestination?) -> String {
+        var secrets = SHA256()
+        for path in setting.files {
+            secrets.update(data: Data(path.utf8))
+            if let octets = OrdinaryFile.contents(path) { secrets.update(data: octets) }
+        }
+        let named = SHA256.hash(data: Data("\(open?.address ?? "")\n\(setting.access)".utf8))
+        return (Array(named.prefix(8)) + Array(secrets.finalize().prefix(2))).hexadecimal()
     }
 }

@@ -33,7 +33,12 @@ package struct DestinationStatus: Sendable {
     /// Kinds of readings that stay here, with how many there are and why.
     package var notDelivered: [(kind: ReadingKind, count: Int, reason: String)]
     package var lastSuccess: Instant?
-    package var delivery: SyncStatus?
+    /// What failed last; `nil` if nothing has since it last took something.
+    package var failure: DeliveryFailure?
+    /// What is wrong there although readings are delivered.
+    package var warnings: [String] = []
+    /// When the next attempt follows; `nil` if nothing failed, or if no process waits for it.
+    package var nextAttempt: Instant?
 
     /// Why nothing is delivered until a person does something.
     package var paused: String? {
@@ -43,7 +48,7 @@ package struct DestinationStatus: Sendable {
     }
 
     /// `{name, kind, enabled, waiting, delivered, refused, retracting, left_behind, not_delivered, last_success,
-    /// next_attempt}`.
+    /// next_attempt, failure, warnings}`.
     package var document: JSONValue {
         .object([
             "name": .string(name), "kind": .string(kind), "enabled": .bool(isEnabled),
@@ -66,7 +71,11 @@ package struct DestinationStatus: Sendable {
                     ])
                 }),
             "last_success": .optional(lastSuccess?.flooredToSecond.description),
-            "next_attempt": .optional(delivery?.nextAttempt?.flooredToSecond.description),
+            "next_attempt": .optional(nextAttempt?.flooredToSecond.description),
+            "failure": failure.map {
+                .object(["code": .string($0.code), "message": .string($0.message)])
+            } ?? .null,
+            "warnings": .array(warnings.map(JSONValue.string)),
         ])
     }
 
@@ -80,10 +89,12 @@ package struct DestinationStatus: Sendable {
                 "  \(group.count) \(group.resource.rawValue) for \(group.provider) wait since \(group.oldest)\(reason)")
         }
         if waiting.isEmpty { lines.append("  nothing waits") }
-        if let failure = delivery?.failure, let next = delivery?.nextAttempt {
+        if let failure {
             let waits = failure.isRetryable ? "the last attempt failed" : "delivery waits for a person"
-            lines.append("  \(waits): \(failure.message); next attempt at \(next.flooredToSecond)")
+            let next = nextAttempt.map { "; next attempt at \($0.flooredToSecond)" } ?? ""
+            lines.append("  \(waits): \(failure.message)\(next)")
         }
+        lines += warnings.map { "  warning: \($0)" }
         let said = kind == DestinationKind.vital.name ? "the server said: " : ""
         lines += refused.map { "  refused: \($0.id): \(said)\($0.serverSaid)" }
         if retracting > 0 { lines.append("  \(retracting) to be taken back with the next delivery") }

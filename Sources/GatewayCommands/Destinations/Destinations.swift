@@ -51,6 +51,7 @@ package struct Destinations: Sendable {
         for link in links {
             guard let stored = known.first(where: { $0.name == link.name }) else { continue }
             let statistics = try await store.statistics(of: stored.key)
+            let last = try await lastFailure(at: stored.key, link)
             statuses.append(
                 DestinationStatus(
                     name: link.name, kind: link.setting.kind.name, address: link.open?.address,
@@ -67,9 +68,24 @@ package struct Destinations: Sendable {
                     leftBehind: store.lockedBecause == nil ? try await store.readingsLeftBehind(at: stored.key) : [],
                     notDelivered: ReadingKind.allCases.compactMap { kind in
                         Self.keptBecause(kind, at: link).map { (kind, statistics.readings[kind] ?? 0, $0) }
-                    }, lastSuccess: statistics.lastDelivery, delivery: await link.worker?.status))
+                    }, lastSuccess: statistics.lastDelivery, failure: last.failure,
+                    warnings: try await store.warnings(of: stored.key), nextAttempt: last.next))
         }
         return statuses
+    }
+
+    /// What failed last, and when it is tried again: as this process knows, or an earlier one has noted.
+    private func lastFailure(
+        at key: DestinationKey, _ link: DestinationLink
+    ) async throws -> (failure: DeliveryFailure?, next: Instant?) {
+        guard let worker = link.worker else { return (nil, nil) }
+        let status = await worker.status
+        if let failure = status.failure { return (failure, status.nextAttempt) }
+        guard let delay = try await store.delay(of: key), delay.settings == link.settingsMark else { return (nil, nil) }
+        let (now, failure) = (Instant.systemClock, DeliveryFailure(delay))
+        let left = delay.secondsLeft(at: now)
+        // Other waits have ended with the process that noted them.
+        return (failure, delay.outlivesProcess && left > 0 ? now.advanced(bySeconds: left) : nil)
     }
 
     /// What waits for a destination, also where the destination itself holds it.
@@ -117,12 +133,9 @@ package struct Destinations: Sendable {
         // What is queued is sealed: a locked store queues nothing before its key has come back.
         guard isService || !settings.current.hasImpliedDestination, store.lockedBecause == nil else { return }
         for link in links {
-            let rules = link.setting.kind.opening.rules(link.setting)
             try await store.setDestination(
-                link.name, kind: link.setting.kind.name, kinds: rules.kinds, hasUniqueSeconds: rules.hasUniqueSeconds,
-                isOneSeries: rules.isOneSeries, isSeriesByDevice: rules.isSeriesByDevice,
-                keepsOffset: rules.keepsOffset,
-                needsSource: rules.needsSource, canRetract: rules.canRetract, address: link.open?.fingerprint)
+                link.name, kind: link.setting.kind.name, link.setting.kind.opening.rules(link.setting),
+                address: link.open?.fingerprint)
         }
         for known in try await store.destinations()
         where known.state != .removed && !links.contains(where: { $0.name == known.name })

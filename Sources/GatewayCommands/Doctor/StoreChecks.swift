@@ -45,7 +45,9 @@ extension Doctor {
     func permissionsCheck() -> DoctorCheck {
         let files =
             ReadingStore.databaseFiles(in: stateDirectory)
-            + [CertificateKeeper.fileName, AccessStore.fileName].map { stateDirectory + "/" + $0 }
+            + [CertificateKeeper.fileName, AccessStore.fileName, DeviceSecretFile.name].map {
+                stateDirectory + "/" + $0
+            }
             + settings.destinations.flatMap { destination in
                 ["api_key_file", "sign_in_token_file"].compactMap { destination[$0] }
             }

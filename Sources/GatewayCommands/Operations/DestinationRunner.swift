@@ -39,7 +39,7 @@ struct DestinationRunner {
             try await gateway.store.setDestinationEnabled(true, name)
             // Its address may have changed while it was switched off.
             try await gateway.destinations.heed()
-            await link.worker?.retryNow()
+            await link.worker?.forgetFailures()
             try await list()
         case .disable(let name):
             _ = try gateway.destinations.require(name)
@@ -48,7 +48,7 @@ struct DestinationRunner {
         case .accept(let name):
             let link = try gateway.destinations.require(name)
             try await accept(link)
-            link.worker?.wake()
+            await link.worker?.forgetFailures()
             try await list()
         case .redeliver(let name, let from, let to, let types):
             let link = try gateway.destinations.require(name)
@@ -80,7 +80,10 @@ struct DestinationRunner {
 
     /// `destination test`: looks at everything that can be looked at without leaving a reading there.
     private func test(_ name: String) async throws {
-        let findings = await Self.findings(of: try gateway.destinations.require(name))
+        let link = try gateway.destinations.require(name)
+        let findings = await Self.findings(of: link)
+        // Whatever failed before, it works now.
+        if !findings.contains(where: { $0.ok == false }) { await link.worker?.forgetFailures() }
         if json {
             try await output.data(
                 JSONValue.object([

@@ -167,17 +167,36 @@ extension Problem {
             case "authentication_failed", "forbidden", "token_expired": .notPermitted
             case "no_connection", "untrusted_server": .unavailable
             case "not_json", "redirected", "unexpected_answer", "answer_too_large": .protocolBroken
-            case "private_address", "key_unreadable": .configuration
+            // A receiver that has ended its address needs a person, who names another.
+            case "private_address", "key_unreadable", "gone": .configuration
             default: ExitStatus(storeCode: failure.code) ?? .tryAgain
             }
-        let hint =
-            status == .badData
-            ? "`healthrelay store verify` names what is damaged; other people's readings are delivered"
-            : status == .configuration
-                ? "readings wait in the store: `healthrelay destination test NAME` says what to mend"
-                : failure.isRetryable
-                    ? "readings wait in the store" : "check the key, password or sign-in token of the destination"
-        self.init(failure.code, status, failure.message, hint: hint)
+        self.init(failure.code, status, failure.message, hint: Self.hint(failure, status))
+    }
+}
+
+extension Problem {
+    /// What to do about a failed delivery.
+    private static func hint(_ failure: DeliveryFailure, _ status: ExitStatus) -> String {
+        let advice: String? =
+            switch failure.code {
+            case "authentication_failed", "token_expired":
+                "check the key, password or sign-in token of the destination"
+            case "forbidden": "check what the key, token or user of the destination may do there"
+            case "untrusted_server":
+                "check the server's certificate, `ca_file` of the destination and this machine's clock"
+            case "redirected":
+                "name the address that it sends to in the settings of the destination, if that is the server's"
+            case "gone": "ask whoever runs the receiver for the address to use now"
+            default: nil
+            }
+        if let advice { return advice + "; readings wait in the store" }
+        if status == .badData {
+            return "`healthrelay store verify` names what is damaged; other people's readings are delivered"
+        }
+        return status == .configuration || !failure.isRetryable
+            ? "readings wait in the store: `healthrelay destination test NAME` says what to mend"
+            : "readings wait in the store"
     }
 }
 

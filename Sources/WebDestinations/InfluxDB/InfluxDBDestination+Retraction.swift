@@ -104,7 +104,7 @@ extension InfluxDBDestination {
         return results
     }
 
-    private static func identifier(_ name: String) -> String {
+    static func identifier(_ name: String) -> String {
         "\"" + name.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
     }
 

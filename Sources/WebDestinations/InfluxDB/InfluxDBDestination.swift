@@ -17,7 +17,7 @@ import ReadingStore
 /// |---|---|
 /// | 204, or 200 without a body | none |
 /// | 400: a line is rejected, the others may be stored | the items': the batch is halved until the line stands alone |
-/// | 400 or 422 that names the retention | likewise, and evidence about that reading |
+/// | 400 or 422 that names the retention | likewise; readings older than the server says it keeps are refused |
 /// | 401, 403 | the destination's; needs a person |
 /// | 404 | the destination's: there is no such database or bucket |
 /// | 413 | too large |
@@ -116,7 +116,14 @@ public struct InfluxDBDestination: Destination {
         CrashPoint.reach("influxdb.before")
         let answer = try await client.send(writeRequest(lines.joined(separator: "\n")))
         CrashPoint.reach("influxdb.after")
-        try requireWritten(answer)
+        do throws(DeliveryFailure) {
+            try requireWritten(answer)
+        } catch {
+            guard error.scope == .items, error.serverSaid?.lowercased().contains("retention") == true else {
+                throw error
+            }
+            return try await writeKept(part, after: error)
+        }
         return outcomes
     }
 
@@ -158,10 +165,6 @@ public struct InfluxDBDestination: Destination {
         var failure = client.failure(of: answer, route)
         if answer.status == 404, !answer.isPage {
             failure.message = "\(route): there is no such \(placeName), or no such path at the server (status 404)"
-        }
-        // A line outside the retention is that reading's alone, and the server has looked at it.
-        if failure.scope == .items {
-            failure.namesReading = failure.serverSaid?.lowercased().contains("retention") == true
         }
         throw failure
     }

@@ -57,7 +57,8 @@ public struct NightscoutDestination: Destination {
     public static func rules(deliversBloodPressure: Bool) -> DestinationRules {
         DestinationRules(
             kinds: deliversBloodPressure ? [.glucose, .bloodPressure] : [.glucose], hasUniqueSeconds: true,
-            needsSource: false, canRetract: true, isOneSeries: true, keepsOffset: true)
+            needsSource: false, canRetract: true, isOneSeries: true, keepsOffset: true,
+            takesContexts: false)
     }
 
     let client: WebClient

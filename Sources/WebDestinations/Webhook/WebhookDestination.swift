@@ -85,39 +85,69 @@ public struct WebhookDestination: Destination {
         connections = CheckedConnections(server, allowsPrivate: allowsPrivate, limits: limits, resolve: resolve)
     }
 
-    /// A part for each reading; for whole days, one for each day.
+    /// A part for a few readings, whose delivery is noted together; for whole days, one for each day.
     public func parts(_ batch: DeliveryBatch) async throws(DeliveryFailure) -> [DeliveryPart] {
         if format == .terra { return try await dayParts(batch) }
-        return batch.items.enumerated().map { index, item in
-            DeliveryPart(
-                target: batch.target, person: batch.person, items: [item],
-                isLast: batch.isLast && index == batch.items.count - 1)
+        return stride(from: 0, to: batch.items.count, by: Self.notedTogether).map { start in
+            let end = min(start + Self.notedTogether, batch.items.count)
+            return DeliveryPart(
+                target: batch.target, person: batch.person, items: Array(batch.items[start..<end]),
+                isLast: batch.isLast && end == batch.items.count)
         }
     }
 
-    /// Posts a part's readings, one after the other, or their day.
+    /// As many readings are posted at most again, under the same ids, if the gateway is killed before they are noted.
+    private static let notedTogether = 32
+    /// From then on no other reading is posted before those are noted: a receiver may be slow.
+    private static let longestUnnoted = Duration.seconds(1)
+    /// As many requests are on their way at a time.
+    private static let requestsAtOnce = 4
+
+    /// Posts a part's readings, or their day: the oldest alone, and the others a few at a time once that was taken. The newest
+    /// of all that waits is posted when the others are there: some receivers take what comes last for what was measured
+    /// last.
     public func send(_ part: DeliveryPart) async throws(DeliveryFailure) -> [Outcome] {
         if format == .terra { return try await sendDay(part) }
         let gateway = try await gatewayID()
-        var outcomes: [Outcome] = []
-        for item in part.items {
-            let messages: [WebhookFormat.Message]
-            do throws(FormatOmission) {
-                messages = try self.messages(item, of: part.person, gateway: gateway)
-            } catch {
-                outcomes.append(Outcome(item.id, .refused("not sent: \(error)")))
-                continue
-            }
-            do {
-                for message in messages { try await post(message) }
-                outcomes.append(Outcome(item.id, .delivered))
-            } catch {
-                // What was taken is noted first; the rest is sent again.
-                guard outcomes.isEmpty || error.isCancellation else { return outcomes }
-                throw error
+        let start = clock.uptime()
+        let (items, person) = (part.items, part.person)
+        let results = await withTaskGroup(of: (Int, Outcome.Result).self) { group in
+            var results = [Outcome.Result?](repeating: nil, count: items.count)
+            var (next, running, atOnce, goesOn) = (0, 0, 1, true)
+            while true {
+                while goesOn, next < items.count, running < (part.isLast && next == items.count - 1 ? 1 : atOnce) {
+                    let index = next
+                    group.addTask { (index, await post(items[index], of: person, gateway: gateway)) }
+                    (next, running) = (next + 1, running + 1)
+                }
+                guard let (index, result) = await group.next() else { return results }
+                running -= 1
+                results[index] = result
+                switch result {
+                case .delivered: atOnce = Self.requestsAtOnce
+                // Before anything was taken it is not known whether this is about the one reading.
+                case .failed(let failure) where !failure.isAboutItems || atOnce == 1: goesOn = false
+                default: break
+                }
+                goesOn = goesOn && clock.uptime() - start < Self.longestUnnoted
             }
         }
-        return outcomes
+        return zip(items, results).compactMap { item, result in result.map { Outcome(item.id, $0) } }
+    }
+
+    private func post(_ item: OutboxItem, of person: StoreUser, gateway: String) async -> Outcome.Result {
+        let messages: [WebhookFormat.Message]
+        do throws(FormatOmission) {
+            messages = try self.messages(item, of: person, gateway: gateway)
+        } catch {
+            return .refused("not sent: \(error)")
+        }
+        do throws(DeliveryFailure) {
+            for message in messages { try await post(message) }
+            return .delivered
+        } catch {
+            return .failed(error)
+        }
     }
 
     /// What is posted of a reading.
@@ -229,15 +259,18 @@ public struct WebhookDestination: Destination {
     /// Sends a request to the first address that answers.
     func send(_ request: WebRequest) async throws(DeliveryFailure) -> (HTTPAnswer, WebClient) {
         var last = DeliveryFailure(.destination, code: "no_connection", message: "\(server.host) has no address")
+        var mayHaveArrived = false
         for pool in try await connections.pools() {
             let client = WebClient(
                 server, secrets: secret.secrets + server.querySecrets, connections: pool, logger: logger)
             do {
                 return (try await client.send(request), client)
             } catch  where error.code == "no_connection" {
+                mayHaveArrived = mayHaveArrived || error.mayHaveArrived
                 last = error
             }
         }
+        last.mayHaveArrived = mayHaveArrived
         await connections.forget()
         throw last
     }

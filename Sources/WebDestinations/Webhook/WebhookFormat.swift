@@ -26,7 +26,8 @@ public enum WebhookFormat: String, Sendable, Hashable, CaseIterable {
         // A receiver of ROOK's documents keeps one for each kind and second.
         return DestinationRules(
             kinds: kinds, hasUniqueSeconds: self == .rook, needsSource: false,
-            canRetract: self != .openMHealth && self != .rook, isOneSeries: self == .rook)
+            canRetract: self != .openMHealth && self != .rook, isOneSeries: self == .rook,
+            takesContexts: self != .rook)
     }
 
     /// The waits after failures, as the format's own senders have them.

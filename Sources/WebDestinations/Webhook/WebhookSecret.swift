@@ -6,8 +6,23 @@ import HealthReadings
 ///
 /// Keys are octets in base64 (Standard Webhooks 1.0), or words as Terra and ROOK give them.
 public struct WebhookSecret: Sendable, Hashable, CustomReflectable {
-    private let keys: [Masked]
-    private let isBase64: Bool
+    private struct Key: Sendable, Hashable {
+        /// As the owner wrote it.
+        let text: Masked
+        /// Made ready once for all requests.
+        let code: HMAC<SHA256>
+
+        init(_ text: String, _ octets: Data) {
+            self.text = Masked(text)
+            code = HMAC(key: SymmetricKey(data: octets))
+        }
+
+        static func == (lhs: Key, rhs: Key) -> Bool { lhs.text == rhs.text }
+
+        func hash(into hasher: inout Hasher) { hasher.combine(text) }
+    }
+
+    private let keys: [Key]
 
     /// Why a text is no secret, without repeating it.
     public struct Malformed: Error, Sendable, Hashable, CustomStringConvertible {
@@ -25,7 +40,7 @@ public struct WebhookSecret: Sendable, Hashable, CustomReflectable {
         guard (1...2).contains(words.count) else {
             throw Malformed(reason: "expected one secret, or the new and the former one, found \(words.count)")
         }
-        var keys: [Masked] = []
+        var keys: [Key] = []
         for word in words {
             guard word.hasPrefix(Self.prefix) else {
                 throw Malformed(reason: "expected it to begin with \(Self.prefix)")
@@ -37,10 +52,9 @@ public struct WebhookSecret: Sendable, Hashable, CustomReflectable {
             guard (24...64).contains(key.count) else {
                 throw Malformed(reason: "expected 24 to 64 octets, found \(key.count)")
             }
-            keys.append(Masked(base64))
+            keys.append(Key(base64, key))
         }
         self.keys = keys
-        isBase64 = true
     }
 
     /// Reads words whose octets are the key, with white space between two.
@@ -57,14 +71,13 @@ public struct WebhookSecret: Sendable, Hashable, CustomReflectable {
                     ? "expected one secret, or the new and the former one, found \(words.count)"
                     : "expected one secret, found \(words.count)")
         }
-        keys = words.map { Masked(String($0)) }
-        isBase64 = false
+        keys = words.map { Key(String($0), Data($0.utf8)) }
     }
 
     private static let prefix = "whsec_"
 
     /// What a server may echo.
-    var secrets: [Masked] { keys }
+    var secrets: [Masked] { keys.map(\.text) }
 
     /// The `webhook-signature`: `v1,` and the base64 of HMAC-SHA256 over id, timestamp and body, for each key.
     ///
@@ -93,9 +106,10 @@ public struct WebhookSecret: Sendable, Hashable, CustomReflectable {
     }
 
     private func codes(over octets: [UInt8]) -> [Data] {
-        keys.compactMap { key in
-            guard let octetsOfKey = isBase64 ? Data(base64Encoded: key.value) : Data(key.value.utf8) else { return nil }
-            return Data(HMAC<SHA256>.authenticationCode(for: octets, using: SymmetricKey(data: octetsOfKey)))
+        keys.map { key in
+            var code = key.code
+            code.update(data: octets)
+            return Data(code.finalize())
         }
     }
 

@@ -105,6 +105,49 @@ import Testing
         try await bench.stop()
     }
 
+    @Test("a composition shows no weight where only compositions are consented to, in an event of before either")
+    func weight() async throws {
+        let bench = try await APIBench(tls: false, captures: [])
+        let store = bench.gateway.store
+        let user = try await store.currentUser().key
+        let contact = try await store.beginContact(
+            with: DeviceDescription(
+                address: DeviceAddress(bits: 0xC000_0000_181B, kind: .random), model: nil, provider: "generic_scale"),
+            at: Instant(seconds: 1_795_000_000), clock: nil, batteryPercent: nil)
+        // 20.0 % of fat, 2026-11-21T08:00:00, 56 kg without it, 70 kg.
+        let octets: [UInt8] = [0x42, 0x04, 0xC8, 0x00, 0xEA, 0x07, 11, 21, 8, 0, 0, 0xC0, 0x2B, 0xB0, 0x36]
+        func listen(after last: String? = nil, _ body: @escaping @Sendable () async throws -> Void) async throws
+            -> String
+        {
+            try await bench.events(last: last, started: body, until: { $0.contains("\"composition\"") })
+        }
+        let before = try await listen {
+            _ = try await store.append(
+                [
+                    Frame(
+                        format: FrameFormat(rawValue: 0x2A9C), payload: octets,
+                        receivedAt: Instant(seconds: 1_795_000_000), ordinal: 0)
+                ], of: contact)
+        }
+        #expect(before.contains("\"weight\":{\"value\":70"))
+        let id = try #require(try await store.query(ReadingQuery()).readings.first?.id)
+        for granted in [true, false] {
+            try await store.setConsent(.weight, granted: granted, of: user)
+            var shown = [
+                try await bench.send("/api/v1/readings").text, try await bench.send("/api/v1/readings/\(id)").text,
+                try await bench.send("/api/v1/readings?latest=true").text,
+            ]
+            // Whoever was away comes back for it.
+            shown.append(try await listen(after: "\(bench.hub.epoch)-0") {})
+            for text in shown {
+                #expect(text.contains("\"body_composition\":{\"value\":20.0"), "\(text)")
+                #expect(text.contains("\"weight\":{") == granted, "\(text)")
+                #expect(text.contains("\"fat_free_mass\":{") == granted, "\(text)")
+            }
+        }
+        try await bench.stop()
+    }
+
     @Test("where the standard is `denied`, nothing goes before somebody says so")
     func standard() async throws {
         let bench = try await APIBench(tls: false, settings: ["consent.default": "denied"])

@@ -23,6 +23,18 @@ import Testing
         let readings = try await bench.gateway.store.query(.init(limit: 10_000)).readings
         #expect(readings.count > 50)
         for reading in readings { #expect(isSame(reading)) }
+        // Many together, taken as they come or at the end: what devices share is written once.
+        let expected = readings.map(\.document.text).joined(separator: ",")
+        for size in [1, 1000, 100_000, 10_000_000] {
+            var writer = ReadingWriter(capacity: size)
+            var text = ""
+            for reading in readings {
+                writer.append(reading)
+                if writer.count >= size { text += writer.take { String(decoding: $0, as: UTF8.self) } }
+            }
+            text += writer.take { String(decoding: $0, as: UTF8.self) }
+            #expect(text == expected && writer.count == 0, "\(size)")
+        }
         try await bench.stop()
     }
 
@@ -67,7 +79,9 @@ import Testing
         for count in 0...states.count {
             var reading = seed
             reading.deliveries = states.prefix(count).enumerated().map { place, state in
-                DestinationDelivery(destination: "d-\(place)", state: state)
+                DestinationDelivery(
+                    destination: "d-\(place)", state: state,
+                    sentTime: place.isMultiple(of: 2) ? nil : Instant(seconds: 1_700_000_000 + Int64(place)))
             }
             #expect(isSame(reading))
         }

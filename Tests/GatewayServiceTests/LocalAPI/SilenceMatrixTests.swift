@@ -36,7 +36,8 @@ struct SilenceMatrixTests {
         "POST /api/v1/health/data": true, "GET /api/v1/readings": true, "GET /api/v1/readings/{id}": true,
         "GET /api/v1/devices": false, "GET /api/v1/sources": false, "GET /api/v1/sync": false,
         "GET /api/v1/consent": false, "GET /api/v1/gateway": false, "GET /api/v1/events": true,
-        "POST /api/v1/scan": false, "POST /api/v1/pairings": false, "GET /api/v1/pairings/{id}": false,
+        "POST /api/v1/scan": false, "GET /api/v1/models": false, "POST /api/v1/pairings": false,
+        "GET /api/v1/pairings/{id}": false,
         "POST /api/v1/pairings/{id}/answer": false, "DELETE /api/v1/pairings/{id}": false,
     ]
 
@@ -215,7 +216,7 @@ struct SilenceMatrixTests {
             false
         // These show what comes, not what is stored: the stream is looked at by itself.
         case .sync(.watch), .device(.watch), .device(.monitor), .device(.scan), .device(.pair), .device(.unpair),
-            .device(.setClock), .device(.read), .sensor:
+            .device(.setClock), .device(.read), .device(.probe), .sensor:
             false
         }
     }
