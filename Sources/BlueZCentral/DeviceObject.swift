@@ -13,6 +13,8 @@ struct DeviceObject: Sendable, Hashable {
     private var addressKind = DeviceAddress.Kind.public
     var name: String?
     var services: [BluetoothUUID] = []
+    /// As it was heard last, by company identifier.
+    var manufacturerData: [UInt16: [UInt8]] = [:]
     /// Nil while no discovery hears it.
     var rssi: Int8?
     private var hasPairingKeys = false
@@ -40,6 +42,7 @@ struct DeviceObject: Sendable, Hashable {
         // Not Alias: without a name the daemon makes one of the address.
         if let value = reader.string("Name") { name = value }
         if let value = reader.strings("UUIDs") { services = value.compactMap { BluetoothUUID($0) } }
+        if let value = reader.numberedOctets("ManufacturerData") { manufacturerData = value }
         if let value = reader.integer("RSSI", in: -128...127) { rssi = Int8(value) }
         if let value = reader.bool("Paired") { hasPairingKeys = value }
         if let value = reader.bool("Bonded") { hasBond = value }
@@ -51,6 +54,7 @@ struct DeviceObject: Sendable, Hashable {
             case "RSSI": rssi = nil
             case "Name": self.name = nil
             case "UUIDs": services = []
+            case "ManufacturerData": manufacturerData = [:]
             default: break
             }
         }
@@ -59,7 +63,8 @@ struct DeviceObject: Sendable, Hashable {
     /// What it says of itself.
     func advertisement(at instant: Instant) -> Advertisement {
         Advertisement(
-            address: address, name: name, services: services, rssi: rssi, isPaired: isBonded, seenAt: instant)
+            address: address, name: name, services: services, manufacturerData: manufacturerData, rssi: rssi,
+            isPaired: isBonded, seenAt: instant)
     }
 
     /// The bond with it; nil where there is none.

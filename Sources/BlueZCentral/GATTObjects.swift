@@ -26,7 +26,10 @@ struct GATTObjects: Sendable {
                 let handle = Self.valueHandle(path, reader.integer("Handle", in: 1...0xFFFF))
             else { continue }
             let service = reader.objectPath("Service").flatMap { services[$0] }
-            characteristics.append(Characteristic(uuid: uuid, service: service, valueHandle: handle))
+            characteristics.append(
+                Characteristic(
+                    uuid: uuid, service: service, valueHandle: handle,
+                    properties: reader.strings("Flags").map(CharacteristicProperties.init(flags:))))
             paths[handle] = path
         }
         characteristics.sort { $0.valueHandle < $1.valueHandle }
@@ -52,5 +55,13 @@ struct GATTObjects: Sendable {
         if let told = told.map({ UInt16($0) }), told != declaration { return told }
         guard let declaration, declaration < 0xFFFF else { return nil }
         return declaration + 1
+    }
+}
+
+extension CharacteristicProperties {
+    /// The properties among the daemon's flags, which also say what else an access needs (`encrypt-read`).
+    init(flags: [String]) {
+        self = Self.names.reduce(into: []) { found, each in if flags.contains(each.name) { found.insert(each.property) }
+        }
     }
 }

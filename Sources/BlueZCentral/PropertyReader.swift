@@ -14,6 +14,19 @@ struct PropertyReader {
     func strings(_ name: String) -> [String]? { read(name, "as", \.stringValues) }
     func objectPath(_ name: String) -> String? { read(name, "o", \.objectPathValue) }
 
+    /// Octets by number.
+    func numberedOctets(_ name: String) -> [UInt16: [UInt8]]? {
+        read(name, "a{qv}") { value in
+            guard case .dictionary(let entries, _, _) = value.unwrapped else { return nil }
+            var found: [UInt16: [UInt8]] = [:]
+            for (key, entry) in entries {
+                guard case .uint16(let number) = key, case .bytes(let octets) = entry.unwrapped else { return nil }
+                found[number] = octets
+            }
+            return found
+        }
+    }
+
     func integer(_ name: String, in range: ClosedRange<Int>) -> Int? {
         read(name, "an integer of \(range.lowerBound) to \(range.upperBound)") { value in
             value.intValue.flatMap { range.contains($0) ? $0 : nil }

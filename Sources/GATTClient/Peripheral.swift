@@ -8,6 +8,8 @@ public struct Advertisement: Sendable, Hashable {
     public var name: String?
     /// The services it advertises (or, in a capture, is seen to have).
     public var services: [BluetoothUUID]
+    /// What the maker adds in a format of its own, by its company identifier; empty in a capture.
+    public var manufacturerData: [UInt16: [UInt8]]
     /// Received signal strength in dBm (-127 … 20); nil where unknown.
     public var rssi: Int8?
     /// Whether it is bonded with this gateway.
@@ -17,12 +19,13 @@ public struct Advertisement: Sendable, Hashable {
 
     /// Makes an advertisement.
     public init(
-        address: DeviceAddress?, name: String? = nil, services: [BluetoothUUID] = [], rssi: Int8? = nil,
-        isPaired: Bool = false, seenAt: Instant
+        address: DeviceAddress?, name: String? = nil, services: [BluetoothUUID] = [],
+        manufacturerData: [UInt16: [UInt8]] = [:], rssi: Int8? = nil, isPaired: Bool = false, seenAt: Instant
     ) {
         self.address = address
         self.name = name
         self.services = services
+        self.manufacturerData = manufacturerData
         self.rssi = rssi
         self.isPaired = isPaired
         self.seenAt = seenAt
@@ -37,13 +40,51 @@ public struct Characteristic: Sendable, Hashable {
     public var service: BluetoothUUID?
     /// The handle of its value: tells two characteristics with the same UUID apart.
     public var valueHandle: UInt16
+    /// What may be done with it; nil where nobody says, as in a capture.
+    public var properties: CharacteristicProperties?
 
     /// Makes a characteristic.
-    public init(uuid: BluetoothUUID, service: BluetoothUUID?, valueHandle: UInt16) {
+    public init(
+        uuid: BluetoothUUID, service: BluetoothUUID?, valueHandle: UInt16, properties: CharacteristicProperties? = nil
+    ) {
         self.uuid = uuid
         self.service = service
         self.valueHandle = valueHandle
+        self.properties = properties
     }
+}
+
+/// What a device says may be done with a characteristic: Core Specification, Vol 3, Part G, 3.3.1.1.
+public struct CharacteristicProperties: OptionSet, Sendable, Hashable {
+    /// The octet of the declaration.
+    public let rawValue: UInt8
+
+    /// Makes properties of the declaration's octet.
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    /// Its value may be advertised.
+    public static let broadcast = CharacteristicProperties(rawValue: 0x01)
+    /// It may be read.
+    public static let read = CharacteristicProperties(rawValue: 0x02)
+    /// It may be written without a response.
+    public static let writeWithoutResponse = CharacteristicProperties(rawValue: 0x04)
+    /// It may be written.
+    public static let write = CharacteristicProperties(rawValue: 0x08)
+    /// It may be notified.
+    public static let notify = CharacteristicProperties(rawValue: 0x10)
+    /// It may be indicated.
+    public static let indicate = CharacteristicProperties(rawValue: 0x20)
+    /// It may be written with a signature.
+    public static let authenticatedSignedWrites = CharacteristicProperties(rawValue: 0x40)
+    /// It has more properties, in a descriptor.
+    public static let extended = CharacteristicProperties(rawValue: 0x80)
+
+    /// The names that BlueZ has for them, in the order of their bits: `read`, `write-without-response`, ….
+    public static let names: [(name: String, property: CharacteristicProperties)] = [
+        ("broadcast", .broadcast), ("read", .read), ("write-without-response", .writeWithoutResponse),
+        ("write", .write), ("notify", .notify), ("indicate", .indicate),
+        ("authenticated-signed-writes", .authenticatedSignedWrites), ("extended-properties", .extended),
+    ]
 }
 
 /// A characteristic's value with the moment it was received.

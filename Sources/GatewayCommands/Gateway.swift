@@ -137,7 +137,8 @@ public final class Gateway: Sendable {
             let settings = settings
             let made = DevicesManager(
                 radio: radio, journal: TrustedJournal(journal: store, clock: clock),
-                memory: TrustedMemory(memory: store, clock: clock), pairings: store, catalogue: catalogue,
+                memory: TrustedMemory(memory: store, clock: clock), pairings: store,
+                secrets: DeviceSecretFile(directory: store.directory), catalogue: catalogue,
                 provider: settings.provider(of:),
                 clockToWrite: ClockRunner.clockToWrite(settings) { [store] in
                     (try? await store.currentUser()).flatMap { ZoneRules.named($0.timeZone) }

@@ -61,9 +61,12 @@ struct ReplayPlan: Sendable {
         }
     }
 
+    /// The first of the 16-bit numbers that makers have for services of their own (Assigned Numbers, 3.11: member UUIDs).
+    private static let firstOfMakers: UInt16 = 0xFC00
+
     private static func dialogues(_ characteristics: [Characteristic], _ entry: ConnectionEntry) -> [Set<UInt16>] {
         // Where only a handle map names characteristics, those of makers' own are taken for one service's.
-        let own = characteristics.filter { ($0.service ?? $0.uuid).assignedNumber == nil }
+        let own = characteristics.filter { ($0.service ?? $0.uuid).assignedNumber.map { $0 >= firstOfMakers } ?? true }
         return Dictionary(grouping: own, by: \.service).values
             .filter { service in !service.contains { $0.uuid == .recordAccessControlPoint } }
             .map { Set($0.map(\.valueHandle)) }

@@ -24,14 +24,17 @@ struct ContactCourse: Sendable {
 
     /// Reads every service the gateway knows: a device may offer both glucose and blood pressure.
     mutating func run(
-        _ peripheral: any Peripheral, _ characteristics: [Characteristic], allRecords: Bool,
+        _ peripheral: any Peripheral, _ characteristics: [Characteristic], allRecords: Bool, secret: DeviceSecret,
         journal: any FrameJournal, memory: any DeviceMemory,
         report: @escaping @Sendable (TransferEvent) async -> Void
     ) async {
-        let transfers = RecordTransfers(of: peripheral, characteristics, model: model, allRecords: allRecords).transfers
+        let transfers = RecordTransfers(
+            of: peripheral, characteristics, model: model, allRecords: allRecords, secret: secret
+        ).transfers
         guard !transfers.isEmpty else {
             // What is sent only while somebody looks is nothing to read, and nothing is wrong.
-            return LiveCourse.isLive(characteristics) ? () : fail(TransferError.nothingToRead)
+            return LiveCourse.isLive(characteristics) || model?.oximeterStream != nil
+                ? () : fail(TransferError.nothingToRead)
         }
         for transfer in transfers where mayGoOn {
             var intake = FrameIntake(

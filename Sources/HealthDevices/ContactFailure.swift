@@ -27,6 +27,22 @@ public struct ContactFailure: Error, Sendable, Hashable {
 
     static let barredCode = "device_barred"
 
+    /// What a summary's code means and what a person does about it, where reading once more does not help.
+    private static let explanations: [String: (what: String, mend: String)] = [
+        "omron_key_refused": (
+            "the monitor knows another key than this gateway's: another program has paired it since",
+            "hold the monitor's Bluetooth button until P blinks, and pair it again with --repair"
+        ),
+        "omron_key_missing": (
+            "no key of this monitor is kept here",
+            "hold the monitor's Bluetooth button until P blinks, and pair it again with --repair"
+        ),
+        "omron_wrong_model": (
+            "what stands in the monitor's memory are no records of the model that it was paired as",
+            "pair it again with --model, as the model whose number is on its label: see `healthrelay catalog`"
+        ),
+    ]
+
     /// The failure that an error of a contact stands for.
     public init(_ error: any Error) {
         switch error {
@@ -41,7 +57,9 @@ public struct ContactFailure: Error, Sendable, Hashable {
 
     /// The failure that a summary tells of; nil where everything came.
     public init?(_ summary: ContactSummary) {
-        if let error = summary.error {
+        if let error = summary.error, let known = Self.explanations[error] {
+            self.init(code: error, description: known.what, hint: known.mend)
+        } else if let error = summary.error {
             self.init(
                 code: error,
                 description: "\(error.replacing("_", with: " ")), after \(summary.received) records; they are kept")

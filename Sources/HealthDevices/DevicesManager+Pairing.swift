@@ -1,5 +1,6 @@
 import GATTClient
 import HealthReadings
+import Logging
 
 extension DevicesManager {
     /// How long a device that has proven its bond before is looked for when it is paired once more.
@@ -8,7 +9,8 @@ extension DevicesManager {
     static let reconnectPause: Duration = .seconds(1)
 
     /// Bonds with a device, and has the bond prove itself: the device is disconnected, connected again by its bond, and
-    /// one encrypted operation succeeds. Records are not read.
+    /// one encrypted operation succeeds. Records are not read, but for those of models that show them while they are
+    /// being paired and often not later: these are read and stored before the device is disconnected.
     ///
     /// A device that is bonded already is not paired anew; its bond is put to the test. A transfer of it that is going
     /// on is waited for, and none is begun meanwhile. A device that was barred is barred no longer once there is a bond.
@@ -19,37 +21,57 @@ extension DevicesManager {
     ///     their button is pressed. The bond is then kept, unproven, and proves itself at the next contact.
     ///   - repair: removes the bond that is here and pairs again. Readings, sequence epochs and clock stay. The bond
     ///     stays where the device is not heard; where pairing fails after that, the device is left known and unpaired.
+    ///   - model: the catalogue's id of the model that a person says it is; what its name makes it where nil, or what was
+    ///     said before.
     ///   - agent: answers what the device asks for.
     ///   - progress: told what happens, in order.
+    ///
+    /// A device whose model makes no bond (``DeviceModel/Pairing/none``) is connected once and then known by its address.
     /// - Throws: `RadioError`: `RadioError.pairing(_:)` names what became of the pairing,
-    ///   `RadioError.forgottenByDevice(_:)` says that the device has lost the bond that is kept here. Or the memory's
-    ///   error.
+    ///   `RadioError.forgottenByDevice(_:)` says that the device has lost the bond that is kept here.
+    ///   ``ContactFailure`` where the device is not the model that is said, or takes no key. Or the memory's error.
     public func pair(
         _ address: DeviceAddress, within timeout: Duration = .seconds(60), repair: Bool = false,
-        agent: any PairingAgent, progress: @escaping @Sendable (PairingProgress) async -> Void = { _ in }
+        model: String? = nil, agent: any PairingAgent,
+        progress: @escaping @Sendable (PairingProgress) async -> Void = { _ in }
     ) async throws -> PairedDevice {
         let known = try await bonded(address) ?? address
+        let remembered = try await pairings.model(of: known)
+        let model = try model.map { try self.model(said: $0) }?.id ?? remembered
         defer { changes.post(.pairings) }
         return try await turns.inTurn(known) {
             // Whoever had the turn before may have made the bond, or removed it.
-            let bond = try await bonded(known)
-            if let bond, !repair { return try await test(bond, within: timeout, progress) }
+            let bonds = try await radio.bonds().map(\.address)
+            let bond = try await bonded(known).flatMap { bonds.contains($0) ? $0 : nil }
+            if let bond, !repair { return try await test(bond, as: model, within: timeout, progress) }
             return try await makeBond(
-                with: known, removing: bond, within: timeout, agent: agent, progress)
+                with: known, as: model, removing: bond, within: timeout, agent: agent, progress)
         }
     }
 
     /// Puts a bond that exists to the test.
     private func test(
-        _ bond: DeviceAddress, within timeout: Duration, _ progress: @Sendable (PairingProgress) async -> Void
+        _ bond: DeviceAddress, as said: String?, within timeout: Duration,
+        _ progress: @Sendable (PairingProgress) async -> Void
     ) async throws -> PairedDevice {
         await progress(.alreadyPaired(bond))
         let known = try await pairings.pairings().first { $0.addresses.contains(bond) }
         let name = try await radio.bonds().first { $0.address == bond }?.name ?? known?.device.name
         var device = describe(
-            Advertisement(address: bond, name: name, isPaired: true, seenAt: Instant(microseconds: 0)))
-        device.model = known?.device.model ?? device.model
+            Advertisement(address: bond, name: name, isPaired: true, seenAt: Instant(microseconds: 0)),
+            knownAs: said)
+        try requireCredible(device, as: said)
+        if device.model != said { device.model = known?.device.model ?? device.model }
         if known?.state.isPaired != true { try await pairings.admit(device, as: .paired) }
+        if device.model != known?.device.model {
+            try await pairings.notePairing(of: device, as: known?.state ?? .paired)
+        }
+        if try await wantsKey(device) {
+            // The bond is here, and the device is in its pairing mode: it takes a key now.
+            await progress(.waitingForDevice(bond))
+            let peripheral = try await radio.peripheral(bond, within: timeout)
+            try await giveKey(to: peripheral, device)
+        }
         let wasProven = known?.state.isProven == true
         let limit = wasProven ? min(timeout, Self.quickLook) : timeout
         let isProven = try await prove(bond, of: &device, within: limit, progress)
@@ -57,13 +79,18 @@ extension DevicesManager {
     }
 
     private func makeBond(
-        with address: DeviceAddress, removing old: DeviceAddress?, within timeout: Duration, agent: any PairingAgent,
+        with address: DeviceAddress, as said: String?, removing old: DeviceAddress?, within timeout: Duration,
+        agent: any PairingAgent,
         _ progress: @Sendable (PairingProgress) async -> Void
     ) async throws -> PairedDevice {
         await progress(.waitingForDevice(address))
         var peripheral = try await radio.peripheral(address, within: timeout)
-        var device = describe(peripheral.advertisement)
+        var device = describe(peripheral.advertisement, knownAs: said)
         device.address = address
+        try requireCredible(device, as: said)
+        if device.model.flatMap({ catalogue[$0] })?.pairing == DeviceModel.Pairing.none {
+            return try await admitWithoutBond(peripheral, &device, progress)
+        }
         if let old {
             try await radio.unpair(old)
             try await pairings.notePairing(of: device, as: .unpaired)
@@ -79,11 +106,29 @@ extension DevicesManager {
         await progress(.pairing(FoundDevice(advertisement: advertisement, model: catalogue.model(for: advertisement))))
         let bond = try await radio.pair(address, within: timeout, agent: agent)
         CrashPoint.reach("pairing.before-note")
-        await peripheral.disconnectSurely()
         device.address = bond.address
         device.name = device.name ?? bond.name
-        try await pairings.admit(device, as: .paired)
-        await progress(.bonded(bond.address))
+        if device.model.flatMap({ catalogue[$0] })?.omronMemory?.stack == .key {
+            try await pairings.admit(device, as: .paired)
+            // On this connection: the device ends its pairing mode with it.
+            try await giveKey(to: peripheral, device)
+            await progress(.bonded(bond.address))
+        } else if showsRecordsAtPairing(device), bond.address == address {
+            try await pairings.admit(device, as: .paired)
+            await progress(.bonded(bond.address))
+            try await readAtPairing(peripheral, progress)
+            do {
+                let isProven = try await prove(bond.address, of: &device, within: timeout, progress)
+                return result(device, bond.address, isProven: isProven, wasPaired: false)
+            } catch RadioError.forgottenByDevice {
+                // It ends this connection as it will end each that follows. The bond was good for its records.
+                return result(device, bond.address, isProven: false, wasPaired: false)
+            }
+        } else {
+            await peripheral.disconnectSurely()
+            try await pairings.admit(device, as: .paired)
+            await progress(.bonded(bond.address))
+        }
         let isProven: Bool
         if bond.address == address {
             isProven = try await prove(bond.address, of: &device, within: timeout, progress)
@@ -97,6 +142,59 @@ extension DevicesManager {
             }
         }
         return result(device, bond.address, isProven: isProven, wasPaired: false)
+    }
+
+    /// Remembers a device that makes no bond as one that a person has chosen, once it has shown that it is what its name
+    /// says.
+    private func admitWithoutBond(
+        _ peripheral: any Peripheral, _ device: inout DeviceDescription,
+        _ progress: @Sendable (PairingProgress) async -> Void
+    ) async throws -> PairedDevice {
+        guard let address = device.address, !address.isResolvablePrivate else {
+            throw ContactFailure(
+                code: "private_address",
+                description: "the device makes no bond and changes its address, so that it could not be known again")
+        }
+        let advertisement = peripheral.advertisement
+        await progress(.pairing(FoundDevice(advertisement: advertisement, model: catalogue.model(for: advertisement))))
+        let proof = try await BondProof(of: peripheral)
+        let described = describe(
+            advertisement, serial: proof.serial, offering: proof.offered, knownAs: device.model)
+        guard described.model == device.model else {
+            throw ContactFailure(
+                code: "model_not_credible",
+                description: "the device calls itself what it is not: it does not offer what that model has",
+                hint: "look whether this is its address")
+        }
+        let wasPaired = try await isPaired(advertisement)
+        device.serial = proof.serial
+        try await pairings.admit(device, as: .proven)
+        await progress(.proven(address))
+        return result(device, address, isProven: true, wasPaired: wasPaired)
+    }
+
+    /// Whether a device's records are read on the connection on which it is paired.
+    ///
+    /// Owners report of monitors without a key that they end each later connection at once (hass-omron issues 20, 91 and
+    /// 92). One that is given a key has a session of its own for that, and is read later.
+    private func showsRecordsAtPairing(_ device: DeviceDescription) -> Bool {
+        guard let memory = device.model.flatMap({ catalogue[$0] })?.omronMemory else { return false }
+        return memory.stack != .key
+    }
+
+    /// Reads a device on the connection on which it was paired, and disconnects. The bond stands whatever comes of it: the
+    /// next contact reads what this one does not.
+    private func readAtPairing(
+        _ peripheral: any Peripheral, _ progress: @Sendable (PairingProgress) async -> Void
+    ) async throws {
+        do {
+            let summary = try await reader.readAtPairing(peripheral)
+            await progress(.read(summary))
+        } catch is CancellationError {
+            throw CancellationError()
+        } catch {
+            logger.notice("a device could not be read as it was paired: \(error)")
+        }
     }
 
     /// Waits for the device and tries its bond, again and again where the connection fails.
@@ -130,7 +228,8 @@ extension DevicesManager {
         var advertisement = found.advertisement
         advertisement.name = advertisement.name ?? device.name
         advertisement.address = bond
-        let described = describe(advertisement, serial: proof.serial, offering: proof.offered)
+        let described = describe(
+            advertisement, serial: proof.serial, offering: proof.offered, knownAs: device.model)
         device = described.model == nil ? device : described
         device.serial = proof.serial
         guard proof.hasSucceeded else { return false }
@@ -138,6 +237,67 @@ extension DevicesManager {
         try await pairings.admit(device, as: .proven)
         await progress(.proven(bond))
         return true
+    }
+
+    // MARK: Models that no name tells
+
+    /// The model that a person says a device to be.
+    private func model(said id: String) throws -> DeviceModel {
+        guard let model = catalogue[id], !model.standsFor.isEmpty else {
+            throw ContactFailure(
+                code: "model_not_chosen", description: "'\(id)' is no model that has to be chosen",
+                hint: "see `healthrelay catalog`: those whose certainty it lists")
+        }
+        return model
+    }
+
+    /// - Throws: ``ContactFailure`` where a person says a device to be a model that its name or its services deny.
+    private func requireCredible(_ device: DeviceDescription, as said: String?) throws {
+        guard let said = said.flatMap({ catalogue[$0] }), !said.standsFor.isEmpty, device.model != said.id else {
+            return
+        }
+        throw ContactFailure(
+            code: "model_not_credible",
+            description: "the device calls itself what no \(said.brand) \(said.name) does",
+            hint: "pair it without a model, or look whether this is its address")
+    }
+
+    /// Whether a device wants a key that is not kept here.
+    private func wantsKey(_ device: DeviceDescription) async throws -> Bool {
+        guard device.model.flatMap({ catalogue[$0] })?.omronMemory?.stack == .key, let address = device.address else {
+            return false
+        }
+        return try await secrets?.secret(of: address) == nil
+    }
+
+    /// Has a device in its pairing mode store its key, and disconnects.
+    ///
+    /// The key is durable before the device has it. One that was made before is given once more: a device whose answer was
+    /// lost may know it already.
+    private func giveKey(to peripheral: any Peripheral, _ device: DeviceDescription) async throws {
+        do {
+            guard let memory = device.model.flatMap({ catalogue[$0] })?.omronMemory, let address = device.address,
+                let secrets
+            else {
+                throw ContactFailure(
+                    code: "no_place_for_secrets", description: "the key of this device could not be kept here")
+            }
+            let kept = try await secrets.secret(of: address).flatMap { OmronKey($0) }
+            let key = kept ?? .random()
+            if kept == nil { try await secrets.keep(key.octets, of: address) }
+            _ = try await peripheral.connect()
+            guard let link = OmronLink(peripheral, try await peripheral.characteristics(), stack: memory.stack) else {
+                throw ContactFailure(
+                    code: "omron_wrong_model",
+                    description: "the monitor does not offer what the model that was chosen has",
+                    hint: "choose the model by the HEM number on the monitor's label")
+            }
+            try await link.store(key)
+        } catch {
+            await peripheral.disconnectSurely()
+            throw (error as? TransferError).map(ContactFailure.init) ?? error
+        }
+        await peripheral.disconnectSurely()
     }
 
     private func result(

@@ -81,7 +81,7 @@ extension DevicesManager {
         while true {
             let peripheral = try await radio.peripheral(address, within: max(timeout - elapsed(), .zero))
             // Whoever had the turn before may have removed the bond.
-            guard peripheral.advertisement.isPaired else { throw RadioError.notBonded(address) }
+            guard try await isPaired(peripheral.advertisement) else { throw RadioError.notBonded(address) }
             do {
                 return try await reader.read(peripheral, allRecords: transfer.wantsAll) { event in
                     transfer.note(event)

@@ -14,13 +14,21 @@ extension DevicesManager {
         return .producing { yield in
             let known = try await pairings.pairings()
             for try await advertisement in radio.advertisements() {
+                let remembered = known.first { device in
+                    advertisement.address.map(device.addresses.contains) ?? false
+                }?.device.model
                 let model =
-                    catalogue.model(for: advertisement)
-                    ?? known.first { device in advertisement.address.map(device.addresses.contains) ?? false }
-                    .flatMap { $0.device.model }.flatMap { catalogue[$0] }
-                guard model != nil || Self.isKnownMeter(advertisement, among: known) else { continue }
-                if let wanted, !(model.map { wanted.contains($0.id) } ?? false) { continue }
-                yield(FoundDevice(advertisement: advertisement, model: model))
+                    catalogue.model(catalogue.model(for: advertisement), knownAs: remembered)
+                    ?? remembered.flatMap { catalogue[$0] }
+                let choices = model?.standsFor.isEmpty == false ? [] : catalogue.choices(for: advertisement)
+                guard model != nil || !choices.isEmpty || Self.isKnownMeter(advertisement, among: known) else {
+                    continue
+                }
+                // Any of those it may be counts.
+                if let wanted, !(([model].compactMap(\.self) + choices).contains { wanted.contains($0.id) }) {
+                    continue
+                }
+                yield(FoundDevice(advertisement: advertisement, model: model, choices: choices))
             }
         }
     }

@@ -20,6 +20,7 @@ public struct DevicesManager: Sendable {
     let radio: any Radio
     let catalogue: Catalogue
     let pairings: any PairingMemory
+    let secrets: (any DeviceSecrets)?
     let reader: MeterReader
     let clock: any Clock<Duration>
     let logger: Logger
@@ -34,6 +35,8 @@ public struct DevicesManager: Sendable {
     ///   - journal: where frames become durable.
     ///   - memory: what is remembered of devices between contacts.
     ///   - pairings: what is remembered of bonds.
+    ///   - secrets: where the secrets of devices are kept that want one. Without it, such a device is not paired as a
+    ///     model that needs it.
     ///   - catalogue: the models that are known.
     ///   - provider: the server's provider slug for a model; the catalogue's where not given.
     ///   - clockToWrite: what to write into the clock of a device that wants that at each connection
@@ -42,19 +45,21 @@ public struct DevicesManager: Sendable {
     ///   - logger: gets what happens; addresses at debug level only.
     public init(
         radio: any Radio, journal: any FrameJournal, memory: any DeviceMemory, pairings: any PairingMemory,
-        catalogue: Catalogue = Catalogue(), provider: @escaping @Sendable (DeviceModel) -> String = { $0.provider },
+        secrets: (any DeviceSecrets)? = nil, catalogue: Catalogue = Catalogue(),
+        provider: @escaping @Sendable (DeviceModel) -> String = { $0.provider },
         clockToWrite: @escaping MeterReader.ClockToWrite = { _ in nil }, clock: any Clock<Duration> = ContinuousClock(),
         logger: Logger = Logger(label: "healthrelay.devices")
     ) {
         self.radio = radio
         self.catalogue = catalogue
         self.pairings = pairings
+        self.secrets = secrets
         self.provider = provider
         self.clock = clock
         self.logger = logger
         reader = MeterReader(
             journal: journal, memory: memory, catalogue: catalogue, provider: provider, pairings: pairings,
-            clockToWrite: clockToWrite, logger: logger)
+            secrets: secrets, clockToWrite: clockToWrite, logger: logger)
     }
 
     /// The brands of the catalogue, in alphabetical order, the generic one last.
@@ -73,12 +78,14 @@ public struct DevicesManager: Sendable {
     @discardableResult public func unpair(_ address: DeviceAddress) async throws -> Bool {
         let address = try await bonded(address) ?? address
         return try await turns.inTurn(address) {
-            let existed = try await radio.unpair(address)
+            var existed = try await radio.unpair(address)
             if let known = try await pairings.pairings().first(where: { $0.addresses.contains(address) }),
                 known.state.isPaired
             {
                 try await pairings.notePairing(of: DeviceDescription(address: address), as: .unpaired)
+                existed = existed || isReadWithoutBond(known)
             }
+            try await secrets?.keep(nil, of: address)
             changes.post(.pairings)
             return existed
         }
@@ -88,9 +95,9 @@ public struct DevicesManager: Sendable {
     /// died is paired though unproven; one whose bond was removed by other means is not.
     ///
     /// Bonds with devices that are neither known here nor in the catalogue are not ours. A device that is barred is not
-    /// paired by its bond: only ``pair(_:within:repair:agent:progress:)`` lifts the bar.
+    /// paired by its bond: only ``pair(_:within:repair:model:agent:progress:)`` lifts the bar.
     ///
-    /// - Returns: the addresses of the paired meters' bonds.
+    /// - Returns: the addresses of the paired meters' bonds, and of the meters that are paired without one.
     /// - Throws: `RadioError`, or the memory's error.
     @discardableResult public func reconcilePairings() async throws -> Set<DeviceAddress> {
         let bonds = try await radio.bonds()
@@ -104,8 +111,12 @@ public struct DevicesManager: Sendable {
             guard remembered?.isBarred != true else { continue }
             paired.insert(bond.address)
             if remembered?.state.isPaired != true {
-                try await pairings.notePairing(of: describe(advertisement), as: .paired)
+                try await pairings.notePairing(
+                    of: describe(advertisement, knownAs: remembered?.device.model), as: .paired)
             }
+        }
+        for device in known where isReadWithoutBond(device) {
+            if let address = device.device.address ?? device.addresses.first { paired.insert(address) }
         }
         for device in known where device.state.isPaired && paired.isDisjoint(with: device.addresses) {
             try await pairings.notePairing(of: device.device, as: .unpaired)
@@ -116,7 +127,7 @@ public struct DevicesManager: Sendable {
     /// Has ``MeterSchedule`` look anew which meters are paired, where a bond came or went by other means.
     public func refresh() { changes.post(.pairings) }
 
-    /// The address a device is bonded under, where it is: a device may be known by several, and people do not say
+    /// The address a device is bonded under, or, where its model makes no bond, paired under: a device may be known by several, and people do not say
     /// whether one is public or random.
     func bonded(_ address: DeviceAddress) async throws -> DeviceAddress? {
         let bonds = try await radio.bonds().map(\.address)
@@ -125,7 +136,21 @@ public struct DevicesManager: Sendable {
         let device = try await pairings.pairings().first { device in
             device.addresses.contains { $0.bits == address.bits }
         }
-        return device?.addresses.first(where: bonds.contains)
+        if let bond = device?.addresses.first(where: bonds.contains) { return bond }
+        return device.flatMap { isReadWithoutBond($0) ? $0.device.address ?? $0.addresses.first : nil }
+    }
+
+    /// Whether a device that a person has paired makes no bond.
+    func isReadWithoutBond(_ device: DevicePairing) -> Bool {
+        device.state.isPaired && !device.isBarred
+            && device.device.model.flatMap { catalogue[$0] }?.pairing == DeviceModel.Pairing.none
+    }
+
+    /// Whether what was heard is a device that is paired: by its bond, or, where its model makes none, by its address.
+    func isPaired(_ advertisement: Advertisement) async throws -> Bool {
+        if advertisement.isPaired { return true }
+        guard let address = advertisement.address else { return false }
+        return try await pairings.pairings().contains { $0.addresses.contains(address) && isReadWithoutBond($0) }
     }
 
     /// Whether a device's person was erased, and nobody has paired it since.
@@ -135,10 +160,12 @@ public struct DevicesManager: Sendable {
 
     /// What is known of a device by what it advertises, and by what it was found to offer.
     func describe(
-        _ advertisement: Advertisement, serial: String? = nil, offering offered: OfferedServices? = nil
+        _ advertisement: Advertisement, serial: String? = nil, offering offered: OfferedServices? = nil,
+        knownAs known: String? = nil
     ) -> DeviceDescription {
-        let model =
+        let found =
             offered.map { catalogue.model(for: advertisement, offering: $0) } ?? catalogue.model(for: advertisement)
+        let model = catalogue.model(found, knownAs: known)
         return DeviceDescription(
             address: advertisement.address, model: model?.id, serial: serial, name: advertisement.name,
             provider: model.map(provider) ?? "manual")

@@ -128,18 +128,42 @@ struct FrameIntake: Sendable {
         try await store([frame], records: 1)
     }
 
+    /// Makes a message durable, and the records without numbers that it is made of.
+    ///
+    /// - Returns: what became of the message, then of each record.
+    mutating func take(
+        _ message: [UInt8], as format: FrameFormat, records: [[UInt8]], as recordFormat: FrameFormat,
+        receivedAt: Instant
+    ) async throws -> [FrameOutcome] {
+        var frames = [
+            Frame(format: format, payload: message, receivedAt: receivedAt, ordinal: nextOrdinal(of: format))
+        ]
+        for record in records {
+            frames.append(
+                Frame(
+                    format: recordFormat, payload: record, receivedAt: receivedAt,
+                    ordinal: nextOrdinal(of: recordFormat)))
+        }
+        return try await store(frames, records: records.count)
+    }
+
+    /// Everything came: as many records as the device has.
+    mutating func finishCounting() { announced = received }
+
     private mutating func count(_ sequence: UInt16) {
         sequences.insert(sequence)
         counted.insert(sequence)
     }
 
-    private mutating func store(_ frames: [Frame], records came: Int) async throws {
-        guard !frames.isEmpty else { return }
+    @discardableResult
+    private mutating func store(_ frames: [Frame], records came: Int) async throws -> [FrameOutcome] {
+        guard !frames.isEmpty else { return [] }
         let outcomes = try await append(frames)
         received += came
         for case .new in outcomes { stored += 1 }
         await report(.stored(outcomes))
         if came > 0 { await report(.progress(received: received, of: announced)) }
+        return outcomes
     }
 
     /// Takes what has come and was not looked at: what a cuff sent before it was stopped is confirmed, and may be

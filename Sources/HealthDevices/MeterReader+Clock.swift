@@ -50,7 +50,7 @@ extension MeterReader {
     ) async throws -> ClockSetting {
         let characteristics = try await peripheral.characteristics()
         let facts = try await DeviceFacts(of: peripheral, characteristics)
-        let device = describe(peripheral.advertisement, characteristics, facts)
+        let device = try await describe(peripheral.advertisement, characteristics, facts)
         var contact = try await memory.beginContact(
             with: device, at: connectedAt, clock: facts.clock, batteryPercent: facts.batteryPercent)
         try await leaveIfBarred(contact, peripheral.advertisement)

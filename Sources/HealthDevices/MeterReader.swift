@@ -14,6 +14,7 @@ public struct MeterReader: Sendable {
     private let journal: any FrameJournal
     let memory: any DeviceMemory
     private let pairings: (any PairingMemory)?
+    private let secrets: (any DeviceSecrets)?
     private let catalogue: Catalogue
     private let provider: @Sendable (DeviceModel) -> String
     private let model: String?
@@ -29,18 +30,22 @@ public struct MeterReader: Sendable {
     ///   - provider: the server's provider slug for a model; the catalogue's where not given.
     ///   - model: the catalogue id to read every device as; found from the advertisement where nil.
     ///   - pairings: what is remembered of bonds: a contact proves one, or finds it lost.
+    ///   - secrets: what devices were given to know this gateway by. Without it, as in a replay, a device that wants a
+    ///     secret is asked without one.
     ///   - clockToWrite: what to write into the clock of a device that wants that at each connection
     ///     (``Quirk/wantsDateTime``). No clock is written where it is not given, or gives nil.
     ///   - logger: gets how contacts end.
     public init(
         journal: any FrameJournal, memory: any DeviceMemory, catalogue: Catalogue = Catalogue(),
         provider: @escaping @Sendable (DeviceModel) -> String = { $0.provider }, model: String? = nil,
-        pairings: (any PairingMemory)? = nil, clockToWrite: @escaping ClockToWrite = { _ in nil },
+        pairings: (any PairingMemory)? = nil, secrets: (any DeviceSecrets)? = nil,
+        clockToWrite: @escaping ClockToWrite = { _ in nil },
         logger: Logger = Logger(label: "healthrelay.reader")
     ) {
         self.journal = journal
         self.memory = memory
         self.pairings = pairings
+        self.secrets = secrets
         self.clockToWrite = clockToWrite
         self.catalogue = catalogue
         self.provider = provider
@@ -68,10 +73,22 @@ public struct MeterReader: Sendable {
         _ peripheral: any Peripheral, allRecords: Bool = false,
         report: @escaping @Sendable (TransferEvent) async -> Void = { _ in }
     ) async throws -> ContactSummary {
+        try await read(peripheral, allRecords: allRecords, provesBond: true, report: report)
+    }
+
+    /// Reads a peripheral on the connection on which it was paired, which says nothing of whether the bond holds later.
+    func readAtPairing(_ peripheral: any Peripheral) async throws -> ContactSummary {
+        try await read(peripheral, allRecords: false, provesBond: false) { _ in }
+    }
+
+    private func read(
+        _ peripheral: any Peripheral, allRecords: Bool, provesBond: Bool,
+        report: @escaping @Sendable (TransferEvent) async -> Void
+    ) async throws -> ContactSummary {
         do {
             let connectedAt = try await peripheral.connect()
             let summary = try await read(
-                peripheral, connectedAt: connectedAt, allRecords: allRecords, report: report)
+                peripheral, connectedAt: connectedAt, allRecords: allRecords, provesBond: provesBond, report: report)
             await peripheral.disconnectSurely()
             return summary
         } catch {
@@ -83,14 +100,16 @@ public struct MeterReader: Sendable {
     }
 
     private func read(
-        _ peripheral: any Peripheral, connectedAt: Instant, allRecords: Bool,
+        _ peripheral: any Peripheral, connectedAt: Instant, allRecords: Bool, provesBond: Bool,
         report: @escaping @Sendable (TransferEvent) async -> Void
     ) async throws -> ContactSummary {
         let characteristics = try await peripheral.characteristics()
         let facts = try await DeviceFacts(of: peripheral, characteristics)
+        let device = try await describe(peripheral.advertisement, characteristics, facts)
+        let saysNothing = facts.batteryPercent == 0 && catalogue.odd(device.model)?.has(.batteryReadsZero) == true
         let contact = try await memory.beginContact(
-            with: describe(peripheral.advertisement, characteristics, facts), at: connectedAt, clock: facts.clock,
-            batteryPercent: facts.batteryPercent)
+            with: device, at: connectedAt, clock: facts.clock,
+            batteryPercent: saysNothing ? nil : facts.batteryPercent)
         try await leaveIfBarred(contact, peripheral.advertisement)
         await report(.began(contact))
         try await writeClockIfWanted(peripheral, characteristics, contact)
@@ -100,7 +119,8 @@ public struct MeterReader: Sendable {
             contact: contact, bond: advertisement.isPaired ? advertisement.address : nil,
             model: contact.device.model.flatMap { catalogue[$0] })
         await course.run(
-            peripheral, characteristics, allRecords: allRecords, journal: journal, memory: memory, report: report)
+            peripheral, characteristics, allRecords: allRecords, secret: try await secret(of: contact.device),
+            journal: journal, memory: memory, report: report)
         do {
             let (memory, ended) = (memory, course)
             try await shieldedFromCancellation { try await memory.endContact(ended.contact, ended.summary) }
@@ -108,7 +128,7 @@ public struct MeterReader: Sendable {
             // A store that takes no frames takes no summary either; the first failure is the one to tell.
             course.fail(error)
         }
-        if advertisement.isPaired, facts.hasAnswered || course.hasUsedEncryption {
+        if provesBond, advertisement.isPaired, facts.hasAnswered || course.hasUsedEncryption {
             if case RadioError.forgottenByDevice? = course.failure {} else { await note(.proven, advertisement) }
         }
         noteEnd(of: course)
@@ -158,12 +178,21 @@ public struct MeterReader: Sendable {
         }
     }
 
+    /// The secret of a device of a model that wants one.
+    private func secret(of device: DeviceDescription) async throws -> DeviceSecret {
+        guard let secrets, device.model.flatMap({ catalogue[$0] })?.omronMemory != nil else { return .unknown }
+        guard let address = device.address, let secret = try await secrets.secret(of: address) else { return .none }
+        return .known(secret)
+    }
+
     func describe(
         _ advertisement: Advertisement, _ characteristics: [Characteristic], _ facts: DeviceFacts
-    ) -> DeviceDescription {
-        let entry =
-            model.flatMap { catalogue[$0] }
-            ?? catalogue.model(for: advertisement, offering: OfferedServices(characteristics))
+    ) async throws -> DeviceDescription {
+        var entry = model.flatMap { catalogue[$0] }
+        if entry == nil {
+            let found = catalogue.model(for: advertisement, offering: OfferedServices(characteristics))
+            entry = catalogue.model(found, knownAs: try await pairings?.model(of: advertisement.address))
+        }
         return DeviceDescription(
             address: advertisement.address, model: entry?.id, serial: facts.serial, name: advertisement.name,
             provider: entry.map(provider) ?? "manual")

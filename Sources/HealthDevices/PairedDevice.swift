@@ -45,6 +45,8 @@ public enum PairingProgress: Sendable, Hashable {
     case pairing(FoundDevice)
     /// Both sides have keys. With the identity address.
     case bonded(DeviceAddress)
+    /// The device's records were read on the connection on which it was paired, as models want that do not show them later.
+    case read(ContactSummary)
     /// The device is waited for, to be connected by its bond; what a person does at it, in words.
     case waitingForReconnect(DeviceAddress, whatToPress: String)
     /// The bonded reconnect and the encrypted operation have succeeded.

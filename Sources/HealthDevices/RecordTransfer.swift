@@ -33,10 +33,24 @@ struct RecordTransfers {
     ///
     /// What comes as soon as it is enabled is enabled together, and last: a cuff disconnects when it has sent all it has.
     init(
-        of peripheral: any Peripheral, _ characteristics: [Characteristic], model: DeviceModel?, allRecords: Bool
+        of peripheral: any Peripheral, _ characteristics: [Characteristic], model: DeviceModel?, allRecords: Bool,
+        secret: DeviceSecret = .unknown
     ) {
         func offers(_ profile: ServiceProfile) -> Bool {
             RecordStreams([profile]).areThere(in: characteristics)
+        }
+        if let model, let memory = model.omronMemory,
+            let link = OmronLink(peripheral, characteristics, stack: memory.stack)
+        {
+            // Alone: what the standard service would send is in the memory too, and some monitors delete what they send.
+            self.transfers = [
+                OmronTransfer(link: link, memory: memory, model: model.name, secret: secret, wantsAll: allRecords)
+            ]
+            return
+        }
+        if let transfer = Self.own(of: model, peripheral, characteristics) {
+            self.transfers = [transfer]
+            return
         }
         var transfers: [any RecordTransfer] = []
         if let link = OneTouchLink(peripheral, characteristics) {
@@ -63,6 +77,18 @@ struct RecordTransfers {
                     gap: model?.recordGap ?? UnpromptedTransfer.patientGap, model: model, wantsAll: allRecords))
         }
         self.transfers = transfers
+    }
+
+    /// The transfer by a maker's own protocol, where the model has one and the device offers it.
+    private static func own(
+        of model: DeviceModel?, _ peripheral: any Peripheral, _ characteristics: [Characteristic]
+    ) -> (any RecordTransfer)? {
+        switch model?.ownProtocol {
+        case .microlife: MicrolifeLink(peripheral, characteristics).map(MicrolifeTransfer.init)
+        case .viatom: ViatomLink(peripheral, characteristics).map(ViatomTransfer.init)
+        // Its values are for those who look.
+        case .oximeter, nil: nil
+        }
     }
 }
 

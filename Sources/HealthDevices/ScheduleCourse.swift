@@ -24,6 +24,10 @@ struct ScheduleCourse {
     private var peripherals: [DeviceAddress: any Peripheral] = [:]
     private var timers: [DeviceAddress: Task<Void, Never>] = [:]
     private var watchTimer: Task<Void, Never>?
+    /// What each monitor said of its measurements when it was read to the end, and since when that is believed.
+    private var settled: [DeviceAddress: (news: [UInt8], at: Duration)] = [:]
+    /// What those said that are being read.
+    private var said: [DeviceAddress: [UInt8]] = [:]
     /// Those heard without a bond since it was last known which are paired: asked about once.
     private var unbonded: Set<DeviceAddress> = []
 
@@ -47,8 +51,10 @@ struct ScheduleCourse {
         case .adapter(let state): await take(state, &group)
         case .changed(.pairings):
             unbonded = []
+            settled = [:]
             if isReady { beginWatching() }
         case .changed(.ended(let address, let outcome)):
+            noteNews(of: address, outcome)
             // Without a radio, what went wrong says nothing of the meter.
             await perform(plan.ended(address, isReady ? outcome : outcome.withoutRadio, at: elapsed()), &group)
         case .watching(watch, let addresses):
@@ -67,7 +73,8 @@ struct ScheduleCourse {
         case .woke(let address, let ticket): await perform(plan.woke(address, ticket: ticket), &group)
         case .listened(let address, let peripheral):
             if let peripheral { peripherals[address] = peripheral }
-            await perform(plan.listened(address, isInReach: peripheral != nil), &group)
+            let heard = peripheral.map { hasNothingNew($0.advertisement) ? SchedulePlan.Heard.nothingNew : .meter }
+            await perform(plan.listened(address, heard ?? .nobody, at: elapsed()), &group)
         case .wasOccupied(let address): await perform(plan.wasOccupied(address, at: elapsed()), &group)
         case .freed(let address): await perform(plan.freed(address), &group)
         // Of a watch that was ended meanwhile.
@@ -171,12 +178,15 @@ struct ScheduleCourse {
     private mutating func heard(_ peripheral: any Peripheral, _ group: inout DiscardingTaskGroup) async {
         let advertisement = peripheral.advertisement
         guard let address = advertisement.address else { return }
-        guard advertisement.isPaired else {
+        guard (try? await manager.isPaired(advertisement)) == true else {
             // Its bond was removed by other means: what it sends would go unencrypted, and it is not ours any more.
             if unbonded.insert(address).inserted { beginWatching() }
             return
         }
         peripherals[address] = peripheral
+        guard !hasNothingNew(advertisement) else {
+            return await perform(plan.heardNothingNew(address, at: elapsed()), &group)
+        }
         let (steps, hasCome) = plan.heard(address, at: elapsed())
         if hasCome { await report(.appeared(address, manager.catalogue.model(for: advertisement))) }
         await perform(steps, &group)
@@ -200,11 +210,28 @@ struct ScheduleCourse {
         }
     }
 
-    private func read(_ address: DeviceAddress, _ group: inout DiscardingTaskGroup) {
+    /// Whether a monitor says what it said when everything on it had been read.
+    private func hasNothingNew(_ advertisement: Advertisement) -> Bool {
+        guard let address = advertisement.address, let settled = settled[address],
+            elapsed() - settled.at < pace.beliefTime
+        else { return false }
+        return OmronAdvertisement(advertisement)?.news == settled.news
+    }
+
+    private mutating func noteNews(of address: DeviceAddress, _ outcome: ReadingOutcome) {
+        let news = said.removeValue(forKey: address)
+        switch outcome {
+        case .complete: if let news { settled[address] = (news, elapsed()) }
+        case .cut, .failed, .withdrawn: settled[address] = nil
+        }
+    }
+
+    private mutating func read(_ address: DeviceAddress, _ group: inout DiscardingTaskGroup) {
         guard let peripheral = peripherals[address] else {
             inbox.yield(.changed(.ended(address, .withdrawn)))
             return
         }
+        said[address] = OmronAdvertisement(peripheral.advertisement)?.news
         group.addTask { [manager, inbox, report] in
             let wasRead = await manager.readUnlessOccupied(peripheral, at: address) { event in
                 await report(.transfer(address, event))
@@ -217,9 +244,10 @@ struct ScheduleCourse {
     }
 
     private func listen(_ address: DeviceAddress, _ group: inout DiscardingTaskGroup) {
-        group.addTask { [radio = manager.radio, inbox, pace] in
-            let peripheral = try? await radio.peripheral(address, within: pace.listeningTime)
-            inbox.yield(.listened(address, peripheral?.advertisement.isPaired == true ? peripheral : nil))
+        group.addTask { [manager, inbox, pace] in
+            let peripheral = try? await manager.radio.peripheral(address, within: pace.listeningTime)
+            let isPaired = if let peripheral { try? await manager.isPaired(peripheral.advertisement) } else { false }
+            inbox.yield(.listened(address, isPaired == true ? peripheral : nil))
         }
     }
 }

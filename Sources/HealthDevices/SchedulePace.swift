@@ -12,6 +12,13 @@ public struct SchedulePace: Sendable {
     public var backOff: [Duration] = [.seconds(10), .seconds(30), .seconds(120), .seconds(600)]
     /// How long a meter that is due is listened for: one that has gone meanwhile is left alone until it comes again.
     public var listeningTime: Duration = .seconds(10)
+    /// How long after a meter was heard that says it has nothing new it is looked at again: what is heard first may be what
+    /// it said before it measured. Each further look comes after twice the time, ``settlingTime`` at most.
+    public var secondLook: Duration = .seconds(3)
+    /// For how long a meter is looked at that stays in reach and says it has nothing new.
+    public var lookingTime: Duration = .seconds(300)
+    /// How long a meter is believed that it has nothing new: after that it is read all the same.
+    public var beliefTime: Duration = .seconds(86_400)
     /// What makes each wait a little different, so that two meters do not fall into step.
     public var jitter: @Sendable (Duration) -> Duration = { $0 * Double.random(in: 0.8...1.2) }
 

@@ -19,6 +19,16 @@ struct SchedulePlan {
         case tell(DeviceAddress, ContactFailure, nextTryAfter: Duration?)
     }
 
+    /// What came of listening for a meter.
+    enum Heard: Sendable, Hashable {
+        /// It is not in reach.
+        case nobody
+        /// It is, and says that it has nothing new.
+        case nothingNew
+        /// It is.
+        case meter
+    }
+
     private enum Phase: Hashable {
         /// Not heard, as far as is known.
         case away
@@ -45,6 +55,10 @@ struct SchedulePlan {
         var quietTime: Duration?
         /// Heard while something is done with it: it is about to be left, or was by the time that is told.
         var wasHeard = false
+        /// Since when it says that it has nothing new, and how often it was looked at since.
+        var silence: (since: Duration, looks: Int)?
+        /// It came while it was being listened for, and said so.
+        var hasComeWithoutNews = false
     }
 
     private let pace: SchedulePace
@@ -114,6 +128,33 @@ struct SchedulePlan {
         }
     }
 
+    /// A meter was heard that says it has nothing new. Nobody tells of it again before it has gone, and it may say
+    /// meanwhile what it has measured: it is looked at again and again while it is in reach, for some minutes.
+    mutating func heardNothingNew(_ address: DeviceAddress, at now: Duration) -> [Step] {
+        guard let meter = meters[address], meter.ticket == nil else { return [] }
+        switch meter.phase {
+        case .away, .resting:
+            meters[address]?.silence = nil
+            return lookAgain(address, at: now)
+        case .listening:
+            meters[address]?.hasComeWithoutNews = true
+            return []
+        case .waiting, .reading, .occupied, .backingOff: return []
+        }
+    }
+
+    private mutating func lookAgain(_ address: DeviceAddress, at now: Duration) -> [Step] {
+        let silence = meters[address]?.silence ?? (now, 0)
+        guard now - silence.since < pace.lookingTime else {
+            meters[address]?.silence = nil
+            meters[address]?.phase = .away
+            return []
+        }
+        meters[address]?.silence = (silence.since, silence.looks + 1)
+        meters[address]?.phase = .resting(since: now)
+        return [wake(address, after: min(pace.secondLook * (1 << min(silence.looks, 8)), pace.settlingTime))]
+    }
+
     /// The time that was asked for has passed.
     mutating func woke(_ address: DeviceAddress, ticket: Int) -> [Step] {
         guard meters[address]?.ticket == ticket else { return [] }
@@ -124,12 +165,19 @@ struct SchedulePlan {
         }
     }
 
-    /// Whether a meter that was listened for is in reach.
-    mutating func listened(_ address: DeviceAddress, isInReach: Bool) -> [Step] {
-        guard meters[address]?.phase == .listening else { return [] }
-        if isInReach { return enqueue(address) }
-        meters[address]?.phase = .away
-        return []
+    /// A meter was listened for.
+    mutating func listened(_ address: DeviceAddress, _ heard: Heard, at now: Duration) -> [Step] {
+        guard let meter = meters[address], meter.phase == .listening else { return [] }
+        if meter.hasComeWithoutNews { meters[address]?.silence = nil }
+        switch heard {
+        case .meter: return enqueue(address)
+        case .nothingNew: return lookAgain(address, at: now)
+        case .nobody where meter.hasComeWithoutNews: return lookAgain(address, at: now)
+        case .nobody:
+            meters[address]?.silence = nil
+            meters[address]?.phase = .away
+            return []
+        }
     }
 
     /// The meter could not be read, because something else is done with it.
@@ -187,6 +235,7 @@ struct SchedulePlan {
     private mutating func enqueue(_ address: DeviceAddress) -> [Step] {
         let steps = stopTimer(address)
         meters[address]?.phase = .waiting
+        meters[address]?.silence = nil
         queue.append(address)
         return steps + startNext()
     }
@@ -205,6 +254,7 @@ struct SchedulePlan {
 
     private mutating func listen(_ address: DeviceAddress) -> [Step] {
         meters[address]?.phase = .listening
+        meters[address]?.hasComeWithoutNews = false
         return [.listen(address)]
     }
 

@@ -34,8 +34,10 @@ final class MeterPairing: OperationOutput {
     }
 
     /// Begins.
-    func start(_ gateway: Gateway, repair: Bool) {
-        let operation = PairOperation(address: address.description, repair: repair)
+    ///
+    /// - Parameter model: the catalogue's id of the model that the person says it is.
+    func start(_ gateway: Gateway, repair: Bool, model: String?) {
+        let operation = PairOperation(address: address.description, repair: repair, model: model)
         let task = Task {
             do {
                 try await gateway.run(OperationRequest(.device(.pair(operation)), json: true), output: self)

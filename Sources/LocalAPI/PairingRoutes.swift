@@ -27,6 +27,7 @@ final class PairingRoutes: Sendable {
 
     func add(to routes: GuardedRoutes) {
         routes.post("/api/v1/scan", .write) { [self] request, _, audience in try await scan(request, audience) }
+        routes.get("/api/v1/models", .write) { [self] _, _, _ in Response.json(gateway.modelChoices) }
         routes.post("/api/v1/pairings", .write) { [self] request, context, audience in
             try await begin(request, context, audience)
         }
@@ -61,6 +62,7 @@ final class PairingRoutes: Sendable {
         let body = try await request.object()
         let address = try DeviceAddress.argument(try body.requiredText("address"))
         let repair = try body.flag("repair") ?? false
+        let model = try body.text("model")
         try await requirePairable(address, audience)
         let pairing = MeterPairing(address, person: audience.key)
         let isBegun = pairings.withLock { pairings in
@@ -70,7 +72,7 @@ final class PairingRoutes: Sendable {
             return true
         }
         guard isBegun else { throw APIRefusal(.conflict, "pairing_goes_on", "another meter is being paired") }
-        pairing.start(gateway, repair: repair)
+        pairing.start(gateway, repair: repair, model: model)
         door.audit.note(
             AuditEntry(
                 at: Date(), event: "meter_pairing", client: context.caller.client?.number, route: "/api/v1/pairings",

@@ -43,6 +43,26 @@ struct DiscoveryTests {
         #expect(advertisement?.rssi == -57)
     }
 
+    @Test("What the maker adds is told as it was heard last")
+    func tellsManufacturerData() async throws {
+        let bench = try await Bench()
+        var heard = bench.radio.advertisements().makeAsyncIterator()
+        func data(_ octets: [UInt8]) -> [String: DBusValue] {
+            [
+                "ManufacturerData": .dictionary(
+                    [.uint16(0x020E): .variant(.bytes(octets))], key: "q", value: "v")
+            ]
+        }
+        let path = try await bench.daemon.addDevice("C0:00:00:00:18:08", rssi: -50, data([1, 0, 7, 0, 7]))
+        #expect(try await heard.next()?.manufacturerData == [0x020E: [1, 0, 7, 0, 7]])
+        try await bench.daemon.changeDevice(path, data([]).merging(["RSSI": .int16(-40)]) { $1 })
+        #expect(try await heard.next()?.manufacturerData == [0x020E: []])
+        try await bench.daemon.changeDevice(
+            path, ["ManufacturerData": .dictionary([.uint16(1): .variant(.string("x"))], key: "q", value: "v")])
+        try await bench.daemon.changeDevice(path, ["RSSI": .int16(-50)])
+        #expect(try await heard.next()?.manufacturerData == [0x020E: []], "of another type: passed over")
+    }
+
     @Test("A private address that becomes the identity address in place is told as the same object's new address")
     func followsTheAddressProperty() async throws {
         let bench = try await Bench()

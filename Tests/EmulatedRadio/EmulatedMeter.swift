@@ -54,6 +54,7 @@ package final class EmulatedMeter: Peripheral {
     private let battery: UInt8
     private let serial: String
     private let services: [BluetoothUUID]
+    private let manufacturerData: [UInt16: [UInt8]]
     private let changed = Mutex<(@Sendable () -> Void)?>(nil)
     private let state: Mutex<State>
 
@@ -63,13 +64,14 @@ package final class EmulatedMeter: Peripheral {
     package init(
         _ address: String, name: String?, pairing: Pairing = .justWorks, records: ClosedRange<UInt16>? = 1...5,
         needsBond: Bool = true, services: [BluetoothUUID] = [0x1808], serial: String = "00001808",
-        battery: UInt8 = 87
+        battery: UInt8 = 87, manufacturerData: [UInt16: [UInt8]] = [:]
     ) {
         self.address = DeviceAddress(address) ?? DeviceAddress(bits: 0, kind: .random)
         self.needsBond = needsBond
         self.battery = battery
         self.serial = serial
         self.services = services
+        self.manufacturerData = manufacturerData
         state = Mutex(State(name: name, pairing: pairing, records: (records.map(Array.init) ?? []).map(Self.record)))
     }
 
@@ -222,8 +224,8 @@ package final class EmulatedMeter: Peripheral {
     package var advertisement: Advertisement {
         state.withLock { state in
             Advertisement(
-                address: address, name: state.name, services: services, rssi: -60, isPaired: state.isBonded,
-                seenAt: .now)
+                address: address, name: state.name, services: services, manufacturerData: manufacturerData, rssi: -60,
+                isPaired: state.isBonded, seenAt: .now)
         }
     }
 
@@ -242,6 +244,9 @@ package final class EmulatedMeter: Peripheral {
         var known: [(BluetoothUUID, BluetoothUUID)] = [
             (0x2A18, 0x1808), (0x2A34, 0x1808), (0x2A51, 0x1808), (0x2A52, 0x1808), (0x2A19, 0x180F), (0x2A25, 0x180A),
         ]
+        if services.contains(0x1810) {
+            known = [(0x2A35, 0x1810), (0x2A49, 0x1810), (0x2A19, 0x180F), (0x2A25, 0x180A)]
+        }
         if state.withLock({ $0.clock != nil }) { known.append((0x2A2B, 0x1805)) }
         if state.withLock({ !$0.beats.isEmpty }) { known = [(0x2A37, 0x180D)] }
         return known.enumerated().map { index, known in
@@ -262,6 +267,7 @@ package final class EmulatedMeter: Peripheral {
             case 0x2A51:
                 guard state.isBonded || !needsBond else { throw GATTError.attribute(0x05) }
                 octets = [0x7B, 0x04]
+            case 0x2A49: octets = [0x35, 0x00]
             default: throw GATTError.attribute(0x02)
             }
             return CharacteristicValue(uuid: characteristic.uuid, octets: octets, receivedAt: .now)

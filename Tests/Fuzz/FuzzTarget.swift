@@ -20,7 +20,9 @@ struct FuzzTarget: Sendable {
 
     /// All targets, in the order they are run.
     static let all: [FuzzTarget] = [
-        .characteristic, .recordAccess, .modelFrame, .oneTouch, .continuousGlucose, .strap, .advertisement,
+        .characteristic, .recordAccess, .modelFrame, .oneTouch, .omron, .microlife, .viatom, .oximeterStream,
+        .continuousGlucose, .strap,
+        .advertisement,
         .conversation, .btsnoop,
         .pcap,
         .pcapng, .replay,

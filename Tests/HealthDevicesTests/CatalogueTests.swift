@@ -186,7 +186,7 @@ import Testing
             #expect(
                 Set(members.map(\.key)) == [
                     "id", "brand", "name", "kinds", "transport", "provider", "services", "pairing", "consumes_records",
-                    "quirks", "measuring_ranges", "tested",
+                    "quirks", "measuring_ranges", "tested", "stands_for", "certainty",
                 ])
         }
     }

@@ -15,6 +15,7 @@ final class EmulatedDevice: Peripheral {
         var name: String? = "meter+00001808"
         /// Advertised; those of its characteristics are found on connecting.
         var services: [BluetoothUUID] = []
+        var manufacturerData: [UInt16: [UInt8]] = [:]
         /// Values that can be read; an error code where it refuses.
         var readable: [BluetoothUUID: Result<[UInt8], GATTError>] = [:]
         var glucose: EmulatedGlucoseMemory?
@@ -129,7 +130,8 @@ final class EmulatedDevice: Peripheral {
         state.withLock {
             Advertisement(
                 address: $0.behaviour.address, name: $0.behaviour.name, services: $0.behaviour.services,
-                isPaired: $0.behaviour.isPaired, seenAt: Instant(seconds: $0.clock))
+                manufacturerData: $0.behaviour.manufacturerData, isPaired: $0.behaviour.isPaired,
+                seenAt: Instant(seconds: $0.clock))
         }
     }
 

@@ -133,6 +133,37 @@ import Testing
         #expect(replayed.readings.allSatisfy { $0.excluded == nil } && replayed.readings.count == 3)
     }
 
+    @Test("Omron: a second of 63 stands in a record, and the battery reads 0 while a record says it is low")
+    func omronMemory() throws {
+        let contacts = try RecordedConversation("omron-memory").contacts
+        #expect(contacts.contains { $0.isPairing } && contacts.allSatisfy(\.isEncrypted))
+        let reading = try #require(contacts.last)
+        #expect(Set(reading.readings(of: 0x2A19).map(\.octets)) == [[0]])
+        let layout = OmronRecordLayout(length: 14, order: .highFirst)
+        var (messages, channels) = ([OmronFrame](), OmronChannels(count: 4))
+        for contact in contacts {
+            for place in contact.pdus.indices where contact.pdus[place].opcode == 0x1B {
+                guard
+                    let channel = Omron.answers.firstIndex(where: { contact.handles[$0] == contact.pdus[place].handle })
+                else { continue }
+                guard let octets = channels.take(contact.pdus[place].value, on: channel) else { continue }
+                messages.append(try OmronFrame(decoding: octets))
+            }
+        }
+        let blocks = messages.filter { $0.kind == 0x8100 && $0.address >= 0x02AC }
+        let slots = blocks.flatMap { block in
+            stride(from: 0, to: block.data.count, by: 14).map { Array(block.data[$0..<($0 + 14)]) }
+        }
+        #expect(slots.contains { !OmronRecordLayout.isEmpty($0) && $0[7] & 0x3F == 63 })
+        let records = try slots.compactMap { try layout.record($0) }
+        #expect(records.contains { $0.time.timeOfDay.second == 59 } && records.contains(where: \.batteryIsLow))
+        // Nothing but the beginning, reads and the end was asked for, and no key is left in the file.
+        let asked = contacts.flatMap { $0.written(to: Omron.requests) }.map { Array($0[1...2]) }
+        #expect(Set(asked) == [[0, 0], [1, 0], [0x0F, 0]])
+        let keys = contacts.flatMap { $0.written(to: Omron.key) }
+        #expect(!keys.isEmpty && keys.allSatisfy { $0.dropFirst().allSatisfy { $0 == 0 } })
+    }
+
     @Test("Omron: its clock can be read, refuses to be written with its own error, and goes on as it was")
     func refusesClock() throws {
         let contacts = try RecordedConversation("quirks-omron").contacts

@@ -213,7 +213,34 @@ import Testing
         #expect(outcomes.first?.changedReading?.id == readings.first?.id && waiting == [0, 1, 1])
     }
 
-    @Test("promise 2: a cuff's pulse is mended in its reading once the model is known, and delivered again")
+    /// A record is mended in its reading, which keeps the id that it got of its former value.
+    @Test(
+        "promise 2: a record that is read as it was before its model was known is found, and not looked for without end",
+        .timeLimit(.minutes(1)), arguments: [nil, "beurer_bm"])
+    func modelTakenBack(_ later: String?) async throws {
+        let octets: [UInt8] = [
+            0x16, 0x7F, 0x00, 0x4F, 0x00, 0x5F, 0x00, 0xEA, 0x07, 11, 21, 7, 30, 0, 0x00, 0x45, 0x01, 0x00, 0x04,
+        ]
+        let store = try await open()
+        let journal = MemoryJournal(timeZone: try #require(ZoneRules.named("Europe/Berlin")))
+        for (visit, model) in [nil, "beurer_bm85", later, "beurer_bm85"].enumerated() {
+            let start = "2026-11-21T\(10 + visit):00:00Z"
+            let records = [try frame(0x2A35, octets, at: start)]
+            let contact = try await begin(store, model, at: start)
+            _ = try await store.append(records, of: contact)
+            try await store.endContact(contact, ContactSummary(isComplete: true, received: 1))
+            let inMemory = try await journal.beginContact(
+                with: device(model), at: try #require(Instant(rfc3339: start)), clock: nil, batteryPercent: nil)
+            _ = try await journal.append(records, of: inMemory)
+        }
+        let readings = try await store.query(ReadingQuery()).readings
+        #expect(readings.count == 1 && readings.map(\.id) == journal.readings.map(\.id))
+        #expect(readings.map(\.record) == journal.readings.map(\.record))
+        #expect(try await store.verify().isEmpty)
+        try store.close()
+    }
+
+    @Test("promise 2: once the model is known, a cuff's pulse is corrected in its reading and delivered again")
     func bigEndianPulseLearnt() async throws {
         let octets: [UInt8] = [
             0x16, 0x7F, 0x00, 0x4F, 0x00, 0x5F, 0x00, 0xEA, 0x07, 11, 21, 7, 30, 0, 0x00, 0x45, 0x01, 0x00, 0x04,

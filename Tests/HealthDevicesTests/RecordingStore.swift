@@ -147,6 +147,14 @@ final class RecordingStore: FrameJournal, DeviceMemory, PairingMemory {
         }
     }
 
+    func previousSummary(before contact: Contact) async throws -> ContactSummary? {
+        state.withLock { state in
+            state.contacts.last {
+                $0.contact.id < contact.id && $0.contact.device.address == contact.device.address
+            }?.summary
+        }
+    }
+
     func beginSequenceEpoch(in contact: Contact) async throws -> Contact {
         let epoch = state.withLock { state in
             state.epoch += 1

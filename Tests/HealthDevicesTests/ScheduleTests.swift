@@ -126,6 +126,54 @@ import Testing
         }
     }
 
+    @Test("a monitor is connected only if it says that it has measured, or is believed no longer")
+    func advertisedNews() async throws {
+        let cuff = try await bench.cuff(paired: .proven) {
+            $0.manufacturerData = [0x020E: [0x01, 0x00, 0xD0, 0x02, 0x64]]
+        }
+        /// It was read, and has gone by the time it is due.
+        func goneWhenDue() async throws {
+            try await eventually("its time is kept") { bench.clock.sleeps == [.seconds(300)] }
+            bench.radio.vanish(cuff)
+            bench.clock.advance(by: .seconds(300))
+            try await eventually("it is listened for") { bench.clock.sleeps == [.seconds(10)] }
+            bench.clock.advance(by: .seconds(10))
+            try await eventually("it is given up") { bench.clock.sleeps.isEmpty }
+            try await settle()
+        }
+        /// It comes, and says what it said before.
+        func comeWithNothingNew() async throws {
+            bench.radio.vanish(cuff)
+            bench.clock.advance(by: .seconds(60))
+            bench.radio.appear(cuff)
+            try await eventually("it is looked at once more") { bench.clock.sleeps == [.seconds(3)] }
+        }
+        try await running {
+            try await wasRead(times: 1)
+            try await goneWhenDue()
+            try await comeWithNothingNew()
+            bench.clock.advance(by: .seconds(3))
+            try await eventually("it is looked at later") { bench.clock.sleeps == [.seconds(6)] }
+            bench.radio.vanish(cuff)
+            bench.clock.advance(by: .seconds(6))
+            try await eventually("it is listened for") { bench.clock.sleeps == [.seconds(10)] }
+            bench.clock.advance(by: .seconds(10))
+            try await eventually("it is left alone") { bench.clock.sleeps.isEmpty }
+            try await wasRead(times: 1)
+            // What is heard first may be what it said before it measured; and it may measure while it stays in reach.
+            try await comeWithNothingNew()
+            bench.clock.advance(by: .seconds(3))
+            try await eventually("it is looked at later") { bench.clock.sleeps == [.seconds(6)] }
+            cuff.change { $0.manufacturerData = [0x020E: [0x01, 0x00, 0xD1, 0x02, 0x64]] }
+            bench.clock.advance(by: .seconds(6))
+            try await wasRead(times: 2)
+            try await goneWhenDue()
+            bench.clock.advance(by: .seconds(86_400))
+            bench.radio.appear(cuff)
+            try await wasRead(times: 3)
+        }
+    }
+
     @Test("a meter that is away costs nothing: no timer, no question")
     func away() async throws {
         for number in 1...5 { try await bench.meter(UInt64(number), paired: .proven) { $0.isInReach = false } }

@@ -19,8 +19,10 @@ import Testing
         let brands = bench.manager.brands
         #expect(
             brands.map(\.name) == [
-                "A&D", "Accu-Chek", "Beurer", "CareSens", "Contour", "FreeStyle Libre", "i-SENS", "Medisana",
-                "MyGlucose", "Nonin", "Omron", "OneTouch", "ReliOn", "TaiDoc", "Transtek", "Generic",
+                "A&D", "Accu-Chek", "Berry", "Beurer", "CareSens", "Contour", "FreeStyle Libre", "i-SENS", "Jumper",
+                "Medisana",
+                "Microlife", "MyGlucose", "Nonin", "Omron", "OneTouch", "ReliOn", "TaiDoc", "Transtek", "Viatom",
+                "Generic",
             ])
         for brand in brands {
             let models = bench.manager.devices(for: brand)

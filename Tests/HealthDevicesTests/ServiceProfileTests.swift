@@ -85,7 +85,7 @@ import Testing
                 "ServiceProfile.swift", "DeviceInformationString.swift",
                 // What a model offers is data of its own.
                 "Catalogue+Cuffs.swift", "Catalogue+Generic.swift", "Catalogue+GlucoseMeters.swift",
-                "Catalogue+Sensors.swift",
+                "Catalogue+Omron.swift", "Catalogue+Sensors.swift",
                 // A name's characteristic, BlueZ's own battery service, an example in a help text.
                 "ATT.swift", "GATTObjects.swift", "Decode.swift",
             ])

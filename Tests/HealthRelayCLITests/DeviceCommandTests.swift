@@ -212,6 +212,7 @@ import Testing
         meter.measure(6...7)
         _ = try await gateway.run("read", "--json")
         try record("devices", try await gateway.run("devices", "--json"))
+        try record("devices_probe", try await gateway.run("devices", "probe", Self.address, "--json"))
         meter.giveClock(WallTime(secondsSinceEpoch: 1_780_000_000))
         try record(
             "devices_set_clock", try await gateway.run("devices", "set-clock", Self.address, "--json"))

@@ -24,6 +24,10 @@ struct TrustedMemory: DeviceMemory {
 
     func lastRecord(of contact: Contact) async throws -> LastRecord? { try await memory.lastRecord(of: contact) }
 
+    func previousSummary(before contact: Contact) async throws -> ContactSummary? {
+        try await memory.previousSummary(before: contact)
+    }
+
     func beginSequenceEpoch(in contact: Contact) async throws -> Contact {
         try await memory.beginSequenceEpoch(in: contact)
     }

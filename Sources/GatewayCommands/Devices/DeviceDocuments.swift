@@ -3,25 +3,56 @@ import HealthDevices
 import HealthReadings
 import ReadingStore
 
-extension Advertisement {
-    /// `{address, address_type, name, model, kinds[], rssi, paired, seen_at}`.
-    func document(model: DeviceModel?) -> JSONValue {
+extension FoundDevice {
+    /// `{address, address_type, name, model, kinds[], rssi, paired, seen_at, pairing_mode, choose_from}`.
+    var document: JSONValue {
         .object([
-            "address": .optional(address?.description), "address_type": .optional(address?.kind.rawValue),
-            "name": .optional(name), "model": .optional(model?.id),
-            "kinds": .array(model?.kinds.map { .string($0.rawValue) } ?? []), "rssi": .optional(rssi),
-            "paired": .bool(isPaired), "seen_at": .string(seenAt.flooredToSecond.description),
+            "address": .optional(advertisement.address?.description),
+            "address_type": .optional(advertisement.address?.kind.rawValue),
+            "name": .optional(advertisement.name), "model": .optional(model?.id),
+            "kinds": .array((model ?? choices.first)?.kinds.map { .string($0.rawValue) } ?? []),
+            "rssi": .optional(advertisement.rssi), "paired": .bool(advertisement.isPaired),
+            "seen_at": .string(advertisement.seenAt.flooredToSecond.description),
+            "pairing_mode": isInPairingMode.map(JSONValue.bool) ?? .null,
+            "choose_from": .optional(choices.first?.brand),
         ])
     }
 
     /// The device on one line for people.
-    func line(model: DeviceModel?) -> String {
-        let what = model.map { "\($0.brand) \($0.name) [\($0.id)]" } ?? "not in the catalogue"
+    var line: String {
+        let what = model.map { "\($0.brand) \($0.name) [\($0.id)]" } ?? choices.first?.brand ?? "not in the catalogue"
         let parts = [
-            address?.description ?? "no address", name ?? "no name", what, rssi.map { "\($0) dBm" },
-            isPaired ? "paired" : nil,
+            advertisement.address?.description ?? "no address", advertisement.name ?? "no name", what,
+            model?.certainty.map { "own protocol \($0.rawValue)" },
+            advertisement.rssi.map { "\($0) dBm" },
+            isInPairingMode == true ? "in pairing mode" : nil,
+            advertisement.isPaired ? "paired" : nil,
+            choices.isEmpty ? nil : "pair it with --model",
         ]
         return parts.compactMap(\.self).joined(separator: "  ")
+    }
+
+    /// What a person has to know before pairing it, beside its line; `nil` where nothing.
+    var advice: String? {
+        choices.first.map { model in
+            "\(model.brand) devices do not say which model they are. Find the number on the label in `healthrelay catalog`, "
+                + "and name the model at pairing: `healthrelay pair ADDRESS --model \(model.id)`, for example."
+        }
+    }
+}
+
+extension Gateway {
+    /// The models of which a person says one at pairing: `{models:[{id, brand, name, certainty}]}`.
+    package var modelChoices: JSONValue {
+        .object([
+            "models": .array(
+                catalogue.models.filter { !$0.standsFor.isEmpty }.map { model in
+                    .object([
+                        "id": .string(model.id), "brand": .string(model.brand), "name": .string(model.name),
+                        "certainty": .optional(model.certainty?.rawValue),
+                    ])
+                })
+        ])
     }
 }
 

@@ -12,6 +12,8 @@ public enum DeviceOperation: Codable, Sendable, Hashable {
     case list
     /// Sets a device's clock.
     case setClock(SetClockOperation)
+    /// Reads of a device what may safely be read, for a report.
+    case probe(ProbeOperation)
     /// Reads devices.
     case read(ReadOperation)
     /// Connections coming and going; no address: of all paired devices.
@@ -50,9 +52,12 @@ public struct PairOperation: Codable, Sendable, Hashable {
     public var seconds: Double
     /// Removes the bond that is there first.
     public var repair: Bool
+    /// The model that a person says it is, by the catalogue's id, where no name tells.
+    public var model: String?
 
     /// Makes a pairing.
-    public init(address: String, seconds: Double = 60, repair: Bool = false) {
+    public init(address: String, seconds: Double = 60, repair: Bool = false, model: String? = nil) {
+        self.model = model
         self.address = address
         self.seconds = seconds
         self.repair = repair
@@ -61,6 +66,20 @@ public struct PairOperation: Codable, Sendable, Hashable {
 
 /// The arguments of `devices set-clock`.
 public struct SetClockOperation: Codable, Sendable, Hashable {
+    /// The device.
+    public var address: String
+    /// How long it may take to be heard, in seconds.
+    public var seconds: Double
+
+    /// Makes it.
+    public init(address: String, seconds: Double = 60) {
+        self.address = address
+        self.seconds = seconds
+    }
+}
+
+/// The arguments of `devices probe`.
+public struct ProbeOperation: Codable, Sendable, Hashable {
     /// The device.
     public var address: String
     /// How long it may take to be heard, in seconds.

@@ -21,6 +21,7 @@ struct DeviceRunner {
         case .unpair(let address): try await unpair(address)
         case .list: try await list()
         case .setClock(let setting): try await ClockRunner(gateway: gateway, json: json, output: output).run(setting)
+        case .probe(let probe): try await self.probe(probe)
         case .read(let reading): try await ReadRunner(gateway, reading, json: json, output).run()
         case .monitor(let addresses): try await monitor(addresses)
         case .watch(let types, let window):
@@ -32,13 +33,15 @@ struct DeviceRunner {
         let found = try finds(scan)
         let end = scan.seconds.map { ContinuousClock.now + .seconds($0) }
         let heard = Atomic(false)
+        let advised = Mutex<Set<String>>([])
         try await withDeadline(end) {
             for try await device in found {
                 heard.store(true, ordering: .relaxed)
-                try await output.data(
-                    json
-                        ? device.advertisement.document(model: device.model).text
-                        : device.advertisement.line(model: device.model))
+                try await output.data(json ? device.document.text : device.line)
+                guard !json, let advice = device.advice, advised.withLock({ $0.insert(advice).inserted }) else {
+                    continue
+                }
+                try await output.note(advice)
             }
         }
         guard !heard.load(ordering: .relaxed) else { return }
@@ -58,7 +61,10 @@ struct DeviceRunner {
                     do {
                         for try await advertisement in radio.advertisements() {
                             let model = catalogue.model(for: advertisement)
-                            continuation.yield(FoundDevice(advertisement: advertisement, model: model))
+                            continuation.yield(
+                                FoundDevice(
+                                    advertisement: advertisement, model: model,
+                                    choices: catalogue.choices(for: advertisement)))
                         }
                         continuation.finish()
                     } catch {
@@ -111,6 +117,23 @@ struct DeviceRunner {
         }
         for device in devices { try await output.data(device.line) }
         if devices.isEmpty { try await output.note("no devices yet: find one with `scan`, then `pair ADDRESS`") }
+    }
+
+    private func probe(_ operation: ProbeOperation) async throws {
+        let address = try DeviceAddress.argument(operation.address)
+        let manager = try gateway.requireManager()
+        try await output.note("Waiting for \(address) …")
+        let (output, name) = (output, address.description)
+        let report = try await manager.probe(address, within: .seconds(operation.seconds)) { done, all in
+            try? await output.progress(TransferProgress(device: name, received: done, announced: all))
+        }
+        if json {
+            try await output.data(report.document.text)
+        } else {
+            for line in report.lines { try await output.data(line) }
+            try await output.note("--json prints the report that a model can be made of.")
+        }
+        if let failure = report.failure { throw Problem(failure) }
     }
 
     private func monitor(_ texts: [String]) async throws {

@@ -46,6 +46,7 @@ extension Operation {
                 if let seconds = scan.seconds { try Self.require(seconds, "for", upTo: year) }
             case .pair(let pair): try Self.require(pair.seconds, "wait", upTo: year)
             case .setClock(let setting): try Self.require(setting.seconds, "wait", upTo: year)
+            case .probe(let probe): try Self.require(probe.seconds, "wait", upTo: year)
             case .read(let read): try Self.require(read.seconds, "wait", upTo: year)
             case .watch(_, let window):
                 if let window { try Self.require(Double(window), "window", from: 5, upTo: 86_400) }

@@ -15,7 +15,8 @@ struct PairRunner {
         let device: PairedDevice
         do {
             device = try await manager.pair(
-                address, within: .seconds(operation.seconds), repair: operation.repair, agent: agent
+                address, within: .seconds(operation.seconds), repair: operation.repair, model: operation.model,
+                agent: agent
             ) { progress in
                 guard let line = progress.line else { return }
                 try? await output.note(line)
@@ -45,7 +46,10 @@ extension PairedDevice {
     /// What the pairing came to, on one line for people.
     fileprivate var line: String {
         let title = [name, model.map { "[\($0.id)]" }].compactMap(\.self).joined(separator: " ")
-        let bond = isProven ? "paired, and the bond holds" : "paired; the bond is not proven yet"
+        let bond =
+            model?.pairing == DeviceModel.Pairing.none
+            ? "paired, without a bond: it makes none"
+            : isProven ? "paired, and the bond holds" : "paired; the bond is not proven yet"
         return "\(address)  \(title)  \(wasPaired ? "already " : "")\(bond)"
     }
 }
@@ -59,6 +63,9 @@ extension PairingProgress {
         case .bondRemoved(let address): "Removed this machine's bond with \(address)."
         case .pairing(let found): "Pairing with \(found.advertisement.title) …"
         case .bonded: "Bonded. Testing the bond …"
+        case .read(let summary):
+            "Read \(summary.received) \(summary.received == 1 ? "record" : "records")"
+                + (summary.error.map { ", then: \($0)." } ?? ".")
         case .waitingForReconnect(_, let whatToPress): "If nothing happens, \(whatToPress)."
         case .proven: nil
         }

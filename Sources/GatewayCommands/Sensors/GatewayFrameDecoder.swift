@@ -28,6 +28,12 @@ public struct GatewayFrameDecoder: FrameDecoding {
         meters.lastingOctets(of: frame, model: model)
     }
 
+    /// Whether a record may come by the model's own protocol and by the standard one.
+    public func comesByTwoProtocols(model: String?) -> Bool { meters.comesByTwoProtocols(model: model) }
+
+    /// The rules, beyond the octets' own, by which records of the model are excluded.
+    public func rules(model: String?) -> String { meters.rules(model: model) }
+
     /// Decodes one frame.
     public func decode(_ frame: Frame, model: String?) -> DecodedFrame {
         guard frame.format == .libre1Scan else { return meters.decode(frame, model: model) }

@@ -11,7 +11,7 @@ public struct Catalogue: Sendable {
     public let models: [DeviceModel]
 
     private let index: CatalogueIndex
-    /// The models with quirks or measuring ranges: what each frame asks for is found, or found missing, without touching an
+    /// The models with quirks, measuring ranges or a memory of their own: what each frame asks for is found, or found missing, without touching an
     /// entry.
     private let odd: [String: DeviceModel]
 
@@ -24,13 +24,15 @@ public struct Catalogue: Sendable {
     public init(models: [DeviceModel]) {
         self.models = models
         index = CatalogueIndex(models)
-        odd = Dictionary(models.filter { !$0.quirks.isEmpty || !$0.ranges.isEmpty }.map { ($0.id, $0) }) { first, _ in
+        odd = Dictionary(
+            models.filter { !$0.quirks.isEmpty || !$0.ranges.isEmpty || $0.omronMemory != nil }.map { ($0.id, $0) }
+        ) { first, _ in
             first
         }
     }
 
     /// The entries the gateway comes with: one file for each kind of device, in which its models are added.
-    public static let known = glucoseMeters + cuffs + sensors + generic
+    public static let known = glucoseMeters + cuffs + ownProtocols + sensors + omronMonitors + generic
 
     /// The model with this id.
     public subscript(id: String) -> DeviceModel? { index.place(id: id).map { models[$0] } }
@@ -47,6 +49,30 @@ public struct Catalogue: Sendable {
             if let place = places.first(where: { models[$0].marks.isEmpty }) ?? places.first { return models[place] }
         }
         return index.place(offering: advertisement.services).map { models[$0] }
+    }
+
+    /// The models that a device may be and that neither name nor services tell apart: a person says which, by its label.
+    ///
+    /// - Returns: nothing for a device whose model is told by its name, or is not known at all.
+    public func choices(for advertisement: Advertisement) -> [DeviceModel] {
+        let found = model(for: advertisement)
+        let brand = OmronAdvertisement(advertisement) == nil ? found?.brand : Self.omron
+        return models.filter { model in
+            model.brand == brand && found.map { model.standsFor.contains($0.id) } ?? !model.standsFor.isEmpty
+        }
+    }
+
+    /// The model of a device that a person has said to be one that no name tells.
+    ///
+    /// - Parameters:
+    ///   - found: what its name and services make it.
+    ///   - known: the id it is remembered by.
+    /// - Returns: the model that was said, where that may stand for what was found; else what was found.
+    func model(_ found: DeviceModel?, knownAs known: String?) -> DeviceModel? {
+        guard let known = known.flatMap({ self[$0] }), !known.standsFor.isEmpty,
+            found.map({ known.standsFor.contains($0.id) }) ?? true
+        else { return found }
+        return known
     }
 
     /// The model of a device that was connected and found to offer this.

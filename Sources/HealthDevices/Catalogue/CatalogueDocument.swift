@@ -37,6 +37,34 @@ extension Catalogue {
             return "| `\(model.id)` | \(services.isEmpty ? "none (\(model.transport.rawValue))" : services) |"
         }
         lines += [
+            "", "## Omron's own memory", "",
+            "A monitor of these models is read by Omron's own protocol, which shows the whole memory of each user. No name tells",
+            "the model: say which it is, by the HEM number on its label, when you pair it. See [omron.md](omron.md).",
+            "",
+            "| id | HEM number | protocol | users | records of each | how sure |", "|---|---|---|---|---|---|",
+        ]
+        lines += models.compactMap { model in
+            model.omronMemory.map { memory in
+                let cells = [
+                    "`\(model.id)`", model.name, memory.stack.explanation, "\(memory.users.count)", "\(memory.count)",
+                    "`\(memory.certainty.rawValue)`",
+                ]
+                return "| " + cells.joined(separator: " | ") + " |"
+            }
+        }
+        lines += [
+            "", "## Other makers' own protocols", "",
+            "A device of these models is found by its name and read by its maker's own protocol. See",
+            "[makers.md](makers.md).", "",
+            "| id | model | how sure |", "|---|---|---|",
+        ]
+        lines += models.compactMap { model in
+            guard model.ownProtocol != nil, let certainty = model.certainty else { return nil }
+            return "| `\(model.id)` | \(model.brand) \(model.name) | `\(certainty.rawValue)` |"
+        }
+        lines += ["", "| how sure | what that means |", "|---|---|"]
+        lines += OmronMemory.Certainty.allCases.map { "| `\($0.rawValue)` | the row \($0.explanation) |" }
+        lines += [
             "", "## What is implausible", "",
             "A value outside its range is kept and shown as what it is, marked `implausible`, and not delivered. The ranges are",
             "wider than what devices measure: a value that is merely alarming is a reading.", "",

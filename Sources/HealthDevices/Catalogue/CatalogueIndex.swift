@@ -22,6 +22,8 @@ struct CatalogueIndex: Sendable {
     init(_ models: [DeviceModel]) {
         for (place, model) in models.enumerated() {
             if byID[model.id] == nil { byID[model.id] = place }
+            // Only a person tells these from others.
+            guard model.standsFor.isEmpty else { continue }
             if model.names.isEmpty {
                 for service in model.services where byService[service] == nil { byService[service] = place }
             }

@@ -35,6 +35,16 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
         case unknown
     }
 
+    /// A maker's own protocol by which a device is read.
+    public enum OwnProtocol: Sendable, Hashable {
+        /// That of Microlife's monitors.
+        case microlife
+        /// That of Viatom's BP2 and its relatives.
+        case viatom
+        /// A stream of live values.
+        case oximeter(OximeterStream)
+    }
+
     /// How an entry was tried out. Nothing here has been tried on the device itself unless it says so.
     public enum Evidence: String, Sendable, Hashable, CaseIterable {
         /// An emulated device, with its oddities, behind the system's real software: bluetoothd, libnfc, pcscd.
@@ -84,6 +94,15 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
     public var ranges: [MeasuringRange]
     /// How it was tried out.
     public var tested: [Evidence]
+    /// The entries that a device is known by until a person says that it is this one, which no name tells; empty for an
+    /// entry that is found by name or service.
+    public var standsFor: [String]
+    /// How its memory is read by Omron's own protocol; `nil` for other devices, and for monitors whose memory is not known.
+    public var omronMemory: OmronMemory?
+    /// The maker's own protocol by which it is read, where that is a matter of the model; `nil` for others.
+    public var ownProtocol: OwnProtocol?
+    /// How sure it is that it is read rightly by that protocol; `nil` for others.
+    private var ownCertainty: OmronMemory.Certainty?
 
     /// Makes an entry.
     public init(
@@ -92,7 +111,8 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
         pairing: Pairing, memory: Memory = .kept,
         howToPair: String = "put the device into its pairing mode", howToWake: String = "switch the device on",
         recordGap: Duration = .seconds(2), quietTime: Duration = .seconds(300), quirks: [Quirk] = [],
-        ranges: [MeasuringRange] = [], tested: [Evidence] = []
+        ranges: [MeasuringRange] = [], tested: [Evidence] = [], standsFor: [String] = [],
+        omronMemory: OmronMemory? = nil, ownProtocol: (OwnProtocol, OmronMemory.Certainty)? = nil
     ) {
         self.id = id
         self.brand = brand
@@ -112,7 +132,15 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
         self.quirks = quirks
         self.ranges = ranges
         self.tested = tested
+        self.standsFor = standsFor
+        self.omronMemory = omronMemory
+        self.ownProtocol = ownProtocol?.0
+        ownCertainty = ownProtocol?.1
     }
+
+    /// How sure it is that it is read rightly by its maker's own protocol; `nil` for an entry that is read by a standard
+    /// service.
+    public var certainty: OmronMemory.Certainty? { omronMemory?.certainty ?? ownCertainty }
 
     /// Whether reading takes records from the device, or may.
     public var consumesRecords: Bool { memory == .sentOnce || memory == .unknown }
@@ -130,6 +158,8 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
             "consumes_records": .bool(consumesRecords), "quirks": .array(quirks.map { .string($0.rawValue) }),
             "measuring_ranges": .array(ranges.map(\.document)),
             "tested": .array(tested.map { .string($0.rawValue) }),
+            "stands_for": .array(standsFor.map(JSONValue.string)),
+            "certainty": .optional(certainty?.rawValue),
         ])
     }
 }

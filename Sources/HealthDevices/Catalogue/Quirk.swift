@@ -39,6 +39,10 @@ public enum Quirk: String, Sendable, Hashable, CaseIterable {
     case reservedBits = "reserved_bits_set"
     /// The device may refuse to have its clock set.
     case refusesClock = "refuses_clock"
+    /// Seconds of a record run to 63: the measurement ended in the minute that is stored with it.
+    case secondsTo63 = "seconds_to_63"
+    /// The battery level (2A19) reads 0 whatever the battery is.
+    case batteryReadsZero = "battery_reads_0"
 
     /// The recorded capture that shows it, of `Fixtures/`. What is a matter of the conversation is shown in one of the
     /// gateway's own.
@@ -53,6 +57,7 @@ public enum Quirk: String, Sendable, Hashable, CaseIterable {
         case .leavesAfterBonding, .wantsDateTime, .sendsUnsentOnly, .commandForAll: "quirks-and"
         case .reservedBits: "quirks-bm96"
         case .refusesClock: "quirks-omron"
+        case .secondsTo63, .batteryReadsZero: "omron-memory"
         }
     }
 
@@ -80,6 +85,8 @@ public enum Quirk: String, Sendable, Hashable, CaseIterable {
         case .sendsUnsentOnly: "each record is sent once"
         case .commandForAll: "`read --all-records` has it send all records again"
         case .reservedBits: "reserved bits are set and the mean is no number: both are accepted"
+        case .secondsTo63: "seconds above 59 are read as 59; the octets are kept"
+        case .batteryReadsZero: "a battery level of 0 says nothing: a record's own sign of a low battery counts"
         case .refusesClock: "the clock cannot always be set: `devices set-clock` then says so"
         }
     }

@@ -70,7 +70,8 @@ extension DevicesManager {
                 let characteristics = try await peripheral.characteristics()
                 let advertisement = peripheral.advertisement
                 let device = describe(advertisement, offering: OfferedServices(characteristics))
-                var course = LiveCourse(peripheral, device, pace)
+                let stream = device.model.flatMap { catalogue[$0] }?.oximeterStream
+                var course = LiveCourse(peripheral, device, pace, stream: stream)
                 try await course.run(characteristics, yield)
                 await peripheral.disconnectSurely()
             } catch {
@@ -84,7 +85,7 @@ extension DevicesManager {
 extension DeviceModel {
     /// Whether it sends values while somebody looks.
     public var sendsLive: Bool {
-        ServiceProfile.all.contains { !$0.live.isEmpty && services.contains($0.service) }
+        oximeterStream != nil || ServiceProfile.all.contains { !$0.live.isEmpty && services.contains($0.service) }
     }
 
     /// Whether it does nothing else.

@@ -15,8 +15,19 @@ struct LiveCourse {
     private let decoder = StandardFrameDecoder()
     private var variability: HeartRateVariability
     private var toldAt: Instant?
+    private let stream: OximeterStream?
+    private var streamReader: OximeterStreamReader?
+    private var streamToldAt: Instant?
+    /// How often a stream's value is told: oximeters show theirs once a second, and some send them a hundred times as
+    /// often.
+    private static let streamEvery: Duration = .milliseconds(900)
 
-    init(_ peripheral: any Peripheral, _ device: DeviceDescription, _ pace: LivePace) {
+    /// - Parameter stream: the stream of the device's values by its maker's own protocol, if it has one.
+    init(
+        _ peripheral: any Peripheral, _ device: DeviceDescription, _ pace: LivePace, stream: OximeterStream? = nil
+    ) {
+        self.stream = stream
+        streamReader = stream.map { OximeterStreamReader($0) }
         self.peripheral = peripheral
         self.device = device
         self.pace = pace
@@ -30,7 +41,9 @@ struct LiveCourse {
 
     /// Tells of each value. The device's leaving, or falling silent, is an ordinary end.
     mutating func run(_ characteristics: [Characteristic], _ yield: (LiveReading) -> Void) async throws {
-        let wanted = characteristics.filter { ServiceProfile.live.contains($0.uuid) }
+        let wanted = characteristics.filter {
+            ServiceProfile.live.contains($0.uuid) || ($0.uuid == stream?.values && $0.service == stream?.service)
+        }
         guard !wanted.isEmpty else { throw TransferError.nothingToRead }
         try await peripheral.whileNotifying(wanted, optional: Self.optional) {
             while true {
@@ -47,9 +60,20 @@ struct LiveCourse {
         return now < toldAt || now >= toldAt.advanced(by: pace.variabilityEvery)
     }
 
+    /// Whether a stream's value is to be told.
+    private func isStreamDue(_ now: Instant) -> Bool {
+        guard let streamToldAt else { return true }
+        return now < streamToldAt || now >= streamToldAt.advanced(by: Self.streamEvery)
+    }
+
     private mutating func take(_ value: CharacteristicValue, _ yield: (LiveReading) -> Void) {
         func tell(_ record: Record) {
             yield(LiveReading(record: record, device: device, receivedAt: value.receivedAt))
+        }
+        if value.uuid == stream?.values {
+            guard let pair = streamReader?.take(value.octets), isStreamDue(value.receivedAt) else { return }
+            streamToldAt = value.receivedAt
+            return tell(PulseOximeterContinuous(normal: pair).record)
         }
         // A value that is none says nothing; the next comes in a second.
         guard ServiceProfile.live.contains(value.uuid), let number = value.uuid.assignedNumber,

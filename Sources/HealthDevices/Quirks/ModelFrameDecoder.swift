@@ -63,11 +63,21 @@ public struct ModelFrameDecoder: FrameDecoding {
         return .record(record)
     }
 
+    /// Whether a record may come by the model's own protocol and by the standard one.
+    public func comesByTwoProtocols(model: String?) -> Bool { catalogue.odd(model)?.omronMemory != nil }
+
     /// What the model can measure.
     public func rules(model: String?) -> String { catalogue.odd(model)?.rules ?? "" }
 
     private func decode(_ frame: Frame, by entry: DeviceModel?, _ model: String?) -> DecodedFrame {
         if frame.format == .oneTouchRecord { return OneTouchRecord.decode(frame.payload) }
+        if frame.format == .omronRecord {
+            return entry?.omronMemory?.decode(frame.payload) ?? .malformed(OmronMemory.unknownModel)
+        }
+        if frame.format == .microlifeRecord { return MicrolifeRecord.decode(frame.payload) }
+        if frame.format == .viatomPressure { return ViatomPressure.decode(frame.payload) }
+        // What a monitor's records are made of; each stands in a frame of its own.
+        if [.omronMessage, .microlifeMessage, .viatomMessage].contains(frame.format) { return .nothing }
         guard let entry, let characteristic = UInt16(exactly: frame.format.rawValue)
         else { return standard.decode(frame, model: model) }
         do throws(MalformedFrame) {

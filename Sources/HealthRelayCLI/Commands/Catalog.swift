@@ -20,7 +20,10 @@ struct Catalog: AsyncParsableCommand {
             let tested =
                 model.tested.isEmpty
                 ? "not tested yet" : "tested: " + model.tested.map(\.rawValue).joined(separator: ", ")
-            Terminal.data("\(model.id): \(model.brand) \(model.name) (\(kinds); provider \(model.provider); \(tested))")
+            let certainty = model.certainty.map { "; own protocol \($0.rawValue)" } ?? ""
+            Terminal.data(
+                "\(model.id): \(model.brand) \(model.name) (\(kinds); provider \(model.provider); \(tested)\(certainty))"
+            )
         }
     }
 }

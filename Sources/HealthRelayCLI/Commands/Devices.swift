@@ -4,7 +4,7 @@ import GatewayCommands
 struct Devices: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "devices", abstract: "List the known meters: paired, read or replayed.",
-        subcommands: [List.self, SetClock.self], defaultSubcommand: List.self)
+        subcommands: [List.self, SetClock.self, Probe.self], defaultSubcommand: List.self)
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
@@ -27,6 +27,25 @@ struct Devices: AsyncParsableCommand {
         func run() async throws {
             let operation = SetClockOperation(address: address, seconds: wait.seconds)
             try await OperationCommand.run(.device(.setClock(operation)), global)
+        }
+    }
+
+    struct Probe: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Read of a device what may safely be read, and print a report that its model can be made of.",
+            discussion: """
+                Nothing of the device changes. Addresses, serial numbers, times and measured values are left out or \
+                replaced; look at the report before you give it away.
+                """)
+        @Argument(help: "The device's address.")
+        var address: String
+        @Option(help: ArgumentHelp("How long to wait until the device is heard.", valueName: "duration"))
+        var wait = DurationArgument(seconds: 60)
+        @OptionGroup var global: GlobalOptions
+
+        func run() async throws {
+            let operation = ProbeOperation(address: address, seconds: wait.seconds)
+            try await OperationCommand.run(.device(.probe(operation)), global)
         }
     }
 }

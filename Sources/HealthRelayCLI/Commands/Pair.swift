@@ -24,6 +24,10 @@ struct Pair: AsyncParsableCommand {
     var wait = DurationArgument(seconds: 60)
     @Flag(help: "Remove the existing bond and pair again; readings and history stay.")
     var repair = false
+    @Option(
+        help: ArgumentHelp(
+            "The model, by its id in `catalog`, where the meter's name does not tell it.", valueName: "id"))
+    var model: String?
     @OptionGroup var global: GlobalOptions
 
     func validate() throws {
@@ -47,7 +51,7 @@ struct Pair: AsyncParsableCommand {
             }
             answers = .passkeyFile(passkeyFile)
         }
-        let pairing = PairOperation(address: address, seconds: wait.seconds, repair: repair)
+        let pairing = PairOperation(address: address, seconds: wait.seconds, repair: repair, model: model)
         try await OperationCommand.run(.device(.pair(pairing)), global, answers: answers)
     }
 }

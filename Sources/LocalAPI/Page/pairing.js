@@ -2,7 +2,8 @@
 // Pairing a meter: what is in reach, the digits it shows, and how it went.
 const Pairing = (() => {
   const found = new Map();
-  let current = null, timer = null, scanning = null, isPairing = false;
+  const sureness = {verified: "", from_code: ", not tried with such a meter yet", from_documents: ", from documents only"};
+  let current = null, timer = null, scanning = null, isPairing = false, models = null, chosen = null;
 
   function tell(text) { if ($("pair-state").textContent !== text) $("pair-state").textContent = text; }
   function reset() {
@@ -10,10 +11,11 @@ const Pairing = (() => {
     scanning?.abort();
     found.clear();
     $("pair-found").replaceChildren();
-    $("passkey-form").hidden = $("confirm").hidden = $("pair-again").hidden = true;
+    $("passkey-form").hidden = $("model-form").hidden = $("confirm").hidden = $("pair-again").hidden = true;
     $("pair-found").hidden = $("pair-help").hidden = false;
     current = null;
     isPairing = false;
+    chosen = null;
   }
 
   function offer(device) {
@@ -21,8 +23,9 @@ const Pairing = (() => {
     if (!device.address || found.has(device.address)) return;
     found.set(device.address, device);
     const li = document.createElement("li"), button = document.createElement("button");
-    button.textContent = `${device.name ?? device.address} ${device.model ? "(" + words(device.model) + ")" : ""}${device.paired ? " – paired already" : ""}`;
-    button.addEventListener("click", () => start(device));
+    const what = device.choose_from ?? (device.model ? words(device.model) : null);
+    button.textContent = `${device.name ?? device.address} ${what ? "(" + what + ")" : ""}${device.pairing_mode ? " – in its pairing mode" : ""}${device.paired ? " – paired already" : ""}`;
+    button.addEventListener("click", () => device.choose_from ? choose(device) : start(device));
     li.append(button);
     $("pair-found").append(li);
   }
@@ -49,13 +52,32 @@ const Pairing = (() => {
     if (!isPairing) $("pair-again").hidden = false;
   }
 
-  async function start(device) {
+  // Models that no name tells apart: the person reads the number on the label.
+  async function choose(device) {
     isPairing = true;
     scanning?.abort();
     $("pair-found").hidden = $("pair-help").hidden = $("pair-again").hidden = true;
+    try {
+      models ??= (await (await call("/api/v1/models")).json()).models;
+    } catch (error) { tell(error.message); $("pair-again").hidden = false; return; }
+    chosen = device;
+    $("model").replaceChildren(new Option("Choose …", ""), ...models.filter(each => each.brand === device.choose_from)
+      .map(each => new Option(each.name + (sureness[each.certainty] ?? ""), each.id)),
+      new Option("None of these: read only what it sends by itself", "none"));
+    $("model-help").textContent = `${device.choose_from} meters keep their records in different places.`
+      + (device.pairing_mode === false ? " This one is not in its pairing mode: hold its Bluetooth button until P blinks." : "");
+    tell("");
+    $("model-form").hidden = false;
+    $("model").focus();
+  }
+
+  async function start(device, model) {
+    isPairing = true;
+    scanning?.abort();
+    $("pair-found").hidden = $("pair-help").hidden = $("pair-again").hidden = $("model-form").hidden = true;
     tell(`Pairing with ${device.name ?? device.address} …`);
     try {
-      current = await (await call("/api/v1/pairings", {method: "POST", body: JSON.stringify({address: device.address})})).json();
+      current = await (await call("/api/v1/pairings", {method: "POST", body: JSON.stringify(model ? {address: device.address, model} : {address: device.address})})).json();
       poll();
     } catch (error) { tell(error.message); $("pair-again").hidden = false; }
   }
@@ -116,6 +138,10 @@ const Pairing = (() => {
     if (current) call("/api/v1/pairings/" + current.id, {method: "DELETE"}).catch(() => {});
     reset();
     tell("");
+  });
+  $("model-form").addEventListener("submit", event => {
+    event.preventDefault();
+    if (chosen) start(chosen, $("model").value === "none" ? null : $("model").value);
   });
   $("passkey-form").addEventListener("submit", event => { event.preventDefault(); answer({passkey: $("passkey").value}); });
   $("confirm-yes").addEventListener("click", () => answer({confirmed: true}));

@@ -1,4 +1,5 @@
 import EmulatedRadio
+import Foundation
 import GATTClient
 import TestSupport
 import Testing
@@ -50,6 +51,52 @@ import Testing
         #expect(try await models(ScanOperation(all: true), count: 3) == ["accuchek_guide", "contour_next", "none"])
         let problem = try await bench.problem(.device(.scan(ScanOperation(seconds: 0.2, brand: "Nobody"))))
         #expect(problem.code == "unknown_brand" && problem.status == .usage)
+        try await bench.stop()
+    }
+
+    /// A monitor in its pairing mode; and one that says it is Omron's and nothing else that is known.
+    static func monitors() -> [EmulatedMeter] {
+        [
+            EmulatedMeter(
+                "C0:00:00:00:18:10", name: "BLESmart_0000021A28FF", services: [0x1810],
+                manufacturerData: [0x020E: [0x01, 0x08, 0x05, 0x00, 0x05]]),
+            EmulatedMeter(
+                "C0:00:00:00:18:11", name: "X7 Smart", services: [],
+                manufacturerData: [0x020E: [0x01, 0x00, 0x05, 0x00, 0x05]]),
+        ]
+    }
+
+    @Test(
+        "a device whose model no name tells says of which brand one has to be chosen, and whether it is to be paired",
+        arguments: GatewayBench.Way.allCases)
+    func choices(_ way: GatewayBench.Way) async throws {
+        let bench = try await GatewayBench(way, Self.meters() + Self.monitors())
+        let output = Collected()
+        let scan = Task { try await bench.run(.device(.scan(ScanOperation())), output: output) }
+        #expect(await eventually { output.data.count == 4 })
+        scan.cancel()
+        _ = await scan.result
+        let found = Dictionary(output.data.map(\.object).map { ($0["name"] as? String ?? "", $0) }) { $1 }
+        let cuff = try #require(found["BLESmart_0000021A28FF"])
+        #expect(cuff["choose_from"] as? String == "Omron" && cuff["pairing_mode"] as? Bool == true)
+        let other = try #require(found["X7 Smart"])
+        #expect(other["choose_from"] as? String == "Omron" && other["pairing_mode"] as? Bool == false)
+        #expect(other["model"] is NSNull && other["kinds"] as? [String] == ["blood_pressure"])
+        let guide = try #require(found["meter+00001808"])
+        #expect(guide["choose_from"] is NSNull && guide["pairing_mode"] is NSNull)
+        try await bench.stop()
+    }
+
+    @Test("people are told once that the label's number is to be named")
+    func advice() async throws {
+        let bench = try await GatewayBench(.inProcess, Self.monitors())
+        let output = Collected()
+        let scan = Task { try await bench.run(.device(.scan(ScanOperation())), json: false, output: output) }
+        #expect(await eventually { output.data.count == 2 && !output.notes.isEmpty })
+        scan.cancel()
+        _ = await scan.result
+        #expect(output.data.contains { $0.contains("in pairing mode") && $0.contains("pair it with --model") })
+        #expect(output.notes.count == 1 && output.notes[0].contains("--model omron_hem"))
         try await bench.stop()
     }
 

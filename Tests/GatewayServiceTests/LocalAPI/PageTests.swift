@@ -1,5 +1,6 @@
 import EmulatedRadio
 import Foundation
+import GATTClient
 import HealthReadings
 import LocalAPI
 import LocalAccess
@@ -99,6 +100,17 @@ struct PageTests {
         let bench = try await APIBench(tls: false, meters: [meter], captures: [])
         try await browse("pair", bench.address + "/", "013137")
         #expect(meter.isBonded && !bench.log.text.contains("13137"))
+        try await bench.stop()
+    }
+
+    @Test("a monitor whose model no name tells is paired as the model on its label")
+    func model() async throws {
+        let monitor = EmulatedMeter(
+            "C0:00:00:00:18:10", name: "BLESmart_0000021A28FF", services: [0x1810],
+            manufacturerData: [0x020E: [0x01, 0x08, 0x05, 0x00, 0x05]])
+        let bench = try await APIBench(tls: false, meters: [monitor], captures: [])
+        try await browse("choose", bench.address + "/", "omron_hem7143t1")
+        #expect(try await bench.gateway.store.devices().map(\.description.model) == ["omron_hem7143t1"])
         try await bench.stop()
     }
 

@@ -1,7 +1,11 @@
 import EmulatedRadio
 import Foundation
+import GATTClient
+import GatewayCommands
+import HealthReadings
 import LogLines
 import NIOHTTP1
+import ReadingStore
 import TestSupport
 import Testing
 
@@ -34,6 +38,44 @@ import Testing
         #expect(done)
         #expect(try await bench.send(path).object["proven"] as? Bool == true && meter.isBonded)
         #expect(!bench.log.text.contains("13137"))
+        try await bench.stop()
+    }
+
+    @Test(
+        "the model that a person reads on the label goes with the pairing; what it cannot be is refused as by the command"
+    )
+    func model() async throws {
+        let monitor = EmulatedMeter("C0:00:00:00:18:10", name: "BLESmart_0000021A28FF", services: [0x1810])
+        let bench = try await APIBench(tls: false, meters: [monitor], captures: [])
+        let csrf = try #require(try await bench.send("/api/v1/session").object["csrf_token"] as? String)
+        let headers = [("X-CSRF-Token", csrf)]
+        let models = try #require(
+            try await bench.send("/api/v1/models").object["models"] as? [[String: any Sendable]])
+        #expect(
+            models.contains { $0["id"] as? String == "omron_hem7143t1" && $0["certainty"] as? String == "verified" })
+        #expect(models.allSatisfy { $0["id"] as? String != "omron_blesmart" })
+        func pair(_ model: String) async throws -> [String: any Sendable] {
+            let begun = try await bench.send(
+                "/api/v1/pairings", .POST, headers: headers,
+                body: #"{"address":"C0:00:00:00:18:10","model":"\#(model)"}"#)
+            #expect(begun.status == 202)
+            let path = "/api/v1/pairings/" + (try #require(begun.object["id"] as? String))
+            let isOver = try await eventually {
+                ["done", "failed"].contains(try await bench.send(path).object["state"] as? String)
+            }
+            #expect(isOver)
+            return try await bench.send(path).object
+        }
+        let refused = try await pair("accuchek_guide")
+        #expect((refused["error"] as? [String: any Sendable])?["code"] as? String == "model_not_chosen")
+        #expect(!monitor.isBonded)
+        let paired = try await pair("omron_hem7143t1")
+        #expect(paired["state"] as? String == "done" && monitor.isBonded, "\(paired)")
+        let devices = try await bench.gateway.store.devices()
+        #expect(devices.map(\.description.model) == ["omron_hem7143t1"])
+        let wrong = try await bench.send(
+            "/api/v1/pairings", .POST, headers: headers, body: #"{"address":"C0:00:00:00:18:10","model":7}"#)
+        #expect(wrong.status == 400)
         try await bench.stop()
     }
 

@@ -38,6 +38,12 @@ struct LabMeter: Sendable {
     func type(_ digits: String) async throws { try await ask("type", ["number": .number(Int(digits) ?? -1)]) }
     func state() async throws -> Document { try await ask("state") }
 
+    /// Something that only meters of its kind can be asked: the functions `act_…` of its class.
+    @discardableResult
+    func act(_ act: String, _ given: Document = [:]) async throws -> Document {
+        try await ask("act", ["act": .string(act), "given": given])
+    }
+
     /// The six digits it shows, once it does.
     func passkey() async throws -> String {
         let number = try #require(try await ask("passkey")["passkey"]?.integer)
@@ -122,6 +128,17 @@ enum Meters {
                 "name": "TestCGM", "address": "C0:00:00:00:18:1F", "service": "181F", "passkey": true,
                 "manufacturer": "Example", "model": "CGM-3", "serial": "CGM3-0815", "battery": 91, "mtu": 185,
             ], more)
+    }
+
+    /// An Omron monitor with its own protocol, as a layout of the lab, which a person says to be a model.
+    static func omron(_ layout: String, said model: String, _ more: Document = [:]) -> Document {
+        omron(
+            merge(
+                [
+                    "name": layout == "7380T1" ? "X7 Smart AFib" : "BLESmart_0000021A28FF", "protocol": "omron",
+                    "layout": .string(layout), "said": .string(model), "clock": 0, "battery": 0, "mtu": 185,
+                    "serial": nil,
+                ], more))
     }
 
     private static func merge(_ one: Document, _ other: Document) -> Document {

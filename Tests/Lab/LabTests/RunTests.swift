@@ -159,15 +159,15 @@ extension LabTests {
             #expect(result.documents.map { $0["connected"] } == [false, true, false])
             #expect(result.documents.allSatisfy { $0["address"]?.text == meter.address })
         }
-
-        /// Whether something comes true, in time.
-        private func settles(_ seconds: Double = 90, _ condition: () async throws -> Bool) async throws -> Bool {
-            let end = Lab.now + seconds
-            while Lab.now < end {
-                if try await condition() { return true }
-                try await Task.sleep(for: .milliseconds(200))
-            }
-            return false
-        }
     }
+}
+
+/// Whether something comes true, in time.
+func settles(_ seconds: Double = 90, _ condition: () async throws -> Bool) async throws -> Bool {
+    let end = Lab.now + seconds
+    while Lab.now < end {
+        if try await condition() { return true }
+        try await Task.sleep(for: .milliseconds(200))
+    }
+    return false
 }

@@ -177,3 +177,13 @@ def without_keys(records):
         end = min(offset + length, len(body))
         cleaned[index] = cleaned[index].with_body(body[:offset] + bytes(max(0, end - offset)) + body[end:])
     return cleaned
+
+
+def without_secrets(records, secrets):
+    """Zeros in place of octets that are written as values: no place in the protocol tells them."""
+    cleaned = list(records)
+    for secret in secrets:
+        for index, record in enumerate(cleaned):
+            if secret in record.body:
+                cleaned[index] = record.with_body(record.body.replace(secret, bytes(len(secret))))
+    return cleaned

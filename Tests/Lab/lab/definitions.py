@@ -153,6 +153,7 @@ class Pressure:
     flags_reserved: int = 0
     intermediate: bool = False
     big_endian: bool = False        # pulse and status are, and the user between them is not flagged
+    second_in_memory: int = None    # of an Omron's memory, where no clock has such a second
 
     def frame(self):
         flags, body = self.flags_reserved, b"".join(map(wire.sfloat, (self.systolic, self.diastolic, self.mean)))
@@ -196,7 +197,10 @@ class Meter:
     drop_after: int = None          # drops the link after so many measurements
     pace: float = 0.01              # seconds between frames
     numbers_by_age: bool = False    # its records' numbers are none of theirs
-    protocol: str = None            # "and": A&D's clock and commands beside 1810; "onetouch": its own in place of 1808
+    protocol: str = None            # "and": A&D's clock and commands beside 1810; "onetouch": its own in place of 1808;
+                                    # makers.py has others
+    layout: str = None              # of an Omron's memory: a key of omron.LAYOUTS
+    said: str = None                # the model that a person says it is, by the catalogue's id
     behaviour: dict = field(default_factory=dict)  # of live.Behaviour, where our own gateway reads it
     # of a continuous sensor
     session_start: datetime = None  # local to it; None: its time was never set

@@ -18,6 +18,8 @@ MODELS = [("meter+", "accuchek_guide", "accuchek_ble"), ("BLESmart_", "omron_ble
           ("BM96", "beurer_bm96", "beurer_ble"), ("BM85", "beurer_bm85", "beurer_ble"),
           ("BM", "beurer_bm", "beurer_ble"), ("TNG VOICE", "taidoc_fora", "manual"), ("MyGlucose", "myglucose", "manual"),
           ("OneTouch", "onetouch_verio", "onetouch_ble"), ("A&D_UA-651BLE", "and_ua651ble", "manual")]
+# Of models that a person says, by their protocol.
+PROVIDERS = {"omron": "omron_ble"}
 GENERIC = {0x1808: ("generic_glucose", "manual"), 0x1810: ("generic_blood_pressure", "manual"),
            0x181F: ("generic_cgm", "manual")}
 
@@ -33,6 +35,8 @@ PLAUSIBLE = {"mg/dL": (1, 2000), "mmol/L": (Decimal("0.1"), 111)}
 
 
 def model_of(meter):
+    if meter.said:
+        return meter.said, PROVIDERS[meter.protocol]
     for prefix, model, provider in MODELS:
         if meter.name.startswith(prefix):
             return model, provider
@@ -156,7 +160,7 @@ def pressure(record, meter):
     pulse = number(record.pulse)
     value |= {"pulse": {"value": pulse, "unit": "bpm"} if pulse is not None else None,
               "user": None if record.user == 255 else record.user,
-              "status": sorted(record.status or (), key=list(wire.CUFF_STATUS).index),
+              "status": sorted(record.status or (), key=["device_battery_low", *wire.CUFF_STATUS].index),
               "excluded": "intermediate" if record.intermediate else None}
     return value
 

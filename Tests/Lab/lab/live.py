@@ -97,6 +97,8 @@ class LiveDelegate(Delegate):
 class LiveMeter(Oddities):
     """A meter of a test. Its definition's records are its memory; `ever` keeps what was deleted, too."""
 
+    Manners = Behaviour                # what its behaviour may be
+
     def __init__(self, meter, behaviour, air, clock=None, sent=None):
         super().__init__(meter, air, clock or self.shown_time, [] if sent is None else sent)
         self.behaviour, self.ever, self.events = behaviour, list(meter.records), []
@@ -180,7 +182,7 @@ class LiveMeter(Oddities):
         """As it was when it came, with the bonds it has made since."""
         self.drop()
         pairing = self.behaviour.pairing
-        self.behaviour, self.awake, self.meter.clock = Behaviour(pairing=pairing), True, self.first_clock
+        self.behaviour, self.awake, self.meter.clock = self.Manners(pairing=pairing), True, self.first_clock
         self.meter.records[:] = []
         self.ever, self.remembered = [], {}
         await asyncio.sleep(0.01)              # the disconnect is heard
@@ -289,6 +291,12 @@ class LiveMeter(Oddities):
         """It measures."""
         self.meter.records += records
         self.ever += records
+
+    async def measured(self):
+        """What follows a measurement."""
+
+    def erase(self):
+        self.meter.records[:] = []
 
     def on_access_point(self, connection, value):
         self.log("asked", hex=bytes(value).hex())

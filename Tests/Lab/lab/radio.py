@@ -44,6 +44,7 @@ class KernelController(Controller):
         super().__init__(*arguments, **more)
         self.accept_list, self.reported = set(), set()
         self.strength = {}             # address → dBm, where it is not the usual
+        self.scan_responses = {}       # address → what answers an active scan, where it is not the advertisement
         self.octets_left = {}          # address → how many octets from there still arrive before that link is lost
         self.connections_made = []     # (our monotonic time, handle, address)
 
@@ -134,12 +135,13 @@ class KernelController(Controller):
         is_wanted = not self.le_scanning_filter_policy & 1 or bytes(address) in self.accept_list
         if self.le_scan_enable and is_wanted:
             for kind in (kinds.ADV_IND, kinds.SCAN_RSP) if self.le_scan_type else (kinds.ADV_IND,):
-                seen = (bytes(address), kind, pdu.data)
+                data = self.scan_responses.get(str(address), pdu.data) if kind == kinds.SCAN_RSP else pdu.data
+                seen = (bytes(address), kind, data)
                 if self.filter_duplicates and seen in self.reported:
                     continue
                 self.reported.add(seen)
                 self.send_hci_packet(hci.HCI_LE_Advertising_Report_Event([hci.HCI_LE_Advertising_Report_Event.Report(
-                    event_type=kind, address_type=address.address_type, address=address, data=pdu.data,
+                    event_type=kind, address_type=address.address_type, address=address, data=data,
                     rssi=self.strength.get(str(address), -50))]))
         if self.pending_le_connection and self.pending_le_connection.peer_address == address:
             self.create_le_connection(address)

@@ -16,7 +16,7 @@ from bumble.gatt import Characteristic
 from . import btsnoop, expected, wire
 from .collector import Collector
 from .gateway import Gateway
-from .live import Behaviour, LiveMeter
+from .makers import kind_of
 from .machine import Machine
 from .meters import Emulation
 from .radio import Air
@@ -59,7 +59,8 @@ class Recording:
 
     def emulation(self, meter):
         if self.scenario.steps:
-            return LiveMeter(meter, Behaviour(**meter.behaviour), self.air, self.shown_time, self.sent)
+            kind = kind_of(meter)
+            return kind(meter, kind.Manners(**meter.behaviour), self.air, self.shown_time, self.sent)
         return Emulation(meter, self.air, self.shown_time, self.sent)
 
     async def measure_offset(self):
@@ -212,9 +213,13 @@ class Recording:
                 for emulation in self.emulations.values() for each in emulation.device.gatt_server.attributes
                 if isinstance(each, Characteristic)}
 
+    def secrets(self):
+        """What hosts have stored in meters so that they know them by it."""
+        return {emulation.key for emulation in self.emulations.values() if getattr(emulation, "key", None)}
+
     async def bonds(self):
         """Every key the meters and their stacks hold."""
-        keys = set()
+        keys = self.secrets()
         for emulation in self.emulations.values():
             keys.add(bytes(emulation.device.irk))
             for _, pairing in await emulation.device.keystore.get_all():
@@ -242,7 +247,7 @@ async def record(scenario):
         raw = await recording.capture()
         bonds = await recording.bonds()
         found = btsnoop.secrets_in(raw)
-        records = btsnoop.without_keys(raw)
+        records = btsnoop.without_secrets(btsnoop.without_keys(raw), recording.secrets())
         content = btsnoop.build(scenario.datalink, records)
         assert bonds and (scenario.reconnect or found), "nothing was paired"
         prove_keyless(content, records, bonds | {each for each in found if len(each) >= 8})

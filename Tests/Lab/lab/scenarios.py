@@ -24,8 +24,8 @@ def generic(records, **more):
 
 
 def omron(records, **more):
-    return Meter(service=0x1810, records=records, battery=100, feature=b"\x35\x00", **({
-        "name": "BLESmart_0000021A28FF", "address": "C0:00:00:00:18:10", "manufacturer": "OMRON HEALTHCARE",
+    return Meter(service=0x1810, records=records, feature=b"\x35\x00", **({
+        "battery": 100, "name": "BLESmart_0000021A28FF", "address": "C0:00:00:00:18:10", "manufacturer": "OMRON HEALTHCARE",
         "model": "HEM-7322T", "serial": "20190407001"} | more))
 
 
@@ -222,6 +222,19 @@ SCENARIOS = [
         name="BLESmart_0000021A2900", address="C0:00:00:00:18:29", serial="20190407029", clock=240,
         behaviour={"deletes_confirmed": True, "clock_error": 0x80})], steps=[
             Step("pair"), Step("devices", "set-clock", status=77), Step("read")]),
+    # Its memory, by its own protocol: a second that no clock has, a battery that reads 0, and a new measurement.
+    Scenario("omron-memory", None, [omron([
+        Pressure("127", "79", "NaN", at=at("2026-11-18T07:10:21"), pulse="69", user=1, status=()),
+        Pressure("131", "84", "NaN", at=at("2026-11-18T19:42:59"), pulse="58", user=1, status=("irregular_pulse",), second_in_memory=63),
+        Pressure("119", "75", "NaN", at=at("2026-11-19T07:05:40"), pulse="64", user=1, status=("body_movement",)),
+        Pressure("142", "91", "NaN", at=at("2026-11-19T20:15:03"), pulse="77", user=2, status=("cuff_too_loose",)),
+        Pressure("124", "80", "NaN", at=at("2026-11-20T07:12:30"), pulse="66", user=1, status=()),
+        Pressure("138", "88", "NaN", at=at("2026-11-20T20:01:11"), pulse="74", user=2, status=("device_battery_low",)),
+        Pressure("126", "81", "NaN", at=at("2026-11-20T21:30:00"), pulse="67", user=1, status=())],
+        name="BLESmart_0000021A2B00", address="C0:00:00:00:18:2C", serial=None, protocol="omron", layout="7322T",
+        said="omron_hem7322t", clock=240, battery=0)], steps=[
+            Step("pair", "--model", "omron_hem7322t"), Step("read"),
+            Step("read", add=[Pressure("121", "78", "NaN", at=at("2026-11-21T07:20:08"), pulse="63", user=1, status=())])]),
     Scenario("quirks-reads-all", None, [
         meter("TNG VOICE", 0x2A, [
             Glucose(0, at("2026-11-19T07:05:00"), "101"), Glucose(0, at("2026-11-19T19:10:00"), "134", context=Context(meal="postprandial")),

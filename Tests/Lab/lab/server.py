@@ -10,7 +10,7 @@ import traceback
 from . import documents
 from .documents import Unclear
 from .expected import dump
-from .live import Behaviour, LiveMeter
+from .makers import kind_of
 from .neighbours import Strangers, pair_with_second_host
 
 ATT_CHANNEL = 4
@@ -57,9 +57,11 @@ class Server:
 
     async def do_add(self, meter, behaviour=None):
         """A meter comes on the air."""
-        definition, manners = documents.meter(meter), Behaviour()
+        definition = documents.meter(meter)
+        kind = kind_of(definition)
+        manners = kind.Manners()
         manners.change(behaviour or {})
-        live, name = LiveMeter(definition, manners, self.air), f"meter-{next(self.names)}"
+        live, name = kind(definition, manners, self.air), f"meter-{next(self.names)}"
         self.meters[name] = live
         await live.start()
         return {"meter": name, "address": definition.address, "zone": documents.ZONE}
@@ -72,15 +74,20 @@ class Server:
     async def do_change(self, meter, behaviour):
         live = self.meter(meter)
         live.behaviour.change(behaviour)
-        if live.connection is None and {"advertises", "advertising_data", "rssi"} & set(behaviour):
+        if live.connection is None and {"advertises", "advertising_data", "rssi", "pairing_mode"} & set(behaviour):
             await live.advertise()
 
     async def do_records(self, meter, add=(), replace=None):
         """More records, or others instead."""
         live = self.meter(meter)
         if replace is not None:
-            live.meter.records[:] = []
+            live.erase()
         live.add(documents.records(replace if replace is not None else add, live.meter.service))
+        await live.measured()
+
+    async def do_act(self, meter, act, given=None):
+        """Something that only meters of its kind can be asked."""
+        return getattr(self.meter(meter), "act_" + act)(**given or {})
 
     async def do_clock(self, meter, ahead):
         self.meter(meter).meter.clock = ahead

@@ -1,0 +1,68 @@
+import GATTClient
+import HealthReadings
+
+extension Catalogue {
+    /// Devices that are found by their names and read by their makers' own protocols. `Documentation/makers.md` tells what
+    /// is known of each.
+    static let ownProtocols: [DeviceModel] = [
+        // The octets are those that an owner has logged from a B3, by its cable: microlife_bp.
+        microlife("b3", "B3 BT", [.prefix("B3 BT")], .verified),
+        // Code that owners use: blood-pressure-monitor.
+        microlife("bp3gy1", "BP3GY1-2N (sold by Costco)", [.prefix("BP3GY1")], .fromCode),
+        microlife("b4", "B4 BT", [.prefix("B4 BT")], .fromCode),
+        // The names that the maker's kit for this protocol looks for.
+        microlife(
+            "a6", "A6 BT, A6 Basis Plus BT, A7 Touch BT, B6 Connect, BP3GT1-6B, BP3GU1-7B",
+            [
+                .prefix("A6 BT"), .prefix("A6 BASIS PLUS BT"), .prefix("A7 Touch BT"), .prefix("B6 Connect"),
+                .prefix("B6 BT"), .prefix("BP3GT1"), .prefix("BP3GU1"),
+            ], .fromDocuments),
+        // Owners have logged an LP-BP2W's answers, and its list only in part: viatom_bp2_ha.
+        viatom("lp_bp2w", "LP-BP2W", [.exact("LP-BP2W"), .prefix("LP-BP2W ")], .fromCode),
+        viatom(
+            "bp2", "BP2, BP2A, BP2W, LP-BP2, Checkme BP2",
+            [
+                .exact("BP2"), .prefix("BP2 "), .exact("BP2A"), .prefix("BP2A "), .exact("BP2W"), .prefix("BP2W "),
+                .exact("LP-BP2"), .prefix("LP-BP2 "), .exact("LP-BP2A"), .prefix("LP-BP2A "), .prefix("Checkme BP2"),
+            ], .fromDocuments),
+        // Messages that several owners have logged.
+        oximeter("viatom_pc60fw", "Viatom", "PC-60FW, PC-60F, OxySmart", ["PC-60F", "OxySmart"], .pc60fw, .verified),
+        oximeter(
+            "jumper_oximeter", "Jumper", "JPD-500F, My Oximeter, OXY500 BT, OXY550 BT",
+            ["JPD-500", "My Oximeter", "OXY500 BT", "OXY550 BT"], .jumper, .fromCode),
+        oximeter("berry_bm1000", "Berry", "BM1000", ["BerryMed"], .berry, .fromDocuments),
+    ]
+
+    private static func oximeter(
+        _ id: String, _ brand: String, _ name: String, _ names: [String], _ stream: OximeterStream,
+        _ certainty: OmronMemory.Certainty
+    ) -> DeviceModel {
+        DeviceModel(
+            id: id, brand: brand, name: name, kinds: [.spo2], names: names.map { .prefix($0) },
+            services: [stream.service], provider: "manual", pairing: .none, memory: .none,
+            howToPair: "put a finger into the oximeter", howToWake: "put a finger into the oximeter",
+            tested: certainty == .verified ? [.emulated, .bytes] : [.emulated],
+            ownProtocol: (.oximeter(stream), certainty))
+    }
+
+    private static func viatom(
+        _ id: String, _ name: String, _ names: [NameRule], _ certainty: OmronMemory.Certainty
+    ) -> DeviceModel {
+        DeviceModel(
+            id: "viatom_\(id)", brand: "Viatom", name: "\(name) (Wellue)", kinds: [.bloodPressure], names: names,
+            services: [Viatom.service], provider: "manual", pairing: .none,
+            howToPair: "switch the monitor on", howToWake: "switch the monitor on", tested: [.emulated],
+            ownProtocol: (.viatom, certainty))
+    }
+
+    private static func microlife(
+        _ id: String, _ name: String, _ names: [NameRule], _ certainty: OmronMemory.Certainty
+    ) -> DeviceModel {
+        DeviceModel(
+            id: "microlife_\(id)", brand: "Microlife", name: name, kinds: [.bloodPressure], names: names,
+            services: [Microlife.service], provider: "manual", pairing: .any,
+            howToPair: "hold the monitor's START button for eight seconds, until the Bluetooth sign blinks",
+            howToWake: "hold the monitor's START button for eight seconds, until the Bluetooth sign blinks",
+            tested: certainty == .verified ? [.emulated, .bytes] : [.emulated], ownProtocol: (.microlife, certainty))
+    }
+}

@@ -1,0 +1,31 @@
+import GATTClient
+
+/// Microlife's own service: requests are written to one characteristic, answers notified by another.
+enum Microlife {
+    static let service: BluetoothUUID = 0xFFF0
+    static let answers: BluetoothUUID = 0xFFF1
+    static let requests: BluetoothUUID = 0xFFF2
+}
+
+/// What is written to a Microlife monitor: the one type that ``MicrolifeLink`` takes.
+///
+/// Its constructors are all that there is. None sets the monitor's clock, names its users or clears its memory: the maker's
+/// own app finds everything as it was.
+struct MicrolifeRequest: Sendable, Hashable {
+    let frame: MicrolifeFrame
+
+    private init(_ command: MicrolifeFrame.Command, _ data: [UInt8] = []) {
+        frame = MicrolifeFrame(.host, command.rawValue, data)
+    }
+
+    /// Asks who the users are, and what the monitor is.
+    static let identity = MicrolifeRequest(.identity)
+    /// Asks for the whole memory of the user that is chosen at the monitor.
+    static let history = MicrolifeRequest(.history, [UInt8](repeating: 0, count: 6) + [0xFD])
+    /// Asks for the whole memory of a user, from 1.
+    static func history(of user: UInt8) -> MicrolifeRequest {
+        MicrolifeRequest(.history, [UInt8](repeating: 0, count: 6) + [user])
+    }
+    /// Tells the monitor that nothing more is asked.
+    static let disconnect = MicrolifeRequest(.disconnect)
+}

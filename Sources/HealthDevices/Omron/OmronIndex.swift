@@ -1,0 +1,44 @@
+import HealthReadings
+
+/// Where a monitor writes next, for each of its users: words at the beginning of its settings.
+///
+/// The first word is the first user's. The second user's is the next one in most models, and the fifth in those that keep two
+/// double words for each user (``OmronMemory/cursors``). Other words count what the maker's own app has not fetched. Nothing
+/// is ever written there.
+struct OmronIndex: Sendable, Hashable {
+    /// Octets that are read of it.
+    static let length = 16
+    /// Says that a user has no records.
+    private static let none: UInt16 = 0x8000
+
+    /// What the index says of a user.
+    enum Position: Sendable, Hashable {
+        /// Nothing was recorded.
+        case empty
+        /// The slot of the newest record.
+        case newest(Int)
+        /// It makes no sense for the model: the slots alone decide.
+        case unknown
+    }
+
+    private let words: OmronWords
+
+    /// - Returns: `nil` for octets that are too few.
+    init?(_ octets: [UInt8], order: OmronRecordLayout.Order) {
+        guard octets.count >= 4 else { return nil }
+        words = OmronWords(octets, order)
+    }
+
+    /// What a word of it says of its user.
+    ///
+    /// - Parameter count: how many slots the user has.
+    func position(at place: Int, count: Int) -> Position {
+        guard place < words.count else { return .unknown }
+        let word = words[place]
+        guard word != Self.none else { return .empty }
+        let next = Int(word & 0xFF)
+        guard next <= count else { return .unknown }
+        // The place to write next is behind the newest record; the first place is behind the last.
+        return .newest((next + count - 1) % count)
+    }
+}

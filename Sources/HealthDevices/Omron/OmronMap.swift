@@ -1,0 +1,242 @@
+import HealthReadings
+
+/// What stands where in the memory of an Omron monitor whose layout need not be known: its records are found by their sums.
+///
+/// What may be shown of it is made here: records with other values in their place, the index, and how much is blank.
+/// Everything else stays hidden, since nobody knows whose it is.
+struct OmronMap: Sendable, Hashable {
+    /// Records that stand one behind the other.
+    struct Run: Sendable, Hashable {
+        let layout: OmronRecordLayout
+        /// Where the first stands.
+        let address: UInt16
+        /// The octets of each.
+        let slots: [[UInt8]]
+        /// How many blank slots follow.
+        let blankSlots: Int
+
+        /// How many records there are.
+        var count: Int { slots.count }
+        fileprivate var octets: Range<Int> { Int(address)..<(Int(address) + slots.count * layout.length) }
+    }
+
+    /// How the octets of a part of the memory may be shown.
+    enum Content: Sendable, Hashable {
+        /// As they are: the index.
+        case index([UInt8])
+        /// Each octet is this one.
+        case blank(UInt8)
+        /// Not at all.
+        case hidden
+        /// The monitor does not let them be read, with its code.
+        case refused(UInt8)
+    }
+
+    /// Octets beside the records.
+    struct Area: Sendable, Hashable {
+        let address: UInt16
+        var count: Int
+        let content: Content
+    }
+
+    /// Where settings begin in the models that are known: the index first, then the clock at one of these places.
+    static let settings: [UInt16] = [0x0010, 0x0260, 0x0F74]
+    private static let clocks: [Range<UInt16>] = [0x14..<0x1E, 0x2C..<0x3C, 0x30..<0x40]
+    /// Octets that are asked for: what lies behind the last record of any model that is known.
+    static let size = 0x1500
+    /// Octets of a request: as many as every model answers.
+    static let step = 0x10
+
+    private var octets: [UInt8?] = Array(repeating: nil, count: size)
+    private var refusals: [UInt8?] = Array(repeating: nil, count: size)
+
+    mutating func note(_ found: [UInt8], at address: UInt16) {
+        for (place, octet) in found.enumerated() where Int(address) + place < Self.size {
+            octets[Int(address) + place] = octet
+        }
+    }
+
+    mutating func noteRefusal(_ code: UInt8, at address: UInt16, count: Int) {
+        for place in Int(address)..<min(Int(address) + count, Self.size) { refusals[place] = code }
+    }
+
+    /// Whether nothing was read.
+    var isEmpty: Bool { octets.allSatisfy { $0 == nil } }
+
+    private func octets(_ range: Range<Int>) -> [UInt8]? {
+        guard range.upperBound <= Self.size else { return nil }
+        let found = octets[range].compactMap(\.self)
+        return found.count == range.count ? found : nil
+    }
+
+    // MARK: Records
+
+    /// The runs of records, by their addresses. Of runs that overlap, the one with more records counts.
+    var runs: [Run] {
+        var found: [Run] = []
+        for length in [14, 16] {
+            for order in OmronRecordLayout.Order.allCases {
+                found += runs(of: OmronRecordLayout(length: length, order: order))
+            }
+        }
+        var taken: [Run] = []
+        for run in found.sorted(by: { ($0.count, $1.address) > ($1.count, $0.address) })
+        where !taken.contains(where: { $0.octets.overlaps(run.octets) }) {
+            taken.append(run)
+        }
+        return taken.sorted { $0.address < $1.address }
+    }
+
+    private func runs(of layout: OmronRecordLayout) -> [Run] {
+        var (runs, known): ([Run], Set<Int>) = ([], [])
+        for address in stride(from: 0, to: Self.size - layout.length, by: 2)
+        where !known.contains(address) && isRecord(at: address, layout) {
+            var (slots, blanks, place): ([[UInt8]], Int, Int) = ([], 0, address)
+            while isRecord(at: place, layout), let slot = octets(place..<(place + layout.length)) {
+                slots.append(slot)
+                known.insert(place)
+                place += layout.length
+            }
+            while let slot = octets(place..<(place + layout.length)), OmronRecordLayout.isEmpty(slot) {
+                blanks += 1
+                place += layout.length
+            }
+            runs.append(Run(layout: layout, address: UInt16(address), slots: slots, blankSlots: blanks))
+        }
+        return runs
+    }
+
+    /// Whether octets are a record: the sum holds, the date can be, and the pressures are a person's.
+    private func isRecord(at address: Int, _ layout: OmronRecordLayout) -> Bool {
+        guard let octets = octets(address..<(address + layout.length)),
+            let record = try? layout.record(octets)
+        else { return false }
+        return (50...300).contains(record.systolic) && (20...220).contains(record.diastolic)
+            && record.systolic > UInt16(record.diastolic)
+    }
+
+    /// The models whose layout these records agree with.
+    static func models(of runs: [Run], in catalogue: Catalogue) -> [String] {
+        guard !runs.isEmpty else { return [] }
+        return catalogue.models.filter { model in
+            guard let memory = model.omronMemory else { return false }
+            return runs.allSatisfy { run in
+                run.layout.length == memory.layout.length && memory.layout.orders.contains { $0 == run.layout.order }
+                    && run.slots.indices.allSatisfy { slot in
+                        memory.user(at: run.address + UInt16(slot * run.layout.length)) != nil
+                    }
+            }
+        }.map(\.id)
+    }
+
+    // MARK: Beside the records
+
+    /// What stands beside these records, as far as it was read.
+    func areas(beside runs: [Run]) -> [Area] {
+        let indexes = Self.settings.map { Int($0)..<(Int($0) + OmronIndex.length) }.filter { range in
+            !runs.contains { $0.octets.overlaps(range) } && octets(range).map(Self.isIndex) == true
+        }
+        var areas: [Area] = []
+        var place = 0
+        while place < Self.size {
+            if let run = runs.first(where: { $0.octets.contains(place) }) {
+                place = run.octets.upperBound
+            } else if let index = indexes.first(where: { $0.lowerBound == place }), let octets = octets(index) {
+                areas.append(Area(address: UInt16(place), count: index.count, content: .index(octets)))
+                place = index.upperBound
+            } else {
+                if let content = content(at: place) {
+                    if let last = areas.last, last.content == content, Int(last.address) + last.count == place {
+                        areas[areas.count - 1].count += 1
+                    } else {
+                        areas.append(Area(address: UInt16(place), count: 1, content: content))
+                    }
+                }
+                place += 1
+            }
+        }
+        return areas
+    }
+
+    /// `nil` for what was not read.
+    private func content(at place: Int) -> Content? {
+        if let code = refusals[place] { return .refused(code) }
+        switch octets[place] {
+        case nil: return nil
+        case 0xFF?: return .blank(0xFF)
+        case 0x00?: return .blank(0x00)
+        default: return .hidden
+        }
+    }
+
+    /// Whether octets look like an index: cursors and counts, and nothing that could be anything of a person.
+    private static func isIndex(_ octets: [UInt8]) -> Bool {
+        OmronRecordLayout.Order.allCases.contains { order in
+            let words = OmronWords(octets, order)
+            return (0..<2).allSatisfy { words[$0] & 0x3F00 == 0 && words[$0] & 0xFF <= 100 }
+                && octets.contains { $0 != 0 }
+        }
+    }
+
+    /// Where the clock stands, by its sum.
+    var clock: UInt16? {
+        for settings in Self.settings {
+            for clock in Self.clocks {
+                let range = Int(settings + clock.lowerBound)..<Int(settings + clock.upperBound)
+                guard let octets = octets(range) else { continue }
+                for order in OmronRecordLayout.Order.allCases
+                where ((try? OmronWords(octets, order).clock()) ?? nil) != nil {
+                    return settings + clock.lowerBound
+                }
+            }
+        }
+        return nil
+    }
+}
+
+extension OmronMap {
+    /// The records of the runs, with other pressures, pulses and times. Flags, numbers and the order in which they were
+    /// measured stay, and their sums hold.
+    ///
+    /// - Parameter generator: what the values are taken from; they cannot be had back of it.
+    static func disguised(
+        _ runs: [Run], using generator: inout some RandomNumberGenerator
+    ) -> [Run] {
+        let times = runs.flatMap { run in run.slots.compactMap { (try? run.layout.record($0))??.time } }
+        let order = Dictionary(
+            uniqueKeysWithValues: Set(times).sorted { $0.secondsSinceEpoch < $1.secondsSinceEpoch }.enumerated()
+                .map { ($1, $0) })
+        return runs.map { run in
+            let slots = run.slots.map { octets in
+                let time = (try? run.layout.record(octets))??.time
+                return disguised(
+                    octets, run.layout.order ?? .highFirst, number: time.flatMap { order[$0] } ?? 0, &generator)
+            }
+            return Run(layout: run.layout, address: run.address, slots: slots, blankSlots: run.blankSlots)
+        }
+    }
+
+    private static func disguised(
+        _ octets: [UInt8], _ order: OmronRecordLayout.Order, number: Int, _ generator: inout some RandomNumberGenerator
+    ) -> [UInt8] {
+        let words = OmronWords(octets, order)
+        var new = (0..<words.count).map { words[$0] }
+        new[0] = UInt16.random(in: 60...89, using: &generator) << 8 | UInt16.random(in: 75...114, using: &generator)
+        // An hour apart, from the beginning of 2020 on; more than three months of hours no memory holds.
+        let (day, hour) = (number / 24, UInt16(number % 24))
+        new[1] = words[1] & 0xC000 | 20 << 8 | UInt16.random(in: 55...94, using: &generator)
+        new[2] = words[2] & 0xC000 | UInt16(day / 28 % 12 + 1) << 10 | UInt16(day % 28 + 1) << 5 | hour
+        new[3] = words[3] & 0xF000
+        if new.count > 5 { new[4] = words[4] & 0x00FF | (words[4] & 0xFF00 == 0 ? 0 : 0x0100) }
+        var made = new.flatMap { word -> [UInt8] in
+            let pair = [UInt8(word >> 8), UInt8(truncatingIfNeeded: word)]
+            return order == .highFirst ? pair : pair.reversed()
+        }
+        let other = octets.count - (words.placeOfSum == octets.count - 1 ? 2 : 1)
+        let sum = OmronWords(made, order).sum
+        made[words.placeOfSum] = sum
+        // Beside the sum stands nothing, or the sum with a constant of the unit.
+        made[other] = octets[other] == 0 ? 0 : sum ^ octets[other] ^ words.sum
+        return made
+    }
+}

@@ -1,0 +1,243 @@
+import GATTClient
+import HealthReadings
+
+/// What is known of the secret that a device was given when it was paired.
+enum DeviceSecret: Sendable, Hashable {
+    /// Nobody keeps secrets here: a replay.
+    case unknown
+    /// None is kept.
+    case none
+    case known([UInt8])
+}
+
+/// Reads an Omron monitor's memory: where each user's newest record stands, then backwards from there.
+///
+/// Reading ends at a record that is stored already, if the contact before brought everything, or at slots in which nothing
+/// was recorded. Each message is durable before the next is asked for. Nothing is written to the memory.
+struct OmronTransfer: RecordTransfer {
+    let link: OmronLink
+    let memory: OmronMemory
+    /// What the model is called.
+    let model: String
+    let secret: DeviceSecret
+    let wantsAll: Bool
+
+    /// Records have no numbers.
+    var hasGaps: Bool { false }
+
+    /// So many records of a user that are none, and not one that is, prove that the model is another.
+    private static let mostFailures = 8
+
+    /// Takes what is new on the monitor.
+    ///
+    /// - Returns: whether everything came that the monitor has.
+    /// - Throws: ``TransferError``, ``GATTError``, `CancellationError`, or an error of the journal or the memory. What
+    ///   came before is durable.
+    func run(into intake: inout FrameIntake, memory: any DeviceMemory) async throws -> Bool {
+        // Asked first, so that nothing is enabled where the store does not answer.
+        let previous = try await memory.previousSummary(before: intake.contact)
+        let key = try key()
+        var course = Course(transfer: self, wasWhole: previous.map { $0.isComplete && $0.announced != nil } ?? false)
+        let isWhole = try await link.peripheral.whileNotifying(link.notifying) {
+            try await link.rest()
+            try await link.unlock(key)
+            return try await link.inSession { try await course.run(into: &intake, memory: memory) }
+        }
+        if isWhole { intake.finishCounting() }
+        return isWhole
+    }
+
+    private func key() throws(TransferError) -> OmronKey? {
+        guard link.stack == .key else { return nil }
+        switch secret {
+        case .unknown: return nil
+        case .known(let octets):
+            if let key = OmronKey(octets) { return key }
+            fallthrough
+        case .none:
+            throw .refused(
+                code: "omron_key_missing",
+                description: "no key of this monitor is kept here; hold its Bluetooth button until P blinks, and pair "
+                    + "it again")
+        }
+    }
+
+    /// One reading of the memory.
+    private struct Course {
+        let transfer: OmronTransfer
+        /// Whether the contact before this one brought the whole memory.
+        let wasWhole: Bool
+        /// Whether every request was answered with a message.
+        private var isWhole = true
+        /// Whether a record came that was not stored.
+        private var hasNews = false
+
+        private var layout: OmronRecordLayout { transfer.memory.layout }
+
+        init(transfer: OmronTransfer, wasWhole: Bool) {
+            self.transfer = transfer
+            self.wasWhole = wasWhole
+        }
+
+        mutating func run(into intake: inout FrameIntake, memory: any DeviceMemory) async throws -> Bool {
+            let map = transfer.memory
+            let index = try await settings(OmronIndex.length, at: 0, into: &intake)
+            if intake.contact.clock == nil,
+                let clock = try await settings(map.clock.count, at: map.clock.lowerBound, into: &intake),
+                let time = map.wallTime(clock.octets)
+            {
+                try await intake.note(ClockReading(deviceTime: time, readAt: clock.at), in: memory)
+            }
+            await intake.beginCounting(announced: nil)
+            var withoutRecords: [Int] = []
+            for user in map.users.indices {
+                let position = index.map { map.position(of: user, in: $0.octets) } ?? .unknown
+                if position == .empty, !transfer.wantsAll {
+                    withoutRecords.append(user)
+                } else {
+                    try await read(user, from: position, into: &intake)
+                }
+            }
+            // A model whose index stands elsewhere would hide a user for good. So the first slots are looked at, where every
+            // user begins, unless the contact has shown what it was for.
+            if !wasWhole || !hasNews {
+                for user in withoutRecords where try await !isBlank(user, into: &intake) {
+                    try await read(user, from: .unknown, into: &intake)
+                }
+            }
+            return isWhole
+        }
+
+        /// Whether nothing was recorded in a user's first slots.
+        private mutating func isBlank(_ user: Int, into intake: inout FrameIntake) async throws -> Bool {
+            let size = min(transfer.memory.slotsARead, transfer.memory.count)
+            return try await read(size, from: 0, of: user, into: &intake).isEmpty
+        }
+
+        /// Octets of the settings; `nil` where the monitor does not show them.
+        private func settings(
+            _ count: Int, at offset: UInt16, into intake: inout FrameIntake
+        ) async throws -> (octets: [UInt8], at: Instant)? {
+            guard let request = OmronRequest.read(count, at: transfer.memory.settings + offset) else { return nil }
+            switch try await transfer.link.ask(request, received: intake.received) {
+            case .answered(let octets, let message, let instant):
+                _ = try await intake.take(omron: message, slots: [], receivedAt: instant)
+                return (octets, instant)
+            case .refused(_, let message, let instant), .malformed(_, let message, let instant):
+                _ = try await intake.take(omron: message, slots: [], receivedAt: instant)
+                return nil
+            }
+        }
+
+        /// What a block of slots has brought.
+        private struct Block {
+            /// Whether nothing was recorded in it.
+            var isEmpty = true
+            /// Whether a record of it was stored before.
+            var isKnown = false
+            /// Whether the monitor refuses to show it.
+            var isRefused = false
+            var records = 0
+            var failures = 0
+        }
+
+        /// Reads the slots of a user backwards, from the newest record all around.
+        private mutating func read(
+            _ user: Int, from position: OmronIndex.Position, into intake: inout FrameIntake
+        ) async throws {
+            let count = transfer.memory.count
+            var (slot, mayEnd) = (count - 1, false)
+            // From the newest record down to the first slot there is a record in each.
+            var isRecorded = false
+            if case .newest(let newest) = position {
+                (slot, mayEnd, isRecorded) = (newest, !transfer.wantsAll, true)
+            }
+            var (left, most, hasCome, wasRefused) = (count, transfer.memory.slotsARead, false, false)
+            var (records, failures) = (0, 0)
+            while left > 0 {
+                try Task.checkCancellation()
+                let size = min(most, left, slot + 1)
+                let block = try await read(size, from: slot - size + 1, of: user, into: &intake)
+                if block.isRefused {
+                    if size > 1 {
+                        // Some monitors show one record at a time.
+                        most = 1
+                        continue
+                    }
+                    wasRefused.toggle()
+                    // A record is asked for once more; a slot that may be blank is taken to be so.
+                    if isRecorded, wasRefused { continue }
+                }
+                wasRefused = false
+                records += block.records
+                failures += block.failures
+                if records == 0, failures >= OmronTransfer.mostFailures {
+                    throw TransferError.refused(
+                        code: "omron_wrong_model",
+                        description: "what stands in the monitor's memory are no records of \(transfer.model); pair it "
+                            + "again as the model whose number is on its label")
+                }
+                if block.isKnown, wasWhole, mayEnd { return }
+                // A record that is not shown does not end those before it.
+                if block.isEmpty, mayEnd, !(block.isRefused && isRecorded) {
+                    if hasCome { return }
+                    // The newest record is not where the index says: it is not followed.
+                    (mayEnd, isRecorded) = (false, false)
+                }
+                hasCome = hasCome || !block.isEmpty
+                left -= size
+                if slot < size { isRecorded = false }
+                slot = slot - size < 0 ? count - 1 : slot - size
+            }
+        }
+
+        private mutating func read(
+            _ size: Int, from first: Int, of user: Int, into intake: inout FrameIntake
+        ) async throws -> Block {
+            let address = transfer.memory.address(first, of: user)
+            var block = Block()
+            guard let request = OmronRequest.read(size * layout.length, at: address) else { return block }
+            switch try await transfer.link.ask(request, received: intake.received) {
+            case .refused(_, let message, let instant):
+                _ = try await intake.take(omron: message, slots: [], receivedAt: instant)
+                block.isRefused = true
+            case .malformed(_, let message, let instant):
+                _ = try await intake.take(omron: message, slots: [], receivedAt: instant)
+                isWhole = false
+                block.isEmpty = false
+            case .answered(let octets, let message, let instant):
+                let slots = (0..<size).compactMap { place -> (address: UInt16, octets: [UInt8])? in
+                    let record = Array(octets[(place * layout.length)..<((place + 1) * layout.length)])
+                    guard !OmronRecordLayout.isEmpty(record) else { return nil }
+                    return (address + UInt16(place * layout.length), record)
+                }
+                for outcome in try await intake.take(omron: message, slots: slots, receivedAt: instant) {
+                    switch outcome {
+                    case .repeated, .revised: (block.isKnown, block.records) = (true, block.records + 1)
+                    case .new, .clash: (hasNews, block.records) = (true, block.records + 1)
+                    case .malformed: block.failures += 1
+                    case .waiting, .nothing: break
+                    }
+                }
+                block.isEmpty = slots.isEmpty
+            }
+            return block
+        }
+    }
+}
+
+extension FrameIntake {
+    /// Makes a monitor's message durable, with the records that it brought.
+    ///
+    /// - Returns: what became of the records.
+    fileprivate mutating func take(
+        omron message: [UInt8], slots: [(address: UInt16, octets: [UInt8])], receivedAt: Instant
+    ) async throws -> [FrameOutcome] {
+        let records = slots.map { slot in
+            [UInt8(slot.address >> 8), UInt8(truncatingIfNeeded: slot.address)] + slot.octets
+        }
+        return Array(
+            try await take(message, as: .omronMessage, records: records, as: .omronRecord, receivedAt: receivedAt)
+                .dropFirst())
+    }
+}

@@ -1,0 +1,116 @@
+import GATTClient
+import HealthReadings
+
+/// Requests to a BP2, and its answers.
+///
+/// What is written to a monitor is a ``ViatomRequest``, and nothing else.
+struct ViatomLink {
+    /// How long the next piece of an answer may take, and how often it is asked for: together the 30 s that a silent device
+    /// is given.
+    static let (patience, tries): (Duration, Int) = (.seconds(10), 3)
+    /// The silence that ends an answer.
+    private static let quiet: Duration = .milliseconds(200)
+    /// Pieces that are taken between a request and its answer, at most.
+    private static let mostPieces = 300
+
+    /// What came of a request.
+    enum Reply {
+        /// The answer, with the message as it came.
+        case answered([UInt8], message: [UInt8], at: Instant)
+        /// The monitor refuses, with its code.
+        case refused(UInt8, message: [UInt8], at: Instant)
+        /// What came was no message, again and again.
+        case malformed(MalformedFrame, message: [UInt8], at: Instant)
+    }
+
+    /// Counts the messages of a connection.
+    struct Course: Sendable {
+        fileprivate var number: UInt8 = 0
+        /// The numbers of those whose answer may still come though it is awaited no more.
+        fileprivate var abandoned: Set<UInt8> = []
+        fileprivate var pieces = ViatomPieces()
+    }
+
+    let peripheral: any Peripheral
+    let answers: Characteristic
+    private let requests: Characteristic
+
+    init?(_ peripheral: any Peripheral, _ characteristics: [Characteristic]) {
+        func find(_ uuid: BluetoothUUID) -> Characteristic? { characteristics.first { $0.uuid == uuid } }
+        guard let answers = find(Viatom.answers), let requests = find(Viatom.requests) else { return nil }
+        (self.peripheral, self.answers, self.requests) = (peripheral, answers, requests)
+    }
+
+    /// Asks until there is an answer.
+    ///
+    /// - Throws: ``TransferError`` where the monitor leaves or is silent; ``GATTError``.
+    func ask(
+        _ request: ViatomRequest, _ course: inout Course, received: Int, tries: Int = ViatomLink.tries
+    ) async throws -> Reply {
+        var malformed: Reply?
+        for _ in 0..<tries {
+            try Task.checkCancellation()
+            course.number = course.number == 254 ? 1 : course.number + 1
+            course.abandoned.remove(course.number)
+            course.pieces.clear()
+            let frame = request.frame(number: course.number)
+            try await write(frame, received)
+            if let reply = try await reply(to: frame, &course, received, &malformed) { return reply }
+            course.abandoned.insert(frame.number)
+        }
+        if let malformed { return malformed }
+        throw TransferError.timedOut(received: received)
+    }
+
+    /// Takes what comes until the answer is whole; `nil` after a silence, or where what came is no message.
+    private func reply(
+        to request: ViatomFrame, _ course: inout Course, _ received: Int, _ malformed: inout Reply?
+    ) async throws -> Reply? {
+        var left = Self.mostPieces
+        while left > 0 {
+            switch try await peripheral.nextValues(within: Self.patience) {
+            case .silence: return nil
+            case .disconnected: throw TransferError.interrupted(received: received)
+            case .values(let values):
+                for value in values where value.uuid == answers.uuid {
+                    left -= 1
+                    for message in course.pieces.take(value.octets) {
+                        let frame: ViatomFrame
+                        do throws(MalformedFrame) {
+                            frame = try ViatomFrame(decoding: message)
+                        } catch {
+                            malformed = .malformed(error, message: message, at: value.receivedAt)
+                            try await drain()
+                            return nil
+                        }
+                        // Curves that are sent unasked while the monitor measures, and answers that come too late.
+                        guard frame.command == request.command, !course.abandoned.contains(frame.number) else {
+                            continue
+                        }
+                        return frame.direction == ViatomFrame.fromDevice
+                            ? .answered(frame.payload, message: message, at: value.receivedAt)
+                            : .refused(frame.direction, message: message, at: value.receivedAt)
+                    }
+                }
+            }
+        }
+        return nil
+    }
+
+    /// Takes what still comes of an answer that was none.
+    private func drain() async throws {
+        for _ in 0..<Self.mostPieces {
+            guard case .values = try await peripheral.nextValues(within: Self.quiet) else { return }
+        }
+    }
+
+    /// The one place at which something is written to a monitor's own service.
+    private func write(_ frame: ViatomFrame, _ received: Int) async throws {
+        do {
+            // Monitors of this family do not answer writes that want a response.
+            try await peripheral.write(frame.encoded, to: requests, expectingResponse: false)
+        } catch GATTError.disconnected {
+            throw TransferError.interrupted(received: received)
+        }
+    }
+}

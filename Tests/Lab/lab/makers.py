@@ -1,0 +1,9 @@
+"""Which meters speak a protocol of their maker's: the definition's `protocol` → their class, a live.LiveMeter."""
+from .live import LiveMeter
+from .omron import Monitor
+
+KINDS = {"omron": Monitor}
+
+
+def kind_of(definition):
+    return KINDS.get(definition.protocol, LiveMeter)
