@@ -25,11 +25,11 @@ struct ContactCourse: Sendable {
     /// Reads every service the gateway knows: a device may offer both glucose and blood pressure.
     mutating func run(
         _ peripheral: any Peripheral, _ characteristics: [Characteristic], allRecords: Bool, secret: DeviceSecret,
-        journal: any FrameJournal, memory: any DeviceMemory,
+        cursors: OmronCursors, journal: any FrameJournal, memory: any DeviceMemory,
         report: @escaping @Sendable (TransferEvent) async -> Void
     ) async {
         let transfers = RecordTransfers(
-            of: peripheral, characteristics, model: model, allRecords: allRecords, secret: secret
+            of: peripheral, characteristics, model: model, allRecords: allRecords, secret: secret, cursors: cursors
         ).transfers
         guard !transfers.isEmpty else {
             // What is sent only while somebody looks is nothing to read, and nothing is wrong.

@@ -15,6 +15,7 @@ public struct MeterReader: Sendable {
     let memory: any DeviceMemory
     private let pairings: (any PairingMemory)?
     private let secrets: (any DeviceSecrets)?
+    private let cursors = OmronCursors()
     private let catalogue: Catalogue
     private let provider: @Sendable (DeviceModel) -> String
     private let model: String?
@@ -120,7 +121,7 @@ public struct MeterReader: Sendable {
             model: contact.device.model.flatMap { catalogue[$0] })
         await course.run(
             peripheral, characteristics, allRecords: allRecords, secret: try await secret(of: contact.device),
-            journal: journal, memory: memory, report: report)
+            cursors: cursors, journal: journal, memory: memory, report: report)
         do {
             let (memory, ended) = (memory, course)
             try await shieldedFromCancellation { try await memory.endContact(ended.contact, ended.summary) }

@@ -34,7 +34,7 @@ struct RecordTransfers {
     /// What comes as soon as it is enabled is enabled together, and last: a cuff disconnects when it has sent all it has.
     init(
         of peripheral: any Peripheral, _ characteristics: [Characteristic], model: DeviceModel?, allRecords: Bool,
-        secret: DeviceSecret = .unknown
+        secret: DeviceSecret = .unknown, cursors: OmronCursors = OmronCursors()
     ) {
         func offers(_ profile: ServiceProfile) -> Bool {
             RecordStreams([profile]).areThere(in: characteristics)
@@ -44,7 +44,9 @@ struct RecordTransfers {
         {
             // Alone: what the standard service would send is in the memory too, and some monitors delete what they send.
             self.transfers = [
-                OmronTransfer(link: link, memory: memory, model: model.name, secret: secret, wantsAll: allRecords)
+                OmronTransfer(
+                    link: link, memory: memory, model: model.name, secret: secret, wantsAll: allRecords,
+                    cursors: cursors)
             ]
             return
         }

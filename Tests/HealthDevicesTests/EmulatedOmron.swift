@@ -103,6 +103,9 @@ final class EmulatedOmron: Peripheral {
             address: .device(7), name: behaviour.name, isPaired: behaviour.isBonded, seenAt: Instant(seconds: 0))
     }
 
+    /// So much time passes before the next contact.
+    func wait(hours: Int64) { state.withLock { $0.now += hours * 3600 } }
+
     /// It is bonded, and stays connected.
     func wasPaired() {
         state.withLock { state in (state.behaviour.isBonded, state.isPairingLink) = (true, true) }

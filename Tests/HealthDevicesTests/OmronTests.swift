@@ -64,15 +64,45 @@ import Testing
     @Test("one new record is read in six requests, whoever's it is", arguments: models)
     func oneNew(model: String) async throws {
         let monitor = try monitor(model, [40, 20])
-        try await read(monitor)
+        let reader = MeterReader(journal: store, memory: store, model: model, secrets: Secrets([.device(7): Self.key]))
+        try await reader.read(monitor)
         let memory = monitor.memory
-        monitor.change { $0.measure(1, user: 0, of: memory, since: 40 % memory.count == 0 ? memory.count : 40) }
+        for (user, number) in [40, 20].prefix(memory.users.count).enumerated() {
+            monitor.change { $0.measure(1, user: user, of: memory, since: number) }
+            let before = store.readingCount
+            #expect(try await reader.read(monitor).isComplete)
+            #expect(store.readingCount == before + 1)
+            #expect(monitor.requests <= 6, "\(monitor.requests)")
+        }
+        #expect(monitor.requests >= 5)
+        // Another process does not know where the other user stood.
+        monitor.change { $0.measure(1, user: 0, of: memory, since: 41) }
         let before = store.readingCount
         #expect(try await read(monitor).isComplete)
-        #expect(store.readingCount == before + 1)
-        // A monitor that shows one record at a time is asked for the newest, and for the one that is known.
-        let limit = memory.slotsARead == 1 ? 5 + memory.users.count : 6
-        #expect(monitor.requests <= limit, "\(monitor.requests)")
+        #expect(store.readingCount == before + 1 && monitor.requests <= (memory.slotsARead == 1 ? 7 : 6))
+    }
+
+    @Test("a user is believed to have measured nothing for a day, of a ring that nobody fills in a day")
+    func settledUsers() async throws {
+        let monitor = try monitor("omron_hem7361t", [40, 20])
+        let reader = MeterReader(
+            journal: store, memory: store, model: "omron_hem7361t", secrets: Secrets([.device(7): Self.key]))
+        try await reader.read(monitor)
+        // The index and the clock.
+        #expect(try await reader.read(monitor).isComplete && monitor.reads.count == 2)
+        monitor.wait(hours: 25)
+        #expect(try await reader.read(monitor).isComplete && monitor.reads.count == 4)
+        #expect(try await reader.read(monitor, allRecords: true).received == 60)
+        // A contact that was cut makes everything be read again.
+        monitor.change { $0.cutAfterReads = 1 }
+        #expect(try await !reader.read(monitor).isComplete)
+        monitor.change { $0.cutAfterReads = nil }
+        #expect(try await reader.read(monitor).received == 60 && monitor.reads.count > 60)
+        let small = try self.monitor("omron_hem7143t1", [20])
+        let other = MeterReader(journal: store, memory: store, model: "omron_hem7143t1")
+        try await other.read(small)
+        try await other.read(small)
+        #expect(small.reads.count == 3)
     }
 
     @Test(

@@ -21,6 +21,7 @@ struct OmronTransfer: RecordTransfer {
     let model: String
     let secret: DeviceSecret
     let wantsAll: Bool
+    let cursors: OmronCursors
 
     /// Records have no numbers.
     var hasGaps: Bool { false }
@@ -37,13 +38,18 @@ struct OmronTransfer: RecordTransfer {
         // Asked first, so that nothing is enabled where the store does not answer.
         let previous = try await memory.previousSummary(before: intake.contact)
         let key = try key()
-        var course = Course(transfer: self, wasWhole: previous.map { $0.isComplete && $0.announced != nil } ?? false)
+        let wasWhole = previous.map { $0.isComplete && $0.announced != nil } ?? false
+        let settled = cursors.take(of: intake.contact, self.memory)
+        var course = Course(transfer: self, wasWhole: wasWhole, settled: wasWhole && !wantsAll ? settled : [])
         let isWhole = try await link.peripheral.whileNotifying(link.notifying) {
             try await link.rest()
             try await link.unlock(key)
             return try await link.inSession { try await course.run(into: &intake, memory: memory) }
         }
-        if isWhole { intake.finishCounting() }
+        if isWhole {
+            intake.finishCounting()
+            cursors.keep(course.positions, of: intake.contact, self.memory)
+        }
         return isWhole
     }
 
@@ -67,6 +73,10 @@ struct OmronTransfer: RecordTransfer {
         let transfer: OmronTransfer
         /// Whether the contact before this one brought the whole memory.
         let wasWhole: Bool
+        /// Where each user stood then; empty if that isn't known.
+        let settled: [OmronIndex.Position]
+        /// Where each user stands now.
+        private(set) var positions: [OmronIndex.Position] = []
         /// Whether every request was answered with a message.
         private var isWhole = true
         /// Whether a record came that was not stored.
@@ -74,9 +84,10 @@ struct OmronTransfer: RecordTransfer {
 
         private var layout: OmronRecordLayout { transfer.memory.layout }
 
-        init(transfer: OmronTransfer, wasWhole: Bool) {
+        init(transfer: OmronTransfer, wasWhole: Bool, settled: [OmronIndex.Position]) {
             self.transfer = transfer
             self.wasWhole = wasWhole
+            self.settled = settled
         }
 
         mutating func run(into intake: inout FrameIntake, memory: any DeviceMemory) async throws -> Bool {
@@ -89,9 +100,12 @@ struct OmronTransfer: RecordTransfer {
                 try await intake.note(ClockReading(deviceTime: time, readAt: clock.at), in: memory)
             }
             await intake.beginCounting(announced: nil)
+            positions = map.users.indices.map { user in
+                index.map { map.position(of: user, in: $0.octets) } ?? .unknown
+            }
             var withoutRecords: [Int] = []
-            for user in map.users.indices {
-                let position = index.map { map.position(of: user, in: $0.octets) } ?? .unknown
+            for (user, position) in positions.enumerated() {
+                if case .newest = position, settled.indices.contains(user), settled[user] == position { continue }
                 if position == .empty, !transfer.wantsAll {
                     withoutRecords.append(user)
                 } else {
@@ -158,6 +172,8 @@ struct OmronTransfer: RecordTransfer {
                 try Task.checkCancellation()
                 let size = min(most, left, slot + 1)
                 let block = try await read(size, from: slot - size + 1, of: user, into: &intake)
+                // A record that was half written, or not shown, is asked for again at the next contact.
+                if block.failures > 0 || block.isRefused { positions[user] = .unknown }
                 if block.isRefused {
                     if size > 1 {
                         // Some monitors show one record at a time.
