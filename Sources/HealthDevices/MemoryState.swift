@@ -5,8 +5,10 @@ struct MemoryState {
     struct Device {
         var pairing: DevicePairing
         var epoch = 0
-        /// How its last contact ended; one that never ends counts as cut.
+        /// How its last contact ended; one that never ends counts as cut, and so does one that is older than another.
         var lastSummary: ContactSummary?
+        /// When the newest of its contacts began.
+        var newestContact: Instant?
     }
 
     private struct CurrentContact {
@@ -320,7 +322,9 @@ struct MemoryState {
 
     mutating func endContact(_ contact: Contact, _ summary: ContactSummary) {
         guard let ended = contacts.removeValue(forKey: contact.id) else { return }
-        devices[ended.device].lastSummary = summary
+        let newest = max(devices[ended.device].newestContact ?? contact.startedAt, contact.startedAt)
+        devices[ended.device].newestContact = newest
+        devices[ended.device].lastSummary = contact.startedAt < newest ? nil : summary
     }
 
     mutating func note(_ device: DeviceDescription, as state: PairingState) {

@@ -64,7 +64,8 @@ public protocol DeviceMemory: Sendable {
     /// The newest stored record of the contact's sequence epoch; nil where none is.
     func lastRecord(of contact: Contact) async throws -> LastRecord?
 
-    /// How the device's contact before this one ended; `nil` where there was none, or it never ended.
+    /// How the device's contact before this one ended; `nil` where there was none, or it never ended. An older contact that
+    /// is replayed says nothing of what came since: `nil` too.
     func previousSummary(before contact: Contact) async throws -> ContactSummary?
 
     /// Begins a new sequence epoch: the device has restarted or wrapped its numbers.

@@ -102,16 +102,18 @@ extension ReadingStore: DeviceMemory {
             followsCompleteTransfer: lastWasComplete ?? false)
     }
 
-    /// How the device's contact before this one ended; `nil` where there was none, or it never ended.
+    /// How the device's contact before this one ended; `nil` where there was none, it never ended, or it was an older one
+    /// that was replayed.
     public func previousSummary(before contact: Contact) async throws -> ContactSummary? {
         try await read { db in
             let row = try Row.fetchOne(
                 db,
                 sql: """
-                    SELECT is_complete, error, announced, coalesce(received, 0) FROM contact INDEXED BY contact_device
+                    SELECT is_complete, error, announced, coalesce(received, 0), started_at < max(started_at) OVER ()
+                    FROM contact INDEXED BY contact_device
                     WHERE device = (SELECT device FROM contact WHERE key = ?1) AND key < ?1 ORDER BY key DESC LIMIT 1
                     """, arguments: [contact.id])
-            guard let row, let isComplete = try row.value(0) as Bool? else { return nil }
+            guard let row, let isComplete = try row.value(0) as Bool?, try !row.value(4) as Bool else { return nil }
             return ContactSummary(
                 isComplete: isComplete, error: try row.value(1), announced: try row.value(2), received: try row.value(3)
             )

@@ -40,6 +40,8 @@ final class EmulatedOmron: Peripheral {
         var longestRead = 0x38
         /// The link goes in the middle of the answer to so many reads.
         var cutAfterReads: Int?
+        /// It ends the session by itself after so many reads, and begins none that it is not asked for.
+        var endsSessionAfterReads: Int?
         /// It also has the standard service, with these records.
         var standard: [[UInt8]]?
         /// Whether this gateway has a bond with it.
@@ -204,7 +206,11 @@ final class EmulatedOmron: Peripheral {
             state.isOpen = false
             state.ended += 1
             send(OmronFrame(.ended), memory, frames: 0, &state)
-        case .read where state.isOpen: answerRead(request, memory, &state)
+        case .read where state.isOpen && state.reads.count < state.behaviour.endsSessionAfterReads ?? .max:
+            answerRead(request, memory, &state)
+        case .read where state.behaviour.endsSessionAfterReads != nil:
+            state.isOpen = false
+            send(OmronFrame(.ended, status: 3), memory, frames: 0, &state)
         default:
             state.writesToMemory += 1
             send(OmronFrame(.ended, status: 3), memory, frames: 0, &state)

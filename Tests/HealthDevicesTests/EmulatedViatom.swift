@@ -27,6 +27,8 @@ final class EmulatedViatom: Peripheral {
         var delays: Set<Int> = []
         /// Octets that its list is said to have beyond those that it has.
         var claims = 0
+        /// Each answer with octets of the list is sent twice.
+        var repeatsAnswers = false
         /// The link goes once it was asked so often.
         var cutAfterRequests: Int?
         var name = "LP-BP2W"
@@ -179,6 +181,7 @@ final class EmulatedViatom: Peripheral {
         let isLate = command != 0x08 && state.behaviour.delays.contains(state.commands.count - 1)
         if isWhole, !isLate, !sent.isEmpty { sent[sent.count - 1].frames = 1 + records }
         if isLate { state.late += sent } else { state.queue += sent }
+        if command == 0xF3, state.behaviour.repeatsAnswers { state.queue += sent.map { ($0.octets, 0) } }
     }
 
     func startNotifying(_ characteristic: Characteristic) async throws {

@@ -121,7 +121,7 @@ import Testing
         let octets = [UInt8](hex: "08810008cc38e7920000000000000000")
         #expect(exchange.take(octets, on: 0) == .refused(0xE7, octets))
         let ended = OmronFrame(.ended, status: 3).encoded
-        #expect(exchange.take(ended, on: 0) == .refused(3, ended))
+        #expect(exchange.take(ended, on: 0) == .ended(3, ended))
         #expect(exchange.take([0] + octets, on: 0) != .waiting)
     }
 

@@ -149,9 +149,11 @@ final class RecordingStore: FrameJournal, DeviceMemory, PairingMemory {
 
     func previousSummary(before contact: Contact) async throws -> ContactSummary? {
         state.withLock { state in
-            state.contacts.last {
+            let earlier = state.contacts.filter {
                 $0.contact.id < contact.id && $0.contact.device.address == contact.device.address
-            }?.summary
+            }
+            let newest = earlier.map(\.contact.startedAt).max()
+            return earlier.last.flatMap { $0.contact.startedAt == newest ? $0.summary : nil }
         }
     }
 

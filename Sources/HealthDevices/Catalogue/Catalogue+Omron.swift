@@ -25,9 +25,12 @@ extension Catalogue {
             // Which octet of a word comes first is not public.
             omron("8725T, 7320T", .big(users: 0x02AC, 0x05F4, count: 60, order: nil, .fromDocuments)),
             omron(
-                "6321T, 6320T, 6323T, 6324T", soldAs: "BP653",
+                "6321T, 6324T", soldAs: "BP653",
                 .big(
                     users: 0x0370, 0x08E8, count: 100, settings: 0x0F74, order: nil, isAtWrist: true, .fromDocuments)),
+            omron(
+                "6320T, 6323T",
+                .big(users: 0x0370, count: 100, settings: 0x0F74, order: nil, isAtWrist: true, .fromDocuments)),
             omron(
                 "6232T, 6233T", soldAs: "RS7, BP6350, BP4350",
                 .big(users: 0x02E8, 0x0860, count: 100, clock: 0x2C..<0x3C, isAtWrist: true, .verified)),

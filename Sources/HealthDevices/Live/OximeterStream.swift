@@ -73,7 +73,11 @@ struct OximeterStreamReader: Sendable {
                 continue
             }
             if octets[2] == 0x0F, length == 12, octets[4] == 0x01 {
-                newest = Self.value(saturation: octets[5], pulse: UInt16(octets[6]) | UInt16(octets[7]) << 8)
+                // Without a finger it may say the last values once more: the maker's own kit (LepuBle).
+                let hasFinger = octets[9] & 0x02 == 0
+                newest =
+                    hasFinger
+                    ? Self.value(saturation: octets[5], pulse: UInt16(octets[6]) | UInt16(octets[7]) << 8) : nil
             }
             octets.removeFirst(length)
         }

@@ -53,6 +53,8 @@ struct OmronExchange: Sendable {
         case answered(OmronFrame, [UInt8])
         /// The monitor refuses, with its code.
         case refused(UInt8, [UInt8])
+        /// The monitor has ended the session by itself, with its code.
+        case ended(UInt8, [UInt8])
         /// What came is no message.
         case malformed(MalformedFrame, [UInt8])
     }
@@ -80,7 +82,7 @@ struct OmronExchange: Sendable {
         guard request.isAnswered(by: frame) else {
             // A session that the monitor ends by itself answers whatever was asked.
             let isEnded = frame.kind == OmronFrame.Kind.ended.rawValue && frame.status != 0
-            return isEnded ? .refused(frame.status, message) : .waiting
+            return isEnded ? .ended(frame.status, message) : .waiting
         }
         guard frame.kind == OmronFrame.Kind.hasRead.rawValue else {
             return frame.status == 0 ? .answered(frame, message) : .refused(frame.status, message)

@@ -22,6 +22,8 @@ struct OmronLink {
         case answered([UInt8], message: [UInt8], at: Instant)
         /// The monitor does not let this be read, with its code.
         case refused(UInt8, message: [UInt8], at: Instant)
+        /// The monitor has ended the session by itself, with its code: it answers nothing more.
+        case ended(UInt8, message: [UInt8], at: Instant)
         /// What came was no message, again and again.
         case malformed(MalformedFrame, message: [UInt8], at: Instant)
     }
@@ -85,6 +87,8 @@ struct OmronLink {
                         return .answered(frame.data, message: message, at: value.receivedAt)
                     case .refused(let code, let message):
                         return .refused(code, message: message, at: value.receivedAt)
+                    case .ended(let code, let message):
+                        return .ended(code, message: message, at: value.receivedAt)
                     case .malformed(let error, let message):
                         malformed = .malformed(error, message: message, at: value.receivedAt)
                         try await drain()

@@ -133,8 +133,11 @@ struct OmronMap: Sendable, Hashable {
 
     /// What stands beside these records, as far as it was read.
     func areas(beside runs: [Run]) -> [Area] {
-        let indexes = Self.settings.map { Int($0)..<(Int($0) + OmronIndex.length) }.filter { range in
-            !runs.contains { $0.octets.overlaps(range) } && octets(range).map(Self.isIndex) == true
+        let indexes = Self.settings.compactMap { settings -> Range<Int>? in
+            let whole = Int(settings)..<(Int(settings) + OmronIndex.length)
+            guard !runs.contains(where: { $0.octets.overlaps(whole) }), let octets = octets(whole) else { return nil }
+            let length = Self.lengthOfIndex(octets)
+            return length == 0 ? nil : whole.prefix(length)
         }
         var areas: [Area] = []
         var place = 0
@@ -169,13 +172,17 @@ struct OmronMap: Sendable, Hashable {
         }
     }
 
-    /// Whether octets look like an index: cursors and counts, and nothing that could be anything of a person.
-    private static func isIndex(_ octets: [UInt8]) -> Bool {
-        OmronRecordLayout.Order.allCases.contains { order in
+    /// How many octets look like an index: cursors and counts, and nothing that could be anything of a person. Some models
+    /// have four words, others eight; 0 if there is no index.
+    private static func lengthOfIndex(_ octets: [UInt8]) -> Int {
+        guard octets.contains(where: { $0 != 0 }) else { return 0 }
+        let lengths = OmronRecordLayout.Order.allCases.map { order in
             let words = OmronWords(octets, order)
-            return (0..<2).allSatisfy { words[$0] & 0x3F00 == 0 && words[$0] & 0xFF <= 100 }
-                && octets.contains { $0 != 0 }
+            guard (0..<2).allSatisfy({ words[$0] & 0xFF <= 100 }) else { return 0 }
+            let others = (0..<words.count).prefix { words[$0] & 0x3F00 == 0 }.count
+            return others == words.count ? 2 * others : others >= 4 ? 8 : 0
         }
+        return lengths.max() ?? 0
     }
 
     /// Where the clock stands, by its sum.

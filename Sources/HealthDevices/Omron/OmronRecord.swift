@@ -39,16 +39,22 @@ struct OmronRecordLayout: Sendable, Hashable {
                 found: "the end after \(octets.count)")
         }
         if Self.isEmpty(octets) { return nil }
-        var failure: MalformedFrame?
+        var (failure, found): (MalformedFrame?, Set<OmronRecord>) = (nil, [])
         for order in orders {
             do throws(MalformedFrame) {
-                return try OmronRecord(words: OmronWords(octets, order))
+                found.insert(try OmronRecord(words: OmronWords(octets, order)))
             } catch {
                 failure = failure ?? error
             }
         }
-        if let failure { throw failure }
-        return nil
+        guard found.count < 2 else {
+            // The sum is 0, and 0 stands beside it: one reading in some hundreds, and either may be the wrong one.
+            throw MalformedFrame(
+                subject: "Omron record", expected: "octets that are a record in one order", octet: length - 2,
+                found: "a record in both")
+        }
+        if found.isEmpty, let failure { throw failure }
+        return found.first
     }
 
     /// Whether nothing was recorded: all bits are the same.

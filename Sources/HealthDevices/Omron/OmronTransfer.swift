@@ -140,7 +140,18 @@ struct OmronTransfer: RecordTransfer {
             case .refused(_, let message, let instant), .malformed(_, let message, let instant):
                 _ = try await intake.take(omron: message, slots: [], receivedAt: instant)
                 return nil
+            case .ended(let code, let message, let instant):
+                _ = try await intake.take(omron: message, slots: [], receivedAt: instant)
+                throw Self.ended(code)
             }
+        }
+
+        /// What a monitor did not show is not known to be blank.
+        private static func ended(_ code: UInt8) -> TransferError {
+            .refused(
+                code: "omron_session_ended",
+                description: "the monitor ended the session (code \(code)) before everything was read; the next contact "
+                    + "reads everything again")
         }
 
         /// What a block of slots has brought.
@@ -217,6 +228,9 @@ struct OmronTransfer: RecordTransfer {
             case .refused(_, let message, let instant):
                 _ = try await intake.take(omron: message, slots: [], receivedAt: instant)
                 block.isRefused = true
+            case .ended(let code, let message, let instant):
+                _ = try await intake.take(omron: message, slots: [], receivedAt: instant)
+                throw Self.ended(code)
             case .malformed(_, let message, let instant):
                 _ = try await intake.take(omron: message, slots: [], receivedAt: instant)
                 isWhole = false

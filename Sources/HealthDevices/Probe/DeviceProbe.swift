@@ -148,7 +148,7 @@ struct DeviceProbe {
                 do {
                     switch try await link.ask(request, received: address) {
                     case .answered(let octets, _, _): map.note(octets, at: UInt16(address))
-                    case .refused(let code, _, _):
+                    case .refused(let code, _, _), .ended(let code, _, _):
                         map.noteRefusal(code, at: UInt16(address), count: OmronMap.step)
                     case .malformed: continue
                     }

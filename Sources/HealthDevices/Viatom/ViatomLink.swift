@@ -55,8 +55,10 @@ struct ViatomLink {
             course.pieces.clear()
             let frame = request.frame(number: course.number)
             try await write(frame, received)
-            if let reply = try await reply(to: frame, &course, received, &malformed) { return reply }
+            let reply = try await reply(to: frame, &course, received, &malformed)
+            // Whether it was answered or not: what comes under this number from here on answers nothing that is asked.
             course.abandoned.insert(frame.number)
+            if let reply { return reply }
         }
         if let malformed { return malformed }
         throw TransferError.timedOut(received: received)

@@ -7,10 +7,12 @@ import HealthReadings
 /// |---|---|
 /// | 0 … 3 | the time, in seconds of the monitor's clock since 1970 |
 /// | 4 … 7 | the user's number at the maker |
-/// | 8 | 1: the pulse was irregular |
-/// | 13 … 20 | systolic, diastolic and mean pressure in mmHg, pulse in beats a minute |
+/// | 8 … 12 | how it was measured: 1 for the mean of three, and the seconds between them; a status |
+/// | 13 … 18 | systolic, diastolic and mean pressure in mmHg |
+/// | 19 | pulse in beats a minute |
+/// | 20 | bit 0: the pulse was irregular, bit 1: its person moved |
 ///
-/// Numbers have the low octet first. The monitor's clock shows the wall clock of the place it was set at, and its time has
+/// Layout: the maker's own kit (LepuBle, `LeBp2wBpList`). Numbers have the low octet first. The monitor's clock shows the wall clock of the place it was set at, and its time has
 /// no zone: the seconds are taken as those of that clock.
 public enum ViatomPressure {
     /// Octets of a record.
@@ -52,15 +54,18 @@ public enum ViatomPressure {
         let (systolic, diastolic) = (
             quantity(word(13), .millimetresOfMercury), quantity(word(15), .millimetresOfMercury)
         )
-        let mean = word(17)
+        let (mean, pulse, result) = (word(17), octets[19], octets[20])
+        var status: ReadingStatus = []
+        if result & 1 != 0 { status.insert(.irregularPulse) }
+        if result & 2 != 0 { status.insert(.bodyMovement) }
         return Record(
             value: .bloodPressure(
                 BloodPressureValue(
                     systolic: systolic, diastolic: diastolic,
                     meanArterial: mean == 0
                         ? Quantity(.notANumber, .millimetresOfMercury) : quantity(mean, .millimetresOfMercury),
-                    pulse: word(19) == 0 ? nil : quantity(word(19), .beatsPerMinute))),
-            baseTime: time, status: octets[8] == 1 ? .irregularPulse : [], userSlot: slot(long(4)),
+                    pulse: pulse == 0 ? nil : quantity(UInt16(pulse), .beatsPerMinute))),
+            baseTime: time, status: status, userSlot: slot(long(4)),
             occurrence: time == nil ? occurrence : nil,
             exclusion: Plausibility.isPlausible(systolic: systolic, diastolic: diastolic) ? nil : .implausible)
     }
@@ -106,7 +111,7 @@ struct ViatomList: Sendable {
             let record = Array(octets[first..<(first + ViatomPressure.length)])
             guard !ViatomPressure.isEmpty(record) else { continue }
             // Time, user and values: what tells it from others.
-            let key = Array(record[0..<8] + record[13..<21])
+            let key = Array(record[0..<8] + record[13..<20])
             let occurrence = seen[key] ?? 0
             seen[key] = occurrence &+ 1
             payloads.append([record[0..<4].allSatisfy { $0 == 0 } ? occurrence : 0] + record)

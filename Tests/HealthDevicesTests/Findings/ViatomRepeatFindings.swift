@@ -1,0 +1,41 @@
+import HealthReadings
+import Testing
+
+@testable import HealthDevices
+
+@Suite struct ViatomRepeatFindings {
+    private let log = EventLog()
+
+    private static func record(_ number: Int) -> [UInt8] {
+        func little(_ value: Int, _ count: Int) -> [UInt8] { (0..<count).map { UInt8(value >> (8 * $0) & 0xFF) } }
+        return little(1_772_000_000 + number * 600, 4) + little(218_071, 4) + [0, 0, 0, 0, 0]
+            + [120 + number % 40, 76, 98, 64].flatMap { little($0, 2) } + [UInt8](repeating: 0, count: 16)
+    }
+
+    @Test("finding: an answer that comes twice is not taken for the next one's", arguments: [37, 40, 74, 100])
+    func repeated(piece: Int) async throws {
+        let store = RecordingStore(log)
+        var behaviour = EmulatedViatom.Behaviour()
+        behaviour.records = (0..<12).map(Self.record)
+        (behaviour.pieceOfList, behaviour.repeatsAnswers) = (piece, true)
+        let monitor = EmulatedViatom(behaviour, log: log)
+        let summary = try await MeterReader(journal: store, memory: store).read(monitor)
+        let wanted = Set((0..<12).map { WallTime(secondsSinceEpoch: Int64(1_772_000_000 + $0 * 600)) })
+        let read = Set(store.records.map(\.baseTime))
+        #expect(read.isSubset(of: wanted), "times that were never recorded")
+        #expect(!summary.isComplete || read == wanted, "said to be whole")
+    }
+
+    @Test("finding: a list whose length is no number of records is not cut into records")
+    func otherLength() throws {
+        // Records of 39 octets, say.
+        var list = try ViatomList([UInt8(10 + 4 * 39), 0, 0, 0])
+        let record = Self.record(1) + [0, 0]
+        let payloads = list.take([1, 1, 0, 0, 0, 0, 0, 0, 0, 0] + record + record + record + record)
+        for payload in payloads.dropFirst() {
+            if case .record(let read) = ViatomPressure.decode(payload) {
+                Issue.record("\(read.value) at \(String(describing: read.baseTime))")
+            }
+        }
+    }
+}
