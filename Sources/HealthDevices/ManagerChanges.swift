@@ -37,8 +37,8 @@ final class ManagerChanges: Sendable {
 
 /// How a reading ended, as far as it matters for when to read next.
 enum ReadingOutcome: Sendable {
-    /// All that is new came.
-    case complete(model: String?)
+    /// All that is new came: so many records.
+    case complete(model: String?, news: Int)
     /// The link was cut, and what had come was new: the next time there is less to bring.
     case cut(ContactFailure)
     /// Something else went wrong; `isLasting` where trying again soon cannot help.
@@ -54,7 +54,7 @@ enum ReadingOutcome: Sendable {
         switch result {
         case .success(let summary):
             guard let failure = ContactFailure(summary) else {
-                self = .complete(model: model)
+                self = .complete(model: model, news: news)
                 return
             }
             let wasCut = failure.code == TransferError.interrupted(received: 0).code

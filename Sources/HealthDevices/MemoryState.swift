@@ -352,6 +352,10 @@ struct MemoryState {
         }
         var known = devices[index].pairing
         if let address = device.address, !known.addresses.contains(address) { known.addresses.append(address) }
+        // What was read of it as another model vouches for nothing: its memory may have places that the other does not have.
+        if let model = device.model, known.device.model != nil, known.device.model != model {
+            devices[index].lastSummary?.announced = nil
+        }
         known.device.model = device.model ?? known.device.model
         known.device.serial = device.serial ?? known.device.serial
         known.device.name = device.name ?? known.device.name

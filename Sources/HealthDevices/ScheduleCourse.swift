@@ -221,7 +221,11 @@ struct ScheduleCourse {
     private mutating func noteNews(of address: DeviceAddress, _ outcome: ReadingOutcome) {
         let news = said.removeValue(forKey: address)
         switch outcome {
-        case .complete: if let news { settled[address] = (news, elapsed()) }
+        case .complete(let model, let records):
+            // A monitor whose memory was looked at has nothing more. By the standard service, one that sent nothing may have
+            // been about to.
+            let isRead = records > 0 || model.flatMap { manager.catalogue[$0] }?.omronMemory != nil
+            settled[address] = isRead ? news.map { ($0, elapsed()) } : nil
         case .cut, .failed, .withdrawn: settled[address] = nil
         }
     }

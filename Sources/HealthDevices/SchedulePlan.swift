@@ -205,7 +205,7 @@ struct SchedulePlan {
         queue.removeAll { $0 == address }
         var steps = stopTimer(address)
         switch outcome {
-        case .complete(let model):
+        case .complete(let model, _):
             meters[address]?.failures = 0
             meters[address]?.quietTime = quietTime(model)
             meters[address]?.phase = .resting(since: now)

@@ -13,6 +13,7 @@ struct DeviceRegister {
     func note(_ description: DeviceDescription, at seen: Instant, batteryPercent: UInt8?) throws -> Int64 {
         let known = try find(description)
         let key = try known ?? insert(description)
+        try doubtContacts(of: key, before: description.model)
         try db.execute(
             sql: """
                 UPDATE device SET model = coalesce(?1, model), provider = ?2, battery_percent = coalesce(?3, battery_percent),
@@ -35,6 +36,7 @@ struct DeviceRegister {
             try noteAddress(of: description, device: key, at: nil)
             return key
         }
+        try doubtContacts(of: key, before: description.model)
         try db.execute(
             sql: """
                 UPDATE device SET model = coalesce(?1, model), provider = CASE WHEN ?1 IS NULL THEN provider ELSE ?2 END
@@ -43,6 +45,17 @@ struct DeviceRegister {
         try noteLabel(of: description, device: key)
         try noteAddress(of: description, device: key, at: nil)
         return key
+    }
+
+    /// Lets no contact vouch for what it has brought if the device was read as another model: its memory may have places that
+    /// the other model does not have.
+    private func doubtContacts(of device: Int64, before model: String?) throws {
+        try db.execute(
+            sql: """
+                UPDATE contact SET announced = NULL
+                WHERE key = (SELECT max(key) FROM contact WHERE device = ?1)
+                    AND EXISTS (SELECT 1 FROM device WHERE key = ?1 AND model IS NOT NULL AND model <> ?2)
+                """, arguments: [device, model])
     }
 
     /// Notes what the device says of itself; a store that is locked keeps what it has.

@@ -264,8 +264,8 @@ import Testing
     func index(id: String, octets: String, newest: [Int?]) throws {
         let memory = try Self.memory(id)
         for (user, slot) in newest.enumerated() {
-            #expect(
-                memory.position(of: user, in: [UInt8](hex: octets)) == slot.map { .newest($0) } ?? .empty, "\(user)")
+            let found = Self.slot(memory.position(of: user, in: [UInt8](hex: octets)))
+            #expect(found == .some(slot), "\(user)")
         }
     }
 
@@ -275,7 +275,17 @@ import Testing
         #expect(memory.position(of: 0, in: [0xFF, 0xFF, 0, 0]) == .unknown)
         #expect(memory.position(of: 0, in: [15, 0x40, 0, 0]) == .unknown)
         #expect(memory.position(of: 0, in: [1]) == .unknown && memory.position(of: 7, in: [1, 0, 0, 0]) == .unknown)
-        #expect(memory.position(of: 0, in: [14, 0, 0, 0]) == .newest(13))
+        #expect(memory.position(of: 0, in: [14, 0, 0, 0]) == .newest(13, hasWrapped: false))
+        #expect(memory.position(of: 0, in: [0, 0x40, 0, 0]) == .newest(13, hasWrapped: true))
+    }
+
+    /// The newest slot; `.some(nil)` for a user without records, nil where the index makes no sense.
+    private static func slot(_ position: OmronIndex.Position) -> Int?? {
+        switch position {
+        case .newest(let slot, _): slot
+        case .empty: .some(nil)
+        case .unknown: nil
+        }
     }
 
     @Test(

@@ -153,7 +153,11 @@ final class RecordingStore: FrameJournal, DeviceMemory, PairingMemory {
                 $0.contact.id < contact.id && $0.contact.device.address == contact.device.address
             }
             let newest = earlier.map(\.contact.startedAt).max()
-            return earlier.last.flatMap { $0.contact.startedAt == newest ? $0.summary : nil }
+            guard let last = earlier.last, last.contact.startedAt == newest, var summary = last.summary else {
+                return nil
+            }
+            if last.contact.device.model != contact.device.model { summary.announced = nil }
+            return summary
         }
     }
 

@@ -47,7 +47,7 @@ import Testing
                     guard let one = reading.randomElement(using: &generator) else { continue }
                     reading.remove(one)
                     let outcomes: [ReadingOutcome] = [
-                        .complete(model: nil), .cut(Self.failure), .failed(Self.failure, isLasting: false),
+                        .complete(model: nil, news: 1), .cut(Self.failure), .failed(Self.failure, isLasting: false),
                         .failed(Self.failure, isLasting: true), .withdrawn,
                     ]
                     follow(plan.ended(one, outcomes.randomElement(using: &generator) ?? .withdrawn, at: now))
@@ -84,7 +84,7 @@ import Testing
             var plan = self.plan()
             _ = plan.watch([monitor], at: .zero)
             #expect(plan.heard(monitor, at: .zero).steps == [.read(monitor)])
-            _ = plan.ended(monitor, .complete(model: nil), at: .seconds(1))
+            _ = plan.ended(monitor, .complete(model: nil, news: 1), at: .seconds(1))
             #expect(listens(try wake(plan.heard(monitor, at: .seconds(2)).steps, &plan)))
             return plan
         }

@@ -192,7 +192,7 @@ import Testing
         #expect(try await read(measuring).error == "viatom_measuring")
         #expect(measuring.commands == [0xE1, 0xF2])
         #expect(try await read(monitor { $0.refuses = 0xE1 }).error == "viatom_refused")
-        let claiming = monitor { $0.claims = 100 }
+        let claiming = monitor { $0.claims = 3 * 37 }
         let summary = try await read(claiming)
         #expect(!summary.isComplete && store.readingCount == 6 && !claiming.isOpen)
         #expect(try await read(monitor { $0.claims = 1 << 20 }).isComplete == false)

@@ -10,13 +10,15 @@ struct OmronIndex: Sendable, Hashable {
     static let length = 16
     /// Says that a user has no records.
     private static let none: UInt16 = 0x8000
+    /// Says that a ring has come round.
+    private static let wrapped: UInt16 = 0x4000
 
     /// What the index says of a user.
     enum Position: Sendable, Hashable {
         /// Nothing was recorded.
         case empty
-        /// The slot of the newest record.
-        case newest(Int)
+        /// The slot of the newest record, and whether the ring has come round, so that every slot has a record.
+        case newest(Int, hasWrapped: Bool)
         /// It makes no sense for the model: the slots alone decide.
         case unknown
     }
@@ -39,6 +41,6 @@ struct OmronIndex: Sendable, Hashable {
         let next = Int(word & 0xFF)
         guard next <= count else { return .unknown }
         // The place to write next is behind the newest record; the first place is behind the last.
-        return .newest((next + count - 1) % count)
+        return .newest((next + count - 1) % count, hasWrapped: word & Self.wrapped != 0)
     }
 }

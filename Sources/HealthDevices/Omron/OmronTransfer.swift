@@ -150,7 +150,7 @@ struct OmronTransfer: RecordTransfer {
         private static func ended(_ code: UInt8) -> TransferError {
             .refused(
                 code: "omron_session_ended",
-                description: "the monitor ended the session (code \(code)) before everything was read; the next contact "
+                description: "the monitor ended the session (code \(code)) too early; the next contact "
                     + "reads everything again")
         }
 
@@ -172,12 +172,14 @@ struct OmronTransfer: RecordTransfer {
         ) async throws {
             let count = transfer.memory.count
             var (slot, mayEnd) = (count - 1, false)
-            // From the newest record down to the first slot there is a record in each.
-            var isRecorded = false
-            if case .newest(let newest) = position {
-                (slot, mayEnd, isRecorded) = (newest, !transfer.wantsAll, true)
+            // From the newest record down to the first slot there is one in each; in a ring that has come round, in all.
+            var (isRecorded, isFull) = (false, false)
+            if case .newest(let newest, let hasWrapped) = position {
+                // The first time every slot is looked at: what the index hides then, it would hide for good.
+                (slot, mayEnd, isRecorded, isFull) = (newest, wasWhole && !transfer.wantsAll, true, hasWrapped)
             }
             var (left, most, hasCome, wasRefused) = (count, transfer.memory.slotsARead, false, false)
+            var isShown = false
             var (records, failures) = (0, 0)
             while left > 0 {
                 try Task.checkCancellation()
@@ -193,8 +195,12 @@ struct OmronTransfer: RecordTransfer {
                     }
                     wasRefused.toggle()
                     // A record is asked for once more; a slot that may be blank is taken to be so.
-                    if isRecorded, wasRefused { continue }
+                    if isRecorded {
+                        if wasRefused { continue }
+                        isWhole = false
+                    }
                 }
+                isShown = isShown || !block.isRefused
                 wasRefused = false
                 records += block.records
                 failures += block.failures
@@ -204,18 +210,20 @@ struct OmronTransfer: RecordTransfer {
                         description: "what stands in the monitor's memory are no records of \(transfer.model); pair it "
                             + "again as the model whose number is on its label")
                 }
-                if block.isKnown, wasWhole, mayEnd { return }
+                if block.isKnown, mayEnd { return }
                 // A record that is not shown does not end those before it.
                 if block.isEmpty, mayEnd, !(block.isRefused && isRecorded) {
                     if hasCome { return }
                     // The newest record is not where the index says: it is not followed.
-                    (mayEnd, isRecorded) = (false, false)
+                    (mayEnd, isRecorded, isFull) = (false, false, false)
                 }
                 hasCome = hasCome || !block.isEmpty
                 left -= size
-                if slot < size { isRecorded = false }
+                if slot < size { isRecorded = isRecorded && isFull }
                 slot = slot - size < 0 ? count - 1 : slot - size
             }
+            // A monitor that shows no slot is not one without records.
+            if !isShown { isWhole = false }
         }
 
         private mutating func read(

@@ -90,7 +90,7 @@ struct DeviceProbe {
             octets = try await peripheral.read(characteristic).octets
         } catch GATTError.attribute(let code) {
             return .refused(code)
-        } catch let error as GATTError where error != .disconnected {
+        } catch let error as GATTError where error != .disconnected && error != .timedOut {
             return .failed(error.description)
         }
         if Self.hidden.contains(uuid) { return .hidden(count: octets.count) }

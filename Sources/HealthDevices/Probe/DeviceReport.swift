@@ -72,7 +72,12 @@ public struct DeviceReport: Sendable, Hashable {
     /// Leaves out what tells this device from others of its model.
     mutating func disguise(_ disguise: Disguise) {
         name = name.map(disguise.text)
-        manufacturerData = manufacturerData.mapValues(disguise.octets)
+        // Some scales advertise what they weigh. Omron's own part has counters alone.
+        manufacturerData = Dictionary(
+            uniqueKeysWithValues: manufacturerData.map { company, octets in
+                let isKnown = company == OmronAdvertisement.company
+                return (company, isKnown ? disguise.octets(octets) : octets.map { _ in 0 })
+            })
         for place in attributes.indices {
             switch attributes[place].finding {
             case .value(let octets): attributes[place].finding = .value(disguise.octets(octets))

@@ -12,8 +12,8 @@ import HealthReadings
 /// | 19 | pulse in beats a minute |
 /// | 20 | bit 0: the pulse was irregular, bit 1: its person moved |
 ///
-/// Layout: the maker's own kit (LepuBle, `LeBp2wBpList`). Numbers have the low octet first. The monitor's clock shows the wall clock of the place it was set at, and its time has
-/// no zone: the seconds are taken as those of that clock.
+/// Layout: the maker's own kit (LepuBle, `LeBp2wBpList`). Numbers have the low octet first. The monitor's clock shows the wall
+/// clock of the place it was set at, and its time has no zone: the seconds are taken as those of that clock.
 public enum ViatomPressure {
     /// Octets of a record.
     static let length = 37
@@ -89,6 +89,12 @@ struct ViatomList: Sendable {
             throw MalformedFrame(
                 subject: "Viatom list", expected: "a size of up to \(Self.longest) octets (4 octets)", octet: 7,
                 found: size < 0 ? "\(payload.count) octets" : "\(size)")
+        }
+        let records = size - ViatomPressure.head
+        guard size == 0 || records >= 0 && records % ViatomPressure.length == 0 else {
+            throw MalformedFrame(
+                subject: "Viatom list", expected: "\(ViatomPressure.head) octets and \(ViatomPressure.length) a record",
+                octet: 7, found: "\(size)")
         }
         self.size = size
     }

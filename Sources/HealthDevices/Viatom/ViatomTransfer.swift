@@ -63,7 +63,13 @@ struct ViatomTransfer: RecordTransfer {
         switch reply {
         case .answered(let payload, let message, let instant):
             try await intake.take(viatom: message, [], at: instant)
-            return try? ViatomList(payload)
+            do throws(MalformedFrame) {
+                return try ViatomList(payload)
+            } catch {
+                // Cut where its records don't end, it would give readings that nobody has measured.
+                await close(course)
+                throw TransferError.refused(code: "viatom_layout", description: "\(error)")
+            }
         case .malformed(_, let message, let instant):
             try await intake.take(viatom: message, [], at: instant)
             return nil

@@ -4,8 +4,8 @@ import Testing
 
 @testable import HealthDevices
 
-@Suite struct ProbeAdvertisementFindings {
-    @Test("finding: what a scale advertises of a person's weight is in the report")
+@Suite struct ProbeAdvertisementTests {
+    @Test("what a scale advertises of a person's weight is not in the report")
     func manufacturerData() {
         // 72.35 kg and 512 ohm, as scales of the OKOK family say them.
         let advertisement = Advertisement(

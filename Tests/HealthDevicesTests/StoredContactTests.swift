@@ -5,8 +5,8 @@ import Testing
 
 @testable import HealthDevices
 
-@Suite struct StoredContactFindings {
-    @Test("finding: in a store, an older contact that is replayed does not stand for the last one")
+@Suite struct StoredContactTests {
+    @Test("in a store, an older contact that is replayed does not stand for the last one")
     func olderContact() async throws {
         let directory = FileManager.default.temporaryDirectory
             .appending(path: "contacts-\(ProcessInfo.processInfo.globallyUniqueString)").path

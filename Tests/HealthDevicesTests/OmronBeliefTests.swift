@@ -5,7 +5,7 @@ import Testing
 
 @testable import HealthDevices
 
-@Suite struct OmronBeliefFindings {
+@Suite struct OmronBeliefTests {
     private let bench = RadioBench()
     private let told = Told<ScheduleEvent>()
 
@@ -13,7 +13,7 @@ import Testing
         told.events.count { if case .transfer(_, .ended) = $0 { true } else { false } }
     }
 
-    @Test("finding: a monitor that has measured and sent nothing is not believed to have nothing new")
+    @Test("a monitor that has measured and sent nothing is not believed to have nothing new")
     func sentNothing() async throws {
         // It says that it has measured. By the standard service nothing came, as where it is busy with its own display.
         let cuff = try await bench.cuff(records: [], paired: .proven) {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HealthDevices
 
-@Suite struct OmronFirstContactFindings {
+@Suite struct OmronSessionTests {
     private let log = EventLog()
     private let store: RecordingStore
     private static let key = [UInt8](repeating: 0x5A, count: 16)
@@ -30,10 +30,15 @@ import Testing
         ).read(monitor)
     }
 
-    @Test("finding: at the first contact every slot is looked at, whatever the index says", arguments: [6, 0, 1])
-    func wrongCursor(cursor: Int) async throws {
-        let monitor = try monitor("omron_hem7143t1", [20]) { $0.cursors = [cursor] }
-        #expect(try await read(monitor).received == 20)
-        #expect(store.readingCount == 20)
+    @Test(
+        "promise 3: a session that the monitor ends is no memory that was read",
+        arguments: ["omron_hem7322t", "omron_hem7361t", "omron_hem7380t1"])
+    func endedByTheMonitor(model: String) async throws {
+        let monitor = try monitor(model, [40, 20]) { $0.endsSessionAfterReads = 4 }
+        let summary = try await read(monitor)
+        #expect(!summary.isComplete && summary.error != nil, "\(summary)")
+        monitor.change { $0.endsSessionAfterReads = nil }
+        try await read(monitor)
+        #expect(store.readingCount == 60)
     }
 }

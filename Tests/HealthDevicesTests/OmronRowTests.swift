@@ -2,8 +2,8 @@ import Testing
 
 @testable import HealthDevices
 
-@Suite struct OmronRowFindings {
-    @Test("finding: HEM-6320T and 6323T have one user, HEM-6321T and 6324T two (hass-omron's catalogue)")
+@Suite struct OmronRowTests {
+    @Test("HEM-6320T and 6323T have one user, HEM-6321T and 6324T two (hass-omron's catalogue)")
     func users() {
         func users(_ number: String) -> [Int] {
             Catalogue().models.filter { $0.name.contains(number) }.compactMap { $0.omronMemory?.users.count }

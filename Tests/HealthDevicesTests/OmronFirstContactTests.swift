@@ -4,7 +4,7 @@ import Testing
 
 @testable import HealthDevices
 
-@Suite struct OmronModelFindings {
+@Suite struct OmronFirstContactTests {
     private let log = EventLog()
     private let store: RecordingStore
     private static let key = [UInt8](repeating: 0x5A, count: 16)
@@ -30,12 +30,10 @@ import Testing
         ).read(monitor)
     }
 
-    @Test("finding: a monitor that was read as another model is read whole once its model is known")
-    func correctedModel() async throws {
-        // Thirty slots; the other model has fourteen of the same length at the same place.
-        let monitor = try monitor("omron_hem716bt2", [50])
-        try await read(monitor, as: "omron_hem7140t1")
-        #expect(try await read(monitor).isComplete)
-        #expect(Set(store.records.compactMap(\.baseTime)).count == 30)
+    @Test("at the first contact every slot is looked at, whatever the index says", arguments: [6, 0, 1])
+    func wrongCursor(cursor: Int) async throws {
+        let monitor = try monitor("omron_hem7143t1", [20]) { $0.cursors = [cursor] }
+        #expect(try await read(monitor).received == 20)
+        #expect(store.readingCount == 20)
     }
 }

@@ -4,8 +4,8 @@ import Testing
 
 @testable import HealthDevices
 
-@Suite struct ProbeFindings {
-    @Test("finding: what looks like an index in its first words may have anything of a person behind them")
+@Suite struct ProbeIndexTests {
+    @Test("what looks like an index in its first words may have anything of a person behind them")
     func index() {
         var map = OmronMap()
         // Two small words, then a date of birth, a height and a weight.

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HealthDevices
 
-@Suite struct OmronSessionFindings {
+@Suite struct OmronRefusalTests {
     private let log = EventLog()
     private let store: RecordingStore
     private static let key = [UInt8](repeating: 0x5A, count: 16)
@@ -30,15 +30,28 @@ import Testing
         ).read(monitor)
     }
 
-    @Test(
-        "finding, promise 3: a session that the monitor ends is no memory that was read",
-        arguments: ["omron_hem7322t", "omron_hem7361t", "omron_hem7380t1"])
-    func endedByTheMonitor(model: String) async throws {
-        let monitor = try monitor(model, [40, 20]) { $0.endsSessionAfterReads = 4 }
-        let summary = try await read(monitor)
-        #expect(!summary.isComplete && summary.error != nil, "\(summary)")
-        monitor.change { $0.endsSessionAfterReads = nil }
+    @Test("promise 3: records that are refused for a while are read at the next contact")
+    func refusedForAWhile() async throws {
+        let address = UInt16(0x0098 + 4 * 16)
+        let monitor = try monitor("omron_hem7361t", [9]) { $0.refuses[address] = 0xE3 }
+        #expect(try await !read(monitor).isComplete, "the slot holds a record, and it was not shown")
+        monitor.change { $0.refuses = [:] }
         try await read(monitor)
-        #expect(store.readingCount == 60)
+        #expect(store.readingCount == 9)
+    }
+
+    @Test("promise 3: a monitor that shows nothing of its memory is not read whole")
+    func refusesEverything() async throws {
+        let monitor = try monitor("omron_hem7322t", [40, 20]) { $0.longestRead = 0 }
+        let summary = try await read(monitor)
+        #expect(!summary.isComplete, "\(summary)")
+    }
+
+    @Test("of a full ring, a refused block does not hide what lies behind it")
+    func refusedInAFullRing() async throws {
+        // The newest is slot 9; 99 … 10 are older. Slot 99 is refused.
+        let monitor = try monitor("omron_hem7361t", [110]) { $0.refuses[UInt16(0x0098 + 99 * 16)] = 0xE3 }
+        try await read(monitor)
+        #expect(store.readingCount == 99)
     }
 }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HealthDevices
 
-@Suite struct ViatomRepeatFindings {
+@Suite struct ViatomRepeatTests {
     private let log = EventLog()
 
     private static func record(_ number: Int) -> [UInt8] {
@@ -12,7 +12,7 @@ import Testing
             + [120 + number % 40, 76, 98, 64].flatMap { little($0, 2) } + [UInt8](repeating: 0, count: 16)
     }
 
-    @Test("finding: an answer that comes twice is not taken for the next one's", arguments: [37, 40, 74, 100])
+    @Test("an answer that comes twice is not taken for the next one's", arguments: [37, 40, 74, 100])
     func repeated(piece: Int) async throws {
         let store = RecordingStore(log)
         var behaviour = EmulatedViatom.Behaviour()
@@ -26,16 +26,12 @@ import Testing
         #expect(!summary.isComplete || read == wanted, "said to be whole")
     }
 
-    @Test("finding: a list whose length is no number of records is not cut into records")
+    @Test("a list whose length is no number of records is not cut into records")
     func otherLength() throws {
         // Records of 39 octets, say.
-        var list = try ViatomList([UInt8(10 + 4 * 39), 0, 0, 0])
-        let record = Self.record(1) + [0, 0]
-        let payloads = list.take([1, 1, 0, 0, 0, 0, 0, 0, 0, 0] + record + record + record + record)
-        for payload in payloads.dropFirst() {
-            if case .record(let read) = ViatomPressure.decode(payload) {
-                Issue.record("\(read.value) at \(String(describing: read.baseTime))")
-            }
-        }
+        #expect(throws: MalformedFrame.self) { try ViatomList([UInt8(10 + 4 * 39), 0, 0, 0]) }
+        #expect(throws: MalformedFrame.self) { try ViatomList([9, 0, 0, 0]) }
+        #expect(try ViatomList([0, 0, 0, 0]).isWhole && ViatomList([10, 0, 0, 0]).size == 10)
+        #expect(try ViatomList([UInt8(10 + 4 * 37), 0, 0, 0]).size == 158)
     }
 }

@@ -3,9 +3,9 @@ import Testing
 
 @testable import HealthDevices
 
-@Suite struct OmronOrderFindings {
+@Suite struct OmronOrderTests {
     @Test(
-        "finding: where either order may be meant, a record that both fit is not read by the wrong one",
+        "where either order may be meant, a record that both fit is not read by the wrong one",
         arguments: OmronRecordLayout.Order.allCases)
     func ambiguous(order: OmronRecordLayout.Order) throws {
         let layout = OmronRecordLayout(length: 14, order: nil)

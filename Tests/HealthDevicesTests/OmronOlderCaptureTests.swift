@@ -4,7 +4,7 @@ import Testing
 
 @testable import HealthDevices
 
-@Suite struct OmronOlderCaptureFindings {
+@Suite struct OmronOlderCaptureTests {
     private let log = EventLog()
     private let store: RecordingStore
     private static let key = [UInt8](repeating: 0x5A, count: 16)
@@ -30,7 +30,7 @@ import Testing
         ).read(monitor)
     }
 
-    @Test("finding: an older capture that is replayed does not vouch for what a cut contact has left out")
+    @Test("an older capture that is replayed does not vouch for what a cut contact has left out")
     func olderCapture() async throws {
         let monitor = try monitor("omron_hem7143t1", [6])
         let before = try self.monitor("omron_hem7143t1", [6])
