@@ -33,6 +33,11 @@ struct AgeArgument: ExpressibleByArgument {
     /// How long, in seconds.
     let seconds: Double
 
+    init(seconds: Double) { self.seconds = seconds }
+
+    /// As it is typed, for the list of options.
+    var defaultValueDescription: String { DurationArgument(seconds: seconds).defaultValueDescription }
+
     init?(argument: String) {
         guard let duration = DurationArgument(argument, days: 36_525) else { return nil }
         seconds = duration.seconds

@@ -10,8 +10,9 @@ struct Healthrelay: AsyncParsableCommand {
         version: Version.current,
         subcommands: [
             Run.self, Catalog.self, Scan.self, Pair.self, Unpair.self, Devices.self, Read.self, Monitor.self,
-            Watch.self, Libre.self, NFC.self, Decode.self, Replay.self, Capture.self, Query.self, User.self,
-            Source.self, Consent.self, Client.self, Page.self, Sync.self, Destinations.self, Sandbox.self, Store.self,
+            Watch.self, Libre.self, NFC.self, Decode.self, Replay.self, Capture.self, Query.self, Metrics.self,
+            User.self, Source.self, Consent.self, Client.self, Page.self, Sync.self, Destinations.self, Sandbox.self,
+            Store.self,
             Doctor.self,
             Config.self,
         ])

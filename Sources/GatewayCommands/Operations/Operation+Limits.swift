@@ -39,6 +39,7 @@ extension Operation {
     func requireUsableNumbers() throws(Problem) {
         let year = 366 * 86_400.0
         switch self {
+        case .metrics(let metrics): try Self.require(metrics.maxAge, "max-age", from: 1, upTo: 100 * year)
         case .store(.prune(let seconds)): try Self.require(seconds, "older-than", upTo: 100 * year)
         case .device(let operation):
             switch operation {

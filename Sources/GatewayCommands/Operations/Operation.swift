@@ -3,6 +3,8 @@
 public enum Operation: Codable, Sendable, Hashable {
     /// Readings, newest first.
     case query(QueryOperation)
+    /// What a person's devices have measured last, in one document.
+    case metrics(MetricsOperation)
     /// The server's user.
     case user(UserOperation)
     /// Connected sources of the current user.
@@ -56,6 +58,23 @@ public struct QueryOperation: Codable, Sendable, Hashable {
 
     /// All readings.
     public init() {}
+}
+
+/// The arguments of `metrics`.
+public struct MetricsOperation: Codable, Sendable, Hashable {
+    /// How old a value may be unless somebody says otherwise, in seconds: a day.
+    public static let usualAge = 86_400.0
+
+    /// How old a value may be, in seconds.
+    public var maxAge: Double
+    /// The client's id of the person; nil: the current user.
+    public var person: String?
+
+    /// Makes it.
+    public init(maxAge: Double = MetricsOperation.usualAge, person: String? = nil) {
+        self.maxAge = maxAge
+        self.person = person
+    }
 }
 
 /// The arguments of `user`.

@@ -195,7 +195,8 @@ struct SilenceMatrixTests {
 
     /// Operations that show what is stored, for the event that takes it away.
     static let operations: [GatewayCommands.Operation] = [
-        .query(.init()), .user(.show), .sync(.status), .store(.stats), .device(.list), .consent(.show(user: nil)),
+        .query(.init()), .metrics(.init(maxAge: 3_153_600_000)), .user(.show), .sync(.status), .store(.stats),
+        .device(.list), .consent(.show(user: nil)),
         .client(.list), .client(.audit(limit: 1000)), .client(.invite(.init())), .page,
     ].filter(isShowing)
 
@@ -203,7 +204,8 @@ struct SilenceMatrixTests {
     /// has thought about it.
     static func isShowing(_ operation: GatewayCommands.Operation) -> Bool {
         switch operation {
-        case .query, .page, .device(.list), .user(.show), .sync(.status), .store(.stats), .consent(.show), .client:
+        case .query, .metrics, .page, .device(.list), .user(.show), .sync(.status), .store(.stats), .consent(.show),
+            .client:
             true
         // Its file is looked into by itself.
         case .store(.export): false
