@@ -300,24 +300,21 @@ extension ReadingStore {
             let update = try PreparedStatement(
                 db,
                 """
-                UPDATE outbox SET state = \(outbox: .delivered), delivered_at = ?2, handed_over_at = NULL
-                WHERE reading = ?1 AND revision = ?3 AND destination = ?4 AND state IN (\(outbox: .waiting), \(outbox: .handedOver))
+                UPDATE outbox SET state = \(outbox: .delivered), delivered_at = ?5, handed_over_at = NULL
+                WHERE \(OutboxRun.condition) AND revision = ?4 AND state IN (\(outbox: .waiting), \(outbox: .handedOver))
                 """)
-            // It was excluded on its way: the destination has it all the same.
+            // They were excluded on their way: the destination has them all the same.
             let late = try PreparedStatement(
                 db,
                 """
-                UPDATE outbox SET delivered_at = ?2 WHERE reading = ?1 AND destination = ?3 AND state = \(outbox: .withdrawn)
+                UPDATE outbox SET delivered_at = ?5 WHERE \(OutboxRun.condition) AND state = \(outbox: .withdrawn)
                 """)
-            for id in ids {
-                update.bind(1, id.reading)
-                update.bind(2, instant.microseconds)
-                update.bind(3, id.revision)
-                update.bind(4, id.destination.rawValue)
-                guard try update.run() == 0 else { continue }
-                late.bind(1, id.reading)
-                late.bind(2, instant.microseconds)
-                late.bind(3, id.destination.rawValue)
+            for run in OutboxRun.runs(of: ids) {
+                update.bind(run)
+                update.bind(5, instant.microseconds)
+                guard try update.run() < run.count else { continue }
+                late.bind(run)
+                late.bind(5, instant.microseconds)
                 try late.run()
             }
         }
