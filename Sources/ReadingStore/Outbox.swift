@@ -207,12 +207,12 @@ extension ReadingStore {
             let firstContacts = try DeviceHolds.firstContacts(db)
             let named = try PreparedStatement(db, "SELECT name FROM destination WHERE key = ?")
             named.bind(1, destination.rawValue)
-            let name = try named.next() ? named.text(0) : nil
+            let name = try named.next() ? named.text(0) ?? "" : ""
             named.reset()
             let select = try PreparedStatement(
                 db,
                 """
-                SELECT \(ReadingRow.columns), o.revision, o.attempts, \(OutboxTag.columns(destination: "?8")), o.offset_minutes,
+                SELECT \(ReadingRow.columns), o.type, o.timestamp, o.tag, o.revision, o.attempts, o.offset_minutes,
                     o.delivered_at IS NOT NULL OR o.handed_over_at IS NOT NULL
                 FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
                 WHERE o.destination = ?7 AND o.state = \(outbox: .waiting) AND o.user = ?1 AND o.resource = ?2 AND o.provider = ?3
@@ -226,30 +226,29 @@ extension ReadingStore {
             select.bind(5, seconds.first)
             select.bind(6, seconds.last)
             select.bind(7, destination.rawValue)
-            select.bind(8, name)
             defer { select.reset() }
-            let rows = RowReader(db, sealing)
+            let (rows, first) = (RowReader(db, sealing), ReadingRow.count)
             var items: [OutboxItem] = []
             items.reserveCapacity(limit)
             while try select.next() {
                 let reading = try rows.reading(select)
-                let place = OutboxTag(select, from: ReadingRow.count + 2)
-                try place.check(select, from: ReadingRow.count + 2, sealing)
+                let key = ReadingRow.key(select)
+                let place = OutboxTag(
+                    reading: key, destination: name, user: user.rawValue, resource: resource.code, provider: provider,
+                    type: select.int(first), timestamp: select.int(first + 1))
+                try select.withOctets(first + 2) { try place.check($0, sealing) }
                 guard reading.excluded == nil else {
-                    throw StoreError.corrupt(detail: "reading \(place.reading) is excluded and waits to be delivered")
+                    throw StoreError.corrupt(detail: "reading \(key) is excluded and waits to be delivered")
                 }
                 let timestamp = Instant(seconds: place.timestamp)
                 items.append(
                     OutboxItem(
-                        id: OutboxID(
-                            reading: ReadingRow.key(select), destination: destination,
-                            revision: select.int(ReadingRow.count)),
+                        id: OutboxID(reading: key, destination: destination, revision: select.int(first + 3)),
                         reading: reading, timestamp: timestamp,
                         originalTime: reading.time.instant.flatMap { $0 == timestamp ? nil : $0 },
-                        attempts: Int(select.int(ReadingRow.count + 1)),
-                        wasDelivered: select.int(ReadingRow.count + 3 + OutboxTag.count) != 0,
+                        attempts: Int(select.int(first + 4)), wasDelivered: select.int(first + 6) != 0,
                         isBackfill: firstContacts[ReadingRow.device(select)].map { timestamp.seconds < $0 } ?? false,
-                        offsetMinutes: select.optionalInt(ReadingRow.count + 2 + OutboxTag.count).map { Int($0) }))
+                        offsetMinutes: select.optionalInt(first + 5).map { Int($0) }))
             }
             try Self.addZones(to: &items, db, of: user.rawValue)
             if BodySummaryRules.kinds.contains(resource) {
