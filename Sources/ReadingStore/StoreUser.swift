@@ -243,9 +243,11 @@ extension ReadingStore {
 
     /// Names the zone that each item was measured in: a document that shows local times stays the same after a move.
     static func addZones(to items: inout [OutboxItem], _ db: Database, of user: Int64) throws {
-        let zones = try Row.fetchAll(
-            db, sql: "SELECT begins_at, zone FROM user_zone WHERE user = ? ORDER BY begins_at", arguments: [user]
-        ).map { row in (beginning: try row.value(0) as Int64, name: try row.value(1) as String) }
+        let select = try db.cachedStatement(
+            sql: "SELECT begins_at, zone FROM user_zone WHERE user = ? ORDER BY begins_at")
+        let zones = try Row.fetchAll(select, arguments: [user]).map { row in
+            (beginning: try row.value(0) as Int64, name: try row.value(1) as String)
+        }
         for index in items.indices {
             let moment = items[index].timestamp.microseconds
             items[index].timeZone = zones.last { $0.beginning <= moment }?.name
