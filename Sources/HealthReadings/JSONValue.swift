@@ -10,6 +10,8 @@ public enum JSONValue: Sendable, Hashable {
     case string(String)
     case array([JSONValue])
     case object([Member])
+    /// JSON that was written already, and is copied as it is: of thousands of like values no tree is built.
+    case written([UInt8])
 
     /// One key with its value.
     public struct Member: Sendable, Hashable {
@@ -56,8 +58,8 @@ public enum JSONValue: Sendable, Hashable {
         switch self {
         case .null: octets.append(contentsOf: "null".utf8)
         case .bool(let value): octets.append(contentsOf: (value ? "true" : "false").utf8)
-        case .integer(let value): octets.append(contentsOf: String(value).utf8)
-        case .number(let value): octets.append(contentsOf: value.description.utf8)
+        case .integer(let value): octets.append(digits: value)
+        case .number(let value): octets.append(value)
         case .string(let value): Self.write(value, into: &octets)
         case .array(let values):
             octets.append(UInt8(ascii: "["))
@@ -75,6 +77,7 @@ public enum JSONValue: Sendable, Hashable {
                 member.value.write(into: &octets)
             }
             octets.append(UInt8(ascii: "}"))
+        case .written(let json): octets.append(contentsOf: json)
         }
     }
 

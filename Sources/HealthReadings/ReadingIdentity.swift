@@ -26,12 +26,17 @@ extension ReadingID: CustomStringConvertible {
     /// 32 hexadecimal digits in lower case.
     public var description: String {
         String(unsafeUninitializedCapacity: 32) { octets in
-            for place in 0..<32 {
-                let half = place < 16 ? high : low
-                let nibble = UInt8(truncatingIfNeeded: half >> UInt64(60 - 4 * (place % 16))) & 15
-                octets[place] = nibble + (nibble < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10)
-            }
+            write(to: octets)
             return 32
+        }
+    }
+
+    /// Writes the 32 digits.
+    func write(to octets: UnsafeMutableBufferPointer<UInt8>) {
+        for place in 0..<32 {
+            let half = place < 16 ? high : low
+            let nibble = UInt8(truncatingIfNeeded: half >> UInt64(60 - 4 * (place % 16))) & 15
+            octets[place] = nibble + (nibble < 10 ? UInt8(ascii: "0") : UInt8(ascii: "a") - 10)
         }
     }
 

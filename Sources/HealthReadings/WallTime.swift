@@ -77,32 +77,43 @@ public struct WallTime: Sendable, Hashable, Comparable {
 extension WallTime: CustomStringConvertible {
     /// `2026-11-20T13:30:00`, without a zone.
     public var description: String {
-        let (year, month, day) = date
-        let (hour, minute, second) = timeOfDay
-        let text = String(unsafeUninitializedCapacity: 19) { octets in
-            func put(_ value: Int, at place: Int, digits: Int) {
-                var value = value
-                for digit in (0..<digits).reversed() {
-                    octets[place + digit] = UInt8(ascii: "0") + UInt8(value % 10)
-                    value /= 10
-                }
-            }
-            put(abs(year), at: 0, digits: 4)
-            put(month, at: 5, digits: 2)
-            put(day, at: 8, digits: 2)
-            put(hour, at: 11, digits: 2)
-            put(minute, at: 14, digits: 2)
-            put(second, at: 17, digits: 2)
-            octets[4] = UInt8(ascii: "-")
-            octets[7] = UInt8(ascii: "-")
-            octets[10] = UInt8(ascii: "T")
-            octets[13] = UInt8(ascii: ":")
-            octets[16] = UInt8(ascii: ":")
-            return 19
+        let text = String(unsafeUninitializedCapacity: Self.length) { octets in
+            write(to: octets)
+            return Self.length
         }
+        let year = date.year
         guard !(0...9999).contains(year) else { return text }
         // Beyond the calendar of years with four digits; nothing that is read gets here.
         return (year < 0 ? "-" : "") + (abs(year) > 9999 ? String(abs(year) / 10_000) : "") + text
+    }
+
+    /// How many octets ``write(to:)`` fills.
+    static let length = 19
+
+    /// Whether the year has four digits, so that ``write(to:)`` writes all of them.
+    var hasUsualYear: Bool { (-62_167_219_200...253_402_300_799).contains(secondsSinceEpoch) }
+
+    /// Writes the date and the time of day; of the year its last four digits.
+    func write(to octets: UnsafeMutableBufferPointer<UInt8>) {
+        let (year, month, day) = date
+        let (hour, minute, second) = timeOfDay
+        func put(_ value: Int, at place: Int) {
+            octets[place] = UInt8(ascii: "0") + UInt8(value / 10)
+            octets[place + 1] = UInt8(ascii: "0") + UInt8(value % 10)
+        }
+        let lastDigits = abs(year) % 10_000
+        put(lastDigits / 100, at: 0)
+        put(lastDigits % 100, at: 2)
+        put(month, at: 5)
+        put(day, at: 8)
+        put(hour, at: 11)
+        put(minute, at: 14)
+        put(second, at: 17)
+        octets[4] = UInt8(ascii: "-")
+        octets[7] = UInt8(ascii: "-")
+        octets[10] = UInt8(ascii: "T")
+        octets[13] = UInt8(ascii: ":")
+        octets[16] = UInt8(ascii: ":")
     }
 
     /// Reads `2026-11-20T13:30:00` (also with a space or `t`); nil for anything else, impossible dates included.

@@ -13,11 +13,11 @@ package enum Gzip {
             Int32(MemoryLayout<z_stream>.size))
         guard begun == Z_OK, let size = UInt32(exactly: octets.count) else { return nil }
         defer { deflateEnd(&stream) }
-        var input = octets
         let bound = Int(deflateBound(&stream, UInt(octets.count)))
         let member = [UInt8](unsafeUninitializedCapacity: bound) { output, count in
-            let finished = input.withUnsafeMutableBufferPointer { source in
-                stream.next_in = source.baseAddress
+            let finished = octets.withUnsafeBufferPointer { source in
+                // zlib only reads it.
+                stream.next_in = UnsafeMutablePointer(mutating: source.baseAddress)
                 stream.avail_in = size
                 stream.next_out = output.baseAddress
                 stream.avail_out = UInt32(truncatingIfNeeded: output.count)

@@ -46,25 +46,9 @@ public enum LineProtocol {
     public static func line(
         _ reading: Reading, person: String, at timestamp: Instant? = nil
     ) throws(FormatOmission) -> Formatted<String> {
-        guard reading.excluded == nil else { throw FormatOmission(.excluded) }
-        guard let instant = timestamp ?? reading.time.instant else { throw FormatOmission(.noTime) }
-        var point = Point(reading.kind.rawValue)
-        try point.tag("device", DeviceAlias(reading.device).description)
-        try point.tag("person", person)
-        switch reading.record.value {
-        case .glucose(let glucose): try point.add(glucose, reading)
-        case .bloodPressure(let pressure): try point.add(pressure)
-        case .vital(let vital): try point.add(vital)
-        }
-        point.field("reading_id", text: reading.id.description)
-        if !reading.record.status.isEmpty {
-            point.field("status", text: reading.record.status.names.joined(separator: " "))
-        }
-        if let timestamp, let own = reading.time.instant, own.flooredToSecond != timestamp.flooredToSecond {
-            point.field("original_time", text: own.description)
-        }
-        return Formatted(
-            point.text(milliseconds: milliseconds(of: instant)), omissions: point.omissions)
+        var writer = LineWriter()
+        let omissions = try writer.append(reading, person: person, at: timestamp)
+        return Formatted(String(decoding: writer.octets, as: UTF8.self), omissions: omissions)
     }
 
     /// A point's timestamp: milliseconds since 1970, fractions cut.
@@ -76,70 +60,124 @@ public enum LineProtocol {
     public static func measurement(of kind: ReadingKind) -> String { kind.rawValue }
 }
 
-/// A point that is being written, octet by octet: a text for each part of each line takes longer than all else of a batch.
-private struct Point {
-    private let measurement: String
-    private var tags: [(name: String, value: String)] = []
-    private var fields: [UInt8] = []
-    var omissions: [FormatOmission] = []
+/// Writes many readings as lines of ``LineProtocol``, with line feeds between them: what they share is made ready once.
+///
+/// ```swift
+/// var writer = LineWriter()
+/// for reading in readings { try writer.append(reading, person: "white_bear") }
+/// request.body = writer.octets
+/// ```
+public struct LineWriter: Sendable {
+    /// The lines.
+    public private(set) var octets: [UInt8] = []
+    /// What stands before the fields of the last line.
+    private var last: (series: Series, octets: [UInt8])?
+    private var hasFields = false
+    private var omissions: [FormatOmission] = []
 
-    init(_ measurement: String) {
-        self.measurement = measurement
-        fields.reserveCapacity(192)
+    /// What the points of a series share.
+    private struct Series: Sendable, Hashable {
+        var kind: ReadingKind
+        var device: DeviceDescription
+        var person: String
+        var sampleType: GlucoseSampleType?
     }
 
-    /// Adds a tag. A tag cannot be empty, and nothing escapes a control character or a backslash before the separator.
-    mutating func tag(_ name: String, _ value: String) throws(FormatOmission) {
+    /// Makes a writer without lines.
+    ///
+    /// - Parameter capacity: how many bytes are written without another allocation; more may be.
+    public init(capacity: Int = 0) { octets.reserveCapacity(capacity) }
+
+    /// Writes a reading's line behind the others.
+    ///
+    /// - Parameters: as those of ``LineProtocol/line(_:person:at:)``.
+    /// - Returns: what the line does not say.
+    /// - Throws: ``FormatOmission`` if nothing can be written, and then nothing is.
+    @discardableResult
+    public mutating func append(
+        _ reading: Reading, person: String, at timestamp: Instant? = nil
+    ) throws(FormatOmission) -> [FormatOmission] {
+        guard reading.excluded == nil else { throw FormatOmission(.excluded) }
+        guard let instant = timestamp ?? reading.time.instant else { throw FormatOmission(.noTime) }
+        let start = octets.count
+        do throws(FormatOmission) {
+            if start > 0 { octets.append(UInt8(ascii: "\n")) }
+            try begin(reading, person)
+            switch reading.record.value {
+            case .glucose(let glucose): try add(glucose, reading)
+            case .bloodPressure(let pressure): try add(pressure)
+            case .vital(let vital): try add(vital)
+            }
+        } catch {
+            octets.removeLast(octets.count - start)
+            throw error
+        }
+        begin("reading_id")
+        octets.append(UInt8(ascii: "\""))
+        octets.append(reading.id)
+        octets.append(UInt8(ascii: "\""))
+        if !reading.record.status.isEmpty {
+            field("status", text: reading.record.status.names.joined(separator: " "))
+        }
+        if let timestamp, let own = reading.time.instant, own.flooredToSecond != timestamp.flooredToSecond {
+            field("original_time", text: own.description)
+        }
+        octets.append(UInt8(ascii: " "))
+        octets.append(digits: LineProtocol.milliseconds(of: instant))
+        return omissions
+    }
+
+    /// Writes the measurement and the tags.
+    private mutating func begin(_ reading: Reading, _ person: String) throws(FormatOmission) {
+        (hasFields, omissions) = (false, [])
+        var series = Series(kind: reading.kind, device: reading.device, person: person)
+        if case .glucose(let glucose) = reading.record.value { series.sampleType = glucose.sampleType }
+        if let last, last.series == series { return octets.append(contentsOf: last.octets) }
+        let start = octets.count
+        octets.append(contentsOf: series.kind.rawValue.utf8)
+        // Sorted tags are what the database wants to see.
+        try tag("device", DeviceAlias(series.device).description)
+        try tag("person", person)
+        if let type = series.sampleType { try tag("sample_type", type.name) }
+        octets.append(UInt8(ascii: " "))
+        last = (series, Array(octets[start...]))
+    }
+
+    /// Writes a tag. A tag cannot be empty, and nothing escapes a control character or a backslash before the separator.
+    private mutating func tag(_ name: String, _ value: String) throws(FormatOmission) {
         guard !value.isEmpty else { return }
         // Nearly every tag is printable ASCII, and Unicode's tables are slow to ask.
         let isPrintable =
             value.utf8.allSatisfy { (0x20..<0x7F).contains($0) }
             || value.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
-        guard isPrintable, value.utf8.last != UInt8(ascii: "\\")
-        else { throw FormatOmission(.noPlace, of: name) }
-        tags.append((name, value))
+        guard isPrintable, value.utf8.last != UInt8(ascii: "\\") else { throw FormatOmission(.noPlace, of: name) }
+        octets.append(UInt8(ascii: ","))
+        octets.append(contentsOf: name.utf8)
+        octets.append(UInt8(ascii: "="))
+        append(value) { $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: " ") }
     }
 
-    mutating func field(_ name: String, text: String) {
+    private mutating func field(_ name: String, text: String) {
         begin(name)
-        fields.append(UInt8(ascii: "\""))
-        Self.append(text, to: &fields) { $0 == UInt8(ascii: "\\") || $0 == UInt8(ascii: "\"") }
-        fields.append(UInt8(ascii: "\""))
+        octets.append(UInt8(ascii: "\""))
+        append(text) { $0 == UInt8(ascii: "\\") || $0 == UInt8(ascii: "\"") }
+        octets.append(UInt8(ascii: "\""))
     }
 
     private mutating func field(_ name: String, _ number: ExactDecimal) {
         begin(name)
-        fields.append(contentsOf: number.description.utf8)
+        octets.append(number)
     }
 
     private mutating func begin(_ name: String) {
-        if !fields.isEmpty { fields.append(UInt8(ascii: ",")) }
-        fields.append(contentsOf: name.utf8)
-        fields.append(UInt8(ascii: "="))
-    }
-
-    func text(milliseconds: Int64) -> String {
-        var line: [UInt8] = []
-        line.reserveCapacity(fields.count + 160)
-        line.append(contentsOf: measurement.utf8)
-        // Sorted tags are what the database wants to see.
-        for tag in tags.sorted(by: { $0.name < $1.name }) {
-            line.append(UInt8(ascii: ","))
-            line.append(contentsOf: tag.name.utf8)
-            line.append(UInt8(ascii: "="))
-            Self.append(tag.value, to: &line) {
-                $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: " ")
-            }
-        }
-        line.append(UInt8(ascii: " "))
-        line.append(contentsOf: fields)
-        line.append(UInt8(ascii: " "))
-        line.append(contentsOf: milliseconds.description.utf8)
-        return String(decoding: line, as: UTF8.self)
+        if hasFields { octets.append(UInt8(ascii: ",")) }
+        hasFields = true
+        octets.append(contentsOf: name.utf8)
+        octets.append(UInt8(ascii: "="))
     }
 
     /// Appends a text with a backslash before each of some ASCII characters.
-    private static func append(_ text: String, to octets: inout [UInt8], escaping isEscaped: (UInt8) -> Bool) {
+    private mutating func append(_ text: String, escaping isEscaped: (UInt8) -> Bool) {
         guard text.utf8.contains(where: isEscaped) else { return octets.append(contentsOf: text.utf8) }
         for octet in text.utf8 {
             if isEscaped(octet) { octets.append(UInt8(ascii: "\\")) }
@@ -149,11 +187,10 @@ private struct Point {
 
     // MARK: Values
 
-    mutating func add(_ glucose: GlucoseValue, _ reading: Reading) throws(FormatOmission) {
+    private mutating func add(_ glucose: GlucoseValue, _ reading: Reading) throws(FormatOmission) {
         guard let measured = glucose.concentration, let number = measured.number.number else {
             throw FormatOmission(.notANumber, of: "glucose")
         }
-        if let type = glucose.sampleType { try tag("sample_type", type.name) }
         let factor = ConversionFactor.milligramsPerDecilitreInOneMillimolePerLitre
         switch measured.unit {
         case .milligramsPerDecilitre:
@@ -177,7 +214,7 @@ private struct Point {
         if context.hba1c != nil { omissions.append(FormatOmission(.noPlace, of: "context.hba1c")) }
     }
 
-    mutating func add(_ pressure: BloodPressureValue) throws(FormatOmission) {
+    private mutating func add(_ pressure: BloodPressureValue) throws(FormatOmission) {
         for (name, measured) in [("systolic", pressure.systolic), ("diastolic", pressure.diastolic)] {
             guard let number = measured.number.number else {
                 throw FormatOmission(.notANumber, of: "blood_pressure.\(name)")
@@ -191,7 +228,7 @@ private struct Point {
         if let pulse = pressure.pulse { add("pulse", pulse, as: "pulse") { $1 == .beatsPerMinute ? $0 : nil } }
     }
 
-    mutating func add(_ vital: VitalValue) throws(FormatOmission) {
+    private mutating func add(_ vital: VitalValue) throws(FormatOmission) {
         for (index, measured) in vital.quantities.enumerated() {
             let (name, unit) = LineProtocolUnit.field(measured.part)
             // Without its main value there is no reading.
@@ -208,7 +245,7 @@ private struct Point {
                 unit.converted($0, $1)
             }
         }
-        guard !fields.isEmpty else { throw FormatOmission(.notANumber, of: vital.kind.rawValue) }
+        guard hasFields else { throw FormatOmission(.notANumber, of: vital.kind.rawValue) }
         if let site = vital.site { field("site", text: site) }
     }
 

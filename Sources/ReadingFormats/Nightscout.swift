@@ -48,67 +48,17 @@ public enum Nightscout {
     public static func entry(
         _ reading: Reading, at timestamp: Instant? = nil, offsetMinutes: Int
     ) throws(FormatOmission) -> Formatted<JSONValue> {
-        guard reading.excluded == nil else { throw FormatOmission(.excluded) }
-        guard let type = entryType(of: reading), case .glucose(let glucose) = reading.record.value else {
-            throw FormatOmission(.noPlace)
-        }
-        guard let instant = timestamp ?? reading.time.instant else { throw FormatOmission(.noTime) }
-        guard let measured = glucose.concentration, let number = measured.number.number else {
-            throw FormatOmission(.notANumber, of: "glucose")
-        }
-        let whole: ExactDecimal? =
-            switch measured.unit {
-            case .milligramsPerDecilitre: number.multiplied(by: ExactDecimal(significand: 1), places: 0)
-            case .millimolesPerLitre:
-                number.multiplied(by: milligramsPerDecilitreInOneMillimolePerLitre, places: 0)
-            default: nil
-            }
-        guard let whole, let value = Int64(whole.description) else { throw FormatOmission(.unit, of: "glucose") }
-        guard type == .meter || value >= leastSensorValue else { throw FormatOmission(.noPlace, of: "glucose") }
-        let device = DeviceAlias(reading.device).description
+        let entry = try NightscoutEntry(reading, at: timestamp)
+        let device = JSONValue.string(DeviceAlias(reading.device).description)
         var members: [JSONValue.Member] = [
-            .init("type", .string(type.rawValue)), .init(type.rawValue, .integer(value)),
-            .init("date", .integer(instant.seconds * 1000)),
-            .init("dateString", .string(try dateString(instant, offsetMinutes: offsetMinutes))),
-            .init("device", .string(device)),
+            .init("type", .string(entry.type.rawValue)), .init(entry.type.rawValue, .integer(entry.value)),
+            .init("date", .integer(entry.instant.seconds * 1000)),
+            .init("dateString", .string(try dateString(entry.instant, offsetMinutes: offsetMinutes))),
+            .init("device", device),
         ]
-        if type == .sensor, let direction = direction(of: glucose) {
-            members.append(.init("direction", .string(direction)))
-        }
-        members += [
-            .init("readingId", .string(reading.id.description)), .init("readingDevice", .string(device)),
-        ]
-        return Formatted(.object(members), omissions: omissions(of: reading, glucose, whole: whole, number))
-    }
-
-    private static func omissions(
-        of reading: Reading, _ glucose: GlucoseValue, whole: ExactDecimal, _ number: ExactDecimal
-    ) -> [FormatOmission] {
-        var omissions: [FormatOmission] = []
-        if glucose.concentration?.unit == .milligramsPerDecilitre, !whole.isNumericallyEqual(to: number) {
-            omissions.append(FormatOmission(.rounded, of: "glucose"))
-        }
-        if glucose.sampleLocation != nil { omissions.append(FormatOmission(.noPlace, of: "sample_location")) }
-        if reading.context != nil { omissions.append(FormatOmission(.noPlace, of: "context")) }
-        if !reading.record.status.isEmpty { omissions.append(FormatOmission(.noPlace, of: "status")) }
-        return omissions
-    }
-
-    /// The arrow of a sensor's value, by its change in mg/dL a minute as xDrip names it; `nil` if the sensor says nothing of it.
-    private static func direction(of glucose: GlucoseValue) -> String? {
-        guard let trend = glucose.continuous?.trend, trend.unit == .milligramsPerDecilitrePerMinute,
-            let change = trend.number.number?.approximation
-        else { return nil }
-        return switch change {
-        case ...(-3.5): "DoubleDown"
-        case ...(-2): "SingleDown"
-        case ...(-1): "FortyFiveDown"
-        case ...1: "Flat"
-        case ...2: "FortyFiveUp"
-        case ...3.5: "SingleUp"
-        case ...40: "DoubleUp"
-        default: nil
-        }
+        if let direction = entry.direction { members.append(.init("direction", .string(direction))) }
+        members += [.init("readingId", .string(reading.id.description)), .init("readingDevice", device)]
+        return Formatted(.object(members), omissions: entry.omissions(of: reading))
     }
 
     /// Writes a blood pressure as a note, the only place that Nightscout's page shows one.
@@ -182,9 +132,134 @@ public enum Nightscout {
     ///
     /// - Throws: ``FormatOmission`` outside the years 1 to 9999.
     public static func dateString(_ instant: Instant, offsetMinutes: Int) throws(FormatOmission) -> String {
-        guard let text = instant.rfc3339(offsetSeconds: Int64(offsetMinutes) * 60, fractionDigits: 3) else {
+        var octets: [UInt8] = []
+        guard octets.append(instant, offsetMinutes: offsetMinutes) else { throw FormatOmission(.noTime) }
+        return String(decoding: octets, as: UTF8.self)
+    }
+}
+
+/// What an entry says of a glucose reading.
+private struct NightscoutEntry {
+    let type: Nightscout.EntryType
+    /// In mg/dL.
+    let value: Int64
+    let instant: Instant
+    let direction: String?
+    private let isRounded: Bool
+
+    init(_ reading: Reading, at timestamp: Instant?) throws(FormatOmission) {
+        guard reading.excluded == nil else { throw FormatOmission(.excluded) }
+        guard let type = Nightscout.entryType(of: reading), case .glucose(let glucose) = reading.record.value else {
+            throw FormatOmission(.noPlace)
+        }
+        guard let instant = timestamp ?? reading.time.instant else { throw FormatOmission(.noTime) }
+        guard let measured = glucose.concentration, let number = measured.number.number else {
+            throw FormatOmission(.notANumber, of: "glucose")
+        }
+        let whole: ExactDecimal? =
+            switch measured.unit {
+            case .milligramsPerDecilitre: number.multiplied(by: ExactDecimal(significand: 1), places: 0)
+            case .millimolesPerLitre:
+                number.multiplied(by: Nightscout.milligramsPerDecilitreInOneMillimolePerLitre, places: 0)
+            default: nil
+            }
+        guard let whole else { throw FormatOmission(.unit, of: "glucose") }
+        // Without decimal places, the digits are the value.
+        value = whole.significand
+        guard type == .meter || value >= Nightscout.leastSensorValue else {
+            throw FormatOmission(.noPlace, of: "glucose")
+        }
+        (self.type, self.instant) = (type, instant)
+        direction = type == .sensor ? Self.direction(of: glucose) : nil
+        isRounded = measured.unit == .milligramsPerDecilitre && !whole.isNumericallyEqual(to: number)
+    }
+
+    func omissions(of reading: Reading) -> [FormatOmission] {
+        var omissions: [FormatOmission] = []
+        if isRounded { omissions.append(FormatOmission(.rounded, of: "glucose")) }
+        if case .glucose(let glucose) = reading.record.value, glucose.sampleLocation != nil {
+            omissions.append(FormatOmission(.noPlace, of: "sample_location"))
+        }
+        if reading.context != nil { omissions.append(FormatOmission(.noPlace, of: "context")) }
+        if !reading.record.status.isEmpty { omissions.append(FormatOmission(.noPlace, of: "status")) }
+        return omissions
+    }
+
+    /// The arrow of a sensor's value, by its change in mg/dL a minute as xDrip names it; `nil` if the sensor says nothing of it.
+    private static func direction(of glucose: GlucoseValue) -> String? {
+        guard let trend = glucose.continuous?.trend, trend.unit == .milligramsPerDecilitrePerMinute,
+            let change = trend.number.number?.approximation
+        else { return nil }
+        return switch change {
+        case ...(-3.5): "DoubleDown"
+        case ...(-2): "SingleDown"
+        case ...(-1): "FortyFiveDown"
+        case ...1: "Flat"
+        case ...2: "FortyFiveUp"
+        case ...3.5: "SingleUp"
+        case ...40: "DoubleUp"
+        default: nil
+        }
+    }
+}
+
+/// Writes many glucose readings as ``Nightscout/entry(_:at:offsetMinutes:)`` does, with commas between them: what they share
+/// is made ready once.
+public struct NightscoutEntryWriter: Sendable {
+    /// The entries.
+    public private(set) var entries: [UInt8] = []
+    /// The alias of the last reading's device, as JSON: a batch's readings are of few devices.
+    private var last: (device: DeviceDescription, alias: [UInt8])?
+
+    /// The entries as a JSON array.
+    public var array: JSONValue { .written([UInt8(ascii: "[")] + entries + [UInt8(ascii: "]")]) }
+
+    /// Makes a writer without entries.
+    ///
+    /// - Parameter capacity: how many bytes are written without another allocation; more may be.
+    public init(capacity: Int = 0) { entries.reserveCapacity(capacity) }
+
+    /// Writes a reading's entry behind the others.
+    ///
+    /// - Parameters: as those of ``Nightscout/entry(_:at:offsetMinutes:)``.
+    /// - Throws: ``FormatOmission`` if nothing can be written, and then nothing is.
+    public mutating func append(
+        _ reading: Reading, at timestamp: Instant? = nil, offsetMinutes: Int
+    ) throws(FormatOmission) {
+        let entry = try NightscoutEntry(reading, at: timestamp)
+        let start = entries.count
+        entries.append(literal: start == 0 ? #"{"type":"# : #",{"type":"#)
+        entries.append(json: entry.type.rawValue)
+        entries.append(literal: ",")
+        entries.append(json: entry.type.rawValue)
+        entries.append(literal: ":")
+        entries.append(digits: entry.value)
+        entries.append(literal: #","date":"#)
+        entries.append(digits: entry.instant.seconds * 1000)
+        entries.append(literal: #","dateString":""#)
+        guard entries.append(entry.instant, offsetMinutes: offsetMinutes) else {
+            entries.removeLast(entries.count - start)
             throw FormatOmission(.noTime)
         }
-        return offsetMinutes == 0 ? text.prefix(23) + "Z" : text
+        let device = alias(of: reading.device)
+        entries.append(literal: #"","device":"#)
+        entries.append(contentsOf: device)
+        if let direction = entry.direction {
+            entries.append(literal: #","direction":"#)
+            entries.append(json: direction)
+        }
+        entries.append(literal: #","readingId":""#)
+        entries.append(reading.id)
+        entries.append(literal: #"","readingDevice":"#)
+        entries.append(contentsOf: device)
+        entries.append(literal: "}")
+    }
+
+    private mutating func alias(of device: DeviceDescription) -> [UInt8] {
+        if let last, last.device == device { return last.alias }
+        var alias: [UInt8] = []
+        alias.append(json: DeviceAlias(device).description)
+        last = (device, alias)
+        return alias
     }
 }

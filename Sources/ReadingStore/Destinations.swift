@@ -258,13 +258,13 @@ extension ReadingStore {
     }
 
     static func destinations(_ db: Database) throws -> [StoredDestination] {
-        try Row.fetchAll(
-            db,
+        // Asked for before each batch.
+        let select = try db.cachedStatement(
             sql: """
                 SELECT key, name, kind, kinds, has_unique_seconds, needs_source, state, enabled_at, address, can_retract
                 FROM destination ORDER BY key
-                """
-        ).map { row in
+                """)
+        return try Row.fetchAll(select).map { row in
             let (mask, code): (Int64, Int64) = (try row.value(3), try row.value(6))
             guard let state = StoredDestination.State(rawValue: code) else {
                 throw StoreError.corrupt(detail: "a destination's state is \(code)")

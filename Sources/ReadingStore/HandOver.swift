@@ -12,14 +12,12 @@ extension ReadingStore {
             let update = try PreparedStatement(
                 db,
                 """
-                UPDATE outbox SET state = \(outbox: .handedOver), handed_over_at = ?2
-                WHERE reading = ?1 AND revision = ?3 AND destination = ?4 AND state = \(outbox: .waiting)
+                UPDATE outbox SET state = \(outbox: .handedOver), handed_over_at = ?5
+                WHERE \(OutboxRun.condition) AND revision = ?4 AND state = \(outbox: .waiting)
                 """)
-            for id in ids {
-                update.bind(1, id.reading)
-                update.bind(2, instant.microseconds)
-                update.bind(3, id.revision)
-                update.bind(4, id.destination.rawValue)
+            for run in OutboxRun.runs(of: ids) {
+                update.bind(run)
+                update.bind(5, instant.microseconds)
                 try update.run()
             }
         }
@@ -35,9 +33,8 @@ extension ReadingStore {
         try await changeOffer(
             ids, instant,
             """
-            UPDATE outbox SET handed_over_at = ?4
-            WHERE reading = ?1 AND revision = ?2 AND destination = ?3 AND state = \(outbox: .waiting)
-                AND handed_over_at IS NULL
+            UPDATE outbox SET handed_over_at = ?5
+            WHERE \(OutboxRun.condition) AND revision = ?4 AND state = \(outbox: .waiting) AND handed_over_at IS NULL
             """)
     }
 
@@ -47,8 +44,7 @@ extension ReadingStore {
             ids, instant,
             """
             UPDATE outbox SET handed_over_at = NULL
-            WHERE reading = ?1 AND ?2 <= revision AND destination = ?3 AND state <> \(outbox: .handedOver)
-                AND handed_over_at = ?4
+            WHERE \(OutboxRun.condition) AND ?4 <= revision AND state <> \(outbox: .handedOver) AND handed_over_at = ?5
             """)
     }
 
@@ -56,11 +52,9 @@ extension ReadingStore {
         guard !ids.isEmpty else { return }
         try await write(.attempt) { db in
             let update = try PreparedStatement(db, sql)
-            for id in ids {
-                update.bind(1, id.reading)
-                update.bind(2, id.revision)
-                update.bind(3, id.destination.rawValue)
-                update.bind(4, instant.microseconds)
+            for run in OutboxRun.runs(of: ids) {
+                update.bind(run)
+                update.bind(5, instant.microseconds)
                 try update.run()
             }
         }

@@ -207,12 +207,12 @@ extension ReadingStore {
             let firstContacts = try DeviceHolds.firstContacts(db)
             let named = try PreparedStatement(db, "SELECT name FROM destination WHERE key = ?")
             named.bind(1, destination.rawValue)
-            let name = try named.next() ? named.text(0) : nil
+            let name = try named.next() ? named.text(0) ?? "" : ""
             named.reset()
             let select = try PreparedStatement(
                 db,
                 """
-                SELECT \(ReadingRow.columns), o.revision, o.attempts, \(OutboxTag.columns(destination: "?8")), o.offset_minutes,
+                SELECT \(ReadingRow.columns), o.type, o.timestamp, o.tag, o.revision, o.attempts, o.offset_minutes,
                     o.delivered_at IS NOT NULL OR o.handed_over_at IS NOT NULL
                 FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
                 WHERE o.destination = ?7 AND o.state = \(outbox: .waiting) AND o.user = ?1 AND o.resource = ?2 AND o.provider = ?3
@@ -226,30 +226,29 @@ extension ReadingStore {
             select.bind(5, seconds.first)
             select.bind(6, seconds.last)
             select.bind(7, destination.rawValue)
-            select.bind(8, name)
             defer { select.reset() }
-            let rows = RowReader(db, sealing)
+            let (rows, first) = (RowReader(db, sealing), ReadingRow.count)
             var items: [OutboxItem] = []
             items.reserveCapacity(limit)
             while try select.next() {
                 let reading = try rows.reading(select)
-                let place = OutboxTag(select, from: ReadingRow.count + 2)
-                try place.check(select, from: ReadingRow.count + 2, sealing)
+                let key = ReadingRow.key(select)
+                let place = OutboxTag(
+                    reading: key, destination: name, user: user.rawValue, resource: resource.code, provider: provider,
+                    type: select.int(first), timestamp: select.int(first + 1))
+                try select.withOctets(first + 2) { try place.check($0, sealing) }
                 guard reading.excluded == nil else {
-                    throw StoreError.corrupt(detail: "reading \(place.reading) is excluded and waits to be delivered")
+                    throw StoreError.corrupt(detail: "reading \(key) is excluded and waits to be delivered")
                 }
                 let timestamp = Instant(seconds: place.timestamp)
                 items.append(
                     OutboxItem(
-                        id: OutboxID(
-                            reading: ReadingRow.key(select), destination: destination,
-                            revision: select.int(ReadingRow.count)),
+                        id: OutboxID(reading: key, destination: destination, revision: select.int(first + 3)),
                         reading: reading, timestamp: timestamp,
                         originalTime: reading.time.instant.flatMap { $0 == timestamp ? nil : $0 },
-                        attempts: Int(select.int(ReadingRow.count + 1)),
-                        wasDelivered: select.int(ReadingRow.count + 3 + OutboxTag.count) != 0,
+                        attempts: Int(select.int(first + 4)), wasDelivered: select.int(first + 6) != 0,
                         isBackfill: firstContacts[ReadingRow.device(select)].map { timestamp.seconds < $0 } ?? false,
-                        offsetMinutes: select.optionalInt(ReadingRow.count + 2 + OutboxTag.count).map { Int($0) }))
+                        offsetMinutes: select.optionalInt(first + 5).map { Int($0) }))
             }
             try Self.addZones(to: &items, db, of: user.rawValue)
             if BodySummaryRules.kinds.contains(resource) {
@@ -300,24 +299,21 @@ extension ReadingStore {
             let update = try PreparedStatement(
                 db,
                 """
-                UPDATE outbox SET state = \(outbox: .delivered), delivered_at = ?2, handed_over_at = NULL
-                WHERE reading = ?1 AND revision = ?3 AND destination = ?4 AND state IN (\(outbox: .waiting), \(outbox: .handedOver))
+                UPDATE outbox SET state = \(outbox: .delivered), delivered_at = ?5, handed_over_at = NULL
+                WHERE \(OutboxRun.condition) AND revision = ?4 AND state IN (\(outbox: .waiting), \(outbox: .handedOver))
                 """)
-            // It was excluded on its way: the destination has it all the same.
+            // They were excluded on their way: the destination has them all the same.
             let late = try PreparedStatement(
                 db,
                 """
-                UPDATE outbox SET delivered_at = ?2 WHERE reading = ?1 AND destination = ?3 AND state = \(outbox: .withdrawn)
+                UPDATE outbox SET delivered_at = ?5 WHERE \(OutboxRun.condition) AND state = \(outbox: .withdrawn)
                 """)
-            for id in ids {
-                update.bind(1, id.reading)
-                update.bind(2, instant.microseconds)
-                update.bind(3, id.revision)
-                update.bind(4, id.destination.rawValue)
-                guard try update.run() == 0 else { continue }
-                late.bind(1, id.reading)
-                late.bind(2, instant.microseconds)
-                late.bind(3, id.destination.rawValue)
+            for run in OutboxRun.runs(of: ids) {
+                update.bind(run)
+                update.bind(5, instant.microseconds)
+                guard try update.run() < run.count else { continue }
+                late.bind(run)
+                late.bind(5, instant.microseconds)
                 try late.run()
             }
         }

@@ -68,12 +68,10 @@ struct OutboxTag {
 
 extension OutboxTag {
     /// The columns of `outbox AS o` that make a tag, and the tag.
-    static let columns = columns(destination: "(SELECT name FROM destination WHERE key = o.destination)")
-
-    /// - Parameter destination: an expression for the destination's name.
-    static func columns(destination: String) -> String {
-        "o.reading, \(destination), o.user, o.resource, o.provider, o.type, o.timestamp, o.tag"
-    }
+    static let columns = """
+        o.reading, (SELECT name FROM destination WHERE key = o.destination), o.user, o.resource, o.provider, o.type, \
+        o.timestamp, o.tag
+        """
     /// How many there are.
     static let count: Int32 = 8
 

@@ -148,7 +148,7 @@ public final class ReadingStore: Sendable {
     private static func prepare(_ pool: DatabasePool, path: String) throws {
         try pool.writeWithoutTransaction { db in
             // GRDB sets NORMAL in WAL mode, under which a power cut can take the last commits.
-            try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA cache_size = -16384")
+            try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA cache_size = -2048")
             let applicationID = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
             let isEmpty = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") == 0
             guard isEmpty || applicationID == Schema.applicationID else { throw StoreError.foreign(path: path) }

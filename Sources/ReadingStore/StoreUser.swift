@@ -56,7 +56,7 @@ extension ReadingStore {
     /// All users, in the order they were made.
     public func users(at destination: DestinationKey = .vital) async throws -> [StoreUser] {
         try await read { [sealing] db in
-            try Row.fetchAll(db, sql: "SELECT key FROM user ORDER BY key").compactMap { row in
+            try Row.fetchAll(db.cachedStatement(sql: "SELECT key FROM user ORDER BY key")).compactMap { row in
                 try Self.user(db, sealing, where: "key = ?", [try row.value(0) as Int64], at: destination)
             }
         }
@@ -155,8 +155,8 @@ extension ReadingStore {
         _ db: Database, _ sealing: Sealing, where condition: String, _ arguments: StatementArguments = [],
         at destination: DestinationKey = .vital, isChecked: Bool = true
     ) throws -> StoreUser? {
-        let row = try Row.fetchOne(
-            db,
+        // Destinations ask before each batch, and there are few conditions.
+        let select = try db.cachedStatement(
             sql: """
                 SELECT u.key, u.client_user_id, i.id,
                     (SELECT zone FROM user_zone WHERE user = u.key ORDER BY begins_at DESC LIMIT 1),
@@ -165,8 +165,8 @@ extension ReadingStore {
                     ON i.user = u.key AND i.destination = \(destination.rawValue)
                 LEFT JOIN destination AS d ON d.key = i.destination
                 WHERE u.\(condition)
-                """, arguments: arguments)
-        guard let row else { return nil }
+                """)
+        guard let row = try Row.fetchOne(select, arguments: arguments) else { return nil }
         let user = StoreUser(
             key: UserKey(rawValue: try row.value(0)), clientUserID: try row.value(1), serverUserID: try row.value(2),
             timeZone: try (row.value(3) as String?) ?? "UTC")
@@ -243,9 +243,11 @@ extension ReadingStore {
 
     /// Names the zone that each item was measured in: a document that shows local times stays the same after a move.
     static func addZones(to items: inout [OutboxItem], _ db: Database, of user: Int64) throws {
-        let zones = try Row.fetchAll(
-            db, sql: "SELECT begins_at, zone FROM user_zone WHERE user = ? ORDER BY begins_at", arguments: [user]
-        ).map { row in (beginning: try row.value(0) as Int64, name: try row.value(1) as String) }
+        let select = try db.cachedStatement(
+            sql: "SELECT begins_at, zone FROM user_zone WHERE user = ? ORDER BY begins_at")
+        let zones = try Row.fetchAll(select, arguments: [user]).map { row in
+            (beginning: try row.value(0) as Int64, name: try row.value(1) as String)
+        }
         for index in items.indices {
             let moment = items[index].timestamp.microseconds
             items[index].timeZone = zones.last { $0.beginning <= moment }?.name

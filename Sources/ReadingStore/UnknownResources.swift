@@ -56,7 +56,7 @@ extension ReadingStore {
             try Self.set(db, setting, try Self.targets(db, setting).union([entry]))
             try db.execute(
                 sql: """
-                    UPDATE outbox SET state = \(outbox: .waiting), attempts = 0, words = NULL
+                    UPDATE outbox INDEXED BY outbox_refused SET state = \(outbox: .waiting), attempts = 0, words = NULL
                     WHERE destination = ? AND state = \(outbox: .refused) AND user = ? AND resource = ? AND provider = ?
                     """, arguments: [destination.rawValue, user.rawValue, resource.code, provider])
             return db.changesCount

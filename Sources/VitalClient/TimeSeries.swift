@@ -114,20 +114,51 @@ public struct QuantitySample: Sendable, Hashable {
     }
 
     var json: JSONValue {
-        var members: [JSONValue.Member] = []
-        if let id { members.append(.init("id", .string(id))) }
-        members.append(.init("value", .number(value)))
-        members.append(.init("unit", .string(unit.rawValue)))
-        members.append(.init("start_date", .string(startDate.flooredToSecond.description)))
-        members.append(.init("end_date", .string(endDate.flooredToSecond.description)))
-        if let source { members.append(.init("type", .string(source.rawValue))) }
-        if let sourceBundle { members.append(.init("source_bundle", .string(sourceBundle))) }
-        if let productType { members.append(.init("product_type", .string(productType))) }
-        if !metadata.isEmpty {
-            let pairs = metadata.sorted { $0.key < $1.key }.map { JSONValue.Member($0.key, .string($0.value)) }
-            members.append(.init("metadata", .object(pairs)))
+        var octets: [UInt8] = []
+        write(into: &octets)
+        return .written(octets)
+    }
+
+    /// Appends the sample's JSON.
+    func write(into octets: inout [UInt8]) {
+        octets.append(literal: "{")
+        if let id {
+            octets.append(literal: #""id":"#)
+            octets.append(json: id)
+            octets.append(literal: ",")
         }
-        return .object(members)
+        octets.append(literal: #""value":"#)
+        octets.append(value)
+        octets.append(literal: #","unit":"#)
+        octets.append(json: unit.rawValue)
+        octets.append(literal: #","start_date":""#)
+        octets.append(startDate.flooredToSecond)
+        octets.append(literal: #"","end_date":""#)
+        octets.append(endDate.flooredToSecond)
+        octets.append(literal: "\"")
+        Self.write("type", source?.rawValue, into: &octets)
+        Self.write("source_bundle", sourceBundle, into: &octets)
+        Self.write("product_type", productType, into: &octets)
+        if !metadata.isEmpty {
+            octets.append(literal: #","metadata":{"#)
+            for (place, pair) in metadata.sorted(by: { $0.key < $1.key }).enumerated() {
+                if place > 0 { octets.append(literal: ",") }
+                octets.append(json: pair.key)
+                octets.append(literal: ":")
+                octets.append(json: pair.value)
+            }
+            octets.append(literal: "}")
+        }
+        octets.append(literal: "}")
+    }
+
+    /// Appends a member with a text, behind others; nothing if there is none.
+    private static func write(_ key: String, _ text: String?, into octets: inout [UInt8]) {
+        guard let text else { return }
+        octets.append(literal: ",")
+        octets.append(json: key)
+        octets.append(literal: ":")
+        octets.append(json: text)
     }
 }
 
@@ -147,10 +178,17 @@ public struct BloodPressureSample: Sendable, Hashable {
         self.pulse = pulse
     }
 
-    var json: JSONValue {
-        var members: [JSONValue.Member] = [.init("systolic", systolic.json), .init("diastolic", diastolic.json)]
-        if let pulse { members.append(.init("pulse", pulse.json)) }
-        return .object(members)
+    /// Appends the sample's JSON.
+    func write(into octets: inout [UInt8]) {
+        octets.append(literal: #"{"systolic":"#)
+        systolic.write(into: &octets)
+        octets.append(literal: #","diastolic":"#)
+        diastolic.write(into: &octets)
+        if let pulse {
+            octets.append(literal: #","pulse":"#)
+            pulse.write(into: &octets)
+        }
+        octets.append(literal: "}")
     }
 }
 
@@ -188,9 +226,20 @@ public enum TimeSeriesData: Sendable, Hashable {
         switch self {
         case .glucose(let samples), .bloodOxygen(let samples), .temperature(let samples), .heartRate(let samples),
             .heartRateVariability(let samples):
-            .array(samples.map(\.json))
-        case .bloodPressure(let samples): .array(samples.map(\.json))
+            Self.list(samples) { $0.write(into: &$1) }
+        case .bloodPressure(let samples): Self.list(samples) { $0.write(into: &$1) }
         }
+    }
+
+    private static func list<Sample>(_ samples: [Sample], _ write: (Sample, inout [UInt8]) -> Void) -> JSONValue {
+        var octets: [UInt8] = []
+        octets.reserveCapacity(samples.count * 256)
+        for sample in samples {
+            octets.append(literal: octets.isEmpty ? "[" : ",")
+            write(sample, &octets)
+        }
+        octets.append(literal: octets.isEmpty ? "[]" : "]")
+        return .written(octets)
     }
 }
 

@@ -115,9 +115,9 @@ extension BodySummary {
             bodyFatPercentage += [sample.fatPercentage].compactMap(\.self)
             bodyMassIndex += [sample.massIndex].compactMap(\.self)
             leanBodyMass += [sample.leanMass].compactMap(\.self)
-            let zone = prepared.item.timeZone ?? timeZone
+            let zone = prepared.timeZone ?? timeZone
             guard let rules = ZoneRules.named(zone) else { continue }
-            zones[String(rules.wallTime(at: prepared.item.timestamp).description.prefix(10))] = zone
+            zones[String(rules.wallTime(at: prepared.timestamp).description.prefix(10))] = zone
         }
         timeZones = zones.sorted { $0.key < $1.key }.map { DayZone(day: $0.key, timeZone: $0.value) }
     }

@@ -3,9 +3,10 @@ import ReadingDelivery
 import ReadingStore
 import VitalClient
 
-/// An item with its sample.
+/// An item's sample, with what the body summary says of its day.
 struct Prepared: Sendable {
-    var item: OutboxItem
+    var timestamp: Instant
+    var timeZone: String?
     var sample: Sample
 }
 
@@ -23,8 +24,8 @@ struct PostBatch: Sendable {
         outcomes.reserveCapacity(part.items.count)
         for item in part.items {
             do throws(ConversionError) {
-                prepared.append(
-                    Prepared(item: item, sample: try conversion.sample(of: item, provider: part.target.provider)))
+                let sample = try conversion.sample(of: item, provider: part.target.provider)
+                prepared.append(Prepared(timestamp: item.timestamp, timeZone: item.timeZone, sample: sample))
                 outcomes.append(Outcome(item.id, .delivered))
             } catch {
                 outcomes.append(Outcome(item.id, .refused(error.description)))
@@ -32,7 +33,7 @@ struct PostBatch: Sendable {
         }
         let isBackfill = part.items.first?.isBackfill ?? false
         stage = isBackfill ? .historical : .daily
-        if isBackfill, let first = prepared.first?.item.timestamp, let last = prepared.last?.item.timestamp {
+        if isBackfill, let first = prepared.first?.timestamp, let last = prepared.last?.timestamp {
             period = first...last
         } else {
             period = nil

@@ -194,6 +194,7 @@ public struct SampleConversion: Sendable {
         ) throws(ConversionError) -> QuantitySample {
             guard let converted else { throw ConversionError(reason: "its value does not fit the server's unit") }
             var metadata = common
+            metadata.reserveCapacity(common.count + 2)
             metadata["measured_value"] = number.description
             metadata["measured_unit"] = measured.unit.symbol
             return QuantitySample(

@@ -51,6 +51,28 @@ struct LineProtocolTests {
         #expect(other.omissions == [FormatOmission(.noPlace, of: "context.tester")])
     }
 
+    @Test("many readings are the lines of each, and one that has no line leaves nothing behind")
+    func writer() throws {
+        let readings = [
+            Self.reading(Self.glucose("95", .milligramsPerDecilitre)),
+            Self.reading(Self.glucose("96.5", .milligramsPerDecilitre)),
+            Self.reading(Self.glucose("5.50", .millimolesPerLitre)),
+        ]
+        var writer = LineWriter()
+        try writer.append(readings[0], person: "u1")
+        #expect(throws: FormatOmission(.noPlace, of: "person")) { try writer.append(readings[1], person: "u\\") }
+        #expect(throws: FormatOmission(.unit, of: "glucose")) {
+            try writer.append(Self.reading(Self.glucose("5", .kilograms)), person: "u1")
+        }
+        for reading in readings[1...] { try writer.append(reading, person: "u 2") }
+        let lines = [
+            try LineProtocol.line(readings[0], person: "u1").document,
+            try LineProtocol.line(readings[1], person: "u 2").document,
+            try LineProtocol.line(readings[2], person: "u 2").document,
+        ]
+        #expect(String(decoding: writer.octets, as: UTF8.self) == lines.joined(separator: "\n"))
+    }
+
     @Test("a blood pressure in mmHg; a mean that is no number is left out, and said so")
     func pressure() throws {
         func pressure(_ unit: MeasurementUnit, _ digits: [String], mean: MeasuredNumber) -> RecordValue {

@@ -46,6 +46,25 @@ struct NightscoutFormatTests {
         #expect(entry.omissions.isEmpty)
     }
 
+    @Test("many readings are the entries of each, and one that has no entry leaves nothing behind")
+    func writer() throws {
+        let readings = [
+            Self.reading(Self.glucose("106")), Self.reading(Self.glucose("5.27", .millimolesPerLitre)),
+            Self.reading(Self.glucose("118", type: .interstitialFluid, change: "1.1")),
+        ]
+        for offset in [-90, 0, 330] {
+            var writer = NightscoutEntryWriter()
+            #expect(throws: FormatOmission(.noTime)) {
+                try writer.append(
+                    Self.reading(Self.glucose("95"), at: Instant(seconds: -90_000_000_000)), offsetMinutes: offset)
+            }
+            #expect(writer.array.text == "[]")
+            for reading in readings { try writer.append(reading, offsetMinutes: offset) }
+            let entries = try readings.map { try Nightscout.entry($0, offsetMinutes: offset).document }
+            #expect(writer.array.text == JSONValue.array(entries).text)
+        }
+    }
+
     @Test(
         "mmol/L become the whole mg/dL that the site's own factor gives",
         arguments: [("5.27", 95), ("5.5", 99), ("10.0", 180), ("22.2", 400), ("3.9", 70), ("33.3", 600)])

@@ -113,6 +113,23 @@ struct DestinationTests {
         #expect(try await store.verify().isEmpty)
     }
 
+    @Test("what is acknowledged together is changed by runs, and nothing between them is")
+    func runs() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        let place = try await Self.addFile(store)
+        try await Self.fill(harness, 0..<9)
+        let items = try await Self.batch(store, at: place)
+        let chosen = [7, 1, 0, 3, 4, 1, 8].map { items[$0].id }
+        #expect(OutboxRun.runs(of: chosen).map(\.count) == [2, 2, 2])
+        let last = OutboxID(reading: .max, destination: place, revision: 0)
+        #expect(OutboxRun.runs(of: [last, last]).map(\.count) == [1])
+        let other = OutboxID(reading: items[2].id.reading, destination: place, revision: 1)
+        try await store.acknowledge(chosen + [other], at: Instant(seconds: 5))
+        #expect(try await Self.batch(store, at: place).map(\.id) == [2, 5, 6].map { items[$0].id })
+        #expect(try await Self.batch(store, at: .vital).count == 9)
+    }
+
     @Test("an acknowledgement, a refusal and an attempt count for their destination alone")
     func apart() async throws {
         let harness = try await Harness()

@@ -21,6 +21,17 @@ struct SealingTests {
         (Build.sensor, [Build.scan(age: 600, at: "2026-11-21T10:00:30Z")]),
     ]
 
+    @Test("a code is HMAC-SHA256, whatever its octets")
+    func code() {
+        let key = SymmetricKey(size: .bits256)
+        let code = KeyedCode(key)
+        for count in [0, 1, 55, 56, 63, 64, 65, 200] {
+            let octets = (0..<count).map { UInt8(truncatingIfNeeded: $0 * 7) }
+            let expected = HMAC<SHA256>.authenticationCode(for: octets, using: key)
+            #expect(code.code(of: octets) == Array(expected.prefix(16)), "\(count) octets")
+        }
+    }
+
     static func fill(_ harness: Harness) async throws {
         for (device, frames) in groups { try await harness.contact(frames, device: device) }
         // The server's words on one of them.

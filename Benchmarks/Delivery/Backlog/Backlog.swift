@@ -22,7 +22,8 @@ public enum Backlog {
             // As a worker does with its first pass, which would queue what is stored already, one by one.
             try await store.setDestination(
                 destination.name, kind: destination.kind, kinds: rules.kinds, hasUniqueSeconds: rules.hasUniqueSeconds,
-                isOneSeries: rules.isOneSeries, keepsOffset: rules.keepsOffset, needsSource: rules.needsSource,
+                isOneSeries: rules.isOneSeries, isSeriesByDevice: rules.isSeriesByDevice,
+                keepsOffset: rules.keepsOffset, takesContexts: rules.takesContexts, needsSource: rules.needsSource,
                 canRetract: rules.canRetract)
         }
         let wanted = Set(try sinks.map { try $0.destination(store).name })

@@ -83,7 +83,7 @@ double floor_ingest(const char *source, const char *target, int rows_per_transac
     sqlite3_close(from);
     if (sqlite3_open_v2(target, &to, SQLITE_OPEN_READWRITE, 0)) return fail(to, target);
     if (sqlite3_exec(to, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
-                         "PRAGMA cache_size = -16384; PRAGMA temp_store = MEMORY", 0, 0, 0)) return fail(to, "pragmas");
+                         "PRAGMA cache_size = -2048; PRAGMA temp_store = MEMORY", 0, 0, 0)) return fail(to, "pragmas");
     for (int i = 0; i < STEPS; i++)
         if (sqlite3_prepare_v2(to, steps[i].sql, -1, &statements[i], 0)) return fail(to, steps[i].sql);
     if (sqlite3_prepare_v2(to, "BEGIN IMMEDIATE", -1, &begin, 0)) return fail(to, "begin");

@@ -37,3 +37,32 @@ extension Instant {
 
     private static func pair(_ number: UInt64) -> String { number < 10 ? "0\(number)" : "\(number)" }
 }
+
+extension [UInt8] {
+    /// Appends an instant with milliseconds and an offset: `2026-11-22T08:15:00.000+01:00`; `Z` for UTC.
+    ///
+    /// - Returns: `false` outside the years 1 to 9999, and nothing was appended.
+    mutating func append(_ instant: Instant, offsetMinutes: Int) -> Bool {
+        let wall = WallTime(secondsSinceEpoch: instant.seconds).advanced(byMinutes: offsetMinutes)
+        guard (1...9999).contains(wall.date.year) else { return false }
+        append(wall)
+        append(UInt8(ascii: "."))
+        let milliseconds = (instant.microseconds - instant.seconds * 1_000_000) / 1000
+        append(UInt8(ascii: "0") + UInt8(milliseconds / 100))
+        append(pair: UInt64(milliseconds % 100))
+        guard offsetMinutes != 0 else {
+            append(UInt8(ascii: "Z"))
+            return true
+        }
+        append(UInt8(ascii: offsetMinutes < 0 ? "-" : "+"))
+        append(pair: UInt64(offsetMinutes.magnitude) / 60)
+        append(UInt8(ascii: ":"))
+        append(pair: UInt64(offsetMinutes.magnitude) % 60)
+        return true
+    }
+
+    private mutating func append(pair number: UInt64) {
+        if number < 10 { append(UInt8(ascii: "0")) }
+        append(digits: Int64(number))
+    }
+}

@@ -13,7 +13,7 @@ extension InfluxDBDestination {
         findings.words[.permission] = "the \(placeName) takes readings"
         findings.unproven[.permission] = Self.takesAnything
         let client = client.impatient
-        let request = writeRequest("")
+        let request = writeRequest([])
         do throws(DeliveryFailure) {
             let answer = try await client.send(request)
             // Version 2 says that there is nothing to write; that is the last thing that it looks at.

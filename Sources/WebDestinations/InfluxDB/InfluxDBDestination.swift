@@ -102,19 +102,19 @@ public struct InfluxDBDestination: Destination {
 
     /// Writes a part's readings as points, in one request.
     public func send(_ part: DeliveryPart) async throws(DeliveryFailure) -> [Outcome] {
-        var (lines, outcomes): ([String], [Outcome]) = ([], [])
+        var (lines, outcomes): (LineWriter, [Outcome]) = (LineWriter(capacity: part.items.count * 192), [])
+        outcomes.reserveCapacity(part.items.count)
         for item in part.items {
             do throws(FormatOmission) {
-                lines.append(
-                    try LineProtocol.line(item.reading, person: part.person.clientUserID, at: item.timestamp).document)
+                try lines.append(item.reading, person: part.person.clientUserID, at: item.timestamp)
                 outcomes.append(Outcome(item.id, .delivered))
             } catch {
                 outcomes.append(Outcome(item.id, .refused("not sent: \(error)")))
             }
         }
-        guard !lines.isEmpty else { return outcomes }
+        guard !lines.octets.isEmpty else { return outcomes }
         CrashPoint.reach("influxdb.before")
-        let answer = try await client.send(writeRequest(lines.joined(separator: "\n")))
+        let answer = try await client.send(writeRequest(lines.octets))
         CrashPoint.reach("influxdb.after")
         do throws(DeliveryFailure) {
             try requireWritten(answer)
@@ -128,7 +128,7 @@ public struct InfluxDBDestination: Destination {
     }
 
     /// The request that writes lines.
-    func writeRequest(_ lines: String) -> WebRequest {
+    func writeRequest(_ lines: [UInt8]) -> WebRequest {
         let address = client.server.address
         var request: WebRequest
         switch place {
@@ -142,7 +142,7 @@ public struct InfluxDBDestination: Destination {
                 route: "POST /api/v2/write")
         }
         request.headers = headers + [("content-type", Masked(ReadingFormat.lineProtocol.mediaType))]
-        request.body = Array(lines.utf8)
+        request.body = lines
         request.mayCompress = true
         return request
     }
@@ -154,7 +154,7 @@ public struct InfluxDBDestination: Destination {
     ///
     /// A captive portal answers everything with 200 and a page: only an answer without a body acknowledges.
     private func requireWritten(_ answer: HTTPAnswer) throws(DeliveryFailure) {
-        let route = writeRequest("").route
+        let route = writeRequest([]).route
         if answer.isGood, answer.status == 204 || answer.body.isEmpty { return }
         if answer.isGood, !answer.isPage {
             throw DeliveryFailure(

@@ -114,23 +114,30 @@ public struct NightscoutDestination: Destination {
 
     /// Uploads a part's readings in one request, and then how their devices' batteries stand.
     public func send(_ part: DeliveryPart) async throws(DeliveryFailure) -> [Outcome] {
-        var (documents, outcomes): ([JSONValue], [Outcome]) = ([], [])
+        let isNotes = part.target.resource == .bloodPressure
+        var (notes, outcomes): ([JSONValue], [Outcome]) = ([], [])
+        var entries = NightscoutEntryWriter(capacity: isNotes ? 0 : part.items.count * 256)
+        outcomes.reserveCapacity(part.items.count)
         for item in part.items {
             do throws(FormatOmission) {
                 let offset = item.offsetMinutes ?? 0
-                documents.append(
-                    part.target.resource == .bloodPressure
-                        ? try Nightscout.note(item.reading, at: item.timestamp, offsetMinutes: offset).document
-                        : try Nightscout.entry(item.reading, at: item.timestamp, offsetMinutes: offset).document)
+                if isNotes {
+                    notes.append(try Nightscout.note(item.reading, at: item.timestamp, offsetMinutes: offset).document)
+                } else {
+                    try entries.append(item.reading, at: item.timestamp, offsetMinutes: offset)
+                }
                 outcomes.append(Outcome(item.id, .delivered))
             } catch {
                 outcomes.append(Outcome(item.id, .refused(Self.words(error))))
             }
         }
-        guard !documents.isEmpty else { return outcomes }
-        let collection = part.target.resource == .bloodPressure ? "treatments" : "entries"
+        guard !notes.isEmpty || !entries.entries.isEmpty else { return outcomes }
         CrashPoint.reach("nightscout.before")
-        try await upload(.array(documents), to: collection)
+        if isNotes {
+            try await upload(.array(notes), to: "treatments")
+        } else {
+            try await upload(entries.array, to: "entries")
+        }
         CrashPoint.reach("nightscout.after")
         batteries.note(part.items.compactMap(\.reading.device.address))
         // Asking for devices counts their readings: once a backlog is enough.
