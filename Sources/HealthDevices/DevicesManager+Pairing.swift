@@ -150,6 +150,8 @@ extension DevicesManager {
         _ peripheral: any Peripheral, _ device: inout DeviceDescription,
         _ progress: @Sendable (PairingProgress) async -> Void
     ) async throws -> PairedDevice {
+        // As it was heard: who types an address doesn't know its type, and there is no bond to tell it later.
+        device.address = peripheral.advertisement.address ?? device.address
         guard let address = device.address, !address.isResolvablePrivate else {
             throw ContactFailure(
                 code: "private_address",
