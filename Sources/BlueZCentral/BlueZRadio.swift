@@ -79,6 +79,31 @@ public final class BlueZRadio: Radio {
         }
     }
 
+    /// What these devices say of their services: see `Radio.advertisements(of:)`.
+    ///
+    /// The daemon tells of service data when it has changed, without `DuplicateData`: a device that repeats itself
+    /// wakes nobody.
+    public func advertisements(of addresses: Set<DeviceAddress>) -> AsyncThrowingStream<Advertisement, any Error> {
+        Self.stream { [context] continuation in
+            var told: [String: [BluetoothUUID: [UInt8]]] = [:]
+            try await DeviceStream(context: context, addresses: addresses).listen { changes, _ in
+                for change in changes {
+                    let device = change.device
+                    guard change.kind != .gone else {
+                        told[device.path] = nil
+                        continue
+                    }
+                    // Without a signal it is what was heard before this discovery began.
+                    guard device.rssi != nil, !device.serviceData.isEmpty, told[device.path] != device.serviceData
+                    else { continue }
+                    told[device.path] = device.serviceData
+                    continuation.yield(device.advertisement(at: change.at))
+                }
+                return true
+            }
+        }
+    }
+
     /// Every device as it comes into reach: see `Central.peripherals()`.
     public func peripherals() -> AsyncThrowingStream<any Peripheral, any Error> { peripherals(among: nil) }
 

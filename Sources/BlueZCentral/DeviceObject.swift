@@ -15,6 +15,8 @@ struct DeviceObject: Sendable, Hashable {
     var services: [BluetoothUUID] = []
     /// As it was heard last, by company identifier.
     var manufacturerData: [UInt16: [UInt8]] = [:]
+    /// As it was heard last, by service.
+    var serviceData: [BluetoothUUID: [UInt8]] = [:]
     /// Nil while no discovery hears it.
     var rssi: Int8?
     private var hasPairingKeys = false
@@ -43,6 +45,7 @@ struct DeviceObject: Sendable, Hashable {
         if let value = reader.string("Name") { name = value }
         if let value = reader.strings("UUIDs") { services = value.compactMap { BluetoothUUID($0) } }
         if let value = reader.numberedOctets("ManufacturerData") { manufacturerData = value }
+        if let value = reader.octetsByUUID("ServiceData") { serviceData = value }
         if let value = reader.integer("RSSI", in: -128...127) { rssi = Int8(value) }
         if let value = reader.bool("Paired") { hasPairingKeys = value }
         if let value = reader.bool("Bonded") { hasBond = value }
@@ -55,6 +58,7 @@ struct DeviceObject: Sendable, Hashable {
             case "Name": self.name = nil
             case "UUIDs": services = []
             case "ManufacturerData": manufacturerData = [:]
+            case "ServiceData": serviceData = [:]
             default: break
             }
         }
@@ -63,8 +67,8 @@ struct DeviceObject: Sendable, Hashable {
     /// What it says of itself.
     func advertisement(at instant: Instant) -> Advertisement {
         Advertisement(
-            address: address, name: name, services: services, manufacturerData: manufacturerData, rssi: rssi,
-            isPaired: isBonded, seenAt: instant)
+            address: address, name: name, services: services, manufacturerData: manufacturerData,
+            serviceData: serviceData, rssi: rssi, isPaired: isBonded, seenAt: instant)
     }
 
     /// The bond with it; nil where there is none.

@@ -1,3 +1,4 @@
+import GATTClient
 import LibDBus
 import Logging
 
@@ -22,6 +23,19 @@ struct PropertyReader {
             for (key, entry) in entries {
                 guard case .uint16(let number) = key, case .bytes(let octets) = entry.unwrapped else { return nil }
                 found[number] = octets
+            }
+            return found
+        }
+    }
+
+    /// Octets by UUID.
+    func octetsByUUID(_ name: String) -> [BluetoothUUID: [UInt8]]? {
+        read(name, "a{sv}") { value in
+            guard case .dictionary(let entries, _, _) = value.unwrapped else { return nil }
+            var found: [BluetoothUUID: [UInt8]] = [:]
+            for (key, entry) in entries {
+                guard let text = key.stringValue, case .bytes(let octets) = entry.unwrapped else { return nil }
+                if let uuid = BluetoothUUID(text) { found[uuid] = octets }
             }
             return found
         }

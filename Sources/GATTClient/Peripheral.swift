@@ -10,6 +10,8 @@ public struct Advertisement: Sendable, Hashable {
     public var services: [BluetoothUUID]
     /// What the maker adds in a format of its own, by its company identifier; empty in a capture.
     public var manufacturerData: [UInt16: [UInt8]]
+    /// What it says of its services without a connection, by service; empty in a capture.
+    public var serviceData: [BluetoothUUID: [UInt8]]
     /// Received signal strength in dBm (-127 … 20); nil where unknown.
     public var rssi: Int8?
     /// Whether it is bonded with this gateway.
@@ -20,12 +22,14 @@ public struct Advertisement: Sendable, Hashable {
     /// Makes an advertisement.
     public init(
         address: DeviceAddress?, name: String? = nil, services: [BluetoothUUID] = [],
-        manufacturerData: [UInt16: [UInt8]] = [:], rssi: Int8? = nil, isPaired: Bool = false, seenAt: Instant
+        manufacturerData: [UInt16: [UInt8]] = [:], serviceData: [BluetoothUUID: [UInt8]] = [:], rssi: Int8? = nil,
+        isPaired: Bool = false, seenAt: Instant
     ) {
         self.address = address
         self.name = name
         self.services = services
         self.manufacturerData = manufacturerData
+        self.serviceData = serviceData
         self.rssi = rssi
         self.isPaired = isPaired
         self.seenAt = seenAt

@@ -17,6 +17,13 @@ public protocol Radio: Central {
     /// Finishes by throwing ``RadioError`` where the radio cannot be used, or no longer.
     func advertisements() -> AsyncThrowingStream<Advertisement, any Error>
 
+    /// What these devices say of their services without a connection: each time one of them says something new, and
+    /// what it says when it comes into reach. A value that is repeated is told once.
+    ///
+    /// Listening costs no more where others advertise nearby, and no more than ``peripherals(_:)`` for the same devices.
+    /// Discovery runs while this is iterated. Finishes by throwing ``RadioError``.
+    func advertisements(of addresses: Set<DeviceAddress>) -> AsyncThrowingStream<Advertisement, any Error>
+
     /// These devices as they come into reach, again each time they come: when they are heard, or connect by themselves,
     /// after a disconnect, a connection attempt that failed, or some 20 s of silence.
     ///
@@ -116,5 +123,29 @@ public struct ConnectionChange: Sendable, Hashable {
         self.address = address
         self.isConnected = isConnected
         self.at = at
+    }
+}
+
+extension Radio {
+    /// What ``advertisements()`` tells of these devices: for a radio that hears nothing but what changes a device's name,
+    /// services, bond or signal.
+    public func advertisements(of addresses: Set<DeviceAddress>) -> AsyncThrowingStream<Advertisement, any Error> {
+        let bits = Set(addresses.map(\.bits))
+        return AsyncThrowingStream { continuation in
+            let task = Task {
+                do {
+                    for try await advertisement in advertisements()
+                    where advertisement.address.map({ bits.contains($0.bits) }) == true
+                        && !advertisement.serviceData.isEmpty
+                    {
+                        continuation.yield(advertisement)
+                    }
+                    continuation.finish()
+                } catch {
+                    continuation.finish(throwing: error)
+                }
+            }
+            continuation.onTermination = { _ in task.cancel() }
+        }
     }
 }

@@ -19,6 +19,12 @@ extension DevicesManager {
     ) async throws -> ClockSetting {
         guard let bond = try await bonded(address) else { throw RadioError.notBonded(address) }
         guard try await !isBarred(bond) else { throw ContactFailure.barred(bond) }
+        guard try await !isOnlyHeard(bond) else {
+            throw ContactFailure(
+                code: "clock_cannot_be_set",
+                description: "the device is never connected, so that its clock cannot be set",
+                hint: "set it with the maker's app")
+        }
         return try await turns.inTurn(bond) {
             let peripheral = try await radio.peripheral(bond, within: timeout)
             return try await reader.setClock(of: peripheral, wallTime: wallTime)

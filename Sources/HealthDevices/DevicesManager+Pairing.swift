@@ -26,7 +26,8 @@ extension DevicesManager {
     ///   - agent: answers what the device asks for.
     ///   - progress: told what happens, in order.
     ///
-    /// A device whose model makes no bond (``DeviceModel/Pairing/none``) is connected once and then known by its address.
+    /// A device whose model makes no bond (``DeviceModel/Pairing/none``) is connected once and then known by its address;
+    /// one that is never connected (``DeviceModel/isOnlyHeard``) is known by its address at once.
     /// - Throws: `RadioError`: `RadioError.pairing(_:)` names what became of the pairing,
     ///   `RadioError.forgottenByDevice(_:)` says that the device has lost the bond that is kept here.
     ///   ``ContactFailure`` where the device is not the model that is said, or takes no key. Or the memory's error.
@@ -85,6 +86,7 @@ extension DevicesManager {
     ) async throws -> PairedDevice {
         await progress(.waitingForDevice(address))
         var peripheral = try await radio.peripheral(address, within: timeout)
+        if let failure = XiaomiScale.encryption(of: peripheral.advertisement) { throw failure }
         var device = describe(peripheral.advertisement, knownAs: said)
         device.address = address
         try requireCredible(device, as: said)
@@ -150,6 +152,8 @@ extension DevicesManager {
         _ peripheral: any Peripheral, _ device: inout DeviceDescription,
         _ progress: @Sendable (PairingProgress) async -> Void
     ) async throws -> PairedDevice {
+        // As it was heard: who types an address doesn't know its type, and there is no bond to tell it later.
+        device.address = peripheral.advertisement.address ?? device.address
         guard let address = device.address, !address.isResolvablePrivate else {
             throw ContactFailure(
                 code: "private_address",
@@ -157,6 +161,13 @@ extension DevicesManager {
         }
         let advertisement = peripheral.advertisement
         await progress(.pairing(FoundDevice(advertisement: advertisement, model: catalogue.model(for: advertisement))))
+        let wasPaired = try await isPaired(advertisement)
+        if device.model.flatMap({ catalogue[$0] })?.isOnlyHeard == true {
+            // What it advertises is all that there is of it.
+            try await pairings.admit(device, as: .proven)
+            await progress(.proven(address))
+            return result(device, address, isProven: true, wasPaired: wasPaired)
+        }
         let proof = try await BondProof(of: peripheral)
         let described = describe(
             advertisement, serial: proof.serial, offering: proof.offered, knownAs: device.model)
@@ -166,7 +177,6 @@ extension DevicesManager {
                 description: "the device calls itself what it is not: it does not offer what that model has",
                 hint: "look whether this is its address")
         }
-        let wasPaired = try await isPaired(advertisement)
         device.serial = proof.serial
         try await pairings.admit(device, as: .proven)
         await progress(.proven(address))

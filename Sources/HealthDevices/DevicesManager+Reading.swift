@@ -18,7 +18,8 @@ extension DevicesManager {
     /// Waits for a paired device and takes what is new on it.
     ///
     /// Where the device is being read already, that transfer is joined: what it has brought so far is told first.
-    /// Cancelling ends a transfer that was begun here, and keeps what came.
+    /// Cancelling ends a transfer that was begun here, and keeps what came. Of a device that is never connected
+    /// (``DeviceModel/isOnlyHeard``) the next measurement is waited for.
     ///
     /// - Parameters:
     ///   - address: the device's address; it has to be paired.
@@ -41,7 +42,10 @@ extension DevicesManager {
             switch await turns.enter(bond, reading: transfer) {
             case .entered:
                 return try await perform(transfer, of: bond) {
-                    try await readWhenHeard(bond, within: timeout, transfer, report)
+                    if try await isOnlyHeard(bond) {
+                        return try await hearMeasurement(of: bond, within: timeout, transfer, report)
+                    }
+                    return try await readWhenHeard(bond, within: timeout, transfer, report)
                 }
             case .occupied: try await turns.waitForTurn(bond)
             case .joins(let current):

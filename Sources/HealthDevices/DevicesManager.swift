@@ -26,6 +26,7 @@ public struct DevicesManager: Sendable {
     let logger: Logger
     let turns = DeviceTurns()
     let changes = ManagerChanges()
+    let heardMeasurements = HeardMeasurements()
     private let provider: @Sendable (DeviceModel) -> String
 
     /// Makes a manager. Nothing is asked of the radio yet.

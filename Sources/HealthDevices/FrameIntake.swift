@@ -128,6 +128,12 @@ struct FrameIntake: Sendable {
         try await store([frame], records: 1)
     }
 
+    /// Makes a record durable that has no number and came by itself.
+    mutating func take(_ payload: [UInt8], as format: FrameFormat, receivedAt: Instant) async throws {
+        let frame = Frame(format: format, payload: payload, receivedAt: receivedAt, ordinal: nextOrdinal(of: format))
+        try await store([frame], records: 1)
+    }
+
     /// Makes a message durable, and the records without numbers that it is made of.
     ///
     /// - Returns: what became of the message, then of each record.

@@ -11,7 +11,7 @@ public struct MeterReader: Sendable {
     /// What a device's clock is to show now; nil where it is to be left alone.
     public typealias ClockToWrite = @Sendable (DeviceDescription) async -> WallTime?
 
-    private let journal: any FrameJournal
+    let journal: any FrameJournal
     let memory: any DeviceMemory
     private let pairings: (any PairingMemory)?
     private let secrets: (any DeviceSecrets)?
@@ -196,6 +196,15 @@ public struct MeterReader: Sendable {
         }
         return DeviceDescription(
             address: advertisement.address, model: entry?.id, serial: facts.serial, name: advertisement.name,
+            provider: entry.map(provider) ?? "manual")
+    }
+
+    /// What is known of a device that is not connected.
+    func describe(_ advertisement: Advertisement) async throws -> DeviceDescription {
+        let known = try await pairings?.model(of: advertisement.address)
+        let entry = (model ?? known).flatMap { catalogue[$0] } ?? catalogue.model(for: advertisement)
+        return DeviceDescription(
+            address: advertisement.address, model: entry?.id, name: advertisement.name,
             provider: entry.map(provider) ?? "manual")
     }
 

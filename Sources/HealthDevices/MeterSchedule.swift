@@ -15,6 +15,8 @@ import HealthReadings
 /// read on as soon as it is heard. Two are read at the same time; connecting is put in order by the radio. A meter that is
 /// away costs nothing. An adapter that goes, or a service that is restarted, is waited for.
 ///
+/// A device that is never connected (``DeviceModel/isOnlyHeard``) is listened to, and what it says of a measurement stored.
+///
 /// What is called on the same ``DevicesManager`` goes first: a device that is being paired is not read meanwhile, and a
 /// device that is paired or unpaired is watched for, or no longer, at once.
 public struct MeterSchedule: Sendable {
@@ -55,6 +57,8 @@ enum ScheduleSignal: Sendable {
     /// Watching has begun for these meters.
     case watching(watch: Int, Set<DeviceAddress>)
     case heard(watch: Int, any Peripheral)
+    /// A device that is never connected has said something.
+    case said(Advertisement)
     /// Watching has ended by itself.
     case watchEnded(watch: Int, any Error)
     /// It is time to watch again.

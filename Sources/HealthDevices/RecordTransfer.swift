@@ -88,8 +88,8 @@ struct RecordTransfers {
         switch model?.ownProtocol {
         case .microlife: MicrolifeLink(peripheral, characteristics).map(MicrolifeTransfer.init)
         case .viatom: ViatomLink(peripheral, characteristics).map(ViatomTransfer.init)
-        // Its values are for those who look.
-        case .oximeter, nil: nil
+        // The values of the one are for those who look, and the other is not connected.
+        case .oximeter, .xiaomiScale, nil: nil
         }
     }
 }

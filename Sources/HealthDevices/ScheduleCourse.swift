@@ -64,6 +64,8 @@ struct ScheduleCourse {
             peripherals = peripherals.filter { addresses.contains($0.key) }
             await perform(plan.watch(addresses, at: elapsed()), &group)
         case .heard(watch, let peripheral): await heard(peripheral, &group)
+        // Whatever became of the watch meanwhile: it may be a measurement.
+        case .said(let advertisement): take(advertisement, &group)
         case .watchEnded(watch, let error): await watchEnded(error, &group)
         case .watchAgain(watch): if isReady, watching == nil { beginWatching() }
         case .watchHolds(watch):
@@ -128,15 +130,32 @@ struct ScheduleCourse {
         endWatching()
         watching = Task { [manager, inbox, watch] in
             do {
-                let paired = try await manager.devicesWithRecords(manager.reconcilePairings())
-                inbox.yield(.watching(watch: watch, paired))
+                let paired = try await manager.reconcilePairings()
+                let (meters, heard) = (
+                    try await manager.devicesWithRecords(paired), try await manager.devicesOnlyHeard(paired)
+                )
+                inbox.yield(.watching(watch: watch, meters))
                 // Without a meter there is nothing to watch for, until one is paired.
-                guard !paired.isEmpty else { return }
-                for try await peripheral in manager.radio.peripherals(paired) {
-                    inbox.yield(.heard(watch: watch, peripheral))
+                guard !meters.isEmpty || !heard.isEmpty else { return }
+                try await withThrowingDiscardingTaskGroup { group in
+                    if !meters.isEmpty {
+                        group.addTask {
+                            for try await peripheral in manager.radio.peripherals(meters) {
+                                inbox.yield(.heard(watch: watch, peripheral))
+                            }
+                            try Task.checkCancellation()
+                            throw RadioError.lost
+                        }
+                    }
+                    guard !heard.isEmpty else { return }
+                    group.addTask {
+                        for try await advertisement in manager.radio.advertisements(of: heard) {
+                            inbox.yield(.said(advertisement))
+                        }
+                        try Task.checkCancellation()
+                        throw RadioError.lost
+                    }
                 }
-                try Task.checkCancellation()
-                throw RadioError.lost
             } catch is CancellationError {
                 return
             } catch {
@@ -190,6 +209,30 @@ struct ScheduleCourse {
         let (steps, hasCome) = plan.heard(address, at: elapsed())
         if hasCome { await report(.appeared(address, manager.catalogue.model(for: advertisement))) }
         await perform(steps, &group)
+    }
+
+    /// Stores the measurement that a device advertises, and tries again where it cannot be stored: the device says it for
+    /// some seconds only.
+    private func take(_ advertisement: Advertisement, _ group: inout DiscardingTaskGroup) {
+        guard let address = advertisement.address, XiaomiScale.measurement(in: advertisement) != nil else { return }
+        group.addTask { [manager, report, pace] in
+            var failures = 0
+            while true {
+                do {
+                    try await manager.takeMeasurement(in: advertisement, of: address) {
+                        await report(.transfer(address, $0))
+                    }
+                    return
+                } catch is CancellationError {
+                    return
+                } catch {
+                    failures += 1
+                    let delay = pace.delay(afterFailures: failures)
+                    await report(.failed(address, ContactFailure(error), nextTryAfter: delay))
+                    guard (try? await manager.clock.sleep(for: delay)) != nil else { return }
+                }
+            }
+        }
     }
 
     private mutating func perform(_ steps: [SchedulePlan.Step], _ group: inout DiscardingTaskGroup) async {

@@ -178,7 +178,8 @@ private struct KeyOctets {
             append(pressure.meanArterial)
             append(pressure.pulse)
         case .vital(let vital):
-            for measured in vital.quantities {
+            // The impedance of a weight comes after it, and joins it.
+            for measured in vital.quantities where vital.kind != .weight || measured.part != .impedance {
                 append(UInt64(measured.part.rawValue))
                 append(measured.quantity)
             }

@@ -133,8 +133,17 @@ extension Record {
                 || theirs.meanArterial.number.number == nil)
     }
 
-    /// Takes what only the stored form of this record says: its mean pressure, and the bits of its status.
+    /// Takes what only the stored form of this record says: its mean pressure, and the bits of its status; the impedance
+    /// that came with a weight.
     private mutating func fill(from stored: Record) {
+        if case .vital(let ours) = value, case .vital(let theirs) = stored.value, ours.kind == .weight,
+            theirs.kind == .weight, theirs[.impedance] != nil, ours[.weight] == theirs[.weight],
+            baseTime == stored.baseTime
+        {
+            // The first impedance stays: a scale shows it again and again.
+            value = stored.value
+            return
+        }
         guard case .bloodPressure(let ours) = value, value != stored.value, isSameMeasurement(as: stored) else {
             return
         }

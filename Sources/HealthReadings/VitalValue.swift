@@ -101,7 +101,11 @@ public struct VitalValue: Sendable, Hashable {
             ]
         case .spo2: return [document(.saturation), document(.pulse)]
         case .temperature: return [document(.temperature), .init("site", .optional(site))]
-        case .weight: return [document(.weight), .init("body_mass_index", number(.bodyMassIndex)), document(.height)]
+        case .weight:
+            return [
+                document(.weight), .init("body_mass_index", number(.bodyMassIndex)), document(.height),
+                document(.impedance),
+            ]
         case .bodyComposition:
             let others: [Part] = [
                 .basalMetabolism, .musclePercentage, .muscleMass, .fatFreeMass, .softLeanMass, .bodyWaterMass,

@@ -30,7 +30,7 @@ extension ReadingFormat {
 /// | `blood_pressure` | `systolic`, `diastolic`, `mean` in mmHg; `pulse` in beats per minute |
 /// | `spo2` | `percent`, `pulse` |
 /// | `temperature` | `celsius`; `site` |
-/// | `weight` | `kg`, `body_mass_index`, `height_m` |
+/// | `weight` | `kg`, `body_mass_index`, `height_m`, `impedance_ohm` |
 /// | `body_composition` | `fat_percent`, `weight_kg`, `height_m`, `muscle_percent`, `muscle_kg`, `fat_free_kg`, `soft_lean_kg`, `water_kg`, `impedance_ohm`, `basal_metabolism_kj` |
 /// | `heart_rate`, `hrv` | `bpm`; `rmssd_ms`, `sdnn_ms` |
 /// | each | `reading_id`, `status`, `original_time` where the timestamp is not the reading's own |

@@ -63,6 +63,34 @@ struct DiscoveryTests {
         #expect(try await heard.next()?.manufacturerData == [0x020E: []], "of another type: passed over")
     }
 
+    @Test("What chosen devices say of their services is told when it changes, and nothing of others")
+    func tellsServiceData() async throws {
+        let bench = try await Bench()
+        var heard = bench.radio.advertisements(of: [Bench.meter]).makeAsyncIterator()
+        func data(_ octets: [UInt8]) -> [String: DBusValue] {
+            [
+                "ServiceData": .dictionary(
+                    [.string("0000181b-0000-1000-8000-00805f9b34fb"): .variant(.bytes(octets))], key: "s", value: "v")
+            ]
+        }
+        _ = try await bench.daemon.addDevice("C0:00:00:00:18:09", data([9]))
+        let path = try await bench.daemon.addDevice("C0:00:00:00:18:08", rssi: nil, data([0]))
+        // Until it is heard in this discovery, it is what was said before.
+        try await bench.daemon.changeDevice(path, ["RSSI": .int16(-50)].merging(data([1])) { $1 })
+        #expect(try await heard.next()?.serviceData == [0x181B: [1]])
+        try await bench.daemon.changeDevice(path, ["RSSI": .int16(-70)])
+        try await bench.daemon.changeDevice(path, data([1]))
+        try await bench.daemon.changeDevice(
+            path, ["ServiceData": .dictionary([.string("x"): .variant(.string("y"))], key: "s", value: "v")])
+        try await bench.daemon.changeDevice(path, data([2]))
+        #expect(try await heard.next()?.serviceData == [0x181B: [2]])
+        try await bench.daemon.changeDevice(path, data([3]))
+        #expect(try await heard.next()?.serviceData == [0x181B: [3]])
+        try await bench.daemon.remove(path)
+        _ = try await bench.daemon.addDevice("C0:00:00:00:18:08", data([3]))
+        #expect(try await heard.next()?.serviceData == [0x181B: [3]], "it has come again")
+    }
+
     @Test("A private address that becomes the identity address in place is told as the same object's new address")
     func followsTheAddressProperty() async throws {
         let bench = try await Bench()

@@ -16,6 +16,9 @@ final class EmulatedDevice: Peripheral {
         /// Advertised; those of its characteristics are found on connecting.
         var services: [BluetoothUUID] = []
         var manufacturerData: [UInt16: [UInt8]] = [:]
+        var serviceData: [BluetoothUUID: [UInt8]] = [:]
+        /// When it was heard last; the device's own clock where nil.
+        var heardAt: Instant?
         /// Values that can be read; an error code where it refuses.
         var readable: [BluetoothUUID: Result<[UInt8], GATTError>] = [:]
         var glucose: EmulatedGlucoseMemory?
@@ -130,8 +133,8 @@ final class EmulatedDevice: Peripheral {
         state.withLock {
             Advertisement(
                 address: $0.behaviour.address, name: $0.behaviour.name, services: $0.behaviour.services,
-                manufacturerData: $0.behaviour.manufacturerData, isPaired: $0.behaviour.isPaired,
-                seenAt: Instant(seconds: $0.clock))
+                manufacturerData: $0.behaviour.manufacturerData, serviceData: $0.behaviour.serviceData,
+                isPaired: $0.behaviour.isPaired, seenAt: $0.behaviour.heardAt ?? Instant(seconds: $0.clock))
         }
     }
 

@@ -25,6 +25,7 @@ final class EmulatedRadio: Radio {
         var adapter = AdapterState.ready(Adapter(name: "hci0", address: nil))
         var adapterFollowers: [Int: AsyncStream<AdapterState>.Continuation] = [:]
         var listeners: [Int: AsyncThrowingStream<Advertisement, any Error>.Continuation] = [:]
+        var heeders: [Int: (Set<DeviceAddress>, AsyncThrowingStream<Advertisement, any Error>.Continuation)] = [:]
         var watchers: [Int: (Set<DeviceAddress>, AsyncThrowingStream<any Peripheral, any Error>.Continuation)] = [:]
         var links: [Int: (Set<DeviceAddress>, AsyncThrowingStream<ConnectionChange, any Error>.Continuation)] = [:]
         var next = 0
@@ -74,6 +75,7 @@ final class EmulatedRadio: Radio {
             if case .unusable = adapter {
                 ended += state.listeners.values.map { listener in { listener.finish(throwing: $0) } }
                 ended += state.watchers.values.map { watcher in { watcher.1.finish(throwing: $0) } }
+                ended += state.heeders.values.map { heeder in { heeder.1.finish(throwing: $0) } }
                 ended += state.links.values.map { link in { link.1.finish(throwing: $0) } }
             }
             return (Array(state.adapterFollowers.values), ended)
@@ -91,6 +93,8 @@ final class EmulatedRadio: Radio {
 
     var isDiscovering: Bool { state.withLock { !$0.listeners.isEmpty } }
     var watched: Set<DeviceAddress> { state.withLock { $0.watchers.values.reduce(into: []) { $0.formUnion($1.0) } } }
+    /// The devices that are listened to without being connected.
+    var heeded: Set<DeviceAddress> { state.withLock { $0.heeders.values.reduce(into: []) { $0.formUnion($1.0) } } }
     var watchesBegun: Int { state.withLock { $0.watchesBegun } }
     /// How often a device was waited for by its address.
     var listens: Int { state.withLock { $0.listens } }
@@ -101,6 +105,12 @@ final class EmulatedRadio: Radio {
         guard let address = advertisement.address else { return }
         let (listeners, watchers) = state.withLock { state in
             (Array(state.listeners.values), state.watchers.values.filter { $0.0.contains(address) }.map(\.1))
+        }
+        if !advertisement.serviceData.isEmpty {
+            let heeders = state.withLock { state in
+                state.heeders.values.filter { $0.0.contains(address) }.map(\.1)
+            }
+            for heeder in heeders { heeder.yield(advertisement) }
         }
         for listener in listeners { listener.yield(advertisement) }
         for watcher in watchers { watcher.yield(device) }
@@ -121,7 +131,7 @@ final class EmulatedRadio: Radio {
     }
 
     private func entry(_ address: DeviceAddress) -> Entry? {
-        state.withLock { state in state.entries.first { $0.device.behaviour.address == address } }
+        state.withLock { state in state.entries.first { $0.device.behaviour.address.bits == address.bits } }
     }
 
     private func requireReady() throws {
@@ -155,6 +165,23 @@ final class EmulatedRadio: Radio {
         for device in devices where device.behaviour.isInReach { continuation.yield(device.advertisement) }
         continuation.onTermination = { [weak self] _ in
             self?.state.withLock { _ = $0.listeners.removeValue(forKey: number) }
+        }
+        return stream
+    }
+
+    func advertisements(of addresses: Set<DeviceAddress>) -> AsyncThrowingStream<Advertisement, any Error> {
+        let (stream, continuation) = AsyncThrowingStream.makeStream(of: Advertisement.self)
+        if case .unusable(let error) = state.withLock({ $0.adapter }) { continuation.finish(throwing: error) }
+        let (number, devices) = state.withLock { state in
+            state.next += 1
+            state.heeders[state.next] = (addresses, continuation)
+            return (state.next, state.entries.map(\.device))
+        }
+        for device in devices where device.behaviour.isInReach && addresses.contains(device.behaviour.address) {
+            if !device.advertisement.serviceData.isEmpty { continuation.yield(device.advertisement) }
+        }
+        continuation.onTermination = { [weak self] _ in
+            self?.state.withLock { _ = $0.heeders.removeValue(forKey: number) }
         }
         return stream
     }

@@ -22,7 +22,7 @@ import Testing
                 "A&D", "Accu-Chek", "Berry", "Beurer", "CareSens", "Contour", "FreeStyle Libre", "i-SENS", "Jumper",
                 "Medisana",
                 "Microlife", "MyGlucose", "Nonin", "Omron", "OneTouch", "ReliOn", "TaiDoc", "Transtek", "Viatom",
-                "Generic",
+                "Xiaomi", "Generic",
             ])
         for brand in brands {
             let models = bench.manager.devices(for: brand)

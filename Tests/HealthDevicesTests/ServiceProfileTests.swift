@@ -86,6 +86,8 @@ import Testing
                 // What a model offers is data of its own.
                 "Catalogue+Cuffs.swift", "Catalogue+Generic.swift", "Catalogue+GlucoseMeters.swift",
                 "Catalogue+Omron.swift", "Catalogue+Sensors.swift",
+                // What scales advertise under two services' numbers, in a format of their own.
+                "XiaomiScale.swift",
                 // A name's characteristic, BlueZ's own battery service, an example in a help text.
                 "ATT.swift", "GATTObjects.swift", "Decode.swift",
             ])

@@ -229,6 +229,17 @@ import Testing
         DevicesManager(radio: BondlessRadio(monitor: monitor), journal: store, memory: store, pairings: store)
     }
 
+    @Test("an address is typed without its type: a monitor without a bond is known by the one that it is heard with")
+    func addressType() async throws {
+        let monitor = monitor()
+        let (manager, address) = (manager(monitor), monitor.behaviour.address)
+        let typed = DeviceAddress(bits: address.bits, kind: address.kind == .public ? .random : .public)
+        #expect(try await manager.pair(typed, within: .seconds(1), agent: TestAgent()).address == address)
+        #expect(try await manager.reconcilePairings() == [address])
+        #expect(try await manager.read(typed) { _ in }.received == 6)
+        #expect(try await manager.unpair(typed))
+    }
+
     @Test("a monitor that makes no bond is paired by a person's word, read, and unpaired")
     func withoutBond() async throws {
         let monitor = monitor()

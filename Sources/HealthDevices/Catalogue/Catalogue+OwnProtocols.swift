@@ -31,7 +31,23 @@ extension Catalogue {
             "jumper_oximeter", "Jumper", "JPD-500F, My Oximeter, OXY500 BT, OXY550 BT",
             ["JPD-500", "My Oximeter", "OXY500 BT", "OXY550 BT"], .jumper, .fromCode),
         oximeter("berry_bm1000", "Berry", "BM1000", ["BerryMed"], .berry, .fromDocuments),
+        // Advertisements that owners have logged: ble_monitor's issues 366 and 1094.
+        scale(
+            XiaomiScale.bodyComposition, "Mi Body Composition Scale, and Scale 2 (XMTZC02HM, XMTZC05HM)",
+            ["MIBCS", "MIBFS"], XiaomiScale.compositionService, [.lab, .emulated, .bytes]),
+        scale(
+            XiaomiScale.weight, "Mi Scale, Mi Smart Scale 2 (XMTZC01HM, XMTZC04HM)", ["MI_SCALE", "MI SCALE2"],
+            XiaomiScale.weightService, [.emulated, .bytes]),
     ]
+
+    private static func scale(
+        _ id: String, _ name: String, _ names: [String], _ service: BluetoothUUID, _ tested: [DeviceModel.Evidence]
+    ) -> DeviceModel {
+        DeviceModel(
+            id: id, brand: "Xiaomi", name: name, kinds: [.weight], names: names.map { .exact($0) },
+            services: [service], provider: "manual", pairing: .none, memory: .none, howToPair: "step onto the scale",
+            howToWake: "step onto the scale", tested: tested, ownProtocol: (.xiaomiScale, .verified))
+    }
 
     private static func oximeter(
         _ id: String, _ brand: String, _ name: String, _ names: [String], _ stream: OximeterStream,

@@ -40,7 +40,8 @@ public struct Catalogue: Sendable {
     /// The model with this id, where it has quirks or measuring ranges.
     func odd(_ id: String?) -> DeviceModel? { id.flatMap { odd[$0] } }
 
-    /// The model that advertises like this: by name first, by its service else; nil for what is no meter.
+    /// The model that advertises like this: by name first, then by what it says of its services, by its service else; nil
+    /// for what is no meter.
     ///
     /// Of the rules that match a name the longest counts.
     public func model(for advertisement: Advertisement) -> DeviceModel? {
@@ -48,6 +49,7 @@ public struct Catalogue: Sendable {
             let places = index.places(named: name)
             if let place = places.first(where: { models[$0].marks.isEmpty }) ?? places.first { return models[place] }
         }
+        if let id = XiaomiScale.model(of: advertisement), let model = self[id] { return model }
         return index.place(offering: advertisement.services).map { models[$0] }
     }
 

@@ -38,13 +38,19 @@ extension DevicesManager {
         }
     }
 
-    /// Of these devices those that have records to read: a strap is left to those who look.
+    /// Of these devices those that have records to read: a strap is left to those who look, a scale that is never
+    /// connected to those who listen.
     func devicesWithRecords(_ addresses: Set<DeviceAddress>) async throws -> Set<DeviceAddress> {
         let known = try await pairings.pairings()
         return addresses.filter { address in
-            let device = known.first { $0.addresses.contains(address) }?.device
-            return device?.model.flatMap { catalogue[$0] }?.isLiveOnly != true
+            guard let model = model(of: address, among: known) else { return true }
+            return !model.isLiveOnly && !model.isOnlyHeard
         }
+    }
+
+    /// The model that a device is remembered by.
+    func model(of address: DeviceAddress, among known: [DevicePairing]) -> DeviceModel? {
+        known.first { $0.addresses.contains(address) }?.device.model.flatMap { catalogue[$0] }
     }
 
     private func follow(

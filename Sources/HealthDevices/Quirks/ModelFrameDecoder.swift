@@ -76,6 +76,9 @@ public struct ModelFrameDecoder: FrameDecoding {
         }
         if frame.format == .microlifeRecord { return MicrolifeRecord.decode(frame.payload) }
         if frame.format == .viatomPressure { return ViatomPressure.decode(frame.payload) }
+        if frame.format == .xiaomiComposition || frame.format == .xiaomiWeight {
+            return XiaomiMeasurement.decode(frame.payload, as: frame.format)
+        }
         // What a monitor's records are made of; each stands in a frame of its own.
         if [.omronMessage, .microlifeMessage, .viatomMessage].contains(frame.format) { return .nothing }
         guard let entry, let characteristic = UInt16(exactly: frame.format.rawValue)
