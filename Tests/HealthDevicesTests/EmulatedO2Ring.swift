@@ -19,6 +19,8 @@ final class EmulatedO2Ring: Peripheral {
         var cutAfterQuestions: Int?
         /// Microseconds until an answer's first piece comes.
         var delay: Int64 = 60_000
+        /// What it says may be done with the characteristic that it is asked at, and takes there.
+        var properties: CharacteristicProperties?
         /// Whether its service has a characteristic to be asked at.
         var canBeAsked = true
         var hasService = true
@@ -78,7 +80,8 @@ final class EmulatedO2Ring: Peripheral {
         let information = [Characteristic(uuid: 0x2A29, service: 0x180A, valueHandle: 20)]
         guard behaviour.hasService else { return information }
         let answers = Characteristic(uuid: Viatom.answers, service: Viatom.service, valueHandle: 30)
-        let requests = Characteristic(uuid: Viatom.requests, service: Viatom.service, valueHandle: 33)
+        let requests = Characteristic(
+            uuid: Viatom.requests, service: Viatom.service, valueHandle: 33, properties: behaviour.properties)
         return information + [answers] + (behaviour.canBeAsked ? [requests] : [])
     }
 
@@ -91,7 +94,10 @@ final class EmulatedO2Ring: Peripheral {
         log.note(.write(octets))
         try state.withLock { state in
             guard state.isConnected else { throw GATTError.disconnected }
-            guard characteristic.uuid == Viatom.requests, !expectingResponse else { throw GATTError.attribute(0x03) }
+            let needed: CharacteristicProperties = expectingResponse ? .write : .writeWithoutResponse
+            guard characteristic.uuid == Viatom.requests,
+                (state.behaviour.properties ?? .writeWithoutResponse).contains(needed)
+            else { throw GATTError.attribute(0x03) }
             let number = state.questions
             state.questions += 1
             state.questionsOfConnection += 1

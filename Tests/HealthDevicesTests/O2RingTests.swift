@@ -148,6 +148,19 @@ import Testing
         #expect(log.events.contains(.stop(Viatom.answers)))
     }
 
+    @Test(
+        "a question is written as the oximeter says that it takes it: without a response if it may be",
+        arguments: [
+            nil, .writeWithoutResponse, .write, [.write, .writeWithoutResponse], [.write, .notify],
+        ] as [CharacteristicProperties?])
+    func writing(properties: CharacteristicProperties?) async throws {
+        let ring = EmulatedO2Ring(log: EventLog()) {
+            $0.properties = properties
+            $0.cutAfterQuestions = 3
+        }
+        #expect(try await follow(ring).readings.count == 3)
+    }
+
     @Test("an answer that is lost, damaged or late ends nothing; thirty questions without one do")
     func silence() async throws {
         let faulty = EmulatedO2Ring(log: EventLog()) {

@@ -81,13 +81,15 @@ struct LiveCourse {
     private mutating func ask(
         _ question: O2RingQuestion, at requests: Characteristic, _ yield: (LiveReading) -> Void
     ) async throws -> End {
+        // Public programs differ in which of the two they write; BlueZ refuses what isn't declared.
+        let expectsResponse =
+            requests.properties.map { $0.contains(.write) && !$0.contains(.writeWithoutResponse) } ?? false
         var unanswered = 0
         while unanswered < Self.mostUnanswered {
             try Task.checkCancellation()
             let before = streamReader?.answers
             do {
-                // As the maker's app does: oximeters of this family do not answer writes.
-                try await peripheral.write(question.octets, to: requests, expectingResponse: false)
+                try await peripheral.write(question.octets, to: requests, expectingResponse: expectsResponse)
             } catch GATTError.disconnected {
                 return .gone
             }
