@@ -21,7 +21,7 @@ struct FuzzTarget: Sendable {
     /// All targets, in the order they are run.
     static let all: [FuzzTarget] = [
         .characteristic, .recordAccess, .modelFrame, .oneTouch, .omron, .microlife, .viatom, .xiaomi, .oximeterStream,
-        .continuousGlucose, .strap,
+        .o2ring, .continuousGlucose, .strap,
         .advertisement,
         .conversation, .btsnoop,
         .pcap,

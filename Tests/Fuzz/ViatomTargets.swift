@@ -57,6 +57,7 @@ extension FuzzTarget {
             return [
                 [0, 12] + message, [0, 5] + message.prefix(5) + [7] + message.dropFirst(5), [1, 4, 0x81, 56, 99, 68],
                 [2, 5, 0x80, 0, 0, 72, 98],
+                [3, 21] + O2RingAnswer(payload: [98, 66, 0, 0, 0, 0, 0, 97, 0, 3, 11, 1, 0]).encoded,
             ]
         }
     ) { octets in
@@ -71,6 +72,49 @@ extension FuzzTarget {
                 expect((value.pulseRate.number.number?.significand ?? 0) > 0, "a pulse of nothing")
             }
             rest = rest.dropFirst(count)
+        }
+    }
+}
+
+extension FuzzTarget {
+    /// Pieces of what an O2Ring answers, each with its length in front.
+    static let o2ring = FuzzTarget(
+        "o2ring", longest: 128,
+        seeds: { _ in
+            let worn = O2RingAnswer(payload: [98, 66, 0, 0, 0, 0, 0, 97, 0, 3, 11, 1, 0]).encoded
+            let unworn = O2RingAnswer(payload: [255, 255, 255, 0, 0, 0, 0, 96, 0, 5, 0, 0, 0]).encoded
+            return [
+                [20] + worn.prefix(20) + [1] + worn.suffix(1), [21] + unworn + [21] + worn,
+                [8] + O2RingAnswer(status: 9, payload: []).encoded,
+            ]
+        }
+    ) { octets in
+        var pieces = O2RingPieces()
+        var reader = OximeterStreamReader(.o2ring)
+        var (rest, count) = (octets[...], 0)
+        while let length = rest.popFirst().map({ Int($0 % 64) }) {
+            let piece = Array(rest.prefix(length))
+            let answers = pieces.take(piece)
+            count += answers.count { O2RingValues($0) != nil }
+            for answer in answers {
+                expect(
+                    (try? O2RingAnswer(decoding: answer.encoded)) == answer, "an answer is not what its octets say")
+            }
+            if let value = reader.take(piece) {
+                let newest = answers.last { O2RingValues($0) != nil }.flatMap { O2RingValues($0) }
+                expect(newest?.isWorn == true, "a value of an oximeter that isn't worn")
+                expect(
+                    value.saturation.number.number?.significand == newest.map { Int64($0.saturation) },
+                    "a saturation that was not sent")
+                expect(
+                    value.pulseRate.number.number?.significand == newest.map { Int64($0.pulse) },
+                    "a pulse that was not sent")
+            }
+            expect(reader.answers == count, "an answer is counted twice or not at all")
+            rest = rest.dropFirst(length)
+        }
+        if let answer = try? O2RingAnswer(decoding: octets) {
+            expect(answer.encoded == octets, "an answer is not what its octets say")
         }
     }
 }

@@ -38,6 +38,24 @@ extension Catalogue {
         scale(
             XiaomiScale.weight, "Mi Scale, Mi Smart Scale 2 (XMTZC01HM, XMTZC04HM)", ["MI_SCALE", "MI SCALE2"],
             XiaomiScale.weightService, [.emulated, .bytes]),
+        // Answers that an owner has logged: o2r. A digit follows: `O2Ring S` and its relatives do not answer this protocol.
+        o2ring("o2ring", "O2Ring", [.exact("O2Ring"), .prefixAndDigit("O2Ring ")], .verified),
+        // Code that owners of a KidsO2 use: viatom-ble. An ESP32 program finds the others and reads them alike.
+        o2ring(
+            "checkme_o2", "Checkme O2, KidsO2, SleepU, SleepO2, WearO2",
+            [
+                .exact("Checkme O2"), .prefix("Checkme O2 "), .prefixAndDigit("O2 "), .exact("KidsO2"),
+                .prefix("KidsO2 "), .exact("SleepU"), .prefix("SleepU "), .exact("SleepO2"), .prefix("SleepO2 "),
+                .exact("WearO2"), .prefix("WearO2 "),
+            ], .fromCode),
+        // The names that the maker's kit reads by this protocol.
+        o2ring(
+            "o2_max", "Checkme O2 Max, BabyO2, Oxylink, OxyRing, OxyU, SnoreO2",
+            [
+                .exact("O2M"), .prefix("O2M "), .exact("BabyO2"), .prefix("BabyO2 "), .prefix("BabyO2N"),
+                .prefix("Oxylink"), .prefix("OxyLink"), .prefix("OxyRing"), .prefix("OxyU"), .exact("O2BAND"),
+                .prefix("O2BAND "),
+            ], .fromDocuments),
     ]
 
     private static func scale(
@@ -47,6 +65,18 @@ extension Catalogue {
             id: id, brand: "Xiaomi", name: name, kinds: [.weight], names: names.map { .exact($0) },
             services: [service], provider: "manual", pairing: .none, memory: .none, howToPair: "step onto the scale",
             howToWake: "step onto the scale", tested: tested, ownProtocol: (.xiaomiScale, .verified))
+    }
+
+    private static func o2ring(
+        _ id: String, _ name: String, _ names: [NameRule], _ certainty: OmronMemory.Certainty
+    ) -> DeviceModel {
+        DeviceModel(
+            id: "viatom_\(id)", brand: "Viatom", name: "\(name) (Wellue)", kinds: [.spo2], names: names,
+            services: [Viatom.service], provider: "manual", pairing: .none, memory: .kept,
+            howToPair: "put the oximeter on, and close the app on your phone that is connected to it",
+            howToWake: "put the oximeter on, and close the app on your phone that is connected to it",
+            tested: certainty == .verified ? [.emulated, .bytes] : [.emulated],
+            ownProtocol: (.oximeter(.o2ring), certainty))
     }
 
     private static func oximeter(

@@ -1,6 +1,7 @@
 import GATTClient
 import GATTProfiles
 import HealthReadings
+import Synchronization
 
 extension DevicesManager {
     /// What live devices send while somebody looks: straps (heart rate, with its variability) and oximeters. Nothing is
@@ -56,11 +57,15 @@ extension DevicesManager {
     private func follow(
         _ addresses: Set<DeviceAddress>, _ pace: LivePace, _ yield: @escaping @Sendable (LiveReading) -> Void
     ) async throws {
+        let resting = RestingDevices()
         try await withThrowingDiscardingTaskGroup { group in
             for try await peripheral in radio.peripherals(addresses) {
+                guard let address = peripheral.advertisement.address, !resting.contains(address) else { continue }
                 group.addTask {
                     // What goes wrong with one device is over when it is heard again.
-                    try? await follow(peripheral, pace, yield)
+                    while (try? await follow(peripheral, pace, yield)) == .unworn {
+                        guard await resting.rest(address, for: LiveCourse.restUnworn, by: clock) else { return }
+                    }
                 }
             }
         }
@@ -68,9 +73,9 @@ extension DevicesManager {
 
     private func follow(
         _ peripheral: any Peripheral, _ pace: LivePace, _ yield: @escaping @Sendable (LiveReading) -> Void
-    ) async throws {
-        guard let address = peripheral.advertisement.address else { return }
-        try await turns.inTurn(address) {
+    ) async throws -> LiveCourse.End {
+        guard let address = peripheral.advertisement.address else { return .gone }
+        return try await turns.inTurn(address) {
             do {
                 _ = try await peripheral.connect()
                 let characteristics = try await peripheral.characteristics()
@@ -78,8 +83,9 @@ extension DevicesManager {
                 let device = describe(advertisement, offering: OfferedServices(characteristics))
                 let stream = device.model.flatMap { catalogue[$0] }?.oximeterStream
                 var course = LiveCourse(peripheral, device, pace, stream: stream)
-                try await course.run(characteristics, yield)
+                let end = try await course.run(characteristics, yield)
                 await peripheral.disconnectSurely()
+                return end
             } catch {
                 await peripheral.disconnectSurely()
                 throw error
@@ -94,6 +100,21 @@ extension DeviceModel {
         oximeterStream != nil || ServiceProfile.all.contains { !$0.live.isEmpty && services.contains($0.service) }
     }
 
-    /// Whether it does nothing else.
-    public var isLiveOnly: Bool { sendsLive && memory == .none }
+    /// Whether it does nothing else, as far as the gateway reads it.
+    public var isLiveOnly: Bool { oximeterStream != nil || (sendsLive && memory == .none) }
+}
+
+/// Devices that answer and are not worn. They are left alone for a while, also if they are heard.
+private final class RestingDevices: Sendable {
+    private let addresses = Mutex<Set<DeviceAddress>>([])
+
+    func contains(_ address: DeviceAddress) -> Bool { addresses.withLock { $0.contains(address) } }
+
+    /// - Returns: whether the rest is over; false where the task was cancelled.
+    func rest(_ address: DeviceAddress, for duration: Duration, by clock: any Clock<Duration>) async -> Bool {
+        addresses.withLock { _ = $0.insert(address) }
+        defer { addresses.withLock { _ = $0.remove(address) } }
+        do { try await clock.sleep(for: duration) } catch { return false }
+        return true
+    }
 }

@@ -8,6 +8,22 @@ struct LiveCourse {
     private static let optional = ServiceProfile.all.filter { !$0.records.isEmpty }.flatMap(\.live)
     /// How long a device may be silent before it is left: straps send about once a second, also without a value.
     static let patience: Duration = .seconds(30)
+    /// The silence after which an oximeter that wants to be asked is asked again: about once a second.
+    static let askEvery: Duration = .seconds(1)
+    /// Questions without an answer after which it is left: as long as ``patience``.
+    static let mostUnanswered = 30
+    /// Answers in a row that say that it isn't worn after which it is left, so that its battery lasts: about five minutes.
+    static let mostUnworn = 300
+    /// How long it is left alone then.
+    static let restUnworn: Duration = .seconds(130)
+
+    /// Why a course ended.
+    enum End: Sendable, Hashable {
+        /// The device has left, or fell silent.
+        case gone
+        /// It answers, and nobody wears it.
+        case unworn
+    }
 
     let peripheral: any Peripheral
     let device: DeviceDescription
@@ -40,18 +56,56 @@ struct LiveCourse {
     }
 
     /// Tells of each value. The device's leaving, or falling silent, is an ordinary end.
-    mutating func run(_ characteristics: [Characteristic], _ yield: (LiveReading) -> Void) async throws {
+    @discardableResult
+    mutating func run(_ characteristics: [Characteristic], _ yield: (LiveReading) -> Void) async throws -> End {
         let wanted = characteristics.filter {
             ServiceProfile.live.contains($0.uuid) || ($0.uuid == stream?.values && $0.service == stream?.service)
         }
         guard !wanted.isEmpty else { throw TransferError.nothingToRead }
-        try await peripheral.whileNotifying(wanted, optional: Self.optional) {
+        let question = stream?.question
+        let requests = characteristics.first { $0.uuid == question?.at && $0.service == stream?.service }
+        guard question == nil || requests != nil else { throw TransferError.nothingToRead }
+        return try await peripheral.whileNotifying(wanted, optional: Self.optional) {
+            if let question, let requests { return try await ask(question.octets, at: requests, yield) }
             while true {
                 try Task.checkCancellation()
-                guard case .values(let values) = try await peripheral.nextValues(within: Self.patience) else { return }
+                guard case .values(let values) = try await peripheral.nextValues(within: Self.patience) else {
+                    return .gone
+                }
                 for value in values { take(value, yield) }
             }
         }
+    }
+
+    /// Asks an oximeter again and again, each time after a second in which nothing came.
+    private mutating func ask(
+        _ question: O2RingQuestion, at requests: Characteristic, _ yield: (LiveReading) -> Void
+    ) async throws -> End {
+        // Public programs differ in which of the two they write; BlueZ refuses what isn't declared.
+        let expectsResponse =
+            requests.properties.map { $0.contains(.write) && !$0.contains(.writeWithoutResponse) } ?? false
+        var unanswered = 0
+        while unanswered < Self.mostUnanswered {
+            try Task.checkCancellation()
+            let before = streamReader?.answers
+            do {
+                try await peripheral.write(question.octets, to: requests, expectingResponse: expectsResponse)
+            } catch GATTError.disconnected {
+                return .gone
+            }
+            var isSilent = false
+            while !isSilent {
+                try Task.checkCancellation()
+                switch try await peripheral.nextValues(within: Self.askEvery) {
+                case .values(let values): for value in values { take(value, yield) }
+                case .silence: isSilent = true
+                case .disconnected: return .gone
+                }
+            }
+            unanswered = streamReader?.answers == before ? unanswered + 1 : 0
+            if let streamReader, streamReader.unworn >= Self.mostUnworn { return .unworn }
+        }
+        return .gone
     }
 
     /// Whether the variability is to be told: also where the gateway's clock was set back since it was told last.

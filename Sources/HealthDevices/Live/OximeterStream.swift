@@ -2,7 +2,9 @@ import GATTClient
 import GATTProfiles
 import HealthReadings
 
-/// A stream of an oximeter's values by its maker's own protocol: nothing is asked for, and nothing is written.
+/// A stream of an oximeter's values by its maker's own protocol.
+///
+/// Nothing is written to an oximeter, except the question for its values to one that sends them only when asked.
 public enum OximeterStream: String, Sendable, Hashable, CaseIterable {
     /// Viatom's PC-60FW: `AA 55 0F 08 01 | SpO2 | pulse (2, low octet first) | perfusion | … | CRC-8`.
     case pc60fw
@@ -10,6 +12,8 @@ public enum OximeterStream: String, Sendable, Hashable, CaseIterable {
     case jumper
     /// Berry's BM1000: packets of five octets, of which only the first has its highest bit set.
     case berry
+    /// Viatom's O2Ring and its relatives, which send their values when asked: ``O2RingAnswer``.
+    case o2ring
 
     /// The service.
     public var service: BluetoothUUID {
@@ -17,6 +21,7 @@ public enum OximeterStream: String, Sendable, Hashable, CaseIterable {
         case .pc60fw: BluetoothUUID(high: 0x6E40_0001_B5A3_F393, low: 0xE0A9_E50E_24DC_CA9E)
         case .jumper: BluetoothUUID(high: 0xCDEA_CB80_5235_4C07, low: 0x8846_93A3_7EE6_B86D)
         case .berry: BluetoothUUID(high: 0x4953_5343_FE7D_4AE5, low: 0x8FA9_9FAF_D205_E455)
+        case .o2ring: Viatom.service
         }
     }
 
@@ -26,6 +31,15 @@ public enum OximeterStream: String, Sendable, Hashable, CaseIterable {
         case .pc60fw: BluetoothUUID(high: 0x6E40_0003_B5A3_F393, low: 0xE0A9_E50E_24DC_CA9E)
         case .jumper: BluetoothUUID(high: 0xCDEA_CB81_5235_4C07, low: 0x8846_93A3_7EE6_B86D)
         case .berry: BluetoothUUID(high: 0x4953_5343_1E4D_4BD9, low: 0xBA61_23C6_4724_9616)
+        case .o2ring: Viatom.answers
+        }
+    }
+
+    /// What is asked for each value, and where it is written; `nil` for a stream that comes unasked.
+    var question: (octets: O2RingQuestion, at: BluetoothUUID)? {
+        switch self {
+        case .pc60fw, .jumper, .berry: nil
+        case .o2ring: (.values, Viatom.requests)
         }
     }
 }
@@ -37,6 +51,11 @@ struct OximeterStreamReader: Sendable {
 
     private let stream: OximeterStream
     private var octets: [UInt8] = []
+    private var pieces = O2RingPieces()
+    /// Answers with values that came from an oximeter that is asked, also if it has none to show.
+    private(set) var answers = 0
+    /// How many of the newest of these, in a row, say that it isn't worn.
+    private(set) var unworn = 0
 
     init(_ stream: OximeterStream) { self.stream = stream }
 
@@ -54,7 +73,20 @@ struct OximeterStreamReader: Sendable {
         case .berry:
             octets += piece
             return takePackets()
+        case .o2ring:
+            return takeAnswers(piece)
         }
+    }
+
+    private mutating func takeAnswers(_ piece: [UInt8]) -> SaturationAndPulse? {
+        var newest: SaturationAndPulse?
+        for answer in pieces.take(piece) {
+            guard let values = O2RingValues(answer) else { continue }
+            answers += 1
+            unworn = values.isWorn ? 0 : unworn + 1
+            newest = values.isWorn ? Self.value(saturation: values.saturation, pulse: values.pulse) : nil
+        }
+        return newest
     }
 
     private mutating func takeMessages() -> SaturationAndPulse? {

@@ -1,0 +1,154 @@
+import GATTClient
+import HealthReadings
+import Synchronization
+
+@testable import HealthDevices
+
+/// An O2Ring by its own protocol, with the faults that links have. Its time passes while it is waited for.
+final class EmulatedO2Ring: Peripheral {
+    struct Behaviour: Sendable {
+        /// What it says of its values, for the question with this number, counted from 0 over all connections.
+        var values: @Sendable (Int) -> [UInt8] = { _ in EmulatedO2Ring.payload(98, 66) }
+        /// The status of its answers.
+        var status: UInt8 = 0
+        /// Questions that it doesn't answer, counted as above.
+        var ignores: @Sendable (Int) -> Bool = { _ in false }
+        /// Answers that come with a bit changed, counted as above.
+        var damages: Set<Int> = []
+        /// Questions of one connection after which the link goes.
+        var cutAfterQuestions: Int?
+        /// Microseconds until an answer's first piece comes.
+        var delay: Int64 = 60_000
+        /// What it says may be done with the characteristic that it is asked at, and takes there.
+        var properties: CharacteristicProperties?
+        /// Whether its service has a characteristic to be asked at.
+        var canBeAsked = true
+        var hasService = true
+        var name = "O2Ring 4512"
+        var address = DeviceAddress.device(11)
+    }
+
+    private struct State {
+        var behaviour: Behaviour
+        var isConnected = false
+        var isNotifying = false
+        var queue: [(at: Int64, octets: [UInt8])] = []
+        var questions = 0
+        var questionsOfConnection = 0
+        var connections = 0
+        var askedAt: [Int64] = []
+        var now: Int64 = 1_795_000_000_000_000
+    }
+
+    let log: EventLog
+    private let state: Mutex<State>
+
+    init(log: EventLog, _ adjust: (inout Behaviour) -> Void = { _ in }) {
+        var behaviour = Behaviour()
+        adjust(&behaviour)
+        state = Mutex(State(behaviour: behaviour))
+        self.log = log
+    }
+
+    /// An answer's thirteen octets.
+    static func payload(_ saturation: UInt8, _ pulse: UInt16, worn: UInt8 = 1) -> [UInt8] {
+        [saturation, UInt8(truncatingIfNeeded: pulse), UInt8(pulse >> 8), 0, 0, 0, 0, 97, 0, 3, 11, worn, 0]
+    }
+
+    var behaviour: Behaviour { state.withLock { $0.behaviour } }
+    func change(_ change: @Sendable (inout Behaviour) -> Void) { state.withLock { change(&$0.behaviour) } }
+    var connections: Int { state.withLock { $0.connections } }
+    var isConnected: Bool { state.withLock { $0.isConnected } }
+    /// When it was asked, in microseconds.
+    var askedAt: [Int64] { state.withLock { $0.askedAt } }
+
+    var advertisement: Advertisement {
+        Advertisement(address: behaviour.address, name: behaviour.name, seenAt: Instant(seconds: 0))
+    }
+
+    func connect() async throws -> Instant {
+        log.note(.connect)
+        return state.withLock { state in
+            (state.isConnected, state.questionsOfConnection, state.queue) = (true, 0, [])
+            state.connections += 1
+            return Instant(microseconds: state.now)
+        }
+    }
+
+    func characteristics() async throws -> [Characteristic] {
+        let behaviour = behaviour
+        let information = [Characteristic(uuid: 0x2A29, service: 0x180A, valueHandle: 20)]
+        guard behaviour.hasService else { return information }
+        let answers = Characteristic(uuid: Viatom.answers, service: Viatom.service, valueHandle: 30)
+        let requests = Characteristic(
+            uuid: Viatom.requests, service: Viatom.service, valueHandle: 33, properties: behaviour.properties)
+        return information + [answers] + (behaviour.canBeAsked ? [requests] : [])
+    }
+
+    func read(_ characteristic: Characteristic) async throws -> CharacteristicValue {
+        log.note(.read(characteristic.uuid))
+        throw GATTError.attribute(0x02)
+    }
+
+    func write(_ octets: [UInt8], to characteristic: Characteristic, expectingResponse: Bool) async throws {
+        log.note(.write(octets))
+        try state.withLock { state in
+            guard state.isConnected else { throw GATTError.disconnected }
+            let needed: CharacteristicProperties = expectingResponse ? .write : .writeWithoutResponse
+            guard characteristic.uuid == Viatom.requests,
+                (state.behaviour.properties ?? .writeWithoutResponse).contains(needed)
+            else { throw GATTError.attribute(0x03) }
+            let number = state.questions
+            state.questions += 1
+            state.questionsOfConnection += 1
+            state.askedAt.append(state.now)
+            if let cut = state.behaviour.cutAfterQuestions, state.questionsOfConnection > cut {
+                state.isConnected = false
+                throw GATTError.disconnected
+            }
+            guard octets == [0xAA, 0x17, 0xE8, 0, 0, 0, 0, 0x1B], state.isNotifying, !state.behaviour.ignores(number)
+            else { return }
+            var answer = O2RingAnswer(status: state.behaviour.status, payload: state.behaviour.values(number)).encoded
+            if state.behaviour.damages.contains(number) { answer[8] ^= 0x10 }
+            // The link carries twenty octets at a time.
+            for place in stride(from: 0, to: answer.count, by: 20) {
+                state.queue.append(
+                    (state.now + state.behaviour.delay, Array(answer[place..<min(place + 20, answer.count)])))
+            }
+        }
+    }
+
+    func startNotifying(_ characteristic: Characteristic) async throws {
+        log.note(.start(characteristic.uuid))
+        state.withLock { $0.isNotifying = true }
+    }
+
+    func stopNotifying(_ characteristic: Characteristic) async throws {
+        log.note(.stop(characteristic.uuid))
+        state.withLock { ($0.isNotifying, $0.queue) = (false, []) }
+    }
+
+    func nextValues(within timeout: Duration) async throws -> ValueBurst {
+        try Task.checkCancellation()
+        await Task.yield()
+        return state.withLock { state in
+            guard state.isConnected else { return .disconnected }
+            let patience = timeout.components.seconds * 1_000_000 + timeout.components.attoseconds / 1_000_000_000_000
+            guard let first = state.queue.first, first.at <= state.now + patience else {
+                state.now += patience
+                return .silence
+            }
+            state.queue.removeFirst()
+            state.now = max(state.now, first.at)
+            return .values([
+                CharacteristicValue(
+                    uuid: Viatom.answers, octets: first.octets, receivedAt: Instant(microseconds: state.now))
+            ])
+        }
+    }
+
+    func disconnect() async {
+        log.note(.disconnect)
+        state.withLock { $0.isConnected = false }
+    }
+}
