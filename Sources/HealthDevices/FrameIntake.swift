@@ -128,6 +128,16 @@ struct FrameIntake: Sendable {
         try await store([frame], records: 1)
     }
 
+    /// Makes a frame durable that has no number.
+    ///
+    /// - Returns: what became of it.
+    mutating func take(
+        _ payload: [UInt8], as format: FrameFormat, receivedAt: Instant
+    ) async throws -> FrameOutcome? {
+        let frame = Frame(format: format, payload: payload, receivedAt: receivedAt, ordinal: nextOrdinal(of: format))
+        return try await store([frame], records: 0).last
+    }
+
     /// Makes a message durable, and the records without numbers that it is made of.
     ///
     /// - Returns: what became of the message, then of each record.

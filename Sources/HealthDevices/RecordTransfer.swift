@@ -50,6 +50,11 @@ struct RecordTransfers {
             ]
             return
         }
+        // It has nothing to read, and is not asked: it measures when a person says so.
+        if model?.measuresOnCommand == true {
+            self.transfers = []
+            return
+        }
         if let transfer = Self.own(of: model, peripheral, characteristics) {
             self.transfers = [transfer]
             return
@@ -89,7 +94,7 @@ struct RecordTransfers {
         case .microlife: MicrolifeLink(peripheral, characteristics).map(MicrolifeTransfer.init)
         case .viatom: ViatomLink(peripheral, characteristics).map(ViatomTransfer.init)
         // Its values are for those who look.
-        case .oximeter, nil: nil
+        case .oximeter, .qardio, nil: nil
         }
     }
 }

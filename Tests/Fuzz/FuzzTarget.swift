@@ -20,7 +20,7 @@ struct FuzzTarget: Sendable {
 
     /// All targets, in the order they are run.
     static let all: [FuzzTarget] = [
-        .characteristic, .recordAccess, .modelFrame, .oneTouch, .omron, .microlife, .viatom, .oximeterStream,
+        .characteristic, .recordAccess, .modelFrame, .oneTouch, .omron, .microlife, .viatom, .qardio, .oximeterStream,
         .continuousGlucose, .strap,
         .advertisement,
         .conversation, .btsnoop,

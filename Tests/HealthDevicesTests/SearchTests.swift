@@ -21,7 +21,8 @@ import Testing
             brands.map(\.name) == [
                 "A&D", "Accu-Chek", "Berry", "Beurer", "CareSens", "Contour", "FreeStyle Libre", "i-SENS", "Jumper",
                 "Medisana",
-                "Microlife", "MyGlucose", "Nonin", "Omron", "OneTouch", "ReliOn", "TaiDoc", "Transtek", "Viatom",
+                "Microlife", "MyGlucose", "Nonin", "Omron", "OneTouch", "Qardio", "ReliOn", "TaiDoc", "Transtek",
+                "Viatom",
                 "Generic",
             ])
         for brand in brands {

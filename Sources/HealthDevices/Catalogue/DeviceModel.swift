@@ -43,6 +43,8 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
         case viatom
         /// A stream of live values.
         case oximeter(OximeterStream)
+        /// The standard service of a QardioArm, which measures when it is told to.
+        case qardio
     }
 
     /// How an entry was tried out. Nothing here has been tried on the device itself unless it says so.
@@ -141,6 +143,9 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
     /// How sure it is that it is read rightly by its maker's own protocol; `nil` for an entry that is read by a standard
     /// service.
     public var certainty: OmronMemory.Certainty? { omronMemory?.certainty ?? ownCertainty }
+
+    /// Whether it measures only when it is told to, by ``DevicesManager/measure(_:within:report:)``, and keeps nothing.
+    public var measuresOnCommand: Bool { ownProtocol == .qardio }
 
     /// Whether reading takes records from the device, or may.
     public var consumesRecords: Bool { memory == .sentOnce || memory == .unknown }

@@ -38,12 +38,14 @@ extension DevicesManager {
         }
     }
 
-    /// Of these devices those that have records to read: a strap is left to those who look.
+    /// Of these devices those that have records to read: a strap is left to those who look, and a cuff that measures when
+    /// it is told to, to those who tell it.
     func devicesWithRecords(_ addresses: Set<DeviceAddress>) async throws -> Set<DeviceAddress> {
         let known = try await pairings.pairings()
         return addresses.filter { address in
             let device = known.first { $0.addresses.contains(address) }?.device
-            return device?.model.flatMap { catalogue[$0] }?.isLiveOnly != true
+            let model = device?.model.flatMap { catalogue[$0] }
+            return model?.isLiveOnly != true && model?.measuresOnCommand != true
         }
     }
 
