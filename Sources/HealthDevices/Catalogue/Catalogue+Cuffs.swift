@@ -64,5 +64,5 @@ extension Catalogue {
         howToPair:
             "unroll the cuff. If it was paired before, have that phone forget it, and press the reset switch under "
             + "the battery lid with a paper clip",
-        howToWake: "unroll the cuff", tested: [.emulated], ownProtocol: (.qardio, .fromCode))
+        howToWake: "unroll the cuff", tested: [.lab, .emulated], ownProtocol: (.qardio, .fromCode))
 }

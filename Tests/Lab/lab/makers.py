@@ -1,8 +1,9 @@
 """Which meters speak a protocol of their maker's: the definition's `protocol` → their class, a live.LiveMeter."""
 from .live import LiveMeter
 from .omron import Monitor
+from .qardio import Cuff
 
-KINDS = {"omron": Monitor}
+KINDS = {"omron": Monitor, "qardio": Cuff}
 
 
 def kind_of(definition):
