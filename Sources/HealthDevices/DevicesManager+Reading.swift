@@ -29,7 +29,8 @@ extension DevicesManager {
     ///   - report: told what happens, in order; the transfer goes on when it returns.
     /// - Returns: how the contact ended. A partial transfer is not an error here but in the summary.
     /// - Throws: `RadioError` (`RadioError.notBonded(_:)`, `RadioError.notSeen(_:within:)`,
-    ///   `RadioError.forgottenByDevice(_:)`, …), ``ContactFailure/barred(_:)``, `GATTError` where the contact could not begin, an error of the
+    ///   `RadioError.forgottenByDevice(_:)`, …), ``ContactFailure/barred(_:)``, `nothing_to_read` for a
+    ///   device that measures when it is told to, `GATTError` where the contact could not begin, an error of the
     ///   journal or the memory, and `CancellationError`.
     @discardableResult public func read(
         _ address: DeviceAddress, within timeout: Duration = .seconds(60), allRecords: Bool = false,
@@ -37,6 +38,7 @@ extension DevicesManager {
     ) async throws -> ContactSummary {
         guard let bond = try await bonded(address) else { throw RadioError.notBonded(address) }
         guard try await !isBarred(bond) else { throw ContactFailure.barred(bond) }
+        guard try await !measuresOnCommand(bond) else { throw ContactFailure.measuresOnCommand(bond) }
         while true {
             let transfer = SharedTransfer(wantsAll: allRecords)
             switch await turns.enter(bond, reading: transfer) {
@@ -86,6 +88,9 @@ extension DevicesManager {
             let peripheral = try await radio.peripheral(address, within: max(timeout - elapsed(), .zero))
             // Whoever had the turn before may have removed the bond.
             guard try await isPaired(peripheral.advertisement) else { throw RadioError.notBonded(address) }
+            guard catalogue.model(for: peripheral.advertisement)?.measuresOnCommand != true else {
+                throw ContactFailure.measuresOnCommand(address)
+            }
             do {
                 return try await reader.read(peripheral, allRecords: transfer.wantsAll) { event in
                     transfer.note(event)
@@ -98,7 +103,7 @@ extension DevicesManager {
         }
     }
 
-    private static func mayConnectLater(_ error: any Error) -> Bool {
+    static func mayConnectLater(_ error: any Error) -> Bool {
         switch error {
         case GATTError.disconnected, GATTError.timedOut, RadioError.notConnected: true
         default: false

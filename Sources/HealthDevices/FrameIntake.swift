@@ -128,10 +128,16 @@ struct FrameIntake: Sendable {
         try await store([frame], records: 1)
     }
 
-    /// Makes a record durable that has no number and came by itself.
-    mutating func take(_ payload: [UInt8], as format: FrameFormat, receivedAt: Instant) async throws {
+    /// Makes a frame durable that has no number.
+    ///
+    /// - Parameter isRecord: whether it counts as a record that came.
+    /// - Returns: what became of it.
+    @discardableResult
+    mutating func take(
+        _ payload: [UInt8], as format: FrameFormat, isRecord: Bool, receivedAt: Instant
+    ) async throws -> FrameOutcome? {
         let frame = Frame(format: format, payload: payload, receivedAt: receivedAt, ordinal: nextOrdinal(of: format))
-        try await store([frame], records: 1)
+        return try await store([frame], records: isRecord ? 1 : 0).last
     }
 
     /// Makes a message durable, and the records without numbers that it is made of.

@@ -16,7 +16,7 @@ public struct MeterReader: Sendable {
     private let pairings: (any PairingMemory)?
     private let secrets: (any DeviceSecrets)?
     private let cursors = OmronCursors()
-    private let catalogue: Catalogue
+    let catalogue: Catalogue
     private let provider: @Sendable (DeviceModel) -> String
     private let model: String?
     private let clockToWrite: ClockToWrite
@@ -152,7 +152,7 @@ public struct MeterReader: Sendable {
     }
 
     /// Notes how the bond stands. It is known again at the next contact where it cannot be noted.
-    private func note(_ state: PairingState, _ advertisement: Advertisement) async {
+    func note(_ state: PairingState, _ advertisement: Advertisement) async {
         guard let pairings, let address = advertisement.address else { return }
         do {
             let device = DeviceDescription(address: address, name: advertisement.name)

@@ -50,6 +50,11 @@ struct RecordTransfers {
             ]
             return
         }
+        // It has nothing to read, and is not asked: it measures when a person says so.
+        if model?.measuresOnCommand == true {
+            self.transfers = []
+            return
+        }
         if let transfer = Self.own(of: model, peripheral, characteristics) {
             self.transfers = [transfer]
             return
@@ -88,8 +93,8 @@ struct RecordTransfers {
         switch model?.ownProtocol {
         case .microlife: MicrolifeLink(peripheral, characteristics).map(MicrolifeTransfer.init)
         case .viatom: ViatomLink(peripheral, characteristics).map(ViatomTransfer.init)
-        // The values of the one are for those who look, and the other is not connected.
-        case .oximeter, .xiaomiScale, nil: nil
+        // The values of the first are for those who look, the second measures when it is told to, the third is not connected.
+        case .oximeter, .qardio, .xiaomiScale, nil: nil
         }
     }
 }

@@ -9,10 +9,10 @@ struct Healthrelay: AsyncParsableCommand {
         abstract: "A personal health gateway: reads meters, stores their readings and delivers them.",
         version: Version.current,
         subcommands: [
-            Run.self, Catalog.self, Scan.self, Pair.self, Unpair.self, Devices.self, Read.self, Monitor.self,
-            Watch.self, Libre.self, NFC.self, Decode.self, Replay.self, Capture.self, Query.self, Metrics.self,
-            User.self, Source.self, Consent.self, Client.self, Page.self, Sync.self, Destinations.self, Sandbox.self,
-            Store.self,
+            Run.self, Catalog.self, Scan.self, Pair.self, Unpair.self, Devices.self, Read.self, Measure.self,
+            Monitor.self, Watch.self, Libre.self, NFC.self, Decode.self, Replay.self, Capture.self, Query.self,
+            Metrics.self, User.self, Source.self, Consent.self, Client.self, Page.self, Sync.self, Destinations.self,
+            Sandbox.self, Store.self,
             Doctor.self,
             Config.self,
         ])

@@ -50,21 +50,26 @@ final class TerminalOutput: OperationOutput {
     func progress(_ progress: TransferProgress) {
         // That a transfer begins is of interest where what says so goes again.
         guard overwrites || progress.received > 0 else { return }
+        show(progress.line, .init("progress", progress.document), isLast: progress.isComplete)
+    }
+
+    func pressure(_ pressure: CuffPressure) { show(pressure.line, .init("pressure", pressure.document), isLast: false) }
+
+    /// Shows a line that the next one replaces, or not more often than people read where it cannot be replaced.
+    private func show(_ line: String, _ member: JSONValue.Member, isLast: Bool) {
         let now = ContinuousClock.now
         let isDue = state.withLock { state in
             let interval = overwrites ? Self.refreshInterval : Self.progressInterval
-            if let last = state.lastProgress, now - last < interval, !progress.isComplete { return false }
+            if let last = state.lastProgress, now - last < interval, !isLast { return false }
             state.lastProgress = now
-            state.hasProgress = overwrites && !progress.isComplete
+            state.hasProgress = overwrites && !isLast
             return true
         }
         guard isDue else { return }
         if overwrites {
-            Terminal.errorPart("\r\u{1B}[K" + PrintableText.escaped(progress.line) + (progress.isComplete ? "\n" : ""))
+            Terminal.errorPart("\r\u{1B}[K" + PrintableText.escaped(line) + (isLast ? "\n" : ""))
         } else {
-            Terminal.error(
-                asJSON
-                    ? Self.logLine("info", progress.line, [.init("progress", progress.document)]).text : progress.line)
+            Terminal.error(asJSON ? Self.logLine("info", line, [member]).text : line)
         }
     }
 

@@ -44,6 +44,9 @@ package final class EmulatedMeter: Peripheral {
         var refusesClock = false
         var beats: [[UInt8]] = []
         var holdsAfter: Int?
+        var cuff: (values: [[UInt8]], every: Duration)?
+        /// When it began to measure, and how many values have left it since.
+        var measuring: (since: ContinuousClock.Instant, sent: Int)?
         var events: [Event] = []
         var waiters: [Int: CheckedContinuation<ValueBurst, Never>] = [:]
         var nextWaiter = 0
@@ -124,6 +127,14 @@ package final class EmulatedMeter: Peripheral {
     }
     /// It is a strap, and sends these values of 2A37 when they are enabled.
     package func beat(_ values: [[UInt8]]) { state.withLock { $0.beats = values } }
+    /// It is a QardioArm: so much time apart, it sends these values of 2A35 when it is told to measure.
+    package func measureWhenTold(_ values: [[UInt8]], every: Duration) {
+        state.withLock { $0.cuff = (values, every) }
+    }
+    /// A QardioArm's control characteristic.
+    package static let cuffControl = BluetoothUUID(high: 0x583C_B5B3_875D_40ED, low: 0x9098_C39E_B0C1_983D)
+    /// What was written to it.
+    package var written: [[UInt8]] { events.compactMap { if case .wrote(let octets) = $0 { octets } else { nil } } }
     /// It was bonded before the test begins.
     package func bondAlready() { bond(true) }
     /// Its next pairing.
@@ -247,6 +258,7 @@ package final class EmulatedMeter: Peripheral {
         if services.contains(0x1810) {
             known = [(0x2A35, 0x1810), (0x2A49, 0x1810), (0x2A19, 0x180F), (0x2A25, 0x180A)]
         }
+        if state.withLock({ $0.cuff != nil }) { known.append((Self.cuffControl, 0x1810)) }
         if state.withLock({ $0.clock != nil }) { known.append((0x2A2B, 0x1805)) }
         if state.withLock({ !$0.beats.isEmpty }) { known = [(0x2A37, 0x180D)] }
         return known.enumerated().map { index, known in
@@ -277,6 +289,11 @@ package final class EmulatedMeter: Peripheral {
     package func write(_ octets: [UInt8], to characteristic: Characteristic, expectingResponse: Bool) async throws {
         try state.withLock { state in
             guard state.isConnected else { throw GATTError.disconnected }
+            if characteristic.uuid == Self.cuffControl {
+                state.events.append(.wrote(octets))
+                state.measuring = octets == [0xF1, 0x01] ? (.now, 0) : nil
+                return
+            }
             if characteristic.uuid == 0x2A2B {
                 guard state.clock != nil, !state.refusesClock else { throw GATTError.attribute(0x80) }
                 state.events.append(.wrote(octets))
@@ -311,6 +328,7 @@ package final class EmulatedMeter: Peripheral {
 
     package func nextValues(within timeout: Duration) async throws -> ValueBurst {
         try Task.checkCancellation()
+        if state.withLock({ $0.cuff != nil }) { return try await nextOfCuff(within: timeout) }
         let number = state.withLock { state in
             state.nextWaiter += 1
             return state.nextWaiter
@@ -332,6 +350,24 @@ package final class EmulatedMeter: Peripheral {
             }
         } onCancel: {
             state.withLock { $0.waiters.removeValue(forKey: number) }?.resume(returning: .silence)
+        }
+    }
+
+    /// The next value of a QardioArm, when its time has come.
+    private func nextOfCuff(within timeout: Duration) async throws -> ValueBurst {
+        let end = ContinuousClock.now + timeout
+        while true {
+            let burst: ValueBurst? = state.withLock { state in
+                guard state.isConnected else { return .disconnected }
+                guard let cuff = state.cuff, let (since, sent) = state.measuring, sent < cuff.values.count,
+                    since + cuff.every * (sent + 1) <= .now
+                else { return nil }
+                state.measuring = (since, sent + 1)
+                return .values([CharacteristicValue(uuid: 0x2A35, octets: cuff.values[sent], receivedAt: .now)])
+            }
+            if let burst { return burst }
+            guard ContinuousClock.now < end else { return .silence }
+            try await Task.sleep(for: .milliseconds(5))
         }
     }
 

@@ -20,8 +20,8 @@ struct FuzzTarget: Sendable {
 
     /// All targets, in the order they are run.
     static let all: [FuzzTarget] = [
-        .characteristic, .recordAccess, .modelFrame, .oneTouch, .omron, .microlife, .viatom, .xiaomi, .oximeterStream,
-        .o2ring, .continuousGlucose, .strap,
+        .characteristic, .recordAccess, .modelFrame, .oneTouch, .omron, .microlife, .viatom, .xiaomi, .qardio,
+        .oximeterStream, .o2ring, .continuousGlucose, .strap,
         .advertisement,
         .conversation, .btsnoop,
         .pcap,

@@ -67,6 +67,8 @@ final class EmulatedDevice: Peripheral {
         var needsPause = Duration.zero
         /// What it sent before, which it sends again where it is asked to by A&D's command.
         var sentBefore: [[UInt8]] = []
+        /// It is a QardioArm.
+        var qardio: EmulatedQardio?
         /// The task that reads is cancelled as soon as values have left the device.
         var cancelsItsReader = false
     }
@@ -165,6 +167,7 @@ final class EmulatedDevice: Peripheral {
                 if glucose.hasControlPoint { known.append((0x2A52, service)) }
             }
             if state.behaviour.cuffRecords != nil { known += [(0x2A35, 0x1810), (0x2A36, 0x1810)] }
+            if state.behaviour.qardio != nil { known += EmulatedQardio.characteristics }
             known += state.behaviour.more.map { ($0.uuid, $0.service) }
             return known.enumerated().map { index, known in
                 Characteristic(uuid: known.0, service: known.1, valueHandle: UInt16(index + 3))
@@ -188,6 +191,14 @@ final class EmulatedDevice: Peripheral {
         log.note(.write(octets))
         try state.withLock { state in
             guard state.isConnected else { throw GATTError.disconnected }
+            if let qardio = state.behaviour.qardio, characteristic.uuid == Qardio.control {
+                try state.checkSecurity()
+                if let code = qardio.refuses { throw GATTError.attribute(code) }
+                state.queue = (octets == [0xF1, 0x01] ? qardio.values : []).map {
+                    CharacteristicValue(uuid: 0x2A35, octets: $0, receivedAt: Instant(seconds: state.clock))
+                }
+                return
+            }
             if characteristic.uuid != 0x2A52 {
                 guard let outcome = state.behaviour.writable[characteristic.uuid] else {
                     throw GATTError.attribute(0x03)
@@ -310,6 +321,7 @@ final class EmulatedDevice: Peripheral {
             return .silence
         }
         if case .values(let values) = burst {
+            behaviour.qardio?.lapse()
             // Each value of a sensor's notification is a frame, and what segments are together is one more.
             let frames = state.withLock { state in
                 values.filter { $0.uuid != 0x2A52 }.reduce(0) { count, value in

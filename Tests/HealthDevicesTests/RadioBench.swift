@@ -44,6 +44,20 @@ struct RadioBench {
         return try await add(behaviour, paired, .justWorks, nil, adjust)
     }
 
+    /// A QardioArm, which sends these values when it is told to measure.
+    @discardableResult func qardio(
+        _ values: [[UInt8]] = EmulatedQardio.measurement, paired: PairingState = .proven,
+        _ adjust: (inout EmulatedDevice.Behaviour) -> Void = { _ in }
+    ) async throws -> EmulatedDevice {
+        var behaviour = EmulatedDevice.Behaviour()
+        behaviour.address = .device(1)
+        behaviour.name = "QardioARM 2"
+        behaviour.services = [0x1810]
+        behaviour.readable = [0x2A19: .success([80]), 0x2A49: .success([0x17, 0]), 0x2A25: .success(Array("Q1".utf8))]
+        behaviour.qardio = EmulatedQardio(values: values) { [clock] in clock.advance(by: .seconds(1)) }
+        return try await add(behaviour, paired, .justWorks, nil, adjust)
+    }
+
     private func add(
         _ behaviour: EmulatedDevice.Behaviour, _ paired: PairingState, _ script: EmulatedRadio.PairingScript,
         _ identity: DeviceAddress?, _ adjust: (inout EmulatedDevice.Behaviour) -> Void

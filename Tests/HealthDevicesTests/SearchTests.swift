@@ -21,8 +21,8 @@ import Testing
             brands.map(\.name) == [
                 "A&D", "Accu-Chek", "Berry", "Beurer", "CareSens", "Contour", "FreeStyle Libre", "i-SENS", "Jumper",
                 "Medisana",
-                "Microlife", "MyGlucose", "Nonin", "Omron", "OneTouch", "ReliOn", "TaiDoc", "Transtek", "Viatom",
-                "Xiaomi", "Generic",
+                "Microlife", "MyGlucose", "Nonin", "Omron", "OneTouch", "Qardio", "ReliOn", "TaiDoc", "Transtek",
+                "Viatom", "Xiaomi", "Generic",
             ])
         for brand in brands {
             let models = bench.manager.devices(for: brand)

@@ -40,7 +40,7 @@ extension Problem {
             case "device_refused", "clock_refused", "onetouch_not_allowed", "omron_key_refused",
                 "omron_key_not_taken":
                 .notPermitted
-            case "clock_cannot_be_set", "encrypted_scale": .unavailable
+            case "clock_cannot_be_set", "encrypted_scale", "cannot_measure": .unavailable
             case "omron_key_missing", "omron_wrong_model", "no_place_for_secrets": .configuration
             case "model_not_chosen", "model_not_credible": .usage
             case _ where ["onetouch_", "cgm_", "omron_", "microlife_", "viatom_"].contains(where: code.hasPrefix):

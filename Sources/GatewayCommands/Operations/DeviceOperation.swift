@@ -16,6 +16,8 @@ public enum DeviceOperation: Codable, Sendable, Hashable {
     case probe(ProbeOperation)
     /// Reads devices.
     case read(ReadOperation)
+    /// Has a cuff inflate and measure, because a person asked for it.
+    case measure(MeasureOperation)
     /// Connections coming and going; no address: of all paired devices.
     case monitor(addresses: [String])
     /// Readings as they come into the store, and live values; no type: all. A heart-rate variability covers so many
@@ -105,6 +107,20 @@ public struct ReadOperation: Codable, Sendable, Hashable {
     public init(addresses: [String] = [], allRecords: Bool = false, seconds: Double = 60) {
         self.addresses = addresses
         self.allRecords = allRecords
+        self.seconds = seconds
+    }
+}
+
+/// The arguments of `measure`. Who sends it has asked the person who wears the cuff.
+public struct MeasureOperation: Codable, Sendable, Hashable {
+    /// The cuff.
+    public var address: String
+    /// How long it may take to be heard, in seconds: 600 at most, so that it inflates while the person is still there.
+    public var seconds: Double
+
+    /// Makes it.
+    public init(address: String, seconds: Double = 60) {
+        self.address = address
         self.seconds = seconds
     }
 }

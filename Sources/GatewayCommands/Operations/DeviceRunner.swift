@@ -5,7 +5,8 @@ import HealthReadings
 import ReadingStore
 import Synchronization
 
-/// The commands that reach for devices: `scan`, `pair`, `unpair`, `devices`, `read`, `monitor` and `watch`.
+/// The commands that reach for devices: `scan`, `pair`, `unpair`, `devices`, `read`, `measure`, `monitor` and
+/// `watch`.
 struct DeviceRunner {
     let gateway: Gateway
     let json: Bool
@@ -23,6 +24,8 @@ struct DeviceRunner {
         case .setClock(let setting): try await ClockRunner(gateway: gateway, json: json, output: output).run(setting)
         case .probe(let probe): try await self.probe(probe)
         case .read(let reading): try await ReadRunner(gateway, reading, json: json, output).run()
+        case .measure(let measurement):
+            try await MeasureRunner(gateway: gateway, json: json, output: output).run(measurement)
         case .monitor(let addresses): try await monitor(addresses)
         case .watch(let types, let window):
             try await WatchRunner(gateway: gateway, json: json, output: output).run(types, window)

@@ -49,6 +49,7 @@ extension Operation {
             case .setClock(let setting): try Self.require(setting.seconds, "wait", upTo: year)
             case .probe(let probe): try Self.require(probe.seconds, "wait", upTo: year)
             case .read(let read): try Self.require(read.seconds, "wait", upTo: year)
+            case .measure(let measurement): try Self.require(measurement.seconds, "wait", upTo: 600)
             case .watch(_, let window):
                 if let window { try Self.require(Double(window), "window", from: 5, upTo: 86_400) }
             case .unpair, .list, .monitor: break

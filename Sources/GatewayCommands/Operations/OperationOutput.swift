@@ -14,6 +14,8 @@ public protocol OperationOutput: Sendable {
     func octets(_ octets: [UInt8]) async throws
     /// How far a transfer has come.
     func progress(_ progress: TransferProgress) async throws
+    /// The pressure in a cuff that measures.
+    func pressure(_ pressure: CuffPressure) async throws
     /// Something that went wrong and does not end the operation.
     func warn(_ problem: Problem) async throws
     /// Asks the person, and waits for what they say; cancelled where the answer is no longer wanted.
@@ -29,10 +31,40 @@ extension OperationOutput {
     }
     /// The progress as a note.
     public func progress(_ progress: TransferProgress) async throws { try await note(progress.line) }
+    /// The pressure as a note.
+    public func pressure(_ pressure: CuffPressure) async throws { try await note(pressure.line) }
     /// The problem as a note.
     public func warn(_ problem: Problem) async throws { try await note(problem.message) }
     /// Nobody answers.
     public func ask(_ question: Question) async throws -> Answer { throw question.unanswered }
+}
+
+/// The pressure in a cuff while it measures: for people to see, and never a reading.
+public struct CuffPressure: Codable, Sendable, Hashable {
+    /// The device, as it is called on the terminal.
+    public var device: String
+    /// The pressure's digits, as the cuff sent them.
+    public var value: String
+    /// `mmHg` or `kPa`.
+    public var unit: String
+
+    /// Makes a pressure.
+    public init(device: String, value: String, unit: String) {
+        self.device = device
+        self.value = value
+        self.unit = unit
+    }
+
+    /// `QardioARM: 120 mmHg in the cuff`.
+    public var line: String { "\(device): \(value) \(unit) in the cuff" }
+
+    /// `{"device","value","unit"}`.
+    public var document: JSONValue {
+        .object([
+            "device": .string(device), "value": ExactDecimal(value).map(JSONValue.number) ?? .null,
+            "unit": .string(unit),
+        ])
+    }
 }
 
 /// How far the transfer of a device's records has come.

@@ -26,7 +26,15 @@ struct ReadRunner {
         if let problem = await gateway.clockProblem() { throw problem }
         var addresses = try operation.addresses.map { try DeviceAddress.argument($0) }
         if addresses.isEmpty {
-            addresses = try await gateway.requirePairedDevices(manager).sorted { $0.bits < $1.bits }
+            for address in try await gateway.requirePairedDevices(manager).sorted(by: { $0.bits < $1.bits }) {
+                // A cuff that measures when it is told to has nothing to read.
+                if try await !manager.measuresOnCommand(address) { addresses.append(address) }
+            }
+            guard !addresses.isEmpty else {
+                throw Problem(
+                    "nothing_to_read", .unavailable, "the paired devices keep no readings",
+                    hint: "to measure with a QardioArm: `healthrelay measure ADDRESS`")
+            }
         }
         let names = try await names()
         let isOne = addresses.count == 1

@@ -55,4 +55,14 @@ extension Catalogue {
             howToPair: "with the monitor off, hold its START button until the Bluetooth sign blinks",
             howToWake: "press the monitor's memory button: it is awake for a few seconds"),
     ]
+
+    /// A cuff with the standard service that measures when it is told to; it stands in ``ownProtocols``.
+    static let qardioArm = DeviceModel(
+        id: "qardio_arm", brand: "Qardio", name: "QardioArm, QardioArm 2", kinds: [.bloodPressure],
+        names: [.prefix("QardioARM"), .prefix("QardioArm")], services: [0x1810],
+        marks: [.init(Qardio.control, in: 0x1810)], provider: "manual", pairing: .any, memory: .none,
+        howToPair:
+            "unroll the cuff. If it was paired before, have that phone forget it, and press the reset switch under "
+            + "the battery lid with a paper clip",
+        howToWake: "unroll the cuff", tested: [.lab, .emulated], ownProtocol: (.qardio, .fromCode))
 }

@@ -25,6 +25,9 @@ extension Catalogue {
                 .exact("BP2"), .prefix("BP2 "), .exact("BP2A"), .prefix("BP2A "), .exact("BP2W"), .prefix("BP2W "),
                 .exact("LP-BP2"), .prefix("LP-BP2 "), .exact("LP-BP2A"), .prefix("LP-BP2A "), .prefix("Checkme BP2"),
             ], .fromDocuments),
+        // Code that owners use: LibreArm and its ports, offline-qardio-app-ios, qardio, qardioarmv2reversed. The names are
+        // those of the maker's own app.
+        qardioArm,
         // Messages that several owners have logged.
         oximeter("viatom_pc60fw", "Viatom", "PC-60FW, PC-60F, OxySmart", ["PC-60F", "OxySmart"], .pc60fw, .verified),
         oximeter(

@@ -11,8 +11,8 @@ public struct Catalogue: Sendable {
     public let models: [DeviceModel]
 
     private let index: CatalogueIndex
-    /// The models with quirks, measuring ranges or a memory of their own: what each frame asks for is found, or found missing, without touching an
-    /// entry.
+    /// The models with quirks, measuring ranges, or a memory or values of their own: what each frame asks for is found, or
+    /// found missing, without touching an entry.
     private let odd: [String: DeviceModel]
 
     private static let standard = Catalogue(models: known)
@@ -25,7 +25,8 @@ public struct Catalogue: Sendable {
         self.models = models
         index = CatalogueIndex(models)
         odd = Dictionary(
-            models.filter { !$0.quirks.isEmpty || !$0.ranges.isEmpty || $0.omronMemory != nil }.map { ($0.id, $0) }
+            models.filter { !$0.quirks.isEmpty || !$0.ranges.isEmpty || $0.omronMemory != nil || $0.measuresOnCommand }
+                .map { ($0.id, $0) }
         ) { first, _ in
             first
         }

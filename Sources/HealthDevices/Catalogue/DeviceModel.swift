@@ -45,6 +45,8 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
         case oximeter(OximeterStream)
         /// What Xiaomi's scales advertise; they are never connected.
         case xiaomiScale
+        /// The standard service of a QardioArm, which measures when it is told to.
+        case qardio
     }
 
     /// How an entry was tried out. Nothing here has been tried on the device itself unless it says so.
@@ -146,6 +148,8 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
 
     /// Whether it is never connected: what it advertises is what it measures.
     public var isOnlyHeard: Bool { ownProtocol == .xiaomiScale }
+    /// Whether it measures only when it is told to, by ``DevicesManager/measure(_:within:report:)``, and keeps nothing.
+    public var measuresOnCommand: Bool { ownProtocol == .qardio }
 
     /// Whether reading takes records from the device, or may.
     public var consumesRecords: Bool { memory == .sentOnce || memory == .unknown }

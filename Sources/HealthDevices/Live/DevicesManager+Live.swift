@@ -40,12 +40,12 @@ extension DevicesManager {
     }
 
     /// Of these devices those that have records to read: a strap is left to those who look, a scale that is never
-    /// connected to those who listen.
+    /// connected to those who listen, and a cuff that measures when it is told to, to those who tell it.
     func devicesWithRecords(_ addresses: Set<DeviceAddress>) async throws -> Set<DeviceAddress> {
         let known = try await pairings.pairings()
         return addresses.filter { address in
             guard let model = model(of: address, among: known) else { return true }
-            return !model.isLiveOnly && !model.isOnlyHeard
+            return !model.isLiveOnly && !model.isOnlyHeard && !model.measuresOnCommand
         }
     }
 

@@ -69,6 +69,16 @@ public struct ModelFrameDecoder: FrameDecoding {
     /// What the model can measure.
     public func rules(model: String?) -> String { catalogue.odd(model)?.rules ?? "" }
 
+    /// What ended a measurement says nothing by itself: a result stands in a frame of its own.
+    private static func qardioMessage(_ octets: [UInt8]) -> DecodedFrame {
+        do throws(MalformedFrame) {
+            _ = try QardioFrame(decoding: octets)
+            return .nothing
+        } catch {
+            return .malformed(error)
+        }
+    }
+
     private func decode(_ frame: Frame, by entry: DeviceModel?, _ model: String?) -> DecodedFrame {
         if frame.format == .oneTouchRecord { return OneTouchRecord.decode(frame.payload) }
         if frame.format == .omronRecord {
@@ -80,6 +90,7 @@ public struct ModelFrameDecoder: FrameDecoding {
             return XiaomiMeasurement.decode(frame.payload, as: frame.format)
         }
         // What a monitor's records are made of; each stands in a frame of its own.
+        if frame.format == .qardioMessage { return Self.qardioMessage(frame.payload) }
         if [.omronMessage, .microlifeMessage, .viatomMessage].contains(frame.format) { return .nothing }
         guard let entry, let characteristic = UInt16(exactly: frame.format.rawValue)
         else { return standard.decode(frame, model: model) }
@@ -91,6 +102,8 @@ public struct ModelFrameDecoder: FrameDecoding {
                 return try GlucoseMeasurementContext(decoding: frame.payload).decoded(by: entry)
             case BloodPressureMeasurement.assignedNumber where entry.has(.bigEndianPulse):
                 return .record(try BloodPressureMeasurement.withBigEndianPulse(frame.payload).record)
+            case BloodPressureMeasurement.assignedNumber where entry.measuresOnCommand:
+                return .record(try QardioFrame(decoding: frame.payload).record)
             default: return standard.decode(frame, model: model)
             }
         } catch {

@@ -111,7 +111,7 @@ extension MeterReader {
         await report(.began(contact))
         var intake = FrameIntake(contact: contact, journal: journal, report: report)
         do {
-            try await intake.take(said.payload, as: said.format, receivedAt: advertisement.seenAt)
+            try await intake.take(said.payload, as: said.format, isRecord: true, receivedAt: advertisement.seenAt)
         } catch {
             let summary = ContactSummary(isComplete: false, error: ContactFailure(error).code, received: 0)
             try? await memory.endContact(contact, summary)

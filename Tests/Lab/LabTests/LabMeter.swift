@@ -121,6 +121,16 @@ enum Meters {
             ], more)
     }
 
+    /// A cuff that measures when it is told to, and pairs without digits.
+    static func qardio(_ more: Document = [:]) -> Document {
+        merge(
+            [
+                "name": "QardioARM 2", "address": "C0:00:00:00:18:51", "service": "1810", "protocol": "qardio",
+                "manufacturer": "Qardio", "model": "QardioARM 2", "serial": "QA2-0042", "battery": 80,
+                "feature": "1700",
+            ], more)
+    }
+
     /// A continuous sensor that pairs by six digits.
     static func cgm(_ more: Document = [:]) -> Document {
         merge(
