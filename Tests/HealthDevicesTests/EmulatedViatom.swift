@@ -25,6 +25,8 @@ final class EmulatedViatom: Peripheral {
         var damages = 0
         /// Answers to these requests, counted from 0, come when the next is asked.
         var delays: Set<Int> = []
+        /// Answers to these requests, counted from 0, come twice.
+        var repeats: Set<Int> = []
         /// Octets that its list is said to have beyond those that it has.
         var claims = 0
         /// The link goes once it was asked so often.
@@ -177,7 +179,9 @@ final class EmulatedViatom: Peripheral {
             sent.append((Array(octets[place..<min(place + 20, octets.count)]), 0))
         }
         let isLate = command != 0x08 && state.behaviour.delays.contains(state.commands.count - 1)
+        let again = sent
         if isWhole, !isLate, !sent.isEmpty { sent[sent.count - 1].frames = 1 + records }
+        if command != 0x08, state.behaviour.repeats.contains(state.commands.count - 1) { sent += again }
         if isLate { state.late += sent } else { state.queue += sent }
     }
 

@@ -26,8 +26,8 @@ struct ViatomLink {
     /// Counts the messages of a connection.
     struct Course: Sendable {
         fileprivate var number: UInt8 = 0
-        /// The numbers of those whose answer may still come though it is awaited no more.
-        fileprivate var abandoned: Set<UInt8> = []
+        /// The numbers of those before: what answers one of them answers no other, whether it comes late or twice.
+        fileprivate var earlier: Set<UInt8> = []
         fileprivate var pieces = ViatomPieces()
     }
 
@@ -51,12 +51,12 @@ struct ViatomLink {
         for _ in 0..<tries {
             try Task.checkCancellation()
             course.number = course.number == 254 ? 1 : course.number + 1
-            course.abandoned.remove(course.number)
+            course.earlier.remove(course.number)
             course.pieces.clear()
             let frame = request.frame(number: course.number)
+            defer { course.earlier.insert(frame.number) }
             try await write(frame, received)
             if let reply = try await reply(to: frame, &course, received, &malformed) { return reply }
-            course.abandoned.insert(frame.number)
         }
         if let malformed { return malformed }
         throw TransferError.timedOut(received: received)
@@ -83,8 +83,8 @@ struct ViatomLink {
                             try await drain()
                             return nil
                         }
-                        // Curves that are sent unasked while the monitor measures, and answers that come too late.
-                        guard frame.command == request.command, !course.abandoned.contains(frame.number) else {
+                        // Curves that are sent unasked while the monitor measures, and answers to questions before.
+                        guard frame.command == request.command, !course.earlier.contains(frame.number) else {
                             continue
                         }
                         return frame.direction == ViatomFrame.fromDevice
