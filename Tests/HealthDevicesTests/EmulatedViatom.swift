@@ -27,6 +27,8 @@ final class EmulatedViatom: Peripheral {
         var delays: Set<Int> = []
         /// Answers to these requests, counted from 0, come twice.
         var repeats: Set<Int> = []
+        /// The most octets that the link takes in one write.
+        var longestWrite = 244
         /// Octets that its list is said to have beyond those that it has.
         var claims = 0
         /// The link goes once it was asked so often.
@@ -44,6 +46,7 @@ final class EmulatedViatom: Peripheral {
         var queue: [(octets: [UInt8], frames: Int)] = []
         var late: [(octets: [UInt8], frames: Int)] = []
         var commands: [UInt8] = []
+        var written: [UInt8] = []
         var isOpen = false
         var wasOpened = false
         var pieces = 0
@@ -75,7 +78,7 @@ final class EmulatedViatom: Peripheral {
         log.note(.connect)
         return state.withLock { state in
             (state.isConnected, state.commands, state.isOpen, state.wasOpened) = (true, [], false, false)
-            (state.pieces, state.late, state.queue) = (0, [], [])
+            (state.pieces, state.late, state.queue, state.written) = (0, [], [], [])
             state.now += 3600
             return Instant(seconds: state.now)
         }
@@ -100,7 +103,13 @@ final class EmulatedViatom: Peripheral {
         try state.withLock { state in
             guard state.isConnected else { throw GATTError.disconnected }
             guard characteristic.uuid == Viatom.requests, !expectingResponse else { throw GATTError.attribute(0x03) }
-            let request = try ViatomFrame(decoding: octets)
+            guard octets.count <= state.behaviour.longestWrite else {
+                throw RadioError.other(name: "org.bluez.Error.Failed", message: "Failed to initiate write")
+            }
+            state.written += octets
+            guard let length = ViatomFrame.length(state.written), state.written.count >= length else { return }
+            let request = try ViatomFrame(decoding: state.written)
+            state.written = []
             state.commands.append(request.command)
             if let cut = state.behaviour.cutAfterRequests, state.commands.count > cut {
                 state.isConnected = false

@@ -10,6 +10,8 @@ struct ViatomLink {
     static let (patience, tries): (Duration, Int) = (.seconds(10), 3)
     /// The silence that ends an answer.
     private static let quiet: Duration = .milliseconds(200)
+    /// What fits any link.
+    private static let shortestWrite = 20
     /// Pieces that are taken between a request and its answer, at most.
     private static let mostPieces = 300
 
@@ -106,9 +108,18 @@ struct ViatomLink {
 
     /// The one place at which something is written to a monitor's own service.
     private func write(_ frame: ViatomFrame, _ received: Int) async throws {
+        let octets = frame.encoded
         do {
             // Monitors of this family do not answer writes that want a response.
-            try await peripheral.write(frame.encoded, to: requests, expectingResponse: false)
+            do {
+                try await peripheral.write(octets, to: requests, expectingResponse: false)
+            } catch RadioError.other where octets.count > Self.shortestWrite {
+                // BlueZ does not write what is longer than the link's packets. The maker's kit divides it there too.
+                for start in stride(from: 0, to: octets.count, by: Self.shortestWrite) {
+                    let piece = Array(octets[start..<min(start + Self.shortestWrite, octets.count)])
+                    try await peripheral.write(piece, to: requests, expectingResponse: false)
+                }
+            }
         } catch GATTError.disconnected {
             throw TransferError.interrupted(received: received)
         }
