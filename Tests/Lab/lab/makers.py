@@ -1,8 +1,9 @@
 """Which meters speak a protocol of their maker's: the definition's `protocol` → their class, a live.LiveMeter."""
+from . import microlife, omron, oximeters, viatom
 from .live import LiveMeter
-from .omron import Monitor
 
-KINDS = {"omron": Monitor}
+KINDS = {"omron": omron.Monitor, "microlife": microlife.Monitor, "viatom": viatom.Monitor, "pc60fw": oximeters.PC60FW,
+         "jumper": oximeters.Jumper, "berry": oximeters.Berry}
 
 
 def kind_of(definition):
