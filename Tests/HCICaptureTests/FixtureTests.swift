@@ -116,7 +116,10 @@ struct FixtureTests {
         var handles: Set<UInt16> = []
         for try await peripheral in central.peripherals() {
             let start = try await peripheral.connect()
-            let own = try await peripheral.characteristics().filter { $0.service?.assignedNumber == nil }
+            // Microlife's has an assigned number that many makers use as their own.
+            let own = try await peripheral.characteristics().filter {
+                $0.service?.assignedNumber == nil || $0.service == 0xFFF0
+            }
             for each in own { try await peripheral.startNotifying(each) }
             handles.formUnion(own.map(\.valueHandle))
             if let entry = entries.first(where: { $0.start == start }), !handles.isEmpty {

@@ -23,6 +23,8 @@ final class EmulatedMicrolife: Peripheral {
         var losesPieces: Set<Int> = []
         /// Histories come with a changed octet, so many times.
         var damages = 0
+        /// Histories come twice, so many times.
+        var repeats = 0
         /// Requests that are not answered, so many times.
         var silences = 0
         /// The link goes once so many pieces were sent.
@@ -156,8 +158,13 @@ final class EmulatedMicrolife: Peripheral {
             sent.append((Array(octets[place..<min(place + 20, octets.count)]), 0))
         }
         // An acknowledgement is no answer, and is not stored.
+        let again = sent
         if isWhole, frame.command != 0x81, !sent.isEmpty { sent[sent.count - 1].frames = 1 + records }
         state.queue += sent
+        if frame.command == 0x00, state.behaviour.repeats > 0 {
+            state.behaviour.repeats -= 1
+            state.queue += again
+        }
     }
 
     func startNotifying(_ characteristic: Characteristic) async throws {

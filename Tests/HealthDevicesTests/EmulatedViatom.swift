@@ -25,6 +25,10 @@ final class EmulatedViatom: Peripheral {
         var damages = 0
         /// Answers to these requests, counted from 0, come when the next is asked.
         var delays: Set<Int> = []
+        /// Answers to these requests, counted from 0, come twice.
+        var repeats: Set<Int> = []
+        /// The most octets that the link takes in one write.
+        var longestWrite = 244
         /// Octets that its list is said to have beyond those that it has.
         var claims = 0
         /// Each answer with octets of the list is sent twice.
@@ -44,6 +48,7 @@ final class EmulatedViatom: Peripheral {
         var queue: [(octets: [UInt8], frames: Int)] = []
         var late: [(octets: [UInt8], frames: Int)] = []
         var commands: [UInt8] = []
+        var written: [UInt8] = []
         var isOpen = false
         var wasOpened = false
         var pieces = 0
@@ -75,7 +80,7 @@ final class EmulatedViatom: Peripheral {
         log.note(.connect)
         return state.withLock { state in
             (state.isConnected, state.commands, state.isOpen, state.wasOpened) = (true, [], false, false)
-            (state.pieces, state.late, state.queue) = (0, [], [])
+            (state.pieces, state.late, state.queue, state.written) = (0, [], [], [])
             state.now += 3600
             return Instant(seconds: state.now)
         }
@@ -100,7 +105,13 @@ final class EmulatedViatom: Peripheral {
         try state.withLock { state in
             guard state.isConnected else { throw GATTError.disconnected }
             guard characteristic.uuid == Viatom.requests, !expectingResponse else { throw GATTError.attribute(0x03) }
-            let request = try ViatomFrame(decoding: octets)
+            guard octets.count <= state.behaviour.longestWrite else {
+                throw RadioError.other(name: "org.bluez.Error.Failed", message: "Failed to initiate write")
+            }
+            state.written += octets
+            guard let length = ViatomFrame.length(state.written), state.written.count >= length else { return }
+            let request = try ViatomFrame(decoding: state.written)
+            state.written = []
             state.commands.append(request.command)
             if let cut = state.behaviour.cutAfterRequests, state.commands.count > cut {
                 state.isConnected = false
@@ -179,7 +190,9 @@ final class EmulatedViatom: Peripheral {
             sent.append((Array(octets[place..<min(place + 20, octets.count)]), 0))
         }
         let isLate = command != 0x08 && state.behaviour.delays.contains(state.commands.count - 1)
+        let again = sent
         if isWhole, !isLate, !sent.isEmpty { sent[sent.count - 1].frames = 1 + records }
+        if command != 0x08, state.behaviour.repeats.contains(state.commands.count - 1) { sent += again }
         if isLate { state.late += sent } else { state.queue += sent }
         if command == 0xF3, state.behaviour.repeatsAnswers { state.queue += sent.map { ($0.octets, 0) } }
     }

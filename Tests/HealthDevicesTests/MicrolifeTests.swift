@@ -214,6 +214,13 @@ import Testing
         #expect(try await read(monitor).isComplete)
     }
 
+    @Test("a memory that comes twice does not stand for that of the other user")
+    func repeated() async throws {
+        let monitor = monitor { $0.repeats = 1 }
+        #expect(try await read(monitor) == ContactSummary(isComplete: true, announced: 8, received: 8))
+        #expect(store.readingCount == 8 && Set(store.records.map(\.userSlot)) == [1, 2])
+    }
+
     @Test("promise 5: a message that stays damaged is kept, makes no reading, and is read again next time")
     func damaged() async throws {
         let monitor = monitor { $0.damages = 3 }

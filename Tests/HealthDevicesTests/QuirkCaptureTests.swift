@@ -164,6 +164,64 @@ import Testing
         #expect(!keys.isEmpty && keys.allSatisfy { $0.dropFirst().allSatisfy { $0 == 0 } })
     }
 
+    @Test(
+        "Microlife: a user's memory comes in one answer of many pieces, equal records in it, and a guest's too"
+    )
+    func microlifeMemory() throws {
+        let contacts = try RecordedConversation("microlife-memory").contacts
+        #expect(contacts.contains { $0.isPairing } && contacts.allSatisfy(\.isEncrypted))
+        let readings = contacts.filter { !$0.written(to: Microlife.requests).isEmpty }
+        var histories: [[MicrolifeHistory]] = []
+        for contact in readings {
+            let pieces = contact.sent(Microlife.answers)
+            #expect(pieces.allSatisfy { $0.count <= 20 })
+            var assembly = MicrolifePieces()
+            let messages = try pieces.compactMap { assembly.take($0) }.map { try MicrolifeFrame(decoding: $0) }
+            #expect(messages.first?.command == 0x05)
+            histories.append(try messages.dropFirst().map { try MicrolifeHistory($0) })
+        }
+        // The one that is chosen at the monitor first; a guest's is shown only so.
+        #expect(histories.map { $0.map(\.user) } == [[1, 2], [2, 1], [3, 1, 2]])
+        let first = try #require(histories.first?.first)
+        #expect(first.records.count == 6 && first.records[0] == first.records[1])
+        #expect(first.records[0][3...7] == [17, 0, 0, 0, 0], "recorded before somebody set the clock")
+        #expect(first.records[3] == first.records[4] && first.records[3][8] & 0x40 != 0)
+        #expect(Set(first.payloads).count == 6)
+        // Nothing but who the users are, and their memories, was asked for; then the monitor was told that this is all.
+        for contact in readings {
+            let asked = contact.written(to: Microlife.requests)
+            #expect(Set(asked.dropLast().map { $0[4] }) == [0x05, 0x00] && asked.last?[4] == 0x04)
+            #expect(asked.allSatisfy { $0.count <= 20 })
+        }
+    }
+
+    @Test("Viatom: without a bond the list is opened once, read from offset to offset, and closed")
+    func viatomList() throws {
+        let contacts = try RecordedConversation("viatom-list").contacts
+        #expect(contacts.allSatisfy { !$0.isPairing && !$0.isEncrypted })
+        let readings = contacts.filter { !$0.written(to: Viatom.requests).isEmpty }
+        #expect(readings.count == 2 && contacts.count == 3, "pairing asks for nothing")
+        for (contact, size) in zip(readings, [10 + 37 * 7, 10 + 37 * 8]) {
+            let asked = try contact.written(to: Viatom.requests).map { try ViatomFrame(decoding: $0) }
+            #expect(asked.map(\.command) == [0xE1, 0xF2, 0xF3, 0xF3, 0xF3] + (size > 300 ? [0xF3] : []) + [0xF4])
+            var assembly = ViatomPieces()
+            let messages = try contact.sent(Viatom.answers).flatMap { assembly.take($0) }.map {
+                try ViatomFrame(decoding: $0)
+            }
+            // Each answer has the number of its question, and comes in as many pieces as the link needs.
+            #expect(messages.map(\.number) == asked.map(\.number) && messages.map(\.command) == asked.map(\.command))
+            #expect(contact.sent(Viatom.answers).count > messages.count)
+            #expect(messages[1].payload == [UInt8(size & 0xFF), UInt8(size >> 8), 0, 0])
+            let list = messages.filter { $0.command == 0xF3 }.flatMap(\.payload)
+            #expect(list.count == size && list.suffix(37).allSatisfy { $0 == 0 }, "an empty slot ends it")
+            // Twenty minutes ahead.
+            let shown = try #require(ViatomInformation(messages[0].payload)?.time)
+            let place = try #require(contact.sends(Viatom.answers).first)
+            let difference = shown.secondsSinceEpoch - (try wallTime(at: contact.pdus[place].time)).secondsSinceEpoch
+            #expect(abs(difference - 1200) <= 2)
+        }
+    }
+
     @Test("Omron: its clock can be read, refuses to be written with its own error, and goes on as it was")
     func refusesClock() throws {
         let contacts = try RecordedConversation("quirks-omron").contacts

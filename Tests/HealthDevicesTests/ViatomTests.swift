@@ -166,6 +166,21 @@ import Testing
         #expect(Set(store.records.map(\.baseTime)).count == 20)
     }
 
+    @Test("a question that is too long for the link is written in pieces")
+    func divided() async throws {
+        let monitor = monitor { $0.longestWrite = 20 }
+        #expect(try await read(monitor) == ContactSummary(isComplete: true, announced: 6, received: 6))
+        #expect(store.readingCount == 6 && monitor.commands == [0xE1, 0xF2, 0xF3, 0xF3, 0xF3, 0xF4])
+    }
+
+    @Test("an answer that comes twice is no answer to the next question")
+    func repeated() async throws {
+        let monitor = monitor(20) { $0.repeats = [0, 1, 2, 4, 5] }
+        #expect(try await read(monitor) == ContactSummary(isComplete: true, announced: 20, received: 20))
+        #expect(store.readingCount == 20 && Set(store.records.map(\.baseTime)).count == 20)
+        #expect(store.records.allSatisfy { $0.userSlot == ViatomPressure.slot(218_071) && $0.exclusion == nil })
+    }
+
     @Test("promise 5: an answer that stays damaged is kept, and the list is read again next time")
     func damaged() async throws {
         let monitor = monitor { $0.damages = 3 }

@@ -59,7 +59,7 @@ struct MicrolifeTransfer: RecordTransfer {
     /// - Parameter other: the user who is asked for, where it is not the one that is chosen at the monitor.
     /// - Returns: whose they are; `nil` where what came is no history.
     private func history(
-        _ request: MicrolifeRequest, of other: UInt8? = nil, into intake: inout FrameIntake
+        _ request: MicrolifeRequest, of other: UInt8? = nil, mayRepeat: Bool = true, into intake: inout FrameIntake
     ) async throws -> UInt8? {
         switch try await link.ask(request, received: intake.received) {
         case .malformed(_, let message, let instant):
@@ -85,6 +85,10 @@ struct MicrolifeTransfer: RecordTransfer {
                 throw TransferError.refused(
                     code: "microlife_measuring",
                     description: "the monitor is measuring; it shows its memory when it has done so")
+            }
+            // It may be the answer before, that has come twice; one that shows only this user shows it again.
+            if !isWanted, mayRepeat {
+                return try await self.history(request, of: other, mayRepeat: false, into: &intake)
             }
             return history.user
         }

@@ -10,6 +10,8 @@ struct ViatomLink {
     static let (patience, tries): (Duration, Int) = (.seconds(10), 3)
     /// The silence that ends an answer.
     private static let quiet: Duration = .milliseconds(200)
+    /// What fits any link.
+    private static let shortestWrite = 20
     /// Pieces that are taken between a request and its answer, at most.
     private static let mostPieces = 300
 
@@ -26,8 +28,8 @@ struct ViatomLink {
     /// Counts the messages of a connection.
     struct Course: Sendable {
         fileprivate var number: UInt8 = 0
-        /// The numbers of those whose answer may still come though it is awaited no more.
-        fileprivate var abandoned: Set<UInt8> = []
+        /// The numbers of those before: what answers one of them answers no other, whether it comes late or twice.
+        fileprivate var earlier: Set<UInt8> = []
         fileprivate var pieces = ViatomPieces()
     }
 
@@ -51,14 +53,12 @@ struct ViatomLink {
         for _ in 0..<tries {
             try Task.checkCancellation()
             course.number = course.number == 254 ? 1 : course.number + 1
-            course.abandoned.remove(course.number)
+            course.earlier.remove(course.number)
             course.pieces.clear()
             let frame = request.frame(number: course.number)
+            defer { course.earlier.insert(frame.number) }
             try await write(frame, received)
-            let reply = try await reply(to: frame, &course, received, &malformed)
-            // Whether it was answered or not: what comes under this number from here on answers nothing that is asked.
-            course.abandoned.insert(frame.number)
-            if let reply { return reply }
+            if let reply = try await reply(to: frame, &course, received, &malformed) { return reply }
         }
         if let malformed { return malformed }
         throw TransferError.timedOut(received: received)
@@ -85,8 +85,8 @@ struct ViatomLink {
                             try await drain()
                             return nil
                         }
-                        // Curves that are sent unasked while the monitor measures, and answers that come too late.
-                        guard frame.command == request.command, !course.abandoned.contains(frame.number) else {
+                        // Curves that are sent unasked while the monitor measures, and answers to questions before.
+                        guard frame.command == request.command, !course.earlier.contains(frame.number) else {
                             continue
                         }
                         return frame.direction == ViatomFrame.fromDevice
@@ -108,9 +108,18 @@ struct ViatomLink {
 
     /// The one place at which something is written to a monitor's own service.
     private func write(_ frame: ViatomFrame, _ received: Int) async throws {
+        let octets = frame.encoded
         do {
             // Monitors of this family do not answer writes that want a response.
-            try await peripheral.write(frame.encoded, to: requests, expectingResponse: false)
+            do {
+                try await peripheral.write(octets, to: requests, expectingResponse: false)
+            } catch RadioError.other where octets.count > Self.shortestWrite {
+                // BlueZ does not write what is longer than the link's packets. The maker's kit divides it there too.
+                for start in stride(from: 0, to: octets.count, by: Self.shortestWrite) {
+                    let piece = Array(octets[start..<min(start + Self.shortestWrite, octets.count)])
+                    try await peripheral.write(piece, to: requests, expectingResponse: false)
+                }
+            }
         } catch GATTError.disconnected {
             throw TransferError.interrupted(received: received)
         }

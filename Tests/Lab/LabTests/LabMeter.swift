@@ -151,6 +151,32 @@ enum Meters {
                 ], more))
     }
 
+    /// A Microlife monitor by its own protocol.
+    static func microlife(_ more: Document = [:]) -> Document {
+        merge(
+            [
+                "name": "B3 BT", "address": "C0:00:00:00:18:31", "service": "1810", "protocol": "microlife",
+                "manufacturer": "Microlife", "model": "B3",
+            ], more)
+    }
+
+    /// A Viatom monitor by its own protocol, which makes no bond.
+    static func viatom(_ more: Document = [:]) -> Document {
+        merge(
+            [
+                "name": "LP-BP2W", "address": "C0:00:00:00:18:32", "service": "1810", "protocol": "viatom", "clock": 0,
+                "mtu": 247,
+            ], more)
+    }
+
+    /// An oximeter that streams by its maker's protocol, and makes no bond.
+    static func oximeter(_ stream: String, _ name: String, _ last: Int) -> Document {
+        [
+            "name": .string(name), "address": .string("C0:00:00:00:18:\(last)"), "service": "1822",
+            "protocol": .string(stream),
+        ]
+    }
+
     private static func merge(_ one: Document, _ other: Document) -> Document {
         .object(one.members.merging(other.members) { $1 })
     }

@@ -154,6 +154,8 @@ class Pressure:
     intermediate: bool = False
     big_endian: bool = False        # pulse and status are, and the user between them is not flagged
     second_in_memory: int = None    # of an Omron's memory, where no clock has such a second
+    fibrillation: bool = False      # what a Microlife says of an irregular pulse
+    account: int = None             # whose it is at Viatom, where `user` is the slot that stands for it
 
     def frame(self):
         flags, body = self.flags_reserved, b"".join(map(wire.sfloat, (self.systolic, self.diastolic, self.mean)))
@@ -190,7 +192,7 @@ class Meter:
     model: str = None
     serial: str = None
     battery: int = None
-    clock: int = None               # seconds that its readable clock (2A2B) is ahead; None: no clock to read
+    clock: int = None               # seconds that its readable clock (2A2B, or a maker's own) is ahead; None: no clock to read
     feature: bytes = b"\x00\x00"    # 2A51 or 2A49
     mtu: int = 23
     private: bool = False           # advertises and connects by a resolvable private address
@@ -214,10 +216,11 @@ class Meter:
 class Step:
     """A command that our own gateway is given for a meter, and what is done at the meter before."""
 
-    def __init__(self, *command, meter=0, add=(), settings=None, status=0):
+    def __init__(self, *command, meter=0, add=(), behaviour=None, settings=None, status=0):
         self.command = command      # its words; the meter's address follows
         self.meter = meter          # its place in the scenario
         self.add = add              # records that it makes before
+        self.behaviour = behaviour or {}    # how it behaves from then on
         self.settings = settings or {}      # by the names of their environment
         self.status = status        # the exit status that is expected
 

@@ -17,9 +17,12 @@ MODELS = [("meter+", "accuchek_guide", "accuchek_ble"), ("BLESmart_", "omron_ble
           ("Contour", "contour_next", "contour_ble"), ("CareSens", "caresens", "manual"),
           ("BM96", "beurer_bm96", "beurer_ble"), ("BM85", "beurer_bm85", "beurer_ble"),
           ("BM", "beurer_bm", "beurer_ble"), ("TNG VOICE", "taidoc_fora", "manual"), ("MyGlucose", "myglucose", "manual"),
-          ("OneTouch", "onetouch_verio", "onetouch_ble"), ("A&D_UA-651BLE", "and_ua651ble", "manual")]
+          ("OneTouch", "onetouch_verio", "onetouch_ble"), ("A&D_UA-651BLE", "and_ua651ble", "manual"),
+          ("B3 BT", "microlife_b3", "manual"), ("LP-BP2W", "viatom_lp_bp2w", "manual")]
 # Of models that a person says, by their protocol.
 PROVIDERS = {"omron": "omron_ble"}
+# What a memory shows of measurements that were made before its clock was set was not made when it was received.
+RECALLED = {"microlife", "viatom"}
 GENERIC = {0x1808: ("generic_glucose", "manual"), 0x1810: ("generic_blood_pressure", "manual"),
            0x181F: ("generic_cgm", "manual")}
 
@@ -161,7 +164,8 @@ def pressure(record, meter):
     value |= {"pulse": {"value": pulse, "unit": "bpm"} if pulse is not None else None,
               "user": None if record.user == 255 else record.user,
               "status": sorted(record.status or (), key=["device_battery_low", *wire.CUFF_STATUS].index),
-              "excluded": "intermediate" if record.intermediate else None}
+              "excluded": "intermediate" if record.intermediate
+              else "no_time" if record.at is None and meter.protocol in RECALLED else None}
     return value
 
 
@@ -252,7 +256,8 @@ def document(scenario, records, sent, clocks):
             continue
         seen.add(id(record))
         kind, value = kind_of(record), made_of(record)(record, meter)
-        received = records[places[id(each)]].time if kind == "blood_pressure" else None
+        has_no_time = kind == "blood_pressure" and meter.protocol not in RECALLED
+        received = records[places[id(each)]].time if has_no_time else None
         before = [clock for place, clock in clocks_of.get(meter.name, ()) if place < places[id(each)]]
         times(value, before[-1] if before else None, received, scenario.zone)
         model, provider = model_of(meter)

@@ -17,6 +17,7 @@ class Gateway:
 
     async def do(self, step, meter):
         """Runs a command to its end, the meter awake before it; what a meter shows is typed in."""
+        meter.behaviour.change(step.behaviour)
         meter.add(list(step.add))
         await meter.press()
         typed = self.folder / "passkey"

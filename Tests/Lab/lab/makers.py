@@ -1,10 +1,9 @@
 """Which meters speak a protocol of their maker's: the definition's `protocol` → their class, a live.LiveMeter."""
+from . import microlife, omron, oximeters, qardio, viatom, xiaomi
 from .live import LiveMeter
-from .omron import Monitor
-from .qardio import Cuff
-from .xiaomi import Scale
 
-KINDS = {"omron": Monitor, "qardio": Cuff, "xiaomi": Scale}
+KINDS = {"omron": omron.Monitor, "microlife": microlife.Monitor, "viatom": viatom.Monitor, "qardio": qardio.Cuff,
+         "xiaomi": xiaomi.Scale, "pc60fw": oximeters.PC60FW, "jumper": oximeters.Jumper, "berry": oximeters.Berry}
 
 
 def kind_of(definition):

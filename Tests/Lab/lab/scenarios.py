@@ -235,6 +235,37 @@ SCENARIOS = [
         said="omron_hem7322t", clock=240, battery=0)], steps=[
             Step("pair", "--model", "omron_hem7322t"), Step("read"),
             Step("read", add=[Pressure("121", "78", "NaN", at=at("2026-11-21T07:20:08"), pulse="63", user=1, status=())])]),
+    # Whole memories by a maker's own protocol: an unset clock, two equal measurements in one minute, a guest's, and then the
+    # other user is chosen and has measured.
+    Scenario("microlife-memory", None, [Meter(
+        name="B3 BT", address="C0:00:00:00:18:2D", service=0x1810, manufacturer="Microlife", model="B3", protocol="microlife",
+        records=[
+            Pressure("144", "61", pulse="48", user=1, status=()), Pressure("144", "61", pulse="48", user=1, status=()),
+            Pressure("134", "70", pulse="68", at=at("2026-11-17T17:02:00"), user=1, status=()),
+            Pressure("147", "59", pulse="48", at=at("2026-11-17T17:56:00"), user=1, status=("irregular_pulse",)),
+            Pressure("147", "59", pulse="48", at=at("2026-11-17T17:56:00"), user=1, status=("irregular_pulse",)),
+            Pressure("148", "70", pulse="60", at=at("2026-11-18T12:07:00"), user=1, status=("cuff_too_loose",)),
+            Pressure("121", "68", pulse="47", at=at("2026-11-18T21:30:00"), user=2, status=()),
+            Pressure("138", "59", pulse="45", at=at("2026-11-19T06:09:00"), user=2, status=("irregular_pulse",), fibrillation=True),
+        ], behaviour={"answer_time": 0.2, "piece_time": 0.03})], steps=[
+            Step("pair"), Step("read"),
+            Step("read", behaviour={"chosen": 2}, add=[
+                Pressure("129", "77", pulse="62", at=at("2026-11-20T07:20:00"), user=2, status=())]),
+            Step("read", behaviour={"chosen": 3}, add=[
+                Pressure("151", "93", pulse="81", at=at("2026-11-20T19:05:00"), user=3, status=())])]),
+    # A list that is opened, read and closed, without a bond: its clock twenty minutes ahead, an unset one before that, two
+    # accounts and none, an irregular pulse, an empty slot.
+    Scenario("viatom-list", None, [Meter(
+        name="LP-BP2W", address="C0:00:00:00:18:2E", service=0x1810, protocol="viatom", clock=1200, mtu=64, records=[
+            Pressure("131", "82", "98", pulse="66", status=()), Pressure("131", "82", "98", pulse="66", status=()),
+            Pressure("126", "76", "93", pulse="64", at=at("2026-11-17T21:21:42"), user=72, account=218071, status=("irregular_pulse",)),
+            Pressure("119", "74", "89", pulse="58", at=at("2026-11-18T07:05:10"), user=177, account=278176, status=()),
+            Pressure("122", "75", "91", pulse="61", at=at("2026-11-18T07:06:20"), status=()),
+            Pressure("133", "85", "NaN", pulse="70", at=at("2026-11-19T20:40:00"), user=72, account=218071, status=()),
+        ], behaviour={"chunk": 100, "empty_slots": 1, "answer_time": 0.05, "piece_time": 0.02})], steps=[
+            Step("pair"), Step("read"),
+            Step("read", add=[
+                Pressure("128", "79", "95", pulse="63", at=at("2026-11-20T07:30:15"), user=72, account=218071, status=())])]),
     Scenario("quirks-reads-all", None, [
         meter("TNG VOICE", 0x2A, [
             Glucose(0, at("2026-11-19T07:05:00"), "101"), Glucose(0, at("2026-11-19T19:10:00"), "134", context=Context(meal="postprandial")),
