@@ -3,6 +3,8 @@
 public enum Operation: Codable, Sendable, Hashable {
     /// Readings, newest first.
     case query(QueryOperation)
+    /// What people enter by hand.
+    case entry(EntryOperation)
     /// The server's user.
     case user(UserOperation)
     /// Connected sources of the current user.

@@ -212,7 +212,7 @@ struct SilenceMatrixTests {
         // These print what they change or what is wrong, no reading.
         case .user(.clear), .user(.remove), .store(.verify), .store(.prune), .store(.rotateKey), .store(.trustClock),
             .store(.forget),
-            .sync(.now), .sync(.retry), .sync(.enable), .sync(.disable), .consent(.set), .doctor, .destination:
+            .sync(.now), .sync(.retry), .sync(.enable), .sync(.disable), .consent(.set), .doctor, .destination, .entry:
             false
         // These show what comes, not what is stored: the stream is looked at by itself.
         case .sync(.watch), .device(.watch), .device(.monitor), .device(.scan), .device(.pair), .device(.unpair),
