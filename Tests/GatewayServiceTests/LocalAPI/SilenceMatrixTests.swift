@@ -34,6 +34,7 @@ struct SilenceMatrixTests {
         "GET /api/v1/session": false, "POST /api/v1/session": false, "DELETE /api/v1/session": false,
         "POST /api/v1/pair": false, "GET /api/v1/status": false, "GET /api/v1/health/types": false,
         "POST /api/v1/health/data": true, "GET /api/v1/readings": true, "GET /api/v1/readings/{id}": true,
+        "POST /api/v1/readings": false, "PATCH /api/v1/readings/{id}": false, "DELETE /api/v1/readings/{id}": false,
         "GET /api/v1/devices": false, "GET /api/v1/sources": false, "GET /api/v1/sync": false,
         "GET /api/v1/consent": false, "GET /api/v1/gateway": false, "GET /api/v1/events": true,
         "POST /api/v1/scan": false, "GET /api/v1/models": false, "POST /api/v1/pairings": false,
