@@ -43,6 +43,10 @@ public enum DecodedFrame: Sendable, Hashable {
     case glucoseContext(sequence: UInt16, GlucoseContext)
     /// A scan of a sensor: many records at once.
     case sensor(SensorScan)
+    /// What a person entered.
+    case entry(ManualEntry)
+    /// The withdrawal of what a person entered.
+    case withdrawal(EntryWithdrawal)
     /// A frame that is understood and is neither: nothing follows from it.
     case nothing
     /// A frame that is no record: kept as it is, and reported.

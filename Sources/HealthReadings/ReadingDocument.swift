@@ -56,6 +56,7 @@ extension Record {
         case .vital(let vital): members += vital.members
         }
         if let sensor { members += sensor.members }
+        if let entry { members += entry.members }
         members += [
             .init("user", .optional(userSlot)),
             .init("status", .array(status.names.map(JSONValue.string))),

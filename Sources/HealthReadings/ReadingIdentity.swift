@@ -64,6 +64,8 @@ public enum ReadingIdentity: Sendable, Hashable {
     /// A sensor's record: the sensor's serial number, its minute and the ring it stood in. `clash` counts the records
     /// that share all of these with another value, from 0.
     case sensor(serial: String, minute: UInt16, source: SensorFacts.Source, clash: Int)
+    /// What a person entered: whose it is, when it was measured, values, meal and note.
+    case entered(person: String, time: Instant, value: RecordValue, meal: String?, note: String?)
 
     /// The identity of a record that came as `frame` of a device with this serial number, in a contact begun at
     /// `contactStart`.
@@ -89,7 +91,7 @@ public enum ReadingIdentity: Sendable, Hashable {
     package var countsClashes: Bool {
         switch self {
         case .numbered, .sensor: true
-        case .timed, .recalled, .untimed: false
+        case .timed, .recalled, .untimed, .entered: false
         }
     }
 
@@ -127,6 +129,13 @@ public enum ReadingIdentity: Sendable, Hashable {
             key.append(UInt64(bitPattern: baseTime?.secondsSinceEpoch ?? .min))
             key.append(UInt64(occurrence))
             key.append(value)
+        case .entered(let person, let time, let value, let meal, let note):
+            key.append(6)
+            key.append(person)
+            key.append(UInt64(bitPattern: time.seconds))
+            key.append(value)
+            key.append(meal ?? "")
+            key.append(note ?? "")
         }
         return key.digest()
     }

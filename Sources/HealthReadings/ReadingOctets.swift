@@ -170,6 +170,7 @@ private struct DocumentWriter {
         case .vital: break
         }
         put(record.sensor?.members ?? [])
+        put(record.entry?.members ?? [])
         literal(#","user":"#)
         put(number: record.userSlot)
         literal(#","status":"#)

@@ -67,6 +67,8 @@ public struct Record: Sendable, Hashable {
     public var exclusion: Exclusion?
     /// What a sensor says of it besides; nil for a meter's record.
     public var sensor: SensorFacts?
+    /// What a person who entered it says besides; nil for a device's record.
+    public var entry: EntryFacts?
 
     /// Makes a record.
     public init(
@@ -113,6 +115,8 @@ extension Record {
         var record = self
         record.sequence = sequence ?? stored.sequence
         record.fill(from: stored)
+        // A withdrawal is another frame, which this one says nothing of.
+        if stored.exclusion == .withdrawn { record.exclusion = .withdrawn }
         guard stored.exclusion == .ketone else { return record }
         var context = GlucoseContext()
         context.isOfKetone = true
@@ -172,6 +176,8 @@ public enum Exclusion: String, Sendable, Hashable, CaseIterable {
     case otherUser = "other_user"
     case sensorNotActive = "sensor_not_active"
     case superseded
+    /// A person who entered it has withdrawn or corrected it.
+    case withdrawn
 }
 
 /// Why a reading is not delivered to a destination now, in the order in which reasons are looked for.

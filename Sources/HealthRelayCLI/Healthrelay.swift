@@ -11,15 +11,15 @@ struct Healthrelay: AsyncParsableCommand {
         subcommands: [
             Run.self, Catalog.self, Scan.self, Pair.self, Unpair.self, Devices.self, Read.self, Measure.self,
             Monitor.self, Watch.self, Libre.self, NFC.self, Decode.self, Replay.self, Capture.self, Query.self,
-            Metrics.self, User.self, Source.self, Consent.self, Client.self, Page.self, Sync.self, Destinations.self,
-            Sandbox.self, Store.self,
+            Metrics.self, Add.self, Correct.self, Withdraw.self, User.self, Source.self, Consent.self, Client.self,
+            Page.self, Sync.self, Destinations.self, Sandbox.self, Store.self,
             Doctor.self,
             Config.self,
         ])
 
     /// Does what the command line says; ends the program where that fails.
     static func perform() async {
-        let arguments = GlobalOptions.hoisted(Array(CommandLine.arguments.dropFirst()))
+        let arguments = Add.keepingNegativeNumbers(GlobalOptions.hoisted(Array(CommandLine.arguments.dropFirst())))
         do {
             var command = try parseAsRoot(arguments)
             if var asynchronous = command as? any AsyncParsableCommand {

@@ -27,6 +27,10 @@ final class GuardedRoutes {
         add(.post, path, permission, handler)
     }
 
+    func patch(_ path: String, _ permission: Permission, _ handler: @escaping Handler) {
+        add(.patch, path, permission, handler)
+    }
+
     func delete(_ path: String, _ permission: Permission, _ handler: @escaping Handler) {
         add(.delete, path, permission, handler)
     }

@@ -143,6 +143,8 @@ extension Question {
             .object(["kind": "comparison", "device": .string(device), "digits": .string(passkey.digits)])
         case .unauthenticated(let device):
             .object(["kind": "unauthenticated", "device": .string(device), "digits": .null])
+        // No pairing asks this.
+        case .unusualEntry: .null
         }
     }
 

@@ -75,6 +75,22 @@ struct JSONObject {
         return text
     }
 
+    /// A number, with the digits of a text, or as a JSON number is written shortest; nil where it is absent or null.
+    func numeral(_ key: String) throws -> String? {
+        guard let value = members[key], !(value is NSNull) else { return nil }
+        if let text = value as? String { return text }
+        guard let number = value as? NSNumber, !Self.isBool(number) else {
+            throw APIRefusal.malformed("\(key): expected a number, or a text of one")
+        }
+        return number.stringValue
+    }
+
+    /// Refuses members of other names: what is misspelt would be left out in silence.
+    func requireOnly(_ names: Set<String>) throws {
+        guard let stray = members.keys.filter({ !names.contains($0) }).min() else { return }
+        throw APIRefusal.malformed("there is no member '\(stray.prefix(40))'")
+    }
+
     /// A whole number; nil where it is absent or null.
     func whole(_ key: String) throws -> Int? {
         guard let value = members[key], !(value is NSNull) else { return nil }

@@ -89,6 +89,7 @@ extension Exclusion {
         case .otherUser: 10
         case .sensorNotActive: 11
         case .superseded: 12
+        case .withdrawn: 13
         }
     }
 
@@ -115,6 +116,8 @@ enum FrameState: Int64 {
 enum FrameRole: Int64 {
     case record = 1
     case context
+    /// It withdraws the reading, or corrects it.
+    case withdrawal
 }
 
 /// Where an outbox row stands.

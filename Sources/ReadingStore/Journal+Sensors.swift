@@ -105,7 +105,7 @@ extension Journal {
 
     /// A destination that tells readings by their second has the history record in the trend record's place; one that tells
     /// them by id has both, and takes back the trend record.
-    private func retractReplaced(_ trend: Int64) throws {
+    func retractReplaced(_ trend: Int64) throws {
         guard holds.destinations.contains(where: { !$0.hasUniqueSeconds }) else { return }
         let retracting = Retracting(db: db, sealing: sealing)
         try retracting.countReplaced(trend)

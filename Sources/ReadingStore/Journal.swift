@@ -41,6 +41,8 @@ struct Journal {
         case .record(let record): outcomes.append(try add(record, frame))
         case .glucoseContext(let sequence, let context): outcomes.append(try add(context, of: sequence, frame))
         case .sensor(let scan): try add(scan, frame, into: &outcomes)
+        case .entry(let entry): try add(entry, frame, into: &outcomes)
+        case .withdrawal(let withdrawal): outcomes.append(try add(withdrawal, frame))
         case .nothing:
             try keepApart(frame, .nothing)
             outcomes.append(.nothing)
@@ -266,9 +268,11 @@ struct Journal {
 
     /// Stores a record that came with the frame of this row.
     mutating func insert(
-        _ record: Record, _ frame: Frame, as row: Int64, id: ReadingID, clash: Int, time: ResolvedTime
+        _ record: Record, _ frame: Frame, as row: Int64, id: ReadingID, clash: Int, time: ResolvedTime,
+        context: GlucoseContext? = nil
     ) throws -> (key: Int64, reading: Reading) {
-        var timeExclusion = exclusion(of: record, at: time, receivedAt: frame.receivedAt)
+        // A person's word for the time was looked at when it was entered: no clock can have been unset.
+        var timeExclusion = record.entry != nil ? nil : exclusion(of: record, at: time, receivedAt: frame.receivedAt)
         let owner = contact.owner(of: record)
         if timeExclusion == nil, record.exclusion == nil, let facts = record.sensor, try isSuperseded(facts) {
             timeExclusion = .superseded
@@ -286,14 +290,14 @@ struct Journal {
                 timeUncertaintyMinutes: time.uncertaintyMinutes.map(Int64.init),
                 clockDifference: time.clock?.differenceSeconds, clockReadAt: time.clock?.readAt.microseconds,
                 receivedAt: frame.receivedAt.microseconds),
-            content: ReadingContent(of: record))
+            content: ReadingContent(of: record, context: context))
         ReadingRow.bind(
             statements.insertReading, stored.columns, content: try sealing.blob(of: stored), key: key)
         try statements.insertReading.run()
         try attach(row, to: key, .record)
         if let facts = record.sensor { try insert(facts, of: key) }
         var reading = Reading(
-            id: id, record: record, device: contact.description, time: time,
+            id: id, record: record, context: context, device: contact.description, time: time,
             person: try rows.people.name(owner ?? contact.user), excluded: record.exclusion ?? timeExclusion,
             receivedAt: frame.receivedAt)
         if reading.excluded == nil, reading.kind.isDelivered {
@@ -400,7 +404,7 @@ struct Journal {
     /// Notes what a device says anew of a record. Its time stays: it is the server's key.
     ///
     /// - Parameter time: the time of a record that had none.
-    private mutating func revise(
+    mutating func revise(
         _ key: Int64, from reading: Reading, to record: Record, at time: ResolvedTime? = nil
     ) throws {
         try ReadingRow.change(db, key, rows) { stored in

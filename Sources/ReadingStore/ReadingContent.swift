@@ -10,6 +10,7 @@ struct ReadingContent: Hashable {
     /// Which of the equal records of its device's memory it is.
     var occurrence: UInt8?
     var sensor: SensorFacts?
+    var entry: EntryFacts?
     var context: GlucoseContext?
 
     init(of record: Record, context: GlucoseContext? = nil) {
@@ -18,13 +19,15 @@ struct ReadingContent: Hashable {
         userSlot = record.userSlot
         occurrence = record.occurrence
         sensor = record.sensor
+        entry = record.entry
         self.context = context
     }
 
     /// How what follows is written. A number once given is never given again. The second is the first with what a
     /// continuous sensor says behind its concentration, the third the first with the occurrence in
-    /// front of the values; each is for such records only.
-    private static let (format, continuousFormat, recalledFormat): (UInt64, UInt64, UInt64) = (1, 2, 3)
+    /// front of the values, the fourth the first with what a person wrote in front of them; each is for such records only.
+    private static let (format, continuousFormat, recalledFormat, enteredFormat): (UInt64, UInt64, UInt64, UInt64) =
+        (1, 2, 3, 4)
 
     private var continuous: ContinuousGlucoseFacts? {
         if case .glucose(let glucose) = value { glucose.continuous } else { nil }
@@ -33,17 +36,24 @@ struct ReadingContent: Hashable {
     var octets: [UInt8] {
         var writer = ContentWriter()
         writer.put(
-            occurrence != nil ? Self.recalledFormat : continuous == nil ? Self.format : Self.continuousFormat)
+            entry != nil
+                ? Self.enteredFormat
+                : occurrence != nil ? Self.recalledFormat : continuous == nil ? Self.format : Self.continuousFormat)
         writer.put(UInt64(bitPattern: value.kind.code))
         writer.put(UInt64(status.rawValue))
         writer.put(optional: userSlot.map(UInt64.init))
-        if let occurrence { writer.put(UInt64(occurrence)) }
+        if let entry {
+            writer.put(entry.note)
+            writer.put(entry.corrects?.description)
+        } else if let occurrence {
+            writer.put(UInt64(occurrence))
+        }
         switch value {
         case .glucose(let glucose):
             writer.put(glucose.concentration)
             writer.put(optional: glucose.sampleType.map { UInt64($0.rawValue) })
             writer.put(optional: glucose.sampleLocation.map { UInt64($0.rawValue) })
-            if let continuous, occurrence == nil {
+            if let continuous, occurrence == nil, entry == nil {
                 writer.put(continuous.trend)
                 writer.put(continuous.quality)
             }
@@ -63,13 +73,16 @@ struct ReadingContent: Hashable {
     init(_ octets: [UInt8], from start: Int = 0) throws {
         var reader = ContentReader(octets, from: start)
         let format = try reader.number()
-        guard (Self.format...Self.recalledFormat).contains(format) else {
+        guard (Self.format...Self.enteredFormat).contains(format) else {
             throw StoreError.corrupt(detail: "a row's content has the format \(format)")
         }
         let kind = try ReadingKind(code: reader.number(as: Int64.self))
         status = ReadingStatus(rawValue: try reader.number(as: UInt32.self))
         userSlot = try reader.optional(as: UInt8.self)
         if format == Self.recalledFormat { occurrence = try reader.number(as: UInt8.self) }
+        if format == Self.enteredFormat {
+            entry = EntryFacts(note: try reader.text(), corrects: try reader.text().flatMap { ReadingID($0) })
+        }
         switch kind {
         case .glucose:
             var glucose = GlucoseValue(

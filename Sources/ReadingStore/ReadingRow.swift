@@ -237,6 +237,7 @@ extension Record {
             timeOffsetIsUnknown: columns.timeOffsetIsUnknown != 0, status: content.status, userSlot: content.userSlot,
             occurrence: content.occurrence,
             exclusion: try columns.recordExclusion.map(Exclusion.init(code:)), sensor: content.sensor)
+        entry = content.entry
     }
 }
 

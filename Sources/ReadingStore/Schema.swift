@@ -33,6 +33,8 @@ enum Schema {
         migrator.registerMigration("16 offsets of the outbox") { db in try db.execute(sql: OutboxPlacement.schema) }
         // No table changes: an earlier program could not read the contents of records that a device recalls.
         migrator.registerMigration("17 recalled records") { _ in }
+        // Nor here: it could not read those that a person entered.
+        migrator.registerMigration("18 entries by hand") { _ in }
         return migrator
     }()
 

@@ -219,7 +219,8 @@ extension DecodedFrame {
             scan.records.first { record in
                 record.sensor?.minute == stored.sensor?.minute && record.sensor?.source == stored.sensor?.source
             }
-        case .glucoseContext, .nothing, .malformed: nil
+        case .entry(let entry): entry.record
+        case .glucoseContext, .withdrawal, .nothing, .malformed: nil
         }
     }
 }

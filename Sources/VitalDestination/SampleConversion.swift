@@ -52,6 +52,7 @@ public enum Sample: Sendable, Hashable {
 /// | `derived_from` | lean mass and body mass index that were computed | what they were computed from |
 /// | `site` | temperature | where it was measured, where the thermometer says so |
 /// | `calibration` | a sensor's glucose | how its value was found: `factory_estimate` |
+/// | `note` | every quantity that was entered by hand | what the person wrote beside it |
 /// | `brand`, `model` | every quantity where the provider is `manual` | which device it was |
 /// | `original_time` | every quantity that was moved by a second | the reading's own time, RFC 3339 |
 public struct SampleConversion: Sendable {
@@ -85,6 +86,7 @@ public struct SampleConversion: Sendable {
             common["original_time"] = originalTime.description
         }
         if provider == "manual" { common.merge(names(of: reading.device)) { own, _ in own } }
+        common["note"] = reading.record.entry?.note
         common["calibration"] = reading.record.sensor?.calibration.name
         let sender = Sender(
             id: reading.id.description, time: timestamp.flooredToSecond, common: common,

@@ -14,6 +14,7 @@ struct TestDecoder: FrameDecoding {
     func rules(model: String?) -> String { lowest > 0 ? "from \(lowest)" : "" }
 
     func decode(_ frame: Frame, model: String?) -> DecodedFrame {
+        if frame.format == .manualEntry { return DecodedFrame(manualEntry: frame.payload) }
         let o = frame.payload
         guard !knowsNothing, o.count >= 3 else {
             return .malformed(

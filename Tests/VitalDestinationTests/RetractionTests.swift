@@ -64,6 +64,56 @@ struct RetractionTests {
         }
     }
 
+    /// A glucose that was entered by hand.
+    private static func entry(_ value: String, after seconds: Int64 = 0, corrects: ReadingID? = nil) throws
+        -> ManualEntry
+    {
+        let zone = try #require(ZoneRules.named("UTC"))
+        let text = EntryText(
+            kind: "glucose", value: value, unit: "mmol/L", time: Instant(seconds: Fixture.start + seconds).description)
+        var entry = try ManualEntry(
+            text, person: Fixture.user, zones: [(Instant(microseconds: .min), zone)], now: .systemClock)
+        entry.corrects = corrects
+        return entry
+    }
+
+    @Test(
+        "an entry that was delivered and is corrected or withdrawn is taken back, replaced, or left behind and counted")
+    func entries() async throws {
+        try await withServerAndFile { vital, file, fixture, path in
+            let store = fixture.store
+            let first = try Self.entry("5.6")
+            try await store.enter(first)
+            #expect(await vital.syncOnce().delivered == 1)
+            #expect(await file.syncOnce().delivered == 1)
+            // Of the same second: the server replaces it, and the file has another id.
+            let second = try Self.entry("6.5", corrects: first.id)
+            try await store.enter(second)
+            #expect(await vital.syncOnce().delivered == 1)
+            let report = await file.syncOnce()
+            #expect(report.delivered == 1 && report.retracted == 1)
+            #expect(try Self.kept(path) == [second.id.description])
+            #expect(try await store.leftBehind(at: .vital) == 0)
+            // Of another second: the server keeps the former, too.
+            let third = try Self.entry("6.5", after: 60, corrects: second.id)
+            try await store.enter(third)
+            #expect(await vital.syncOnce().delivered == 1)
+            #expect(await file.syncOnce().retracted == 1)
+            #expect(try Self.kept(path) == [third.id.description])
+            #expect(try await store.leftBehind(at: .vital) == 1)
+            try await store.withdraw(third.id)
+            #expect(await file.syncOnce().retracted == 1)
+            #expect(try Self.kept(path).isEmpty)
+            #expect(try await store.leftBehind(at: .vital) == 2)
+            try await store.enter(third)
+            #expect(await vital.syncOnce().delivered == 1)
+            #expect(await file.syncOnce().delivered == 1)
+            #expect(try Self.kept(path) == [third.id.description])
+            #expect(try await store.leftBehind(at: .vital) == 1)
+            #expect(try await store.verify().isEmpty)
+        }
+    }
+
     @Test("a reading that counts again before it was taken back is not taken back")
     func cancelled() async throws {
         try await withServerAndFile { _, file, fixture, path in

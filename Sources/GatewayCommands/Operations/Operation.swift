@@ -5,6 +5,8 @@ public enum Operation: Codable, Sendable, Hashable {
     case query(QueryOperation)
     /// What a person's devices have measured last, in one document.
     case metrics(MetricsOperation)
+    /// What people enter by hand.
+    case entry(EntryOperation)
     /// The server's user.
     case user(UserOperation)
     /// Connected sources of the current user.

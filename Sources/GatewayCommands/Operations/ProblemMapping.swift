@@ -39,6 +39,9 @@ extension Problem {
         case let problem as Problem: self = problem
         case let error as StoreError: self.init(error)
         case let error as ExportError: self.init(error)
+        case let error as EntryError:
+            self.init(error.isUsage ? "usage" : "invalid_entry", error.isUsage ? .usage : .badData, error.description)
+        case let error as EntryChangeError: self.init(error)
         case let error as VitalError: self.init(error)
         case let failure as DeliveryFailure: self.init(failure)
         case let error as AccessError: self.init(error)
@@ -67,6 +70,15 @@ extension Problem {
     /// An error nobody expected: a fault of this program.
     public static func unexpected(_ error: any Error) -> Problem {
         Problem("unexpected", .ourFault, "unexpected error: \(error)", hint: "please report this")
+    }
+
+    private init(_ error: EntryChangeError) {
+        let status: ExitStatus =
+            switch error {
+            case .noSuchReading: .noInput
+            case .measured, .withdrawn: .badData
+            }
+        self.init(error.code, status, error.description, hint: error.hint)
     }
 
     private init(_ error: CaptureError) {

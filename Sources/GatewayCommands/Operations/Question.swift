@@ -8,6 +8,8 @@ public enum Question: Codable, Sendable, Hashable {
     case comparison(Passkey, device: String)
     /// Whether a device may be paired that can neither show nor ask anything, where its maker says it can.
     case unauthenticated(device: String)
+    /// Whether what a person entered is right, though it is unusual: what was expected and what was found.
+    case unusualEntry(doubts: [String])
 }
 
 /// What the person said, or why there was nobody to say it.
@@ -36,6 +38,11 @@ extension Question {
                 "confirmation_needed", .usage,
                 "\(device) pairs without digits, and there is no terminal to confirm that at",
                 hint: "pair at a terminal")
+        case .unusualEntry(let doubts):
+            Problem(
+                "unusual_entry", .badData,
+                "this entry is unusual, and nobody has confirmed it: \(doubts.joined(separator: "; "))",
+                hint: "check it; if it is right, confirm it with --yes")
         }
     }
 }

@@ -55,6 +55,7 @@ public struct ModelFrameDecoder: FrameDecoding {
     ///
     /// A number that the model cannot have measured excludes its record, whatever it came by.
     public func decode(_ frame: Frame, model: String?) -> DecodedFrame {
+        if frame.format == .manualEntry { return DecodedFrame(manualEntry: frame.payload).judged }
         let decoded = decode(frame, by: catalogue.odd(model), model)
         guard case .record(var record) = decoded, let exclusion = catalogue.odd(model)?.exclusion(of: record) else {
             return decoded
@@ -109,5 +110,21 @@ public struct ModelFrameDecoder: FrameDecoding {
         } catch {
             return .malformed(error)
         }
+    }
+}
+
+extension DecodedFrame {
+    /// The frame, an entry of a value that nobody can have marked as implausible.
+    fileprivate var judged: DecodedFrame {
+        guard case .entry(var entry) = self else { return self }
+        let isPlausible =
+            switch entry.value {
+            case .glucose(let glucose): glucose.concentration.map(Plausibility.isPlausible(glucose:)) ?? false
+            case .bloodPressure(let pressure):
+                Plausibility.isPlausible(systolic: pressure.systolic, diastolic: pressure.diastolic)
+            case .vital(let vital): Plausibility.isPlausible(vital)
+            }
+        if !isPlausible { entry.exclusion = .implausible }
+        return .entry(entry)
     }
 }

@@ -125,11 +125,16 @@ struct FHIRObservations {
         guard change != .retracted else { return [] }
         var notes = content.notes
         switch reading.time.basis {
+        case .assumedZone where reading.record.entry != nil:
+            notes.append("A person entered this, with the time of \(context.zone.name).")
+        case .reception where reading.record.entry != nil:
+            notes.append("A person entered this without a time: this is when the gateway received it.")
         case .assumedZone:
             notes.append("The device's clock could not be read: its time was taken to be that of \(context.zone.name).")
         case .reception: notes.append("The device sent no time: this is when the gateway received the measurement.")
         case .corrected, .sensorStart, .unknown: break
         }
+        if let note = reading.record.entry?.note { notes.append(note) }
         if let minutes = reading.time.uncertaintyMinutes { notes.append("The time may be \(minutes) minutes off.") }
         return notes
     }

@@ -19,6 +19,7 @@ import Testing
         "POST /api/v1/health/data": .program, "GET /api/v1/readings": .read, "GET /api/v1/readings/{id}": .read,
         "GET /api/v1/devices": .read, "GET /api/v1/sources": .read, "GET /api/v1/sync": .readHousehold,
         "GET /api/v1/consent": .read, "GET /api/v1/gateway": .read, "GET /api/v1/events": .read,
+        "POST /api/v1/readings": .write, "PATCH /api/v1/readings/{id}": .write, "DELETE /api/v1/readings/{id}": .write,
         "POST /api/v1/scan": .write, "GET /api/v1/models": .write, "POST /api/v1/pairings": .write,
         "GET /api/v1/pairings/{id}": .write,
         "POST /api/v1/pairings/{id}/answer": .write, "DELETE /api/v1/pairings/{id}": .write,

@@ -34,6 +34,7 @@ struct SilenceMatrixTests {
         "GET /api/v1/session": false, "POST /api/v1/session": false, "DELETE /api/v1/session": false,
         "POST /api/v1/pair": false, "GET /api/v1/status": false, "GET /api/v1/health/types": false,
         "POST /api/v1/health/data": true, "GET /api/v1/readings": true, "GET /api/v1/readings/{id}": true,
+        "POST /api/v1/readings": false, "PATCH /api/v1/readings/{id}": false, "DELETE /api/v1/readings/{id}": false,
         "GET /api/v1/devices": false, "GET /api/v1/sources": false, "GET /api/v1/sync": false,
         "GET /api/v1/consent": false, "GET /api/v1/gateway": false, "GET /api/v1/events": true,
         "POST /api/v1/scan": false, "GET /api/v1/models": false, "POST /api/v1/pairings": false,
@@ -214,7 +215,7 @@ struct SilenceMatrixTests {
         // These print what they change or what is wrong, no reading.
         case .user(.clear), .user(.remove), .store(.verify), .store(.prune), .store(.rotateKey), .store(.trustClock),
             .store(.forget),
-            .sync(.now), .sync(.retry), .sync(.enable), .sync(.disable), .consent(.set), .doctor, .destination:
+            .sync(.now), .sync(.retry), .sync(.enable), .sync(.disable), .consent(.set), .doctor, .destination, .entry:
             false
         // These show what comes, not what is stored: the stream is looked at by itself.
         case .sync(.watch), .device(.watch), .device(.monitor), .device(.scan), .device(.pair), .device(.unpair),

@@ -51,8 +51,9 @@ def record(pressure):
     word = lambda text: (0 if text in (None, "NaN") else int(text)).to_bytes(2, "little")
     seconds = int((pressure.at - EPOCH).total_seconds()) if pressure.at else 0
     irregular = "irregular_pulse" in (pressure.status or ())
-    return (seconds.to_bytes(4, "little") + (pressure.account or 0).to_bytes(4, "little") + bytes([irregular]) + bytes(4)
-            + word(pressure.systolic) + word(pressure.diastolic) + word(pressure.mean) + word(pressure.pulse) + bytes(16))
+    return (seconds.to_bytes(4, "little") + (pressure.account or 0).to_bytes(4, "little") + bytes(5)
+            + word(pressure.systolic) + word(pressure.diastolic) + word(pressure.mean) + word(pressure.pulse)[:1]
+            + bytes([irregular]) + bytes(16))
 
 
 class Monitor(own.OwnProtocol):

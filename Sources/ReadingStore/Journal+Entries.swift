@@ -1,0 +1,85 @@
+import GRDB
+import HealthReadings
+
+/// What people entered: one frame, one reading, and what it takes the place of.
+extension Journal {
+    /// Stores an entry, and withdraws what it corrects.
+    mutating func add(_ entry: ManualEntry, _ frame: Frame, into outcomes: inout [FrameOutcome]) throws {
+        let record = entry.record
+        let id = entry.id
+        let former = try entry.corrects.flatMap { $0 == id ? nil : try reading($0) }
+        if let found = try reading(id) {
+            outcomes.append(try enterAgain(found.key, found.reading, record, frame))
+            if let former { outcomes += try withdraw(former.key, former.reading, by: frame) }
+            return
+        }
+        if case .same? = try pruned?.find(id, record) {
+            try forgetStoredFrame()
+            outcomes.append(.repeated(id))
+            return
+        }
+        let row = try keep(frame, .record)
+        let (key, made) = try insert(
+            record, frame, as: row, id: id, clash: 0, time: entry.time, context: entry.context)
+        guard let former, former.reading.record.entry != nil, former.reading.excluded != .withdrawn else {
+            return outcomes.append(.new(made))
+        }
+        try attach(row, to: former.key, .withdrawal)
+        if former.reading.time.instant == entry.instant {
+            try replace(former.key, by: key)
+        } else {
+            try setWithdrawn(former.key, former.reading)
+        }
+        outcomes.append(.new(try load(key)))
+        outcomes.append(.revised(try load(former.key)))
+    }
+
+    /// Withdraws an entry.
+    mutating func add(_ withdrawal: EntryWithdrawal, _ frame: Frame) throws -> FrameOutcome {
+        guard let found = try reading(withdrawal.reading) else {
+            try keepApart(frame, .nothing)
+            return .nothing
+        }
+        return try withdraw(found.key, found.reading, by: frame).first ?? .repeated(found.reading.id)
+    }
+
+    /// An entry that is stored already: nothing follows from it, unless it was withdrawn since.
+    private mutating func enterAgain(
+        _ key: Int64, _ reading: Reading, _ record: Record, _ frame: Frame
+    ) throws -> FrameOutcome {
+        let isWithdrawn = reading.excluded == .withdrawn
+        // A frame with these octets may have come before the withdrawal: that it came again has to be known later.
+        if try isWithdrawn || !isKept(frame, by: key, .record) { try attach(keep(frame, .record), to: key, .record) }
+        guard reading.record != record else { return .repeated(reading.id) }
+        try revise(key, from: reading, to: record)
+        return isWithdrawn ? .new(try load(key)) : .repeated(reading.id)
+    }
+
+    private mutating func withdraw(_ key: Int64, _ reading: Reading, by frame: Frame) throws -> [FrameOutcome] {
+        guard reading.record.entry != nil, reading.excluded != .withdrawn else { return [] }
+        try attach(keep(frame, .record), to: key, .withdrawal)
+        try setWithdrawn(key, reading)
+        return [.revised(try load(key))]
+    }
+
+    /// Has destinations take the reading back, and gives it to none.
+    private mutating func setWithdrawn(_ key: Int64, _ reading: Reading) throws {
+        var record = reading.record
+        record.exclusion = .withdrawn
+        try revise(key, from: reading, to: record)
+    }
+
+    /// Has an entry take the place of another of the same time: at a destination that tells readings by their second under
+    /// the same timestamp, so that the value there is replaced; one that tells them by id takes the former back.
+    private func replace(_ former: Int64, by key: Int64) throws {
+        let places = try Row.fetchAll(
+            db, sql: "SELECT destination, timestamp FROM outbox WHERE reading = ?", arguments: [former])
+        try retractReplaced(former)
+        try ReadingRow.change(db, former, rows) { $0.columns.recordExclusion = Exclusion.withdrawn.code }
+        try db.execute(sql: "DELETE FROM outbox WHERE reading = ?", arguments: [former])
+        for place in places {
+            let timestamp: Int64 = try place.value(1)
+            try OutboxTag.renew(db, reading: key, at: try place.value(0), sealing) { $0.timestamp = timestamp }
+        }
+    }
+}
