@@ -103,6 +103,10 @@ public protocol FrameDecoding: Sendable {
     /// out the mean pressure.
     func comesByTwoProtocols(model: String?) -> Bool
 
+    /// Whether whose record a frame is, or that it is one at all, follows from the model alone: it says where the record stands
+    /// in the device's memory.
+    func isPlacedByModel(_ frame: Frame) -> Bool
+
     /// What of a frame's octets stays when the device sends it in another contact: all, or all but a passing number.
     func lastingOctets(of frame: Frame, model: String?) -> [UInt8]
 }
@@ -125,6 +129,9 @@ extension FrameDecoding {
 
     /// It does not.
     public func comesByTwoProtocols(model: String?) -> Bool { false }
+
+    /// It does not.
+    public func isPlacedByModel(_ frame: Frame) -> Bool { false }
 
     /// All.
     public func lastingOctets(of frame: Frame, model: String?) -> [UInt8] { frame.payload }

@@ -401,6 +401,25 @@ struct Journal {
         return .revised(try load(key))
     }
 
+    /// Excludes a stored reading whose record stands elsewhere, or nowhere, in the memory of the model that the device is now
+    /// known as; and lets one that was excluded so count again.
+    ///
+    /// - Parameter decoded: the record's frame by that model.
+    mutating func place(_ key: Int64, _ decoded: DecodedFrame) throws -> FrameOutcome? {
+        let reading = try load(key)
+        var revised = reading.record
+        if case .record(let record) = decoded, record.userSlot == reading.record.userSlot,
+            !record.heeding(reading.record).isRead(otherwiseThan: reading.record)
+        {
+            revised.exclusion = record.exclusion
+        } else {
+            revised.exclusion = .superseded
+        }
+        guard revised.exclusion != reading.record.exclusion else { return nil }
+        try revise(key, from: reading, to: revised)
+        return .revised(try load(key))
+    }
+
     /// Notes what a device says anew of a record. Its time stays: it is the server's key.
     ///
     /// - Parameter time: the time of a record that had none.

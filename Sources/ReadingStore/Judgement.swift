@@ -9,6 +9,9 @@ import Synchronization
 ///
 /// What waits and is excluded now is not delivered; what was excluded by a rule that has gone waits again. What the server
 /// has already stays as it is. So does a damaged row: verification reports it.
+///
+/// A record that another model would have at another place, or not at all, may be another person's: it is excluded as
+/// superseded and taken back wherever it was delivered. The next contact stores it as what it is.
 struct Judgement {
     /// The setting with a line for each device whose readings were judged by rules: its number, and the rules.
     private static let setting = "judged.devices"
@@ -41,7 +44,7 @@ struct Judgement {
         for (key, model) in try Self.devices(db, device) {
             let rules = decoder.rules(model: model)
             guard known[key] ?? "" != rules else { continue }
-            outcomes += try judge(key)
+            outcomes += try judge(key, model)
             known[key] = rules
             isChanged = true
         }
@@ -49,8 +52,9 @@ struct Judgement {
         return outcomes
     }
 
-    private func judge(_ device: Int64) throws -> [FrameOutcome] {
-        let readings = try candidates(device)
+    private func judge(_ device: Int64, _ model: String?) throws -> [FrameOutcome] {
+        let hasMemory = decoder.comesByTwoProtocols(model: model)
+        let readings = try candidates(device) + (hasMemory ? placed(device) : [])
         let memory = try JournalMemory(db, sealing)
         let numbers = RowNumbers(memory)
         let rows = RowReader(db, sealing)
@@ -77,14 +81,27 @@ struct Judgement {
                 ?? Journal(
                     db, contact: ContactState(db, sealing, contact: contact), epoch: epoch, decoder: decoder,
                     sealing: sealing, pruned: pruned, holds: memory.holds, numbers: numbers)
-            if case .record(let record) = decoder.decode(frame, model: journal.contact.description.model),
-                let outcome = try StoreError.unlessCorrupt({ try journal.judge(reading, record) }) ?? nil
-            {
-                outcomes.append(outcome)
+            let decoded = decoder.decode(frame, model: journal.contact.description.model)
+            let outcome = try StoreError.unlessCorrupt {
+                if hasMemory, decoder.isPlacedByModel(frame) { return try journal.place(reading, decoded) }
+                guard case .record(let record) = decoded else { return nil }
+                return try journal.judge(reading, record)
             }
+            if let outcome = outcome ?? nil { outcomes.append(outcome) }
             journals[contact] = journal
         }
         return outcomes
+    }
+
+    /// The readings of a device that its layout alone may change: they are delivered already, or were read by another layout.
+    private func placed(_ device: Int64) throws -> [Int64] {
+        try Int64.fetchAll(
+            db,
+            sql: """
+                SELECT r.key FROM reading AS r WHERE r.device = ?1 AND (r.record_exclusion = ?2 OR (r.record_exclusion IS NULL
+                    AND EXISTS (SELECT 1 FROM outbox WHERE reading = r.key AND state = ?3))) ORDER BY r.key
+                """,
+            arguments: [device, Exclusion.superseded.code, OutboxState.delivered.rawValue])
     }
 
     /// The readings of a device that rules may change.

@@ -200,7 +200,8 @@ extension ReadingStore {
                 let decoded = decoder.decode(frame, model: model).record(like: reading.record)
                 return decoded?.heeding(reading.record) == reading.record
             }
-            guard isAsRead else {
+            let isElsewhere = reading.record.exclusion == .superseded && decoder.isPlacedByModel(frame)
+            guard isAsRead || isElsewhere else {
                 findings.append(VerificationFinding(problem: .differs, subject: reading.id.description))
                 continue
             }

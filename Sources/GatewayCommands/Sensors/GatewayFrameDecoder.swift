@@ -31,6 +31,9 @@ public struct GatewayFrameDecoder: FrameDecoding {
     /// Whether a record may come by the model's own protocol and by the standard one.
     public func comesByTwoProtocols(model: String?) -> Bool { meters.comesByTwoProtocols(model: model) }
 
+    /// Whether a frame is a record at an address, which each model means otherwise.
+    public func isPlacedByModel(_ frame: Frame) -> Bool { meters.isPlacedByModel(frame) }
+
     /// The rules, beyond the octets' own, by which records of the model are excluded.
     public func rules(model: String?) -> String { meters.rules(model: model) }
 

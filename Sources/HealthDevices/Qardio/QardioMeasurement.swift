@@ -104,7 +104,8 @@ struct QardioMeasurement {
             meaning = nil
         }
         if case .pressure(let pressure)? = meaning { return await report(.pressure(pressure)) }
-        let stored = try await intake.take(value.octets, as: .qardioMessage, isRecord: false, receivedAt: value.receivedAt)
+        let stored = try await intake.take(
+            value.octets, as: .qardioMessage, isRecord: false, receivedAt: value.receivedAt)
         switch meaning {
         case .result: outcome = .result(value.octets, at: value.receivedAt, after: after)
         case .failure(let failure): outcome = .failure(failure)

@@ -67,8 +67,14 @@ public struct ModelFrameDecoder: FrameDecoding {
     /// Whether a record may come by the model's own protocol and by the standard one.
     public func comesByTwoProtocols(model: String?) -> Bool { catalogue.odd(model)?.omronMemory != nil }
 
-    /// What the model can measure.
-    public func rules(model: String?) -> String { catalogue.odd(model)?.rules ?? "" }
+    /// Whether a frame is a record at an address, which each model means otherwise.
+    public func isPlacedByModel(_ frame: Frame) -> Bool { frame.format == .omronRecord }
+
+    /// What the model can measure, and how its memory is laid out.
+    public func rules(model: String?) -> String {
+        guard let entry = catalogue.odd(model) else { return "" }
+        return entry.omronMemory == nil ? entry.rules : "\(entry.rules); memory of \(entry.id)"
+    }
 
     /// What ended a measurement says nothing by itself: a result stands in a frame of its own.
     private static func qardioMessage(_ octets: [UInt8]) -> DecodedFrame {
