@@ -65,7 +65,7 @@ public enum LineProtocol {
 /// ```swift
 /// var writer = LineWriter()
 /// for reading in readings { try writer.append(reading, person: "white_bear") }
-/// request.body = writer.octets
+/// print(writer.octets.count)
 /// ```
 public struct LineWriter: Sendable {
     /// The lines.

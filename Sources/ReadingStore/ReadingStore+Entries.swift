@@ -54,7 +54,7 @@ extension EntryChangeError: CustomStringConvertible {
 
 extension ReadingStore {
     /// Stores what a person entered: the frame with its document, the reading that it makes and what of it waits for
-    /// destinations, in one commit. With ``ManualEntry/corrects`` the former entry is withdrawn in the same commit.
+    /// destinations, in one commit. With `ManualEntry.corrects` the former entry is withdrawn in the same commit.
     ///
     /// Returns when it is durable. An entry that is stored already changes nothing, so a caller that does not know whether
     /// it was stored enters it again. An entry that was withdrawn is a reading again.

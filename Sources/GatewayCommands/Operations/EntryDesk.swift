@@ -10,7 +10,7 @@ public struct EntryChange: Codable, Sendable, Hashable {
     public var unit: String?
     /// The pulse.
     public var pulse: String?
-    /// The time, as ``EntryText`` has it.
+    /// The time, as `EntryText` has it.
     public var time: String?
     /// The meal.
     public var meal: String?
