@@ -13,29 +13,6 @@ struct JSONTests {
         #expect(document.text == #"{"z":127.0,"a":-1,"n":null,"t":true,"l":["x",2]}"#)
     }
 
-    @Test("numbers, ids and times are written as they are described")
-    func octets() throws {
-        forAll(2000) { generator in
-            let number = ExactDecimal(
-                significand: generator.integer(), exponent: Int16.random(in: -20...4, using: &generator))
-            let (wall, instant) = (WallTime(secondsSinceEpoch: generator.integer()), generator.integer())
-            let id = ReadingID(high: generator.next(), low: generator.next())
-            var octets: [UInt8] = []
-            octets.append(number)
-            octets.append(literal: " ")
-            octets.append(digits: instant)
-            octets.append(literal: " ")
-            octets.append(wall)
-            octets.append(literal: " ")
-            octets.append(Instant(microseconds: instant))
-            octets.append(literal: " ")
-            octets.append(id)
-            let texts = "\(number) \(instant) \(wall) \(Instant(microseconds: instant)) \(id)"
-            return (String(decoding: octets, as: UTF8.self), texts, about: texts)
-        }
-        #expect(JSONValue.array([.written(Array("{}".utf8)), 1]).text == "[{},1]")
-    }
-
     @Test("any text is read back by Foundation as it was written")
     func strings() throws {
         try forAll(2000) { generator in

@@ -13,6 +13,29 @@ import Testing
         #expect([0, 255][...].hexadecimal(uppercase: true, separator: " ") == "00 FF")
     }
 
+    @Test("numbers, ids and times are written as they are described")
+    func octets() throws {
+        forAll(2000) { generator in
+            let number = ExactDecimal(
+                significand: generator.integer(), exponent: Int16.random(in: -20...4, using: &generator))
+            let (wall, instant) = (WallTime(secondsSinceEpoch: generator.integer()), generator.integer())
+            let id = ReadingID(high: generator.next(), low: generator.next())
+            var octets: [UInt8] = []
+            octets.append(number)
+            octets.append(literal: " ")
+            octets.append(digits: instant)
+            octets.append(literal: " ")
+            octets.append(wall)
+            octets.append(literal: " ")
+            octets.append(Instant(microseconds: instant))
+            octets.append(literal: " ")
+            octets.append(id)
+            let texts = "\(number) \(instant) \(wall) \(Instant(microseconds: instant)) \(id)"
+            return (String(decoding: octets, as: UTF8.self), texts, about: texts)
+        }
+        #expect(JSONValue.array([.written(Array("{}".utf8)), 1]).text == "[{},1]")
+    }
+
     @Test("shielded work is finished in a task that is cancelled, and its result and its error come back")
     func shield() async {
         struct Refused: Error {}
