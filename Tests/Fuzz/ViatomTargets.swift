@@ -1,3 +1,4 @@
+import GATTProfiles
 import HealthReadings
 
 @testable import HealthDevices
