@@ -32,6 +32,8 @@ struct CircuitTests {
             #expect(await eventually { script.now.taken.count == 7 })
             #expect(script.now.posts.count == posts + 1)
             script.change { $0.judge = nil }
+            // A pass that is still going on would begin its sleep after the clock has moved, and sleep for ever.
+            try await clock.waitForSleeper()
             clock.advance(by: .seconds(2))
             #expect(await eventually { script.now.taken.count == 9 })
             #expect(await eventually { await worker.status.nextAttempt == nil })
