@@ -54,7 +54,8 @@ struct Judgement {
 
     private func judge(_ device: Int64, _ model: String?) throws -> [FrameOutcome] {
         let hasMemory = decoder.comesByTwoProtocols(model: model)
-        let readings = try candidates(device) + (hasMemory ? placed(device) : [])
+        let candidates = try candidates(device)
+        let placed = hasMemory ? try placed(device) : []
         let memory = try JournalMemory(db, sealing)
         let numbers = RowNumbers(memory)
         let rows = RowReader(db, sealing)
@@ -68,7 +69,7 @@ struct Judgement {
         defer { frames.reset() }
         var journals: [Int64: Journal] = [:]
         var outcomes: [FrameOutcome] = []
-        for reading in readings {
+        for (place, reading) in (candidates + placed).enumerated() {
             frames.reset()
             frames.bind(1, reading)
             frames.bind(2, FrameRole.record.rawValue)
@@ -84,7 +85,8 @@ struct Judgement {
             let decoded = decoder.decode(frame, model: journal.contact.description.model)
             let outcome = try StoreError.unlessCorrupt {
                 if hasMemory, decoder.isPlacedByModel(frame) { return try journal.place(reading, decoded) }
-                guard case .record(let record) = decoded else { return nil }
+                // What a server has stays as it is, whatever else the rules say now.
+                guard place < candidates.count, case .record(let record) = decoded else { return nil }
                 return try journal.judge(reading, record)
             }
             if let outcome = outcome ?? nil { outcomes.append(outcome) }
