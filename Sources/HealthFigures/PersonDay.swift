@@ -41,15 +41,53 @@ public struct ZoneHistory: Sendable {
     /// The day that an instant belongs to.
     public func day(of instant: Instant) -> PersonDay {
         let day = LocalDay(of: instant, in: zone(at: instant))
-        let parts = periods.compactMap { period -> PersonDay.Part? in
-            guard let local = LocalDay(year: day.year, month: day.month, day: day.day, in: period.zone) else {
-                return nil
-            }
+        return PersonDay(date: day.description, parts: parts(year: day.year, month: day.month, day: day.day))
+    }
+
+    /// The day with a date.
+    ///
+    /// - Parameters:
+    ///   - year: the year, 1 … 9999.
+    ///   - month: the month, 1 … 12.
+    ///   - day: the day of the month, 1 … 31.
+    /// - Returns: `nil` if the calendar has no such date, or the person's clocks never showed it.
+    public func day(year: Int, month: Int, day: Int) -> PersonDay? {
+        let parts = parts(year: year, month: month, day: day)
+        guard let zone = parts.first?.zone, let local = LocalDay(year: year, month: month, day: day, in: zone) else {
+            return nil
+        }
+        return PersonDay(date: local.description, parts: parts)
+    }
+
+    /// The days of a period, each once; dates that the person's clocks never showed are left out.
+    ///
+    /// - Parameters:
+    ///   - first: the first day.
+    ///   - last: the last day.
+    ///   - limit: how many dates there may be.
+    /// - Returns: `nil` if there are more.
+    public func days(from first: PersonDay, through last: PersonDay, atMost limit: Int) -> [PersonDay]? {
+        guard var date = WallTime(first.date + "T00:00:00"), let end = WallTime(last.date + "T00:00:00") else {
+            return nil
+        }
+        var (days, count): ([PersonDay], Int) = ([], 0)
+        while date <= end {
+            count += 1
+            guard count <= limit else { return nil }
+            let (year, month, day) = date.date
+            if let found = self.day(year: year, month: month, day: day) { days.append(found) }
+            date = date.advanced(byMinutes: 24 * 60)
+        }
+        return days
+    }
+
+    private func parts(year: Int, month: Int, day: Int) -> [PersonDay.Part] {
+        periods.compactMap { period in
+            guard let local = LocalDay(year: year, month: month, day: day, in: period.zone) else { return nil }
             let start = max(local.start, period.begin ?? local.start)
             let end = min(local.end, period.end ?? local.end)
             return start < end ? PersonDay.Part(start: start, end: end, zone: period.zone) : nil
         }
-        return PersonDay(date: day.description, parts: parts)
     }
 }
 
@@ -82,6 +120,8 @@ public struct PersonDay: Sendable, Hashable {
     public var start: Instant { parts.first?.start ?? Instant(seconds: 0) }
     /// The first instant after the day.
     public var end: Instant { parts.last?.end ?? Instant(seconds: 0) }
+    /// The seconds for which the person's clocks showed the date: 86,400 on most days.
+    public var seconds: Int64 { parts.reduce(0) { $0 + $1.end.seconds - $1.start.seconds } }
 
     /// Whether the person's clocks showed the date at an instant.
     public func contains(_ instant: Instant) -> Bool { parts.contains { $0.start <= instant && instant < $0.end } }

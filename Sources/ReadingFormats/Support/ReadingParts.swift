@@ -60,10 +60,14 @@ extension Reading {
     }
 
     /// How a device is named in one line: its maker and model, or what it calls itself.
-    func deviceName(_ facts: DeviceFacts) -> String {
-        let model = facts.model ?? device.model ?? device.name
-        return [facts.manufacturer, model].compactMap(\.self).joined(separator: " ")
-            .nonEmpty ?? "HealthRelay"
+    func deviceName(_ facts: DeviceFacts) -> String { device.name(facts) }
+}
+
+extension DeviceDescription {
+    /// The device in one line: its maker and model, or what it calls itself.
+    func name(_ facts: DeviceFacts) -> String {
+        [facts.manufacturer, facts.model ?? model ?? name].compactMap(\.self).joined(separator: " ").nonEmpty
+            ?? "HealthRelay"
     }
 }
 

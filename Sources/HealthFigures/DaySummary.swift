@@ -1,0 +1,265 @@
+import HealthReadings
+
+/// What a person's devices measured on one day: averages, extremes, and the values they are made of.
+///
+/// A summary takes the readings of the day in any order, and gives the same figures whatever the order. Excluded readings are counted
+/// and not used. A number that can't be a person's (``MeasuredNumber/implausible(_:)``) is not used either.
+public struct DaySummary: Sendable {
+    /// A quantity that is averaged over the day, in one unit whatever its device measured in.
+    public enum Part: String, Sendable, Hashable, CaseIterable {
+        /// Blood pressures, in mmHg.
+        case systolic, diastolic, meanArterial
+        /// A meter's glucose, in mg/dL.
+        case glucose
+        /// A sensor's glucose in the interstitial fluid, in mg/dL. It is not averaged with what meters measure in blood: a day has
+        /// hundreds of the one and a few of the other.
+        case sensorGlucose
+        /// Heart rates of straps, cuffs and oximeters, in beats per minute.
+        case heartRate
+        /// Heart-rate variability, in milliseconds.
+        case rmssd, sdnn
+        /// Oxygen saturations, in per cent.
+        case saturation
+        /// Body temperatures, in °C.
+        case temperature
+
+        /// The unit of the numbers.
+        public var unit: MeasurementUnit {
+            switch self {
+            case .systolic, .diastolic, .meanArterial: .millimetresOfMercury
+            case .glucose, .sensorGlucose: .milligramsPerDecilitre
+            case .heartRate: .beatsPerMinute
+            case .rmssd, .sdnn: .milliseconds
+            case .saturation: .percent
+            case .temperature: .degreesCelsius
+            }
+        }
+
+        /// The decimal places of a mean.
+        public var meanPlaces: Int16 { self == .temperature ? 2 : 1 }
+
+        /// The decimal places of a number that had to be converted.
+        fileprivate var places: Int16 { 2 }
+    }
+
+    /// One measured value.
+    public struct Sample: Sendable, Hashable {
+        /// When it was measured.
+        public var time: Instant
+        /// The reading it is from.
+        public var reading: ReadingID
+        /// The number, in the part's unit.
+        public var value: ExactDecimal
+    }
+
+    /// Figures of a quantity over the day.
+    public struct Figures: Sendable, Hashable {
+        /// How many values there are: 1 or more.
+        public var count: Int
+        /// The mean, rounded half to even at ``Part/meanPlaces``.
+        public var mean: ExactDecimal
+        /// The lowest value.
+        public var minimum: ExactDecimal
+        /// The highest value.
+        public var maximum: ExactDecimal
+    }
+
+    /// A quantity that changes slowly, such as a weight: the newest value of the day counts.
+    public struct Latest: Sendable, Hashable {
+        /// When it was measured.
+        public var time: Instant
+        /// The reading it is from.
+        public var reading: ReadingID
+        /// How much, in the device's own unit.
+        public var quantity: Quantity
+    }
+
+    /// The day, in the person's zone.
+    public let day: PersonDay
+    /// How many readings the figures are made of.
+    public private(set) var readings = 0
+    /// How many readings of the day are excluded.
+    public private(set) var excluded = 0
+    /// The devices whose readings the figures are made of, the first by name first.
+    public var devices: [DeviceDescription] {
+        known.sorted { Self.key(of: $0).lexicographicallyPrecedes(Self.key(of: $1)) }
+    }
+
+    private var known: Set<DeviceDescription> = []
+    private var samples: [Part: [Sample]] = [:]
+    private var newest: [VitalValue.Part: Latest] = [:]
+
+    /// Makes the summary of a day without readings.
+    public init(_ day: PersonDay) { self.day = day }
+
+    /// Adds a reading. Each reading is to be added once.
+    ///
+    /// - Parameter reading: the reading.
+    /// - Returns: `false` for a reading of another day or without a time; the summary is as it was.
+    @discardableResult
+    public mutating func add(_ reading: Reading) -> Bool {
+        guard let time = reading.time.instant, day.contains(time) else { return false }
+        guard reading.excluded == nil else {
+            excluded += 1
+            return true
+        }
+        readings += 1
+        known.insert(reading.device)
+        func add(_ part: Part, _ quantity: Quantity?) {
+            guard let value = quantity?.number(in: part.unit, places: part.places) else { return }
+            samples[part, default: []].append(Sample(time: time, reading: reading.id, value: value))
+        }
+        switch reading.record.value {
+        case .glucose(let glucose):
+            let isSensor = reading.record.sensor != nil || glucose.sampleType == .interstitialFluid
+            add(isSensor ? .sensorGlucose : .glucose, glucose.concentration)
+        case .bloodPressure(let pressures):
+            add(.systolic, pressures.systolic)
+            add(.diastolic, pressures.diastolic)
+            add(.meanArterial, pressures.meanArterial)
+            add(.heartRate, pressures.pulse)
+        case .vital(let vital):
+            switch vital.kind {
+            case .heartRate: add(.heartRate, vital.main)
+            case .hrv:
+                add(.rmssd, vital[.rmssd])
+                add(.sdnn, vital[.sdnn])
+            case .spo2:
+                add(.saturation, vital.main)
+                add(.heartRate, vital[.pulse])
+            case .temperature: add(.temperature, vital.main)
+            case .weight, .bodyComposition: keep(vital, of: reading, at: time)
+            case .glucose, .bloodPressure: break
+            }
+        }
+        return true
+    }
+
+    /// The values of a quantity by (time, id); empty if it was not measured.
+    public func samples(of part: Part) -> [Sample] {
+        (samples[part] ?? []).sorted { ($0.time, $0.reading) < ($1.time, $1.reading) }
+    }
+
+    /// The figures of a quantity; `nil` if it was not measured.
+    public func figures(of part: Part) -> Figures? {
+        guard let values = samples[part], var lowest = values.first?.value,
+            let mean = ExactDecimal.mean(of: values.map(\.value), places: part.meanPlaces)
+        else { return nil }
+        var highest = lowest
+        for sample in values.dropFirst() {
+            if sample.value.isNumericallyLess(than: lowest) { lowest = sample.value }
+            if highest.isNumericallyLess(than: sample.value) { highest = sample.value }
+        }
+        return Figures(count: values.count, mean: mean, minimum: lowest, maximum: highest)
+    }
+
+    /// The newest value of the day of a quantity that scales measure; `nil` if none did.
+    public func latest(_ part: VitalValue.Part) -> Latest? { newest[part] }
+
+    private static func key(of device: DeviceDescription) -> [String] {
+        [
+            device.model ?? "", device.name ?? "", device.serial ?? "", device.address?.description ?? "",
+            device.provider,
+        ]
+    }
+
+    private mutating func keep(_ vital: VitalValue, of reading: Reading, at time: Instant) {
+        for measured in vital.quantities where measured.quantity.number.number != nil {
+            if let kept = newest[measured.part], (kept.time, kept.reading) >= (time, reading.id) { continue }
+            newest[measured.part] = Latest(time: time, reading: reading.id, quantity: measured.quantity)
+        }
+    }
+}
+
+extension DaySummary {
+    /// The summary as `summary body` prints it, every key always there, null for what was not measured.
+    ///
+    /// - Parameters:
+    ///   - person: the client's id of the person.
+    ///   - now: the gateway's time: a day that it lies in or before is not `complete`.
+    ///   - showsSamples: whether the values are listed that the figures are made of.
+    public func document(person: String, now: Instant, showsSamples: Bool) -> JSONValue {
+        .object([
+            "date": .string(day.date), "person": .string(person),
+            "time_zone": .optional(day.zone(at: day.end)?.name), "start": .string(day.start.description),
+            "end": .string(day.end.description), "seconds": .integer(day.seconds), "complete": .bool(day.end <= now),
+            "readings": .integer(Int64(readings)), "excluded": .integer(Int64(excluded)),
+            "blood_pressure": pressures(showsSamples), "glucose": one(.glucose, showsSamples),
+            "sensor_glucose": one(.sensorGlucose, showsSamples), "heart_rate": one(.heartRate, showsSamples),
+            "hrv": variability(showsSamples), "spo2": one(.saturation, showsSamples),
+            "temperature": one(.temperature, showsSamples),
+            "body_metrics": .object(VitalValue.Part.bodyMetrics.map { .init($0.name, metric($0)) }),
+        ])
+    }
+
+    private func one(_ part: Part, _ showsSamples: Bool) -> JSONValue {
+        guard case .object(var members) = document(of: part) else { return .null }
+        members.append(.init("samples", showsSamples ? list(samples(of: part).map { [("value", $0)] }) : .null))
+        return .object(members)
+    }
+
+    private func pressures(_ showsSamples: Bool) -> JSONValue {
+        let figures: [(String, Part)] = [
+            ("systolic", .systolic), ("diastolic", .diastolic), ("mean", .meanArterial),
+        ]
+        guard figures.contains(where: { self.figures(of: $0.1) != nil }) else { return .null }
+        return .object(
+            figures.map { .init($0.0, document(of: $0.1)) } + [
+                .init("samples", showsSamples ? list(joined(figures)) : .null)
+            ])
+    }
+
+    private func variability(_ showsSamples: Bool) -> JSONValue {
+        let figures: [(String, Part)] = [("rmssd", .rmssd), ("sdnn", .sdnn)]
+        guard figures.contains(where: { self.figures(of: $0.1) != nil }) else { return .null }
+        return .object(
+            figures.map { .init($0.0, document(of: $0.1)) } + [
+                .init("samples", showsSamples ? list(joined(figures)) : .null)
+            ])
+    }
+
+    private func document(of part: Part) -> JSONValue {
+        guard let figures = figures(of: part) else { return .null }
+        return .object([
+            "count": .integer(Int64(figures.count)), "average": .number(figures.mean),
+            "minimum": .number(figures.minimum),
+            "maximum": .number(figures.maximum), "unit": .string(part.unit.symbol),
+        ])
+    }
+
+    /// The samples of several parts, those of one reading together.
+    private func joined(_ parts: [(String, Part)]) -> [[(String, Sample)]] {
+        var byReading: [ReadingID: [(String, Sample)]] = [:]
+        for (name, part) in parts {
+            for sample in samples(of: part) { byReading[sample.reading, default: []].append((name, sample)) }
+        }
+        return byReading.values.sorted { ($0[0].1.time, $0[0].1.reading) < ($1[0].1.time, $1[0].1.reading) }
+    }
+
+    private func list(_ samples: [[(String, Sample)]]) -> JSONValue {
+        .array(
+            samples.map { values in
+                .object(
+                    [
+                        .init("time", .string(values[0].1.time.description)),
+                        .init("reading", .string(values[0].1.reading.description)),
+                    ] + values.map { .init($0.0, .number($0.1.value)) })
+            })
+    }
+
+    private func metric(_ part: VitalValue.Part) -> JSONValue {
+        guard let latest = latest(part), let number = latest.quantity.number.number else { return .null }
+        return .object([
+            "value": .number(number), "unit": .string(latest.quantity.unit.symbol),
+            "time": .string(latest.time.description), "reading": .string(latest.reading.description),
+        ])
+    }
+}
+
+extension VitalValue.Part {
+    /// What a scale measures or computes, in the order of documents.
+    fileprivate static let bodyMetrics: [VitalValue.Part] = [
+        .weight, .height, .bodyMassIndex, .bodyFat, .musclePercentage, .muscleMass, .fatFreeMass, .softLeanMass,
+        .bodyWaterMass, .basalMetabolism, .impedance,
+    ]
+}
