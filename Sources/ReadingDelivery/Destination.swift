@@ -100,11 +100,14 @@ public struct DestinationRules: Sendable, Hashable {
     public var needsSource: Bool
     /// Whether what was delivered can be taken back.
     public var canRetract: Bool
+    /// Whether it takes a person's whole days rather than single readings.
+    public var hasWholeDays: Bool
 
     /// Creates rules.
     public init(
         kinds: Set<ReadingKind>, hasUniqueSeconds: Bool, needsSource: Bool, canRetract: Bool, isOneSeries: Bool = false,
-        isSeriesByDevice: Bool = false, keepsOffset: Bool = false, takesContexts: Bool = true
+        isSeriesByDevice: Bool = false, keepsOffset: Bool = false, takesContexts: Bool = true,
+        hasWholeDays: Bool = false
     ) {
         self.kinds = kinds
         self.hasUniqueSeconds = hasUniqueSeconds
@@ -114,6 +117,7 @@ public struct DestinationRules: Sendable, Hashable {
         self.takesContexts = takesContexts
         self.needsSource = needsSource
         self.canRetract = canRetract
+        self.hasWholeDays = hasWholeDays
     }
 }
 

@@ -29,6 +29,20 @@ extension ReceivedRequest {
         }
     }
 
+    /// Of ROOK's summary of a day.
+    fileprivate var summary: [String: Any] {
+        let health = (json["body_health"] as? [String: Any])?["summary"] as? [String: Any]
+        return health?["body_summary"] as? [String: Any] ?? [:]
+    }
+
+    /// Of ROOK's summary: the values of its glucose.
+    fileprivate var summedGlucose: [Int] {
+        let data = summary["blood_glucose"] as? [String: Any]
+        return (data?["blood_glucose_granular_data_array"] as? [[String: Any]] ?? []).compactMap {
+            $0["blood_glucose_mg_per_dL_int"] as? Int
+        }
+    }
+
     fileprivate var ordering: Int64? { headers["x-terra-ordering-timestamp"].flatMap { Int64($0) } }
 }
 
@@ -159,6 +173,52 @@ struct WebhookFormatTests {
                 request.text.split(separator: #""datetime_string":""#).dropFirst().first.map { $0.prefix(20) }
             }
             #expect(Set(times).count == 2)
+        }
+    }
+
+    @Test(
+        "ROOK's summaries: the whole day in one document, whose version rises, and the day without what is taken back")
+    func rookSummary() async throws {
+        try await Self.with(.rookSummary) { worker, fixture, server in
+            try await fixture.read(3)
+            #expect(await worker.syncOnce() == SyncReport(delivered: 3))
+            try await fixture.read(1, from: 4)
+            try await fixture.read(1, from: 3000)
+            #expect(await worker.syncOnce() == SyncReport(delivered: 2))
+            try await fixture.read(1, from: 2, isFailed: true)
+            #expect(await worker.syncOnce().retracted == 1)
+            #expect(server.requests.map(\.summedGlucose) == [[81, 82, 83], [81, 82, 83, 84], [80], [81, 83, 84]])
+            let versions = server.requests.compactMap { $0.json["document_version"] as? Int }
+            #expect(versions.count == 4 && versions == Set(versions).sorted() && versions.allSatisfy { $0 < Int32.max })
+            let secret = try WebhookSecret(words: "secret", atMost: 1)
+            for request in server.requests {
+                #expect(request.json["data_structure"] as? String == "body_summary")
+                let time = try #require((request.summary["metadata"] as? [String: Any])?["datetime_string"] as? String)
+                let text = "9dd1a2e0-1b1a-4a3e-9f3e-0f5c3c9f2d11\(Fixture.user)\(time)"
+                #expect(request.headers["x-rook-hash"] == secret.rookHash(of: text))
+            }
+        }
+    }
+
+    @Test("ROOK's summaries: a repeat has the same version, and nothing is left on the days of a person who is erased")
+    func rookSummaryAgain() async throws {
+        let answers = Mutex([ScriptedAnswer.json(500, "{}")])
+        let clock = ManualClock()
+        try await Self.with(
+            .rookSummary, { _ in answers.withLock { $0.isEmpty ? Self.taken : $0.removeFirst() } },
+            clock: clock.syncClock
+        ) { worker, fixture, server in
+            try await fixture.read(2)
+            #expect(await worker.syncOnce().delivered == 0)
+            await worker.retryNow()
+            #expect(await worker.syncOnce().delivered == 2)
+            #expect(server.requests.count == 2 && Set(server.requests.map(\.body)).count == 1)
+            try await fixture.store.eraseUser(try await fixture.person.key, retracts: true)
+            #expect(await worker.syncOnce().retracted == 2)
+            let blank = server.requests.dropFirst(2)
+            #expect(!blank.isEmpty && blank.allSatisfy { $0.summedGlucose.isEmpty })
+            let dates = blank.compactMap { ($0.summary["metadata"] as? [String: Any])?["datetime_string"] as? String }
+            #expect(dates.contains { $0.hasPrefix("2023-11-14") })
         }
     }
 

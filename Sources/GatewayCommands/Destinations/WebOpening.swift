@@ -112,6 +112,11 @@ extension WebhookFormat {
         case .standard, .cloudevents: [:]
         case .openMHealth:
             [.bodyComposition: "only fat, weight and height are delivered: Open mHealth has no schema for the rest"]
+        case .rookSummary:
+            [
+                .bodyComposition:
+                    "only weight, height and muscle percentage are delivered: ROOK's summaries have no place for the rest"
+            ]
         case .rook: [.bodyComposition: "only weight and height are delivered: ROOK's events have no place for the rest"]
         case .terra:
             [
@@ -176,7 +181,7 @@ struct WebSetting {
         let text = try SecretFile.lines(in: path, of: "the secret of \(setting.name)", called: "secret")
         do throws(WebhookSecret.Malformed) {
             return format.hasStandardSecret
-                ? try WebhookSecret(text) : try WebhookSecret(words: text, atMost: format == .rook ? 1 : 2)
+                ? try WebhookSecret(text) : try WebhookSecret(words: text, atMost: format.isRook ? 1 : 2)
         } catch {
             throw Problem(
                 "key_unreadable", .configuration, "the file \(path) holds no webhook secret: \(error.reason)",
@@ -188,15 +193,15 @@ struct WebSetting {
 
     /// The account that ROOK's documents name.
     fileprivate func clientUUID(_ format: WebhookFormat) throws(Problem) -> String? {
-        guard format == .rook else {
+        guard format.isRook else {
             guard setting["client_uuid"] == nil else {
-                throw wrong("client_uuid", "only `format: rook` has one", hint: "remove it")
+                throw wrong("client_uuid", "only `format: rook` and `format: rook_summary` have one", hint: "remove it")
             }
             return nil
         }
         guard let text = setting["client_uuid"] else {
             throw wrong(
-                "client_uuid", "`format: rook` needs the account's id",
+                "client_uuid", "`format: \(format.rawValue)` needs the account's id",
                 hint: "it is the `client_uuid` that the receiver expects in documents")
         }
         guard UUID(uuidString: text) != nil else {

@@ -9,11 +9,50 @@ import Synchronization
 
 /// A document of a person's whole day, as a receiver has to have it now.
 struct WebhookDay: Sendable {
-    var body: TerraBody
+    var document: DayDocument
     /// The readings that the document has.
     var readings: Set<ReadingID>
-    /// The readings that Terra has no place for, and why.
+    /// The readings that the format has no place for, and why.
     var refused: [ReadingID: FormatOmission] = [:]
+}
+
+/// A day in one of the formats that have whole days.
+enum DayDocument: Sendable {
+    case terra(TerraBody)
+    case rook(DaySummary, FormatContext)
+
+    var day: PersonDay {
+        switch self {
+        case .terra(let body): body.day
+        case .rook(let summary, _): summary.day
+        }
+    }
+
+    mutating func add(_ reading: Reading, _ sender: WebhookSender) throws(FormatOmission) {
+        switch self {
+        case .terra(var body):
+            try body.add(reading, device: sender.facts(reading.device.model))
+            self = .terra(body)
+        case .rook(var summary, let context):
+            guard reading.excluded == nil else { throw FormatOmission(.excluded) }
+            guard summary.add(reading) else { throw FormatOmission(.otherDay) }
+            self = .rook(summary, context)
+        }
+    }
+
+    /// The body of a request.
+    ///
+    /// - Parameter version: a number that rises with each document of the day.
+    func json(_ sender: WebhookSender, version: Int64) throws(FormatOmission) -> JSONValue {
+        switch self {
+        case .terra(let body): body.document
+        case .rook(let summary, let context):
+            try RookSummary.document(
+                of: summary, in: context, clientUUID: sender.clientUUID ?? context.gateway.id,
+                documentVersion: Int(version)
+            ) { sender.facts($0.model) }
+        }
+    }
 }
 
 /// Makes documents of whole days from the store.
@@ -21,6 +60,7 @@ struct WebhookDays: Sendable {
     let destination: String
     let store: ReadingStore
     let sender: WebhookSender
+    let format: WebhookFormat
 
     /// The zones of a person.
     func zones(of person: StoreUser) async throws -> ZoneHistory {
@@ -36,8 +76,7 @@ struct WebhookDays: Sendable {
     func day(_ day: PersonDay, of person: StoreUser, sending ids: Set<ReadingID>) async throws -> WebhookDay? {
         let place = try await store.destinations().first { $0.name == destination }?.key
         if let place, try await store.hasPruned(of: person.key, at: place, from: day.start, to: day.end) { return nil }
-        let context = try await context(of: person.clientUserID, day)
-        var result = WebhookDay(body: TerraBody(day, in: context), readings: [])
+        var result = WebhookDay(document: try await empty(day, of: person.clientUserID), readings: [])
         var query = ReadingQuery(
             from: day.start, to: Instant(microseconds: day.end.microseconds - 1), limit: ReadingQuery.limits.upperBound,
             user: person.key)
@@ -45,7 +84,7 @@ struct WebhookDays: Sendable {
             let page = try await store.query(query)
             for reading in page.readings where ids.contains(reading.id) || isThere(reading) {
                 do throws(FormatOmission) {
-                    try result.body.add(reading, device: sender.facts(reading.device.model))
+                    try result.document.add(reading, sender)
                     result.readings.insert(reading.id)
                 } catch {
                     result.refused[reading.id] = error
@@ -57,15 +96,20 @@ struct WebhookDays: Sendable {
     }
 
     /// The days without anything that a reading of an erased person may have been on: the zone is erased, too.
-    func emptyDays(around time: Instant, person: String) async throws -> [TerraBody] {
+    func emptyDays(around time: Instant, person: String) async throws -> [DayDocument] {
         guard let zone = ZoneRules.named("UTC") else { return [] }
         var days = [LocalDay(of: Instant(seconds: time.seconds - 12 * 3600), in: zone)]
         while let last = days.last, !last.contains(Instant(seconds: time.seconds + 14 * 3600)) {
             days.append(last.next)
         }
-        var bodies: [TerraBody] = []
-        for day in days { bodies.append(TerraBody(day, in: try await context(of: person, PersonDay(day)))) }
-        return bodies
+        var documents: [DayDocument] = []
+        for day in days { documents.append(try await empty(PersonDay(day), of: person)) }
+        return documents
+    }
+
+    private func empty(_ day: PersonDay, of person: String) async throws -> DayDocument {
+        let context = try await context(of: person, day)
+        return format == .rookSummary ? .rook(DaySummary(day), context) : .terra(TerraBody(day, in: context))
     }
 
     /// Whether the receiver has the reading, or the next delivery takes it there.
@@ -83,14 +127,15 @@ struct WebhookDays: Sendable {
     }
 }
 
-/// The order in which documents of days are sent: a receiver keeps the one with the highest timestamp.
+/// The order in which documents of days are sent: a receiver of Terra's keeps the one with the highest timestamp, one of ROOK's the
+/// one with the highest `document_version`.
 ///
 /// Nothing of it is stored. Timestamps are the clock's, and rise within the life of the program whatever becomes of the clock; the
 /// first is later than the last delivery that the store knows.
 final class WebhookOrder: Sendable {
     /// One document under way.
     struct Attempt: Sendable, Hashable {
-        /// Milliseconds since 1970.
+        /// Terra: milliseconds since 1970. ROOK: seconds since 2020, which fit 32 bits until 2088.
         var ordering: Int64
         /// A UUID of the delivery, the same over its retries.
         var trace: String
@@ -104,21 +149,30 @@ final class WebhookOrder: Sendable {
     }
 
     private let state = Mutex(State())
+    private let format: WebhookFormat
+
+    init(_ format: WebhookFormat) { self.format = format }
+
+    private func number(_ time: Instant) -> Int64 {
+        format == .rookSummary ? time.seconds - 1_577_836_800 : time.microseconds / 1000
+    }
 
     /// Whether ``begin(after:)`` was called.
     var hasBegun: Bool { state.withLock { $0.last != nil } }
 
     /// Has every timestamp be later than a delivery.
     func begin(after delivery: Instant?) {
-        state.withLock { $0.last = max($0.last ?? 0, (delivery?.microseconds ?? 0) / 1000) }
+        state.withLock { $0.last = max($0.last ?? 0, delivery.map(number) ?? 0) }
     }
 
     /// The timestamp of a document. A repeat has that of the first attempt as long as nothing newer of the person was sent.
+    ///
+    /// - Parameter document: the document without its number.
     func attempt(_ document: [UInt8], of person: String, at now: Instant) -> Attempt {
         let digest = Array(SHA256.hash(data: document))
         return state.withLock { state in
             if let open = state.open[person], open.digest == digest { return open }
-            let ordering = max(now.microseconds / 1000, (state.last ?? 0) + 1)
+            let ordering = max(number(now), (state.last ?? 0) + 1)
             let attempt = Attempt(ordering: ordering, trace: UUID().uuidString.lowercased(), digest: digest)
             state.last = ordering
             state.open[person] = attempt

@@ -4,7 +4,7 @@ import ReadingDelivery
 import ReadingFormats
 import ReadingStore
 
-/// Terra's format: whole days.
+/// The formats that have whole days: Terra's, and ROOK's summaries.
 extension WebhookDestination {
     /// A part for each local day of the person.
     func dayParts(_ batch: DeliveryBatch) async throws(DeliveryFailure) -> [DeliveryPart] {
@@ -31,7 +31,7 @@ extension WebhookDestination {
             return part.items.map { Outcome($0.id, .refused(Self.prunedWords(day))) }
         }
         if part.items.contains(where: { found.readings.contains($0.reading.id) }) {
-            try await post(found.body, of: part.person.clientUserID)
+            try await post(found.document, of: part.person.clientUserID)
         }
         return part.items.compactMap { item in
             if found.readings.contains(item.reading.id) { return Outcome(item.id, .delivered) }
@@ -85,7 +85,7 @@ extension WebhookDestination {
                 for item in items { outcomes[item.key] = .refused(Self.prunedWords(day)) }
                 continue
             }
-            try await post(found.body, of: person.clientUserID)
+            try await post(found.document, of: person.clientUserID)
             for item in items { outcomes[item.key] = .delivered }
         }
     }
@@ -96,15 +96,15 @@ extension WebhookDestination {
     ) async throws(DeliveryFailure) {
         var blank: Set<PersonDay> = []
         for item in items {
-            let bodies: [TerraBody]
+            let documents: [DayDocument]
             do {
-                bodies = try await days.emptyDays(around: item.timestamp, person: person)
+                documents = try await days.emptyDays(around: item.timestamp, person: person)
             } catch {
                 throw DeliveryFailure(error)
             }
-            for body in bodies where !blank.contains(body.day) {
-                try await post(body, of: person)
-                blank.insert(body.day)
+            for document in documents where !blank.contains(document.day) {
+                try await post(document, of: person)
+                blank.insert(document.day)
             }
             outcomes[item.key] = .delivered
         }
@@ -114,7 +114,7 @@ extension WebhookDestination {
         "not sent: readings of \(day.date) that the receiver has were pruned here, and a new document of the day would remove them"
     }
 
-    private func post(_ body: TerraBody, of person: String) async throws(DeliveryFailure) {
+    private func post(_ document: DayDocument, of person: String) async throws(DeliveryFailure) {
         if !order.hasBegun {
             do {
                 guard let place = try await store.destinations().first(where: { $0.name == name })?.key else {
@@ -125,10 +125,7 @@ extension WebhookDestination {
                 throw DeliveryFailure(error)
             }
         }
-        var message = WebhookFormat.Message(
-            body.document, .terra(trace: "", ordering: 0), mediaType: ReadingFormat.terra.mediaType)
-        let attempt = order.attempt(message.body, of: person, at: clock.now())
-        message.proof = .terra(trace: attempt.trace, ordering: attempt.ordering)
+        let (attempt, message) = try numbered(document, of: person)
         do {
             try await post(message)
         } catch {
@@ -138,5 +135,30 @@ extension WebhookDestination {
             throw failure
         }
         order.taken(attempt, of: person)
+    }
+
+    private func numbered(
+        _ document: DayDocument, of person: String
+    ) throws(DeliveryFailure) -> (WebhookOrder.Attempt, WebhookFormat.Message) {
+        do throws(FormatOmission) {
+            let unnumbered = WebhookFormat.Message(
+                try document.json(sender, version: 0), .rook(hashed: ""), mediaType: format.readingFormat.mediaType)
+            let attempt = order.attempt(unnumbered.body, of: person, at: clock.now())
+            switch document {
+            case .terra:
+                var message = unnumbered
+                message.proof = .terra(trace: attempt.trace, ordering: attempt.ordering)
+                return (attempt, message)
+            case .rook:
+                let json = try document.json(sender, version: attempt.ordering)
+                return (
+                    attempt,
+                    WebhookFormat.Message(
+                        json, .rook(hashed: RookSummary.hashedText(of: json)), mediaType: unnumbered.mediaType)
+                )
+            }
+        } catch {
+            throw DeliveryFailure(.target, code: "not_expressible", message: "the day cannot be written: \(error)")
+        }
     }
 }

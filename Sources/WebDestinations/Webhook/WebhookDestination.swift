@@ -15,6 +15,7 @@ import ReadingStore
 /// | `open_mhealth` | the data points of a reading | the same `webhook-id`, and data points with the same ids | is left there |
 /// | `terra` | all that the receiver is to have of a person's day | the same timestamp, or a later one | the day without it |
 /// | `rook` | an event document | the same `document_version` | is left there |
+/// | `rook_summary` | as `terra`, as one summary | the same `document_version`, or a later one | the day without it |
 ///
 /// | the receiver answers | failure |
 /// |---|---|
@@ -38,8 +39,8 @@ public struct WebhookDestination: Destination {
     private let secret: WebhookSecret
     let store: ReadingStore
     let days: WebhookDays
-    let order = WebhookOrder()
-    private let sender: WebhookSender
+    let order: WebhookOrder
+    let sender: WebhookSender
     private let connections: CheckedConnections
     let clock: SyncClock
     private let logger: Logger
@@ -79,7 +80,8 @@ public struct WebhookDestination: Destination {
         self.format = format
         self.store = store
         self.sender = sender
-        days = WebhookDays(destination: name, store: store, sender: sender)
+        days = WebhookDays(destination: name, store: store, sender: sender, format: format)
+        order = WebhookOrder(format)
         self.clock = clock
         self.logger = logger
         connections = CheckedConnections(server, allowsPrivate: allowsPrivate, limits: limits, resolve: resolve)
@@ -87,7 +89,7 @@ public struct WebhookDestination: Destination {
 
     /// A part for a few readings, whose delivery is noted together; for whole days, one for each day.
     public func parts(_ batch: DeliveryBatch) async throws(DeliveryFailure) -> [DeliveryPart] {
-        if format == .terra { return try await dayParts(batch) }
+        if format.hasWholeDays { return try await dayParts(batch) }
         return stride(from: 0, to: batch.items.count, by: Self.notedTogether).map { start in
             let end = min(start + Self.notedTogether, batch.items.count)
             return DeliveryPart(
@@ -107,7 +109,7 @@ public struct WebhookDestination: Destination {
     /// of all that waits is posted when the others are there: some receivers take what comes last for what was measured
     /// last.
     public func send(_ part: DeliveryPart) async throws(DeliveryFailure) -> [Outcome] {
-        if format == .terra { return try await sendDay(part) }
+        if format.hasWholeDays { return try await sendDay(part) }
         let gateway = try await gatewayID()
         let start = clock.uptime()
         let (items, person) = (part.items, part.person)
@@ -188,7 +190,7 @@ public struct WebhookDestination: Destination {
     public func retract(
         _ items: [Retraction]
     ) async throws(DeliveryFailure) -> [RetractionKey: Outcome.Result] {
-        if format == .terra { return try await retractDays(items) }
+        if format.hasWholeDays { return try await retractDays(items) }
         let gateway = try await gatewayID()
         var outcomes: [RetractionKey: Outcome.Result] = [:]
         for item in items {

@@ -17,6 +17,8 @@ public enum WebhookFormat: String, Sendable, Hashable, CaseIterable {
     case terra
     /// ROOK's event documents, one a request, with ROOK's hash.
     case rook
+    /// A person's whole day as ROOK's `body_summary`, with ROOK's hash.
+    case rookSummary = "rook_summary"
 
     /// What a webhook with this format can express.
     public var rules: DestinationRules {
@@ -27,7 +29,7 @@ public enum WebhookFormat: String, Sendable, Hashable, CaseIterable {
         return DestinationRules(
             kinds: kinds, hasUniqueSeconds: self == .rook, needsSource: false,
             canRetract: self != .openMHealth && self != .rook, isOneSeries: self == .rook,
-            takesContexts: self != .rook)
+            takesContexts: self != .rook && self != .rookSummary, hasWholeDays: hasWholeDays)
     }
 
     /// The waits after failures, as the format's own senders have them.
@@ -36,20 +38,37 @@ public enum WebhookFormat: String, Sendable, Hashable, CaseIterable {
     /// |---|---|
     /// | Standard Webhooks and what is signed like it | 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h |
     /// | Terra | 5 min, 30 min, 1 h, 2 h, 4 h |
-    /// | ROOK | 2 h, 24 h, 48 h |
+    /// | ROOK's events and summaries | 2 h, 24 h, 48 h |
     public var backoff: Backoff {
         let seconds: [Int64] =
             switch self {
             case .standard, .cloudevents, .openMHealth:
                 [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400]
             case .terra: [300, 1800, 3600, 7200, 14_400]
-            case .rook: [7200, 86_400, 172_800]
+            case .rook, .rookSummary: [7200, 86_400, 172_800]
             }
         return Backoff(schedule: seconds.map { .seconds($0) })
     }
 
     /// Whether the secret is a `whsec_…` of Standard Webhooks; otherwise it is the word that the receiver has.
-    public var hasStandardSecret: Bool { self != .terra && self != .rook }
+    public var hasStandardSecret: Bool { self != .terra && !isRook }
+
+    /// Whether documents name the receiver's account, as ROOK's do.
+    public var isRook: Bool { self == .rook || self == .rookSummary }
+
+    /// Whether a request carries a person's whole day, and replaces what the receiver has of it.
+    public var hasWholeDays: Bool { self == .terra || self == .rookSummary }
+
+    /// What the format's documents are called.
+    var readingFormat: ReadingFormat {
+        switch self {
+        case .standard: .standardWebhook
+        case .cloudevents: .cloudEvent
+        case .openMHealth: .openMHealth
+        case .terra: .terra
+        case .rook, .rookSummary: .rook
+        }
+    }
 
     /// How a request proves where it comes from.
     enum Proof {

@@ -254,7 +254,8 @@ struct WebSettingsFolder {
             ("\(url), secret_file: \(words), format: rook, \(account)", "expected one secret, found 2"),
             ("\(url), secret_file: \(word), format: rook", "client_uuid: `format: rook` needs the account's id"),
             ("\(url), secret_file: \(word), format: rook, client_uuid: me", "client_uuid: expected a UUID, found 'me'"),
-            ("\(url), secret_file: \(word), format: terra, \(account)", "client_uuid: only `format: rook` has one"),
+            ("\(url), secret_file: \(word), format: terra, \(account)", "client_uuid: only `format: rook` and"),
+            ("\(url), secret_file: \(word), format: rook_summary", "`format: rook_summary` needs the account's id"),
         ]
         for (text, expected) in cases {
             let found = try await opened(text, folder)
