@@ -211,6 +211,7 @@ public final class Gateway: Sendable {
         switch request.operation {
         case .query(let operation): try await QueryRunner(gateway: self, output: output).run(operation)
         case .metrics(let operation): try await MetricsRunner(gateway: self, output: output).run(operation)
+        case .summary(let operation): try await SummaryRunner(gateway: self, output: output).run(operation)
         case .entry(let operation): try await EntryRunner(gateway: self, json: json, output: output).run(operation)
         case .user(let operation): try await UserRunner(gateway: self, json: json, output: output).run(operation)
         case .source(let operation): try await SourceRunner(gateway: self, json: json, output: output).run(operation)

@@ -82,6 +82,7 @@ package struct LocalServer {
         HealthRoutes(gateway: gateway, door: door, counters: counters, started: now, isLocked: isLocked).add(to: routes)
         SessionRoutes(door: door).add(to: routes)
         ReadingRoutes(store: gateway.store, consents: consents, isLocked: isLocked).add(to: routes)
+        SummaryRoutes(gateway: gateway, consents: consents, isLocked: isLocked).add(to: routes)
         EntryRoutes(gateway: gateway, isLocked: isLocked).add(to: routes)
         StateRoutes(gateway: gateway, started: now).add(to: routes)
         EventRoutes(

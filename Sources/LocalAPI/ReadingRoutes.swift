@@ -28,8 +28,11 @@ struct ReadingRoutes {
         }
     }
 
-    private func requireUnlocked() throws {
-        guard isLocked() else { return }
+    private func requireUnlocked() throws { try Self.requireUnlocked(isLocked()) }
+
+    /// Refuses what needs the store's key while it is missing.
+    static func requireUnlocked(_ isLocked: Bool) throws {
+        guard isLocked else { return }
         throw APIRefusal(
             .init(code: 423, reasonPhrase: "Locked"), "store_locked_away", "the store is locked: its key is missing")
     }

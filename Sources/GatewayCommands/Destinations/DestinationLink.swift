@@ -26,6 +26,9 @@ struct DestinationLink: Sendable {
 
     /// Whether it is a Vital-compatible server.
     var isServer: Bool { setting.kind == .vital }
+
+    /// What it takes.
+    var sort: DeliverySort { setting.kind.opening.rules(setting).hasWholeDays ? .summaries : .events }
 }
 
 /// A destination that can be delivered to.

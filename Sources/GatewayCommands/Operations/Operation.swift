@@ -5,6 +5,8 @@ public enum Operation: Codable, Sendable, Hashable {
     case query(QueryOperation)
     /// What a person's devices have measured last, in one document.
     case metrics(MetricsOperation)
+    /// What was measured on a day, or on each of several days.
+    case summary(SummaryOperation)
     /// What people enter by hand.
     case entry(EntryOperation)
     /// The server's user.
@@ -79,6 +81,28 @@ public struct MetricsOperation: Codable, Sendable, Hashable {
     }
 }
 
+/// The arguments of `summary body`.
+public struct SummaryOperation: Codable, Sendable, Hashable {
+    /// How a day is printed.
+    public enum Format: String, Codable, Sendable, CaseIterable {
+        case text, json, terra, rook
+    }
+
+    /// The first date, `2026-11-22`; nil: today.
+    public var from: String?
+    /// The last date; nil: the first one.
+    public var to: String?
+    /// The client's id of the person; nil: the current user.
+    public var person: String?
+    /// Whether the values are listed that the figures are made of.
+    public var showsSamples = true
+    /// How a day is printed.
+    public var format = Format.text
+
+    /// Today, of the current user.
+    public init() {}
+}
+
 /// The arguments of `user`.
 public enum UserOperation: Codable, Sendable, Hashable {
     case create(String)
@@ -107,8 +131,18 @@ public enum SyncOperation: Codable, Sendable, Hashable {
     case status
     /// Offers refused readings to the server once more: those with these ids, or all.
     case retry([String], destination: String? = nil)
-    case enable
-    case disable
+    /// Switches delivery on: all of it, or the destinations of one sort.
+    case enable(DeliverySort? = nil)
+    /// Switches delivery off: all of it, or the destinations of one sort.
+    case disable(DeliverySort? = nil)
+}
+
+/// What destinations take.
+public enum DeliverySort: String, Codable, Sendable, Hashable {
+    /// Single readings.
+    case events
+    /// A person's whole days, as Terra's and ROOK's summaries are.
+    case summaries
 }
 
 /// The arguments of `store`.

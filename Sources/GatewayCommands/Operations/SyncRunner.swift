@@ -11,10 +11,8 @@ struct SyncRunner {
 
     func run(_ operation: SyncOperation) async throws {
         switch operation {
-        case .enable, .disable:
-            try await gateway.store.setSyncEnabled(operation == .enable)
-            if operation == .enable { gateway.destinations.wake() }
-            try await status()
+        case .enable(let sort): try await setEnabled(true, sort)
+        case .disable(let sort): try await setEnabled(false, sort)
         case .status: try await status()
         case .now(let from, let to, let types, let name):
             let links = try gateway.destinations.chosen(name)
@@ -35,6 +33,29 @@ struct SyncRunner {
         case .watch(let name):
             try await watch(gateway.destinations.chosen(name).compactMap(\.worker))
         }
+    }
+
+    /// Switches all of delivery, or the destinations of one sort.
+    private func setEnabled(_ isEnabled: Bool, _ sort: DeliverySort?) async throws {
+        guard let sort else {
+            try await gateway.store.setSyncEnabled(isEnabled)
+            if isEnabled { gateway.destinations.wake() }
+            return try await status()
+        }
+        let links = gateway.destinations.links.filter { $0.sort == sort }
+        guard !links.isEmpty else {
+            throw Problem(
+                "no_such_destination", .noInput, "no destination takes \(sort.rawValue)",
+                hint: sort == .summaries
+                    ? "a webhook with `format: terra` or `format: rook_summary` takes whole days" : nil)
+        }
+        for link in links { try await gateway.store.setDestinationEnabled(isEnabled, link.name) }
+        if isEnabled {
+            // Their addresses may have changed while they were switched off.
+            try await gateway.destinations.heed()
+            for link in links { await link.worker?.forgetFailures() }
+        }
+        try await status()
     }
 
     private static func readingID(_ text: String) throws -> ReadingID {

@@ -17,6 +17,8 @@ struct Sync: AsyncParsableCommand {
             help: ArgumentHelp(
                 "Only what waits up to this time; a date means the end of that day.", valueName: "instant"))
         var to: String?
+        @Option(help: ArgumentHelp("Only what waits of this day of the user.", valueName: "date"))
+        var date: String?
         @Option(help: ArgumentHelp("Only these kinds, with commas between.", valueName: "kind"))
         var types: String?
         @Option(help: ArgumentHelp("Only to this destination.", valueName: "name"))
@@ -24,9 +26,17 @@ struct Sync: AsyncParsableCommand {
         @OptionGroup var global: GlobalOptions
 
         func validate() throws {
-            guard watch, from != nil || to != nil || types != nil else { return }
+            if let date {
+                guard from == nil, to == nil else {
+                    throw ValidationError("--date is a whole day: it cannot be used together with --from or --to")
+                }
+                guard date.utf8.count == 10 else {
+                    throw ValidationError("--date: expected a date such as 2026-11-20, found '\(date)'")
+                }
+            }
+            guard watch, from != nil || to != nil || date != nil || types != nil else { return }
             throw ValidationError(
-                "--watch tells of everything: it cannot be used together with --from, --to or --types")
+                "--watch tells of everything: it cannot be used together with --from, --to, --date or --types")
         }
 
         func run() async throws {
@@ -35,7 +45,7 @@ struct Sync: AsyncParsableCommand {
                 .sync(
                     watch
                         ? .watch(destination: destination)
-                        : .now(from: from, to: to, types: kinds, destination: destination)),
+                        : .now(from: from ?? date, to: to ?? date, types: kinds, destination: destination)),
                 global)
         }
     }
@@ -62,14 +72,35 @@ struct Sync: AsyncParsableCommand {
     }
 
     struct Enable: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Start delivering again.")
+        static let configuration = CommandConfiguration(
+            abstract: "Start delivering again.",
+            discussion:
+                "With --summaries or --events, enables the destinations that take whole days, or single readings.")
+        @OptionGroup var sort: SortOptions
         @OptionGroup var global: GlobalOptions
-        func run() async throws { try await OperationCommand.run(.sync(.enable), global) }
+        func run() async throws { try await OperationCommand.run(.sync(.enable(sort.sort)), global) }
     }
 
     struct Disable: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Stop delivering; readings wait.")
+        static let configuration = CommandConfiguration(
+            abstract: "Stop delivering; readings wait.",
+            discussion:
+                "With --summaries or --events, disables the destinations that take whole days, or single readings.")
+        @OptionGroup var sort: SortOptions
         @OptionGroup var global: GlobalOptions
-        func run() async throws { try await OperationCommand.run(.sync(.disable), global) }
+        func run() async throws { try await OperationCommand.run(.sync(.disable(sort.sort)), global) }
+    }
+
+    struct SortOptions: ParsableArguments {
+        @Flag(help: "Only destinations that take a person's whole days (formats terra and rook_summary).")
+        var summaries = false
+        @Flag(help: "Only destinations that take single readings.")
+        var events = false
+
+        func validate() throws {
+            if summaries, events { throw ValidationError("--summaries and --events cannot be used together") }
+        }
+
+        var sort: DeliverySort? { summaries ? .summaries : events ? .events : nil }
     }
 }

@@ -17,6 +17,7 @@ import Testing
         "GET /api/v1/session": .open, "POST /api/v1/session": .open, "DELETE /api/v1/session": .read,
         "POST /api/v1/pair": .open, "GET /api/v1/status": .program, "GET /api/v1/health/types": .program,
         "POST /api/v1/health/data": .program, "GET /api/v1/readings": .read, "GET /api/v1/readings/{id}": .read,
+        "GET /api/v1/summaries/body": .read,
         "GET /api/v1/devices": .read, "GET /api/v1/sources": .read, "GET /api/v1/sync": .readHousehold,
         "GET /api/v1/consent": .read, "GET /api/v1/gateway": .read, "GET /api/v1/events": .read,
         "POST /api/v1/readings": .write, "PATCH /api/v1/readings/{id}": .write, "DELETE /api/v1/readings/{id}": .write,

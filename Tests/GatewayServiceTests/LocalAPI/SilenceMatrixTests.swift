@@ -34,6 +34,7 @@ struct SilenceMatrixTests {
         "GET /api/v1/session": false, "POST /api/v1/session": false, "DELETE /api/v1/session": false,
         "POST /api/v1/pair": false, "GET /api/v1/status": false, "GET /api/v1/health/types": false,
         "POST /api/v1/health/data": true, "GET /api/v1/readings": true, "GET /api/v1/readings/{id}": true,
+        "GET /api/v1/summaries/body": true,
         "POST /api/v1/readings": false, "PATCH /api/v1/readings/{id}": false, "DELETE /api/v1/readings/{id}": false,
         "GET /api/v1/devices": false, "GET /api/v1/sources": false, "GET /api/v1/sync": false,
         "GET /api/v1/consent": false, "GET /api/v1/gateway": false, "GET /api/v1/events": true,
@@ -181,7 +182,8 @@ struct SilenceMatrixTests {
             for route in routes.filter({ $0 != "DELETE /api/v1/session" }) + ["DELETE /api/v1/session"] {
                 let text = try await bench.answer(route, credential, last: ring)
                 #expect(!text.contains(anyOf: Marked.values + Marked.names), "\(route): \(text.prefix(300))")
-                guard route.contains("/api/v1/readings") || route.contains("/api/v1/health/data") else { continue }
+                let shows = ["/api/v1/readings", "/api/v1/summaries", "/api/v1/health/data"]
+                guard shows.contains(where: { route.contains($0) }) else { continue }
                 let asked = try await bench.answer(route, credential, query: "?person=" + Marked.person)
                 #expect(!asked.contains(anyOf: Marked.values + Marked.names), "\(route): \(asked.prefix(300))")
             }
@@ -196,7 +198,8 @@ struct SilenceMatrixTests {
 
     /// Operations that show what is stored, for the event that takes it away.
     static let operations: [GatewayCommands.Operation] = [
-        .query(.init()), .metrics(.init(maxAge: 3_153_600_000)), .user(.show), .sync(.status), .store(.stats),
+        .query(.init()), .summary(.init()), .metrics(.init(maxAge: 3_153_600_000)), .user(.show), .sync(.status),
+        .store(.stats),
         .device(.list), .consent(.show(user: nil)),
         .client(.list), .client(.audit(limit: 1000)), .client(.invite(.init())), .page,
     ].filter(isShowing)
@@ -205,7 +208,8 @@ struct SilenceMatrixTests {
     /// has thought about it.
     static func isShowing(_ operation: GatewayCommands.Operation) -> Bool {
         switch operation {
-        case .query, .metrics, .page, .device(.list), .user(.show), .sync(.status), .store(.stats), .consent(.show),
+        case .query, .summary, .metrics, .page, .device(.list), .user(.show), .sync(.status), .store(.stats),
+            .consent(.show),
             .client:
             true
         // Its file is looked into by itself.

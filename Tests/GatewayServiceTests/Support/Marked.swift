@@ -102,7 +102,10 @@ final class Marked: Sendable {
             "/api/v1/scan": #"{"seconds":1}"#,
         ]
         let body = parts[0] == "POST" ? bodies[path] ?? "{}" : nil
-        let answer = try await api.send(path + query, HTTPMethod(rawValue: parts[0]), headers: credential, body: body)
+        // The day that the markers are measured on.
+        let day = path == "/api/v1/summaries/body" ? (query.isEmpty ? "?" : "&") + "date=2026-11-20" : ""
+        let answer = try await api.send(
+            path + query + day, HTTPMethod(rawValue: parts[0]), headers: credential, body: body)
         return answer.headers.map { "\($0.name): \($0.value)" }.joined(separator: "\n") + "\n" + answer.text
     }
 
