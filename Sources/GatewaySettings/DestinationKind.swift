@@ -67,7 +67,9 @@ package enum DestinationKind: String, Sendable, CaseIterable {
             [
                 .init("url", .text),
                 .init("secret_file", .text),
-                .init("format", .choice(["standard", "cloudevents", "open_mhealth", "terra", "rook", "rook_summary"]), "standard"),
+                .init(
+                    "format", .choice(["standard", "cloudevents", "open_mhealth", "terra", "rook", "rook_summary"]),
+                    "standard"),
                 .init("client_uuid", .text),
                 .init("allow_private", .flag, "false"),
             ]
