@@ -213,6 +213,11 @@ public final class Gateway: Sendable {
         case .metrics(let operation): try await MetricsRunner(gateway: self, output: output).run(operation)
         case .summary(let operation): try await SummaryRunner(gateway: self, output: output).run(operation)
         case .entry(let operation): try await EntryRunner(gateway: self, json: json, output: output).run(operation)
+        case .identity(let operation):
+            try await IdentityRunner(gateway: self, json: json, output: output).run(operation)
+        case .connect(let operation):
+            try await ConnectRunner(gateway: self, json: json, output: output).run(operation)
+        case .auth(let name): try await AuthRunner(gateway: self, json: json, output: output).check(name)
         case .user(let operation): try await UserRunner(gateway: self, json: json, output: output).run(operation)
         case .source(let operation): try await SourceRunner(gateway: self, json: json, output: output).run(operation)
         case .sync(let operation): try await SyncRunner(gateway: self, json: json, output: output).run(operation)

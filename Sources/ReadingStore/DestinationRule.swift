@@ -115,6 +115,15 @@ extension ReadingStore {
         knownGateway.withLock { $0 = id }
         return id
     }
+
+    /// Makes this store the gateway that another one was.
+    ///
+    /// - Parameter id: a UUID in lower case.
+    /// - Throws: an error of the database.
+    public func setGatewayID(_ id: String) async throws {
+        try await write(.setting) { db in try Self.set(db, Self.gatewaySetting, lines: [id]) }
+        knownGateway.withLock { $0 = id }
+    }
 }
 
 extension DestinationRule {

@@ -17,10 +17,10 @@ public struct VitalConnection: Sendable {
         credentials = .apiKey(key)
     }
 
-    /// What a destination's settings say; `nil` if there is neither a key nor a sign-in token.
+    /// What a destination's settings say; `nil` if there is neither a key nor a sign-in token, and nobody signed in with `connect`.
     ///
     /// The destination `vital` takes what the service manager hands over (`api-key`, `sign-in-token`) if its settings name
-    /// no file.
+    /// no file. A destination without either goes on with the session that `connect` began.
     ///
     /// - Parameters:
     ///   - settings: the destination's settings.
@@ -32,13 +32,13 @@ public struct VitalConnection: Sendable {
         _ settings: DestinationSetting, state: String,
         environment: [String: String] = ProcessInfo.processInfo.environment
     ) throws {
-        var files = (settings["api_key_file"], settings["sign_in_token_file"])
-        if files == (nil, nil), settings.name == DestinationSetting.serverName {
-            let handed = ServiceCredentials(environment)
-            files = (handed.file("api-key"), handed.file("sign-in-token"))
-        }
-        switch files {
-        case (nil, nil): return nil
+        switch Self.files(settings, environment) {
+        case (nil, nil):
+            let storage = SessionFile(directory: state, destination: settings.name)
+            guard let record = try storage.load(), let token = try? VitalSignInToken(record.signInToken) else {
+                return nil
+            }
+            credentials = .session(VitalSession(signInToken: token, storage: storage))
         case (.some, .some):
             throw Problem(
                 "config_invalid", .configuration,
@@ -57,6 +57,32 @@ public struct VitalConnection: Sendable {
                 throw Problem("key_unreadable", .configuration, "\(path): \(error)")
             }
         }
+        (server, authorities) = try Self.place(settings)
+    }
+
+    /// A connection with a session that a token begins.
+    ///
+    /// - Returns: `nil` if the settings name a key or a token, or the service manager hands one over: those come first.
+    init?(
+        signedInWith token: VitalSignInToken, _ settings: DestinationSetting, _ storage: SessionFile,
+        environment: [String: String] = ProcessInfo.processInfo.environment
+    ) throws {
+        guard Self.files(settings, environment) == (nil, nil) else { return nil }
+        credentials = .session(VitalSession(signInToken: token, storage: storage))
+        (server, authorities) = try Self.place(settings)
+    }
+
+    private static func files(
+        _ settings: DestinationSetting, _ environment: [String: String]
+    ) -> (key: String?, token: String?) {
+        let named = (settings["api_key_file"], settings["sign_in_token_file"])
+        guard named == (nil, nil), settings.name == DestinationSetting.serverName else { return named }
+        let handed = ServiceCredentials(environment)
+        return (handed.file("api-key"), handed.file("sign-in-token"))
+    }
+
+    private static func place(_ settings: DestinationSetting) throws -> (VitalServer, authorities: String?) {
+        let server: VitalServer
         if let url = settings["base_url"] {
             server = try Self.server(url, settings)
             guard settings.isOn("insecure") || !server.isExposed else { throw Self.insecure(settings, server.host) }
@@ -65,10 +91,9 @@ public struct VitalConnection: Sendable {
                 environment: settings["environment"].flatMap(VitalEnvironment.init(rawValue:)) ?? .sandbox,
                 region: settings["region"].flatMap(VitalRegion.init(rawValue:)) ?? .us)
         }
-        if let path = settings["ca_file"] {
-            try settings.requireCertificates(in: path)
-            authorities = path
-        }
+        guard let path = settings["ca_file"] else { return (server, nil) }
+        try settings.requireCertificates(in: path)
+        return (server, path)
     }
 
     private static func server(_ url: String, _ settings: DestinationSetting) throws(Problem) -> VitalServer {

@@ -9,6 +9,12 @@ public enum Operation: Codable, Sendable, Hashable {
     case summary(SummaryOperation)
     /// What people enter by hand.
     case entry(EntryOperation)
+    /// Which gateway this is.
+    case identity(IdentityOperation)
+    /// Signs a person in at a server.
+    case connect(ConnectOperation)
+    /// Whether receivers accept the gateway's credentials: those of one destination, or of all.
+    case auth(destination: String?)
     /// The server's user.
     case user(UserOperation)
     /// Connected sources of the current user.

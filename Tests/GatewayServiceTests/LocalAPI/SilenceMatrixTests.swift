@@ -198,7 +198,8 @@ struct SilenceMatrixTests {
 
     /// Operations that show what is stored, for the event that takes it away.
     static let operations: [GatewayCommands.Operation] = [
-        .query(.init()), .summary(.init()), .metrics(.init(maxAge: 3_153_600_000)), .user(.show), .sync(.status),
+        .query(.init()), .summary(.init()), .metrics(.init(maxAge: 3_153_600_000)), .user(.show), .identity(.show),
+        .sync(.status),
         .store(.stats),
         .device(.list), .consent(.show(user: nil)),
         .client(.list), .client(.audit(limit: 1000)), .client(.invite(.init())), .page,
@@ -208,7 +209,7 @@ struct SilenceMatrixTests {
     /// has thought about it.
     static func isShowing(_ operation: GatewayCommands.Operation) -> Bool {
         switch operation {
-        case .query, .summary, .metrics, .page, .device(.list), .user(.show), .sync(.status), .store(.stats),
+        case .query, .summary, .metrics, .page, .device(.list), .user(.show), .identity, .sync(.status), .store(.stats),
             .consent(.show),
             .client:
             true
@@ -219,7 +220,8 @@ struct SilenceMatrixTests {
         // These print what they change or what is wrong, no reading.
         case .user(.clear), .user(.remove), .store(.verify), .store(.prune), .store(.rotateKey), .store(.trustClock),
             .store(.forget),
-            .sync(.now), .sync(.retry), .sync(.enable), .sync(.disable), .consent(.set), .doctor, .destination, .entry:
+            .sync(.now), .sync(.retry), .sync(.enable), .sync(.disable), .consent(.set), .doctor, .auth, .connect,
+            .destination, .entry:
             false
         // These show what comes, not what is stored: the stream is looked at by itself.
         case .sync(.watch), .device(.watch), .device(.monitor), .device(.scan), .device(.pair), .device(.unpair),
