@@ -35,7 +35,10 @@ let package = Package(
         .target(name: "StoreFloor", dependencies: ["CSQLiteFloor"], path: "Store/StoreFloor"),
         .executableTarget(
             name: "store-benchmark",
-            dependencies: ["StoreFloor", .product(name: "HealthRelayStore", package: "HealthRelay")],
+            dependencies: [
+                "StoreFloor", .product(name: "HealthRelayStore", package: "HealthRelay"),
+                .product(name: "HealthRelayFormats", package: "HealthRelay"),
+            ],
             path: "Store/StoreBenchmark"),
         // Matching an advertisement with 10 to 10,000 models, in a release build.
         .executableTarget(

@@ -1,9 +1,10 @@
 import Foundation
+import HealthFigures
 import HealthReadings
 import ReadingStore
 import StoreFloor
 
-/// Measures durable ingest and the newest page beside a bare C loop over SQLite, in one run.
+/// Measures durable ingest, the newest page and daily summaries beside a bare C loop over SQLite, in one run.
 @main
 struct StoreBenchmark {
     static func main() async throws {
@@ -29,11 +30,12 @@ struct StoreBenchmark {
             try await newest(base + "/newest-\(count)", count, .off())
             try await newest(base + "/newest-sealed-\(count)", count, .on())
         }
+        try await year(base + "/year")
     }
 
-    /// Frame `number` of a meter that measures every five minutes and has no end.
-    static func frame(_ number: Int) -> Frame {
-        let time = WallTime(secondsSinceEpoch: 1_500_000_000 + Int64(number) * 300)
+    /// Frame `number` of a meter that measures every so many seconds and has no end.
+    static func frame(_ number: Int, every seconds: Int64) -> Frame {
+        let time = WallTime(secondsSinceEpoch: 1_500_000_000 + Int64(number) * seconds)
         let (date, clock) = (time.date, time.timeOfDay)
         let value = UInt16(80 + number % 120) | 0xB000
         return Frame(
@@ -51,12 +53,14 @@ struct StoreBenchmark {
             encryption: encryption)
     }
 
-    static func fill(_ store: ReadingStore, readings: Int, perTransaction: Int) async throws -> Double {
+    static func fill(
+        _ store: ReadingStore, readings: Int, perTransaction: Int, every seconds: Int64 = 300
+    ) async throws -> Double {
         let device = DeviceDescription(
             address: DeviceAddress(bits: 0xC000_0000_1808, kind: .random), model: "bench", provider: "accuchek_ble")
         let contact = try await store.beginContact(
             with: device, at: Instant(seconds: 1_900_000_000), clock: nil, batteryPercent: nil)
-        let frames = (0..<readings).map(frame)
+        let frames = (0..<readings).map { frame($0, every: seconds) }
         let clock = ContinuousClock()
         let start = clock.now
         for first in stride(from: 0, to: readings, by: perTransaction) {
@@ -122,6 +126,37 @@ struct StoreBenchmark {
             "bare query \(Int(bare * 1e6)) us",
             "ratio \(two(ours / bare)) (bar 10.00); filled at \(rate(count, seconds))/s")
         try store.close()
+    }
+
+    /// The summary of each day of a year of one-minute data, beside reading the same rows from a store in the clear.
+    static func year(_ directory: String) async throws {
+        let count = 365 * 1440
+        let (sealed, clear) = (try await open(directory + "-sealed", .on()), try await open(directory + "-clear"))
+        for store in [sealed, clear] { _ = try await fill(store, readings: count, perTransaction: 1000, every: 60) }
+        try clear.close()
+        guard let zones = ZoneRules.named("Europe/Berlin").map(ZoneHistory.init) else { throw BenchmarkError.floor }
+        let clock = ContinuousClock()
+        let start = clock.now
+        var (summed, time) = (0, Instant(seconds: 1_500_000_000))
+        while time.seconds < 1_500_000_000 + Int64(count) * 60 {
+            let day = zones.day(of: time)
+            var summary = DaySummary(day)
+            let query = ReadingQuery(
+                from: day.start, to: Instant(microseconds: day.end.microseconds - 1), limit: 10_000)
+            for reading in try await sealed.query(query).readings { summary.add(reading) }
+            summed += summary.figures(of: .glucose)?.count ?? 0
+            time = day.end
+        }
+        let ours = (clock.now - start).seconds
+        guard summed == count else { throw BenchmarkError.notNew }
+        try sealed.close()
+        var rows: Int64 = 0
+        let bare = floor_query(
+            directory + "-clear/readings.sqlite", "SELECT * FROM reading ORDER BY time DESC, id DESC", 1, &rows)
+        guard bare > 0, rows == count else { throw BenchmarkError.floor }
+        report(
+            "a year of daily summaries", "\(two(ours)) s", "bare query of the rows \(two(bare)) s",
+            "ratio \(two(ours / bare)) (bar 20.00)")
     }
 
     static func report(_ parts: String...) {
