@@ -3,7 +3,7 @@ import HealthReadings
 /// What a person's devices measured on one day: averages, extremes, and the values they are made of.
 ///
 /// A summary takes the readings of the day in any order, and gives the same figures whatever the order. Excluded readings are counted
-/// and not used. A number that can't be a person's (``MeasuredNumber/implausible(_:)``) is not used either.
+/// and not used. A number that can't be a person's (`MeasuredNumber.implausible`) is not used either.
 public struct DaySummary: Sendable {
     /// A quantity that is averaged over the day, in one unit whatever its device measured in.
     public enum Part: String, Sendable, Hashable, CaseIterable {
