@@ -30,7 +30,7 @@ public struct ErasureAtDestination: Sendable, Hashable {
 }
 
 extension ReadingStore {
-    /// How many erasures were committed since the store was opened.
+    /// How many erasures, and moves of readings to another person, were committed since the store was opened.
     ///
     /// It counts up before ``eraseUser(_:retracts:except:)`` returns, and so before the erasure has come through
     /// ``committedReadings()``: whoever keeps a copy of readings knows by it that the copy is out of date.
@@ -73,7 +73,13 @@ extension ReadingStore {
             try Self.keepKeys(db)
             let destinations =
                 retracts ? try Retracting(db: db, sealing: sealing).retractAll(of: user.rawValue, except: done) : []
+            // Taken before the rows go: no number is given a second time.
+            let number = try RowNumbers(db, now: now).takeReading()
             var erasure = try Self.eraseRows(db, of: user.rawValue, isCurrent: isCurrent)
+            if erasure.readings > 0 {
+                try Changes(db: db).noteErasure(as: number)
+                try Changes(db: db).forgetSeconds()
+            }
             erasure.destinations = destinations
             if isCurrent { _ = try Self.adoptUser(db, sealing, "", timeZone: person.timeZone, now: now) }
             try Self.markUnfinished(db)
@@ -83,7 +89,7 @@ extension ReadingStore {
             contacts.withLock { $0 = [:] }
             erasureCount.withLock { $0 += 1 }
             sealing.forgetOpened()
-            subscribers.send([])
+            publishRemoval()
         }
         try await rewriteFiles()
         return erasure
@@ -175,6 +181,8 @@ extension ReadingStore {
                 AND NOT EXISTS (SELECT 1 FROM device_address WHERE device = device.key)
                 AND NOT EXISTS (SELECT 1 FROM pruned WHERE device = device.key)
             """,
+            "DELETE FROM subscriber WHERE user = ?1",
+            "DELETE FROM change WHERE user = ?1",
             "DELETE FROM source WHERE user = ?1",
             "DELETE FROM destination_user WHERE user = ?1",
             "DELETE FROM user_zone WHERE user = ?1",

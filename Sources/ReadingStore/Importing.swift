@@ -114,7 +114,11 @@ struct StoreImport {
         try await store.requireKeys()
         _ = try await store.finishResealing()
         // The bonds are another machine's: what the system here has is found when the gateway starts.
-        try await store.write(.device) { db in try db.execute(sql: "UPDATE device SET is_paired = 0, is_proven = 0") }
+        try await store.write(.device) { db in
+            try db.execute(sql: "UPDATE device SET is_paired = 0, is_proven = 0")
+            // The store that was exported goes on, too: a position in its changes says nothing of these.
+            try Changes(db: db).renewFeed()
+        }
         let findings = try await store.verify()
         guard findings.isEmpty else {
             throw StoreError.corrupt(

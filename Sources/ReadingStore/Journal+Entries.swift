@@ -75,7 +75,7 @@ extension Journal {
         let places = try Row.fetchAll(
             db, sql: "SELECT destination, timestamp FROM outbox WHERE reading = ?", arguments: [former])
         try retractReplaced(former)
-        try ReadingRow.change(db, former, rows) { $0.columns.recordExclusion = Exclusion.withdrawn.code }
+        try change(former) { $0.columns.recordExclusion = Exclusion.withdrawn.code }
         try db.execute(sql: "DELETE FROM outbox WHERE reading = ?", arguments: [former])
         for place in places {
             let timestamp: Int64 = try place.value(1)

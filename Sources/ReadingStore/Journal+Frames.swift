@@ -154,7 +154,7 @@ extension Journal {
 
     private func set(_ context: GlucoseContext?, of key: Int64) throws {
         var isOther = false
-        try ReadingRow.change(db, key, rows) { stored in
+        try change(key) { stored in
             isOther = stored.content.context != context
             stored.content.context = context
         }

@@ -96,7 +96,7 @@ extension Journal {
             let places = try Row.fetchAll(
                 db, sql: "SELECT destination, timestamp FROM outbox WHERE reading = ?", arguments: [trend])
             try retractReplaced(trend)
-            try ReadingRow.change(db, trend, rows) { $0.columns.timeExclusion = Exclusion.superseded.code }
+            try change(trend) { $0.columns.timeExclusion = Exclusion.superseded.code }
             try db.execute(sql: "DELETE FROM outbox WHERE reading = ?", arguments: [trend])
             for place in places { try hand(try place.value(1), at: try place.value(0)) }
             return .revised(try load(trend))

@@ -277,7 +277,7 @@ struct Journal {
         if timeExclusion == nil, record.exclusion == nil, let facts = record.sensor, try isSuperseded(facts) {
             timeExclusion = .superseded
         }
-        let key = numbers.takeReading()
+        let key = try numbers.takeReading()
         let stored = StoredReading(
             key: key, id: id,
             columns: ReadingColumns(
@@ -301,7 +301,7 @@ struct Journal {
             person: try rows.people.name(owner ?? contact.user), excluded: record.exclusion ?? timeExclusion,
             receivedAt: frame.receivedAt)
         if reading.excluded == nil, reading.kind.isDelivered {
-            try enqueue(key, reading)
+            try enqueue(key, reading, of: owner)
             // Until its context has come it may be none of the kind it looks like.
             if decoder.awaitsContext(frame, model: contact.description.model) { try setOutbox(key, .withdrawn) }
             reading.deliveries = holds.waiting(
@@ -366,13 +366,23 @@ struct Journal {
         return try select.firstInt().map(Instant.init(seconds:))
     }
 
+    /// Changes a stored reading; if it differs then, that is a change others hear of.
+    func change(_ key: Int64, _ body: (inout StoredReading) throws -> Void) throws {
+        guard try ReadingRow.change(db, key, rows, body) else { return }
+        try Changes(db: db).noteRevision(of: key, numbers)
+    }
+
     // MARK: The outbox
 
     /// Queues a reading for each destination that takes its kind.
     ///
-    /// - Parameter known: destinations that it is queued for already.
-    mutating func enqueue(_ key: Int64, _ reading: Reading, besides known: Set<Int64> = []) throws {
-        guard let wanted = reading.time.instant?.seconds, let owner = contact.owner(of: reading.record) else { return }
+    /// - Parameters:
+    ///   - owner: whose it is; `nil`: nobody's.
+    ///   - known: destinations that it is queued for already.
+    mutating func enqueue(
+        _ key: Int64, _ reading: Reading, of owner: Int64?, besides known: Set<Int64> = []
+    ) throws {
+        guard let wanted = reading.time.instant?.seconds, let owner else { return }
         let series = ContactState.Series(
             user: owner, kind: reading.kind.code, provider: contact.description.provider,
             type: reading.record.sampleTypeCode)
@@ -426,7 +436,7 @@ struct Journal {
     mutating func revise(
         _ key: Int64, from reading: Reading, to record: Record, at time: ResolvedTime? = nil
     ) throws {
-        try ReadingRow.change(db, key, rows) { stored in
+        try change(key) { stored in
             stored.columns.baseTime = record.baseTime?.secondsSinceEpoch
             stored.columns.timeOffsetMinutes = record.timeOffsetMinutes.map(Int64.init)
             stored.columns.timeOffsetIsUnknown = record.timeOffsetIsUnknown ? 1 : 0
@@ -434,8 +444,10 @@ struct Journal {
             stored.content = ReadingContent(of: record, context: reading.context)
             guard let time else { return }
             stored.columns.set(time)
-            stored.columns.timeExclusion =
-                exclusion(of: record, at: time, receivedAt: reading.receivedAt)?.code
+            let exclusion = exclusion(of: record, at: time, receivedAt: reading.receivedAt)
+            // One that was moved from the contact's person is somebody's, whatever its slot says.
+            let isMoved = exclusion == .otherUser && stored.columns.user != contact.user
+            stored.columns.timeExclusion = isMoved ? nil : exclusion?.code
         }
         let revised = try load(key)
         guard
@@ -459,7 +471,9 @@ struct Journal {
         guard revised.excluded == nil, revised.kind.isDelivered else { return }
         // A destination that was named while it was excluded has not been given it.
         let known = try Int64.fetchAll(db, sql: "SELECT destination FROM outbox WHERE reading = ?", arguments: [key])
-        try enqueue(key, revised, besides: Set(known))
+        // Its row says whose it is: somebody may have moved it since it came.
+        let owner = try Int64.fetchOne(db, sql: "SELECT user FROM reading WHERE key = ?", arguments: [key])
+        try enqueue(key, revised, of: owner, besides: Set(known))
     }
 
     /// Sets where a reading stands in the outbox, where it is there and was not delivered.
@@ -478,7 +492,7 @@ struct Journal {
         let exclusion = reading.record.exclusion(with: context)
         if exclusion != reading.record.exclusion {
             try Retracting(db: db, sealing: sealing).retract(key, id: reading.id)
-            try ReadingRow.change(db, key, rows) { $0.columns.recordExclusion = exclusion?.code }
+            try change(key) { $0.columns.recordExclusion = exclusion?.code }
             let withdraw = try PreparedStatement(
                 db, "UPDATE outbox SET state = ?, revision = revision + 1 WHERE reading = ?")
             withdraw.bind(1, OutboxState.withdrawn.rawValue)

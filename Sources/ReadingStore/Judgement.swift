@@ -20,6 +20,7 @@ struct Judgement {
     let decoder: any FrameDecoding
     let sealing: Sealing
     let pruned: PrunedReadings?
+    let now: Instant
 
     /// Whether the readings of any device are to be judged again.
     static func isNeeded(_ db: Database, _ decoder: any FrameDecoding) throws -> Bool {
@@ -57,7 +58,7 @@ struct Judgement {
         let candidates = try candidates(device)
         let placed = hasMemory ? try placed(device) : []
         let memory = try JournalMemory(db, sealing)
-        let numbers = RowNumbers(memory)
+        let numbers = RowNumbers(db, memory, now: now)
         let rows = RowReader(db, sealing)
         let frames = try PreparedStatement(
             db,
@@ -166,6 +167,7 @@ extension ReadingStore {
     /// What judges within a transaction.
     func judgement(_ db: Database) throws -> Judgement {
         Judgement(
-            db: db, decoder: decoder, sealing: sealing, pruned: try PrunedReadings(db, key: pruneKey.withLock(\.self)))
+            db: db, decoder: decoder, sealing: sealing, pruned: try PrunedReadings(db, key: pruneKey.withLock(\.self)),
+            now: now())
     }
 }

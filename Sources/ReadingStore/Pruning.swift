@@ -47,8 +47,11 @@ extension ReadingStore {
         var (pruning, last): (Pruning, Int64) = (Pruning(olderThan: cutoff), 0)
         while true {
             let after = last
+            let now = now()
             let batch = try await write(.prune) { [sealing] db in
-                try PruneBatch.run(db, before: cutoff, after: after, key: key, rows: RowReader(db, sealing))
+                try PruneBatch.run(
+                    db, before: cutoff, after: after, key: key, rows: RowReader(db, sealing),
+                    numbers: RowNumbers(db, now: now))
             } committed: { [self] _ in
                 // A contact that goes on must not join a context to what is gone.
                 contacts.withLock { $0 = [:] }
@@ -62,7 +65,8 @@ extension ReadingStore {
             try Task.checkCancellation()
         }
         if pruning.readings > 0 {
-            subscribers.send([])
+            try await write(.prune) { db in try Changes(db: db).forgetSeconds() }
+            publishRemoval()
             try await rewriteFiles()
         }
         return try await kept(pruning)
@@ -204,10 +208,11 @@ private struct PruneBatch {
     }
 
     static func run(
-        _ db: Database, before cutoff: Instant, after: Int64, key: SymmetricKey, rows: RowReader
+        _ db: Database, before cutoff: Instant, after: Int64, key: SymmetricKey, rows: RowReader, numbers: RowNumbers
     ) throws -> PruneBatch {
         try db.execute(sql: "PRAGMA secure_delete = ON")
         var batch = PruneBatch()
+        var owners: Set<Int64> = []
         for (reading, record, id) in try candidates(db, before: cutoff, after: after, rows) {
             let identity = Data(PrunedReadings.identity(of: id, key))
             try db.execute(
@@ -225,10 +230,15 @@ private struct PruneBatch {
                     SELECT ?2, destination, provider, type, timestamp, delivered_at FROM outbox
                     WHERE reading = ?1 AND state = \(outbox: .delivered)
                     """, arguments: [reading, identity])
+            if let owner = try Int64.fetchOne(db, sql: "SELECT user FROM reading WHERE key = ?", arguments: [reading]) {
+                owners.insert(owner)
+            }
             batch.frames += try remove(db, reading)
             batch.readings += 1
             batch.last = reading
         }
+        // The numbers are by the rows that were there before: none is given a second time.
+        for owner in owners.sorted() { try Changes(db: db).notePruning(of: owner, as: numbers.takeReading()) }
         if batch.readings > 0 { try ReadingStore.markUnfinished(db) }
         return batch
     }

@@ -65,9 +65,12 @@ enum ReadingRow {
 
     /// Changes a row: its columns and its content are sealed together again, and what waits of it is bound to the same
     /// key.
+    ///
+    /// - Returns: whether the row differs from before.
+    @discardableResult
     static func change(
         _ db: Database, _ key: Int64, _ rows: RowReader, _ body: (inout StoredReading) throws -> Void
-    ) throws {
+    ) throws -> Bool {
         let select = try PreparedStatement(db, "SELECT \(columns) FROM reading AS r WHERE r.key = ?")
         select.bind(1, key)
         guard try select.next() else { throw StoreError.corrupt(detail: "reading \(key) is missing") }
@@ -87,6 +90,7 @@ enum ReadingRow {
             try write(db, reading, rows.sealing)
         }
         if generation != rows.sealing.current { try OutboxTag.renewAll(db, reading: key, rows.sealing) }
+        return reading.columns != former.columns || reading.content != former.content
     }
 }
 

@@ -139,7 +139,7 @@ extension ReadingStore {
             var journal = try Journal(
                 db, contact: ContactState(db, sealing, contact: contact), epoch: 0, decoder: decoder, sealing: sealing,
                 pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)), holds: memory.holds,
-                numbers: RowNumbers(memory))
+                numbers: RowNumbers(db, memory, now: now))
             try isAllowed(journal)
             let frame = frame(now)
             var outcomes: [FrameOutcome] = []

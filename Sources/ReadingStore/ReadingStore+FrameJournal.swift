@@ -10,6 +10,7 @@ extension ReadingStore: FrameJournal {
     public func append(_ frames: [Frame], of contact: Contact) async throws -> [FrameOutcome] {
         guard !frames.isEmpty else { return [] }
         let decoded = frames.map { decoder.decode($0, model: contact.device.model) }
+        let now = now()
         let (outcomes, _, _) = try await write(.journal) { [self] db in
             // Taken out while it changes: a transaction that fails leaves nothing behind, and it is made again.
             let state = try ContactState.current(
@@ -19,7 +20,7 @@ extension ReadingStore: FrameJournal {
             var journal = try Journal(
                 db, contact: consume state, epoch: contact.sequenceEpoch, decoder: decoder,
                 sealing: sealing, pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)), holds: memory.holds,
-                numbers: RowNumbers(memory))
+                numbers: RowNumbers(db, memory, now: now))
             var outcomes: [FrameOutcome] = []
             outcomes.reserveCapacity(frames.count)
             for (frame, decoded) in zip(frames, decoded) { try journal.add(frame, decoded, into: &outcomes) }

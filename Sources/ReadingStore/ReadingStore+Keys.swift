@@ -52,7 +52,7 @@ extension ReadingStore {
             logger.warning("stored readings are not judged again yet", metadata: ["error": "\(error)"])
         }
         resealInBackground()
-        if former != nil { subscribers.send([]) }
+        if former != nil { publishRemoval() }
     }
 
     func takeKeys() async throws {

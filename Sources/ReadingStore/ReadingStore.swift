@@ -31,6 +31,10 @@ public final class ReadingStore: Sendable {
     /// What the last transaction of the journal left for the next.
     let journalMemory = Mutex<JournalMemory?>(nil)
     let subscribers = Broadcaster<[Reading]>()
+    /// Rings when changes may have been committed.
+    let changeBells = Broadcaster<Void>()
+    /// The subscribers whose changes somebody reads now.
+    let attached = Mutex<Set<String>>([])
     let erasureCount = Mutex(0)
     private let readerGate = ReaderGate(limit: readers - 1)
     private static let readers = 4
@@ -171,6 +175,7 @@ public final class ReadingStore: Sendable {
         resealing.withLock { $0?.cancel() }
         defer { lock.release() }
         subscribers.close()
+        changeBells.close()
         do {
             // Writing the files anew may take minutes; the next opening begins it again.
             if rewriting.load(ordering: .relaxed) { pool.interrupt() }
@@ -254,4 +259,7 @@ struct CommitPoint: Sendable {
     static let prune = CommitPoint(before: "prune.before-commit", after: "prune.after-commit")
     static let reseal = CommitPoint(before: "reseal.before-commit", after: "reseal.after-commit")
     static let redecode = CommitPoint(before: "redecode.before-commit", after: "redecode.after-commit")
+    static let subscriber = CommitPoint(
+        before: "subscriber.before-commit", after: "subscriber.after-commit", keepsJournal: true)
+    static let move = CommitPoint(before: "move.before-commit", after: "move.after-commit")
 }

@@ -25,7 +25,7 @@ extension ReadingStore {
             let batch = try await write(.redecode) { [self] db in
                 try Self.redecode(
                     db, after: after, decoder: decoder, sealing: sealing,
-                    pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)))
+                    pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)), now: now())
             }
             guard let newest = batch.last else { return result }
             last = newest
@@ -43,7 +43,8 @@ extension ReadingStore {
     }
 
     private static func redecode(
-        _ db: Database, after: Int64, decoder: any FrameDecoding, sealing: Sealing, pruned: PrunedReadings?
+        _ db: Database, after: Int64, decoder: any FrameDecoding, sealing: Sealing, pruned: PrunedReadings?,
+        now: Instant
     ) throws -> (last: Int64?, frames: Int, outcomes: [FrameOutcome]) {
         let select = try PreparedStatement(
             db,
@@ -57,7 +58,7 @@ extension ReadingStore {
         var rows: [(frame: StoredFrame, epoch: Int)] = []
         while try select.next() { rows.append((try reader.frame(select), Int(select.int(FrameRow.count)))) }
         let memory = try JournalMemory(db, sealing)
-        let numbers = RowNumbers(memory)
+        let numbers = RowNumbers(db, memory, now: now)
         var contacts: [Int64: Journal] = [:]
         var outcomes: [FrameOutcome] = []
         for row in rows {

@@ -35,6 +35,7 @@ enum Schema {
         migrator.registerMigration("17 recalled records") { _ in }
         // Nor here: it could not read those that a person entered.
         migrator.registerMigration("18 entries by hand") { _ in }
+        migrator.registerMigration("19 changes and their readers") { db in try db.execute(sql: Changes.schema) }
         return migrator
     }()
 

@@ -38,6 +38,8 @@ public enum StoreError: Error, Sendable, Hashable {
     case tookTooLong
     /// A cursor that this program did not give.
     case invalidCursor(String)
+    /// A position among changes that is of another store, or of a later state of this one.
+    case unknownPosition
     /// A name that is no time zone of the tz database.
     case unknownTimeZone(String)
     /// A contact or user that the store does not know.
@@ -65,6 +67,7 @@ public enum StoreError: Error, Sendable, Hashable {
         case .offsetOutOfRange: "offset_out_of_range"
         case .tookTooLong: "took_too_long"
         case .invalidCursor: "invalid_cursor"
+        case .unknownPosition: "position_unknown"
         case .unknownTimeZone: "unknown_time_zone"
         case .unknown: "store_unknown"
         case .internalFault: "store_internal"
@@ -93,6 +96,7 @@ public enum StoreError: Error, Sendable, Hashable {
         case .offsetOutOfRange: "Choose an offset of 0 or more."
         case .tookTooLong: "Ask for fewer readings, or use a cursor instead of an offset."
         case .invalidCursor: "Pass a cursor that a query returned."
+        case .unknownPosition: "Read what is stored once more, and go on from there."
         case .unknownTimeZone: "Use a name such as Europe/Berlin."
         case .unknown, .internalFault: "Please report this."
         }
@@ -166,6 +170,7 @@ extension StoreError: CustomStringConvertible {
         case .offsetOutOfRange(let offset): "offset \(offset) is negative"
         case .tookTooLong: "reading took too long and was stopped"
         case .invalidCursor: "the cursor is not one that a query returned"
+        case .unknownPosition: "the position among changes is of another store, or of a later state of this one"
         case .unknownTimeZone(let name): "\(name) is not a time zone of the tz database"
         case .unknown(let what): "the store does not know \(what)"
         case .internalFault(let detail): "the store refused a statement: \(detail)"

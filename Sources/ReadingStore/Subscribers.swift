@@ -9,10 +9,19 @@ extension ReadingStore {
         subscribers.listen(buffering: 1024)
     }
 
+    /// Rings when changes may have been committed; at most one ring is kept for a listener that is busy.
+    package func changeRings() -> AsyncStream<Void> { changeBells.listen(buffering: 1) }
+
     func publish(_ outcomes: [FrameOutcome]) {
-        guard subscribers.hasListeners else { return }
-        let readings = outcomes.compactMap(\.changedReading)
-        if !readings.isEmpty { subscribers.send(readings) }
+        guard outcomes.contains(where: { $0.changedReading != nil }) else { return }
+        changeBells.ring()
+        if subscribers.hasListeners { subscribers.send(outcomes.compactMap(\.changedReading)) }
+    }
+
+    /// Tells that readings were erased or pruned, or can be read again.
+    func publishRemoval() {
+        changeBells.ring()
+        subscribers.send([])
     }
 }
 

@@ -26,7 +26,7 @@ extension ReadingStore {
             let corrected = try await write(.redecode) { [self] db in
                 try TrendCorrection(
                     db, device: device, decoder: decoder, sealing: sealing,
-                    pruned: PrunedReadings(db, key: pruneKey.withLock(\.self))
+                    pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)), now: now()
                 ).run()
             }
             moved += corrected.moved
@@ -78,10 +78,13 @@ private struct TrendCorrection {
     private let decoder: any FrameDecoding
     private let sealing: Sealing
     private let pruned: PrunedReadings?
+    private let now: Instant
 
     init(
-        _ db: Database, device: Int64, decoder: any FrameDecoding, sealing: Sealing, pruned: PrunedReadings?
+        _ db: Database, device: Int64, decoder: any FrameDecoding, sealing: Sealing, pruned: PrunedReadings?,
+        now: Instant
     ) {
+        self.now = now
         self.db = db
         self.device = device
         self.decoder = decoder
@@ -94,7 +97,7 @@ private struct TrendCorrection {
         let lifted = try lift(scans, frames)
         guard !lifted.isEmpty else { return (0, 0) }
         let memory = try JournalMemory(db, sealing)
-        let numbers = RowNumbers(memory)
+        let numbers = RowNumbers(db, memory, now: now)
         for each in lifted { try remove(each.stored.key) }
         let touched = Set(lifted.flatMap { frames[$0.stored.key] ?? [] }).sorted()
         // What the server knows of is stored first: no other reading may take its timestamp.

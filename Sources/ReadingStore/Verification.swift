@@ -29,6 +29,9 @@ public struct VerificationFinding: Sendable, Hashable {
         case unreadable = "row_unreadable"
         /// Readings were pruned, and the key is missing by which they would be recognised when they come again.
         case pruneKey = "prune_key_missing"
+        /// The order of changes, or what a subscriber has of it, is not as the store wrote it: what a subscriber is given
+        /// may not be complete.
+        case changesDamaged = "changes_damaged"
     }
 
     /// What is wrong.
@@ -73,6 +76,7 @@ extension ReadingStore {
             findings += try Self.queueFindings(db, rows)
             findings += try Self.changedFindings(db, sealing)
             findings += try Retracting.findings(db, sealing)
+            findings += try Changes(db: db).findings()
             findings += try PeopleTags(db: db, sealing: sealing).findings()
             if !hasPruneKey, try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM pruned)") == true {
                 findings.append(VerificationFinding(problem: .pruneKey, subject: PruneKey.fileName))

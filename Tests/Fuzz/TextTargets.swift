@@ -23,7 +23,7 @@ extension FuzzTarget {
                 "0000180d-0000-1000-8000-00805f9b34fb", "-12.50", "13 05:00 0xea07", "2026-11-20", "[::1]:8480",
                 "status=503,rate=0.3,drop=after,slow=2", "Europe/Berlin", "https://api.example.org/v2/", "health:80",
                 "state=error&error_type=user_cancelled&error=a+b%0A&provider=oura&isMobile=1", "state=success",
-                PageCursor(seconds: 1_763_640_000, id: ReadingID(high: 1, low: 2)).text,
+                PageCursor(seconds: 1_763_640_000, id: ReadingID(high: 1, low: 2)).text, "5f0c6e2b9a11-41",
             ]
             return texts.inputs.flatMap { text in TextParsers.all.indices.map { [UInt8($0)] + text } }
         }
@@ -188,6 +188,10 @@ private enum TextParsers {
         { text in
             guard let cursor = try? PageCursor(text: text) else { return }
             expect(cursor.text == text, "\(text) is not \(cursor.text)")
+        },
+        { text in
+            guard let position = ChangePosition(text) else { return }
+            expect(ChangePosition(position.description) == position, "\(text) is not \(position)")
         },
     ]
 }
