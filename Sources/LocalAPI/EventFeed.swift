@@ -8,6 +8,9 @@ import ServiceLifecycle
 
 /// Brings what happens in the store and in delivery to the streams of events.
 package struct EventFeed: Service {
+    /// How many changes are read from the store at a time.
+    private static let atOnce = 128
+
     let hub: APIEventHub
     let store: ReadingStore
     let workers: [OutboxWorker]
@@ -19,12 +22,13 @@ package struct EventFeed: Service {
     }
 
     package func run() async throws {
-        let readings = store.committedReadings()
+        let changes = store.changeRings()
         let deliveries = workers.map { ($0.destination.name, $0.events()) }
         await cancelWhenGracefulShutdown {
             await withTaskGroup(of: Void.self) { group in
                 group.addTask {
-                    for await batch in readings { await post(batch) }
+                    // What cannot be read now is read at the next change; streams read the store until then.
+                    for await _ in changes { try? await post() }
                 }
                 for (destination, events) in deliveries {
                     group.addTask {
@@ -39,25 +43,49 @@ package struct EventFeed: Service {
         hub.finish()
     }
 
-    private func post(_ batch: [Reading]) async {
-        var batch = batch
+    private func post() async throws {
         let erasures = store.erasures
-        if batch.isEmpty || erasures != hub.erasures {
-            // Some of a batch may have been erased since it was committed.
-            var present: [Reading] = []
-            for reading in batch where (try? await store.reading(reading.id)) ?? nil != nil { present.append(reading) }
-            batch = present
-            hub.forget(erasures: erasures)
-            hub.post("erased", .object([:]))
+        if erasures != hub.erasures { hub.forget(erasures: erasures) }
+        // Nobody would take it from the ring. A stream that begins reads the store first.
+        guard hub.hasListeners, var end = hub.changesEnd else { return hub.resume(at: try await store.newestChange()) }
+        var scope = ChangeScope.everything
+        scope.includesDepartures = true
+        while let page = try await store.changePage(after: end, of: scope, limit: Self.atOnce) {
+            hub.post(page.changes.map { ($0.position.number, $0.content) }, upTo: page.position)
+            guard !page.isLast else { return }
+            end = page.position
         }
-        // Without an owner only the household's clients get it.
-        let owners = (try? await store.owners(of: batch.map(\.id))) ?? [:]
-        for reading in batch {
+    }
+}
+
+extension ReadingChange {
+    /// The change as clients get it.
+    var content: APIEventHub.Content {
+        let updated = JSONValue.Member("last_updated", .string(lastUpdated.description))
+        let recipient = owner.map(APIEventHub.Recipient.person) ?? .household
+        switch event {
+        case .added(let reading), .revised(let reading):
+            let more = [updated, .init("revision", .integer(Int64(revision)))]
             let withheld = reading.withholdingWeight
-            hub.post(
-                "reading", kind: reading.kind, to: owners[reading.id].map(APIEventHub.Recipient.person) ?? .household,
-                reading.document, withoutWeight: withheld == reading ? nil : withheld.document)
+            return .init(
+                "reading", kind: reading.kind, to: recipient, reading.document(with: more),
+                withoutWeight: withheld == reading ? nil : withheld.document(with: more))
+        case .left(let id, let kind):
+            return .init(
+                "left", kind: kind, to: owner.map(APIEventHub.Recipient.former) ?? .household,
+                .object([.init("id", .string(id.description)), .init("kind", .string(kind.rawValue)), updated]))
+        case .pruned: return .init("pruned", to: recipient, .object([updated]))
+        case .erased: return .init("erased", to: .household, .object([updated]))
+        case .unreadable: return .init("unreadable", to: recipient, .object([updated]))
         }
+    }
+}
+
+extension Reading {
+    /// The document with more members behind its own.
+    fileprivate func document(with more: [JSONValue.Member]) -> JSONValue {
+        guard case .object(let members) = document else { return document }
+        return .object(members + more)
     }
 }
 

@@ -1,4 +1,3 @@
-import Crypto
 import Foundation
 import GatewayCommands
 import HealthReadings
@@ -6,14 +5,23 @@ import NIOCore
 import ReadingStore
 import Synchronization
 
-/// What has happened lately, numbered, for every stream of events: one copy for all who listen.
+/// What has happened lately, for every stream of events: one copy for all who listen.
 ///
-/// A listener takes what it has not had yet whenever it is ready, so a slow one holds nothing up; one that was away
-/// goes on behind the event it saw last, as long as that is not too long ago.
+/// The store has every change of a reading in order; the ring holds the newest of them as they are sent, and what is in no
+/// store: meters that connect, and what delivery does. A listener that is behind the ring reads the store until the ring
+/// has what follows. It takes what it has not had yet whenever it is ready, so a slow one holds nothing up.
 package final class APIEventHub: Sendable {
     /// Something that happened.
     struct Event: Sendable {
+        /// Its place in the ring.
         var number: UInt64
+        /// Its place in the store's order; `nil` if it is in no store.
+        var change: Int64?
+        var content: Content
+    }
+
+    /// What is sent, and to whom.
+    struct Content: Sendable {
         /// The kind of reading it shows; nil: it shows none.
         var kind: ReadingKind?
         /// Who gets it.
@@ -22,6 +30,23 @@ package final class APIEventHub: Sendable {
         var octets: ByteBuffer
         /// The same for those who may not see weights; `nil` where it shows none.
         var withoutWeight: ByteBuffer?
+
+        /// - Parameters:
+        ///   - name: the event's name.
+        ///   - document: its data.
+        ///   - withoutWeight: what those get who may not see weights; `nil`: the same.
+        init(
+            _ name: String, kind: ReadingKind? = nil, to recipient: Recipient, _ document: JSONValue,
+            withoutWeight: JSONValue? = nil
+        ) {
+            func octets(_ document: JSONValue) -> ByteBuffer {
+                ByteBuffer(string: "event: \(name)\ndata: \(document.text)\n\n")
+            }
+            self.kind = kind
+            self.recipient = recipient
+            self.octets = octets(document)
+            self.withoutWeight = withoutWeight.map(octets)
+        }
     }
 
     /// Who gets an event, besides clients for the whole household.
@@ -30,17 +55,17 @@ package final class APIEventHub: Sendable {
         case household
         /// The clients of one person.
         case person(UserKey)
+        /// The clients of the person whose reading it was; nobody else, the household included.
+        case former(UserKey)
         /// The clients of those who use a device.
         case device(DeviceAddress)
     }
 
-    /// What a listener gets next.
+    /// What a listener gets next from the ring.
     struct News: Sendable {
         var events: [Event]
-        /// Where the listener is then.
+        /// Where the listener is in the ring then.
         var position: UInt64
-        /// Whether events between what it had and these are gone.
-        var hasGap: Bool
     }
 
     /// How many events are kept.
@@ -52,47 +77,55 @@ package final class APIEventHub: Sendable {
         var oldest = 0
         var next: UInt64 = 1
         var erasures = 0
+        /// The ring has every change of the store behind the first of these, up to the second.
+        var changes: (after: Int64, upTo: ChangePosition)?
+
+        mutating func append(_ content: Content, change: Int64?) {
+            let event = Event(number: next, change: change, content: content)
+            next += 1
+            guard ring.count == capacity else { return ring.append(event) }
+            // What goes is no longer here, and so is nothing before it.
+            if let gone = ring[oldest].change, let changes, gone > changes.after { self.changes?.after = gone }
+            ring[oldest] = event
+            oldest = (oldest + 1) % capacity
+        }
     }
 
-    /// Tells the events of this process from those of another.
-    let epoch: String
+    /// Tells the ring of this process from that of another.
+    let epoch: UInt32
     private let state = Mutex(State())
     private let listeners = Broadcaster<Void>()
-    /// Seals the ids of events for clients of one person: their gaps would tell how much others measure.
-    private let key = SymmetricKey(size: .bits256)
 
     /// Makes a hub without events.
     package init() {
         var generator = SystemRandomNumberGenerator()
-        epoch = String(UInt32.random(in: .min ... .max, using: &generator), radix: 36)
+        epoch = UInt32.random(in: 1 ... .max, using: &generator)
     }
 
-    /// Tells everybody.
-    ///
-    /// - Parameters:
-    ///   - kind: the kind of reading it shows; `nil`: it shows none.
-    ///   - recipient: who gets it.
-    ///   - withoutWeight: what those get who may not see weights; `nil`: the same.
-    func post(
-        _ name: String, kind: ReadingKind? = nil, to recipient: Recipient = .household, _ document: JSONValue,
-        withoutWeight: JSONValue? = nil
-    ) {
-        func octets(_ document: JSONValue) -> ByteBuffer {
-            ByteBuffer(string: "event: \(name)\ndata: \(document.text)\n\n")
-        }
+    /// Tells of something that is in no store.
+    func post(_ name: String, to recipient: Recipient = .household, _ document: JSONValue) {
+        let content = Content(name, to: recipient, document)
+        state.withLock { $0.append(content, change: nil) }
+        listeners.ring()
+    }
+
+    // MARK: The store's changes
+
+    /// Where the ring's changes end; `nil` before the first of them.
+    var changesEnd: ChangePosition? { state.withLock { $0.changes?.upTo } }
+
+    /// Adds changes that follow the ring's last one.
+    func post(_ changes: [(number: Int64, content: Content)], upTo end: ChangePosition) {
         state.withLock { state in
-            let number = state.next
-            state.next += 1
-            let event = Event(
-                number: number, kind: kind, recipient: recipient, octets: octets(document),
-                withoutWeight: withoutWeight.map(octets))
-            if state.ring.count < Self.capacity {
-                state.ring.append(event)
-            } else {
-                state.ring[state.oldest] = event
-                state.oldest = (state.oldest + 1) % Self.capacity
-            }
+            for change in changes { state.append(change.content, change: change.number) }
+            state.changes = (state.changes?.after ?? end.number, end)
         }
+        listeners.ring()
+    }
+
+    /// Has the ring go on behind a position of the store: listeners that have less read the store first.
+    func resume(at position: ChangePosition) {
+        state.withLock { $0.changes = (position.number, position) }
         listeners.ring()
     }
 
@@ -102,80 +135,61 @@ package final class APIEventHub: Sendable {
     func forget(erasures: Int) {
         state.withLock { state in
             state.erasures = max(state.erasures, erasures)
-            for index in state.ring.indices where state.ring[index].kind != nil {
-                state.ring[index].octets = ByteBuffer()
-                state.ring[index].withoutWeight = nil
+            for index in state.ring.indices where state.ring[index].change != nil {
+                state.ring[index].content.octets = ByteBuffer()
+                state.ring[index].content.withoutWeight = nil
             }
+            if let end = state.changes?.upTo { state.changes = (end.number, end) }
         }
     }
 
     /// How many erasures the ring has heeded.
     var erasures: Int { state.withLock(\.erasures) }
 
-    /// The number of the newest event.
+    /// Whether the ring has all that follows a change which is in it.
+    ///
+    /// - Parameter erasures: how many erasures the store has committed; none may be missing here.
+    func covers(_ change: ChangePosition, erasures: Int) -> Bool {
+        state.withLock { state in
+            guard state.erasures >= erasures else { return false }
+            guard let changes = state.changes else { return true }
+            return change.number >= changes.after
+        }
+    }
+
+    // MARK: Listening
+
+    /// The number of the newest event in the ring.
     var newest: UInt64 { state.withLock { $0.next - 1 } }
 
-    /// An event as a listener gets it, with its id.
-    ///
-    /// - Parameters:
-    ///   - person: whose client listens; `nil` for one of the household.
-    ///   - showsWeight: whether it may see weights.
-    func octets(of event: Event, for person: UserKey?, showsWeight: Bool = true) -> ByteBuffer {
-        var octets = ByteBuffer(string: "id: \(identifier(of: event.number, for: person))\n")
-        octets.writeImmutableBuffer(showsWeight ? event.octets : event.withoutWeight ?? event.octets)
-        return octets
-    }
-
-    /// The id of an event, by which a listener says what it saw last.
-    func identifier(of number: UInt64, for person: UserKey?) -> String {
-        guard let person else { return "\(epoch)-\(number)" }
-        let octets = withUnsafeBytes(of: number.bigEndian) { Data($0) }
-        let sealed = try? AES.GCM.seal(octets, using: key, authenticating: Self.label(person))
-        // Sealing eight octets under a key of the right size never fails; an empty id is one that is not known.
-        return sealed?.combined?.hexadecimal() ?? ""
-    }
-
-    private static func label(_ person: UserKey) -> Data { Data("person \(person.rawValue)".utf8) }
-
-    /// Where to go on for a listener that has seen an event last; nil where that is no event of this process.
-    ///
-    /// - Parameter person: whose client listens; `nil` for one of the household.
-    func position(after identifier: String, for person: UserKey? = nil) -> UInt64? {
-        if let person { return position(afterSealed: identifier, for: person) }
-        let parts = identifier.split(separator: "-", maxSplits: 1)
-        guard parts.count == 2, parts[0] == epoch, let number = UInt64(parts[1]), number <= newest else { return nil }
-        return number
-    }
-
-    private func position(afterSealed identifier: String, for person: UserKey) -> UInt64? {
-        guard identifier.utf8.count <= 80, let octets = try? Hexadecimal.octets(identifier),
-            let box = try? AES.GCM.SealedBox(combined: octets),
-            let opened = try? AES.GCM.open(box, using: key, authenticating: Self.label(person)), opened.count == 8
-        else { return nil }
-        let number = opened.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-        return number <= newest ? number : nil
-    }
-
-    /// The events behind a position; none while an erasure has not come through to the ring.
-    ///
-    /// - Parameters:
-    ///   - erasures: how many erasures the store has committed.
-    ///   - limit: how many events at most.
-    func news(after position: UInt64, erasures: Int = 0, limit: Int = capacity) -> News {
+    /// The place in the ring behind which all follows that follows a change; `nil` where the ring has no change behind it.
+    func place(of change: Int64) -> UInt64? {
         state.withLock { state in
-            guard state.erasures >= erasures else { return News(events: [], position: position, hasGap: false) }
+            let known = state.ring.filter { $0.change != nil }.sorted { $0.number < $1.number }
+            if let same = known.last(where: { $0.change == change }) { return same.number }
+            return known.first { ($0.change ?? 0) > change }.map { $0.number - 1 }
+        }
+    }
+
+    /// The events behind a place in the ring.
+    ///
+    /// - Parameter limit: how many events at most.
+    func news(after position: UInt64, limit: Int = capacity) -> News {
+        state.withLock { state in
             let newest = state.next - 1
             let first = state.next - UInt64(state.ring.count)
-            guard position < newest else { return News(events: [], position: newest, hasGap: false) }
+            guard position < newest else { return News(events: [], position: newest) }
             let start = max(position + 1, first)
             let end = min(newest, start - 1 + UInt64(max(limit, 1)))
             let events = (start...end).map { number in
                 state.ring[(state.oldest + Int(number - first)) % max(state.ring.count, 1)]
             }
-            return News(
-                events: events.filter { $0.octets.readableBytes > 0 }, position: end, hasGap: position + 1 < first)
+            return News(events: events.filter { $0.content.octets.readableBytes > 0 }, position: end)
         }
     }
+
+    /// Whether anybody listens.
+    var hasListeners: Bool { listeners.hasListeners }
 
     /// Yields whenever there is something new; at most one is kept for a listener that is busy. Ends with the hub.
     func bells() -> AsyncStream<Void> { listeners.listen(buffering: 1) }

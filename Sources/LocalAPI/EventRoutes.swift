@@ -21,6 +21,7 @@ struct EventRoutes {
     let time: @Sendable () async -> Date
     let store: ReadingStore
     let consents: ConsentRules
+    let cursors: EventCursors
 
     /// Why a stream looks around.
     private enum Wake: Sendable {
@@ -32,16 +33,18 @@ struct EventRoutes {
     func add(to routes: GuardedRoutes) {
         routes.get("/api/v1/events", .read) { request, context, audience in
             let last = request.headers[.lastEventID] ?? request.uri.queryParameters["last_event_id"].map(String.init)
-            return stream(after: last, to: context.caller.client, audience)
+            return try await stream(after: last, to: context.caller.client, audience)
         }
     }
 
     /// - Parameters:
     ///   - client: whose token opened the stream; `nil` for a caller that needs none.
     ///   - audience: whose events it brings.
-    private func stream(after last: String?, to client: AccessClient?, _ audience: Audience) -> Response {
-        let known = last.flatMap { hub.position(after: $0, for: audience.key) }
-        let start = known ?? hub.newest
+    private func stream(
+        after last: String?, to client: AccessClient?, _ audience: Audience
+    ) async throws -> Response {
+        let known = try await place(after: last, audience)
+        let start = if let known { known } else { try await newest() }
         let greeting = last != nil && known == nil ? Self.resync : ByteBuffer(string: "retry: 3000\n: connected\n\n")
         return Response(
             status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
@@ -73,7 +76,7 @@ struct EventRoutes {
                     wake.yield(.bell)
                     // A stream that is open does not keep the gateway from stopping.
                     try await withGracefulShutdownHandler {
-                        var position = start
+                        var position = Position(place: start, isBehind: known != nil)
                         for await reason in wakes {
                             if reason == .heartbeat { try await writer.write(ByteBuffer(string: ": still here\n\n")) }
                             // A heartbeat may have replaced a bell.
@@ -88,27 +91,111 @@ struct EventRoutes {
             })
     }
 
+    /// Where one stream is.
+    private struct Position {
+        var place: EventPlace
+        /// Whether the store may have changes that the ring has no more.
+        var isBehind: Bool
+    }
+
+    /// Behind all there is.
+    private func newest() async throws -> EventPlace {
+        // In this order: a change between the two is passed over in the ring, as one from before.
+        let ring = hub.newest
+        return EventPlace(change: try await store.newestChange(), ring: ring)
+    }
+
+    /// Where to go on for a client that has seen an event last; `nil` where that is no event of this store.
+    private func place(after last: String?, _ audience: Audience) async throws -> EventPlace? {
+        let newest = try await newest()
+        guard let last, let found = try await cursors.found(in: last, for: audience.key),
+            found.change.feed == newest.change.feed || found.change == .beginning,
+            found.change.number <= newest.change.number
+        else { return nil }
+        let change = ChangePosition(feed: newest.change.feed, number: found.change.number)
+        if let ring = found.ring, ring.epoch == hub.epoch, ring.number <= newest.ring {
+            return EventPlace(change: change, ring: ring.number)
+        }
+        return EventPlace(change: change, ring: hub.place(of: found.change.number) ?? newest.ring)
+    }
+
     /// Sends what is new, some events at a time: a client that reads slowly gets only what it may still see.
     ///
     /// - Returns: whether the client may still see anything.
     private func send(
-        after position: inout UInt64, to client: AccessClient?, _ audience: Audience,
+        after position: inout Position, to client: AccessClient?, _ audience: Audience,
         _ writer: inout any ResponseBodyWriter
     ) async throws -> Bool {
         while true {
             if let client, try await !clients.isWelcome(client.number, now: await time()) { return false }
-            guard hub.newest > position else { return true }
+            let isCovered = hub.covers(position.place.change, erasures: store.erasures)
+            guard position.isBehind || !isCovered || hub.newest > position.place.ring else { return true }
             let filter = try await filter(audience)
-            let news = hub.news(after: position, erasures: store.erasures, limit: Self.atOnce)
-            if news.hasGap { try await writer.write(Self.resync) }
-            for event in news.events where filter.passes(event) {
-                let showsWeight = filter.kinds.contains(.weight)
-                try await writer.write(hub.octets(of: event, for: audience.key, showsWeight: showsWeight))
+            if position.isBehind || !isCovered {
+                switch try await sendStored(&position, audience, filter, &writer) {
+                case .moved: continue
+                // An erasure that has not come through to the ring yet rings when it has.
+                case .atEnd where hub.covers(position.place.change, erasures: store.erasures): continue
+                case .atEnd, .locked: return true
+                case .personGone: return false
+                }
             }
-            // An erasure that has not come through yet rings when it has.
-            guard news.position > position else { return true }
-            position = news.position
+            let news = hub.news(after: position.place.ring, limit: Self.atOnce)
+            for event in news.events {
+                if let change = event.change {
+                    guard change > position.place.change.number else { continue }
+                    position.place.change = ChangePosition(feed: position.place.change.feed, number: change)
+                }
+                position.place.ring = event.number
+                guard filter.passes(event.content) else { continue }
+                let ring = event.change == nil ? (hub.epoch, event.number) : nil
+                let id = try await cursors.text(position.place.change, ring: ring, for: audience.key)
+                try await write(event.content, id, filter, &writer)
+            }
+            position.place.ring = news.position
         }
+    }
+
+    /// What became of a look into the store.
+    private enum Look {
+        case moved
+        case atEnd
+        /// The key is missing; a ring tells that it is there again.
+        case locked
+        case personGone
+    }
+
+    /// Sends what the store has behind a position.
+    private func sendStored(
+        _ position: inout Position, _ audience: Audience, _ filter: EventFilter, _ writer: inout any ResponseBodyWriter
+    ) async throws -> Look {
+        let scope = ChangeScope(kinds: filter.kinds, person: audience.key)
+        let page: ChangePage
+        do {
+            guard let next = try await store.changePage(after: position.place.change, of: scope, limit: Self.atOnce)
+            else { return .personGone }
+            page = next
+        } catch let error as StoreError where error == store.lockedBecause {
+            position.isBehind = true
+            return .locked
+        }
+        for change in page.changes {
+            let content = change.content
+            guard filter.passes(content) else { continue }
+            try await write(content, try await cursors.text(change.position, for: audience.key), filter, &writer)
+        }
+        defer { position.place.change = page.position }
+        position.isBehind = !page.isLast
+        return page.position == position.place.change ? .atEnd : .moved
+    }
+
+    private func write(
+        _ content: APIEventHub.Content, _ id: String, _ filter: EventFilter, _ writer: inout any ResponseBodyWriter
+    ) async throws {
+        var octets = ByteBuffer(string: "id: \(id)\n")
+        let showsWeight = filter.kinds.contains(.weight)
+        octets.writeImmutableBuffer(showsWeight ? content.octets : content.withoutWeight ?? content.octets)
+        try await writer.write(octets)
     }
 
     private func filter(_ audience: Audience) async throws -> EventFilter {
@@ -119,7 +206,7 @@ struct EventRoutes {
         return filter
     }
 
-    /// Says that events are missing, and what to do about it.
+    /// Says that events may be missing, and what to do about it.
     private static let resync = ByteBuffer(
         string: "event: resync\ndata: {\"reason\":\"events are missing; read /api/v1/readings\"}\n\n")
 }
@@ -136,12 +223,15 @@ private struct EventFilter {
     /// Whose events they have to be; `nil` for everybody's.
     var person: Person?
 
-    func passes(_ event: APIEventHub.Event) -> Bool {
+    func passes(_ event: APIEventHub.Content) -> Bool {
         guard event.kind.map(kinds.contains) ?? true else { return false }
-        guard let person else { return true }
+        guard let person else {
+            if case .former = event.recipient { return false }
+            return true
+        }
         return switch event.recipient {
         case .household: false
-        case .person(let key): key == person.key
+        case .person(let key), .former(let key): key == person.key
         case .device(let address): person.addresses.contains(address)
         }
     }

@@ -87,7 +87,7 @@ package struct LocalServer {
         StateRoutes(gateway: gateway, started: now).add(to: routes)
         EventRoutes(
             hub: hub, counters: counters, clients: door.clients, time: door.time, store: gateway.store,
-            consents: consents
+            consents: consents, cursors: EventCursors(door.clients)
         ).add(to: routes)
         PairingRoutes(gateway: gateway, door: door).add(to: routes)
         return (router, routes.permissions)

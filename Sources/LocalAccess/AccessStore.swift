@@ -1,3 +1,4 @@
+import Crypto
 import Foundation
 import GRDB
 import Glibc
@@ -94,8 +95,26 @@ public struct AccessStore: Sendable {
                     ALTER TABLE client ADD COLUMN scope TEXT NOT NULL DEFAULT 'owner';
                     """)
         }
+        migrator.registerMigration("4 secrets") { db in
+            try db.execute(sql: "CREATE TABLE secret (name TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT")
+        }
         return migrator
     }()
+
+    /// A secret of this gateway, 32 octets: made when it is first asked for, and the same from then on.
+    ///
+    /// - Throws: ``AccessError`` if it cannot be written.
+    public func secret(_ name: String) async throws -> Data {
+        let known = try await queue.read { db in
+            try Data.fetchOne(db, sql: "SELECT value FROM secret WHERE name = ?", arguments: [name])
+        }
+        if let known { return known }
+        let made = SymmetricKey(size: .bits256).withUnsafeBytes { Data($0) }
+        return try await queue.write { db in
+            try db.execute(sql: "INSERT OR IGNORE INTO secret (name, value) VALUES (?, ?)", arguments: [name, made])
+            return try Data.fetchOne(db, sql: "SELECT value FROM secret WHERE name = ?", arguments: [name]) ?? made
+        }
+    }
 
     /// Lets a client in.
     ///
@@ -282,7 +301,7 @@ public struct AccessStore: Sendable {
         try await queue.writeWithoutTransaction { db in
             try db.execute(sql: "PRAGMA secure_delete = ON")
             if everybody {
-                try db.execute(sql: "DELETE FROM audit; DELETE FROM client")
+                try db.execute(sql: "DELETE FROM audit; DELETE FROM client; DELETE FROM secret")
             } else {
                 let marks = routes.map { _ in "?" }.joined(separator: ", ")
                 try db.execute(

@@ -213,7 +213,7 @@ async function refreshCharts(kinds) {
 }
 for (const choice of document.querySelectorAll("#range input")) choice.addEventListener("change", () => { days = Number(choice.value); refreshSoon(); });
 
-const eventsShown = ["reading", "erased", "sync", "connection", "resync"];
+const eventsShown = ["reading", "left", "pruned", "erased", "sync", "connection", "resync"];
 let kinds = [], pending = false, again = false, source = null;
 async function refreshAll() {
   try {

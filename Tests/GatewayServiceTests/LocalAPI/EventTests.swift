@@ -1,28 +1,111 @@
+import EmulatedRadio
 import Foundation
 import HealthReadings
+import LocalAccess
 import NIOHTTP1
 import ReadingStore
 import Testing
 
 @testable import GatewayCommands
+@testable import GatewaySettings
 @testable import LocalAPI
 
 @Suite("The stream of events", .timeLimit(.minutes(5))) struct EventTests {
-    @Test("who was away goes on behind the last event; who was away too long is told so")
+    private static func change(_ number: Int64) -> ChangePosition {
+        ChangePosition(feed: "0123456789ab", number: number)
+    }
+
+    private static func content(_ number: Int64) -> APIEventHub.Content {
+        APIEventHub.Content("reading", kind: .glucose, to: .household, .object(["n": .integer(number)]))
+    }
+
+    @Test("the ring knows which changes it has; whoever has less reads the store")
     func ring() {
         let hub = APIEventHub()
         for number in 1...10 { hub.post("sync", .object(["n": .integer(Int64(number))])) }
-        let news = hub.news(after: 7)
-        #expect(news.events.map(\.number) == [8, 9, 10] && news.position == 10 && !news.hasGap)
-        #expect(hub.position(after: "\(hub.epoch)-7") == 7)
-        for stray in ["x-7", "\(hub.epoch)-99", hub.epoch, "", "\(hub.epoch)--1", "7"] {
-            #expect(hub.position(after: stray) == nil, "\(stray)")
-        }
-        for _ in 0..<APIEventHub.capacity { hub.post("sync", .null) }
-        let late = hub.news(after: 10)
-        #expect(late.events.count == APIEventHub.capacity && !late.hasGap && late.events.first?.number == 11)
+        #expect(hub.news(after: 7).events.map(\.number) == [8, 9, 10] && hub.news(after: 7).position == 10)
+        #expect(hub.covers(Self.change(4), erasures: 0), "no change is behind what nobody has posted")
+        hub.resume(at: Self.change(5))
+        #expect(!hub.covers(Self.change(4), erasures: 0) && hub.covers(Self.change(5), erasures: 0))
+        hub.post([(6, Self.content(6)), (9, Self.content(9))], upTo: Self.change(9))
+        #expect(
+            hub.place(of: 6) == 11 && hub.place(of: 7) == 11 && hub.place(of: 10) == nil
+                && hub.covers(Self.change(5), erasures: 0))
+        for _ in 0..<(APIEventHub.capacity - 2) { hub.post("sync", .null) }
+        #expect(hub.covers(Self.change(5), erasures: 0) && hub.news(after: 0).events.first?.number == 11)
         hub.post("sync", .null)
-        #expect(hub.news(after: 10).hasGap && hub.news(after: 10).events.first?.number == 12)
+        #expect(!hub.covers(Self.change(5), erasures: 0) && hub.covers(Self.change(6), erasures: 0))
+        // What was erased is not in the ring, whatever the ring still had.
+        #expect(!hub.covers(Self.change(9), erasures: 1))
+        hub.forget(erasures: 1)
+        #expect(hub.covers(Self.change(9), erasures: 1) && !hub.covers(Self.change(6), erasures: 1))
+        #expect(hub.news(after: 0).events.allSatisfy { $0.change == nil })
+    }
+
+    @Test("the id of an earlier version, of another store or of nobody is answered with resync")
+    func strays() async throws {
+        let bench = try await APIBench(tls: false)
+        let newest = try await bench.gateway.store.newestChange()
+        for stray in [
+            "k3xa9-7", "7", "\(newest.feed)", "\(newest.feed)-\(newest.number + 1)", "0123456789ab-1",
+            "\(newest.feed)--1",
+            "\(newest.feed)-1-0-1", "\(newest.feed)-1-xyz-1", String(repeating: "0", count: 72),
+        ] {
+            let text = try await bench.events(last: stray) { $0.contains("\n\n") }
+            #expect(text.hasPrefix("event: resync"), "\(stray)")
+        }
+        try await bench.stop()
+    }
+
+    private static func ids(_ text: String) -> [String] {
+        text.matches(of: /id: (\S+)\nevent: reading/).map { String($0.1) }
+    }
+
+    @Test(
+        "a cursor outlives the gateway: every reading stored while it was down comes once, in order, then what comes live",
+        arguments: [nil, "white_bear"] as [String?])
+    func restart(person: String?) async throws {
+        let first = try await APIBench(tls: false, captures: [], settings: ["user.client_user_id": "white_bear"])
+        func token(_ bench: APIBench) async throws -> String {
+            try await bench.token(for: #require(AccessGrant(person == nil ? .owner : .read, person: person)))
+        }
+        let fresh = try await token(first)
+        @Sendable func replay(_ bench: APIBench, _ name: String) async throws {
+            _ = try await CaptureReplay([APIBench.fixture(name)]).run(with: bench.gateway.reader())
+        }
+        let before = try await first.events(token: fresh) {
+            try await replay(first, "two-meters")
+        } until: {
+            Self.ids($0).count >= 4
+        }
+        let last = Self.ids(before)[2]
+        try await first.stop(keeping: true)
+
+        // While no server ran, another program put readings into the store.
+        let state = StateDirectory(flag: first.directory.appendingPathComponent("state").path, environment: [:])
+        let gateway = try await Gateway.open(
+            first.gateway.settings, state: state, radio: { _, _ in EmulatedRadio([], adapter: .emulated) })
+        _ = try await CaptureReplay([APIBench.fixture("glucose-first-delivery")]).run(with: gateway.reader())
+        let stored = try await gateway.store.query(ReadingQuery(limit: 10_000)).readings.count
+        try await gateway.close()
+
+        let second = try await APIBench(
+            tls: false, captures: [], settings: ["user.client_user_id": "white_bear"], in: first.directory)
+        let rest = try await second.events(token: fresh, last: last) { Self.ids($0).count >= stored - 3 }
+        let ids = Self.ids(before)[..<3] + Self.ids(rest)
+        #expect(!rest.contains("resync"))
+        #expect(Set(ids).count == ids.count)
+        let readings = (before + rest).matches(of: /data: \{"id":"([0-9a-f]{32})"/).map { String($0.1) }
+        #expect(Set(readings).count == stored)
+        #expect(rest.contains("\"last_updated\":\"20") && rest.contains("\"revision\":"))
+        // Live goes on behind it, without a second time.
+        let live = try await second.events(token: fresh, last: ids.last) {
+            try await replay(second, "cuff-three")
+        } until: {
+            Self.ids($0).count >= 1
+        }
+        #expect(Set(ids).isDisjoint(with: Self.ids(live)) && !live.contains("resync"))
+        try await second.stop()
     }
 
     @Test("readings arrive as they are stored, and again by their id after a break")
@@ -138,7 +221,7 @@ import Testing
                 try await bench.send("/api/v1/readings?latest=true").text,
             ]
             // Whoever was away comes back for it.
-            shown.append(try await listen(after: "\(bench.hub.epoch)-0") {})
+            shown.append(try await listen(after: "0") {})
             for text in shown {
                 #expect(text.contains("\"body_composition\":{\"value\":20.0"), "\(text)")
                 #expect(text.contains("\"weight\":{") == granted, "\(text)")

@@ -82,8 +82,9 @@ import Testing
             }
             #expect(samples == mine, "seed \(seed), person \(person)")
             let key = try await house.key(person)
-            house.api.hub.post("sync", to: .person(key), .object(["end": true]))
-            let ring = try await house.api.events(token: fresh, last: house.api.hub.identifier(of: 0, for: key)) {
+            let ring = try await house.api.events(token: fresh, last: "0") {
+                house.api.hub.post("sync", to: .person(key), .object(["end": true]))
+            } until: {
                 $0.contains("\"end\"")
             }
             #expect(mine.allSatisfy(ring.contains), "seed \(seed)")
@@ -114,18 +115,29 @@ import Testing
 
     @Test("the ids of a person's events tell nothing of how many others there were, and are no other person's")
     func identifiers() async throws {
-        let hub = APIEventHub()
-        for _ in 0..<5 { hub.post("sync", .null) }
+        let house = try await Household(1)
+        let cursors = EventCursors(house.api.door.clients)
         let (anna, ben) = (UserKey(rawValue: 1), UserKey(rawValue: 2))
-        let id = hub.identifier(of: 3, for: anna)
-        #expect(id.count == 72 && id != hub.identifier(of: 3, for: anna))
-        #expect(hub.position(after: id, for: anna) == 3)
-        #expect(hub.position(after: id, for: ben) == nil && hub.position(after: id) == nil)
-        #expect(hub.position(after: "\(hub.epoch)-3", for: anna) == nil)
-        #expect(hub.position(after: hub.identifier(of: 9, for: anna), for: anna) == nil)
-        for stray in ["", "00", String(repeating: "0", count: 72), String(repeating: "0", count: 9999)] {
-            #expect(hub.position(after: stray, for: anna) == nil)
+        func change(_ number: Int64) -> ChangePosition { ChangePosition(feed: "0123456789ab", number: number) }
+        let id = try await cursors.text(change(3), for: anna)
+        #expect(try await id.count == cursors.text(change(3_000_000), ring: (7, 9), for: anna).count)
+        #expect(!id.contains("0123456789ab"))
+        #expect(try await id == cursors.text(change(3), for: anna), "an event that is sent twice has the same id")
+        #expect(try await id != cursors.text(change(3), for: ben))
+        #expect(try await cursors.found(in: id, for: anna)?.change == change(3))
+        #expect(try await cursors.found(in: id, for: anna)?.ring == nil)
+        let place = try await cursors.text(change(3), ring: (7, 9), for: anna)
+        let ring = try #require(try await cursors.found(in: place, for: anna)?.ring)
+        #expect(ring == (7, 9))
+        #expect(try await cursors.found(in: id, for: ben) == nil)
+        #expect(try await cursors.found(in: id, for: nil) == nil)
+        #expect(try await cursors.found(in: cursors.text(change(3), for: nil), for: anna) == nil)
+        // Another process with the same list of clients opens them.
+        #expect(try await EventCursors(house.api.door.clients).found(in: id, for: anna)?.change == change(3))
+        for stray in ["", "00", String(repeating: "0", count: id.count), String(repeating: "0", count: 9999), "k3x-7"] {
+            #expect(try await cursors.found(in: stray, for: anna) == nil)
         }
+        try await house.stop()
     }
 
     @Test("who is removed: their clients are revoked, their streams end, their code is void; others go on")
@@ -237,12 +249,12 @@ import Testing
         #expect(contact["received"] as? Int == nil && contact["announced"] as? Int == nil)
         #expect(contact["complete"] as? Bool == true)
         // Meters that come and go are told of to those who use them.
-        let hers = try await house.key(0)
-        house.api.hub.post("connection", to: .device(Household.meter(1)), .object(["whose": "his"]))
-        house.api.hub.post("connection", to: .device(Household.cuff), .object(["whose": "both"]))
-        let events = try await house.api.events(
-            token: try await house.token(.read, 0), last: house.api.hub.identifier(of: 0, for: hers)
-        ) { $0.contains("both") }
+        let events = try await house.api.events(token: try await house.token(.read, 0)) {
+            house.api.hub.post("connection", to: .device(Household.meter(1)), .object(["whose": "his"]))
+            house.api.hub.post("connection", to: .device(Household.cuff), .object(["whose": "both"]))
+        } until: {
+            $0.contains("both")
+        }
         #expect(!events.contains("his"))
         try await house.stop()
     }

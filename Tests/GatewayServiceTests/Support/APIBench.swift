@@ -175,12 +175,13 @@ final class APIBench: Sendable {
             .text
     }
 
-    func stop() async throws {
+    /// - Parameter isKept: whether the state directory stays, for another bench.
+    func stop(keeping isKept: Bool = false) async throws {
         try await client.shutdown()
         await group.triggerGracefulShutdown()
         try await running.value
         await door.close()
         try await gateway.close()
-        try? FileManager.default.removeItem(at: directory)
+        if !isKept { try? FileManager.default.removeItem(at: directory) }
     }
 }
