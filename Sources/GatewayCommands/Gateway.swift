@@ -218,6 +218,8 @@ public final class Gateway: Sendable {
         case .connect(let operation):
             try await ConnectRunner(gateway: self, json: json, output: output).run(operation)
         case .auth(let name): try await AuthRunner(gateway: self, json: json, output: output).check(name)
+        case .subscriber(let operation):
+            try await SubscriberRunner(gateway: self, json: json, output: output).run(operation)
         case .user(let operation): try await UserRunner(gateway: self, json: json, output: output).run(operation)
         case .source(let operation): try await SourceRunner(gateway: self, json: json, output: output).run(operation)
         case .sync(let operation): try await SyncRunner(gateway: self, json: json, output: output).run(operation)

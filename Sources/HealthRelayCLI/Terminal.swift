@@ -1,5 +1,6 @@
 import Foundation
 import HealthReadings
+import Synchronization
 
 /// The two streams of the process: data on standard output, everything else on standard error.
 ///
@@ -18,6 +19,16 @@ enum Terminal {
 
     /// - Returns: false where nobody reads any more.
     static func offer(_ line: String) -> Bool { write(Array((PrintableText.escaped(line) + "\n").utf8), to: 1) }
+
+    private static let firstFailure = Mutex<String?>(nil)
+
+    /// Why not everything is where standard output goes: on disk, if that is a file; `nil` if it is.
+    static var failure: String? {
+        if let failure = firstFailure.withLock(\.self) { return failure }
+        var status = stat()
+        guard fstat(1, &status) == 0, status.st_mode & S_IFMT == S_IFREG, fsync(1) != 0 else { return nil }
+        return String(cString: strerror(errno))
+    }
 
     /// Whether standard output is a pipe that nobody reads any more.
     static var readerHasGone: Bool {
@@ -42,6 +53,8 @@ enum Terminal {
             } else if errno == EPIPE {
                 return false
             } else if errno != EINTR {
+                let reason = String(cString: strerror(errno))
+                if descriptor == 1 { firstFailure.withLock { $0 = $0 ?? reason } }
                 return true
             }
         }

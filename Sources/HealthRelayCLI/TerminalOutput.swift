@@ -36,6 +36,14 @@ final class TerminalOutput: OperationOutput {
         guard Terminal.offer(line) else { throw OutputClosed() }
     }
 
+    func settle() throws {
+        if let reason = Terminal.failure {
+            throw Problem(
+                "output_failed", .inputOutput, "standard output cannot be written: \(reason)",
+                hint: "free space, or write elsewhere; nothing is lost: start the command again")
+        }
+    }
+
     func note(_ line: String) {
         clearProgress()
         // One that is a document already stays what it is.

@@ -91,6 +91,9 @@ public struct ControlClient: Sendable {
                 case .warning(let problem): try await output.warn(problem)
                 case .question(let id, let question):
                     questions[id] = Task { try await answer(question, id, output) }
+                case .settle(let id):
+                    try await output.settle()
+                    try await post(.answer(.confirmation(true)), id)
                 case .withdrawn(let id): questions.removeValue(forKey: id)?.cancel()
                 case .problem(let problem): throw problem
                 case .done: return
@@ -110,6 +113,10 @@ public struct ControlClient: Sendable {
             try Task.checkCancellation()
             answer = .problem(Problem(describing: error) ?? .unexpected(error))
         }
+        try await post(answer, id)
+    }
+
+    private func post(_ answer: ControlAnswer, _ id: String) async throws {
         var message = HTTPClientRequest(url: try url("/v1/answers/\(id)"))
         message.method = .POST
         message.body = .bytes(ByteBuffer(bytes: try JSONEncoder().encode(answer)))

@@ -11,6 +11,8 @@ enum ControlMessage: Codable, Sendable, Hashable {
     case warning(Problem)
     /// To be answered at `/v1/answers/ID` with a ``ControlAnswer``.
     case question(id: String, Question)
+    /// Everything before it is to be where it goes; then to be answered, as a question.
+    case settle(id: String)
     /// The answer to this question is no longer wanted.
     case withdrawn(id: String)
     case problem(Problem)

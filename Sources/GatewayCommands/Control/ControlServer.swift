@@ -121,6 +121,13 @@ private struct SocketOutput: OperationOutput {
         }
     }
 
+    func settle() async throws {
+        _ = try await questions.ask { id in
+            try? enqueue(.settle(id: id))
+        } withdraw: { _ in
+        }
+    }
+
     func finish(with result: Result<Void, Problem>) {
         switch result {
         case .success: try? enqueue(.done)

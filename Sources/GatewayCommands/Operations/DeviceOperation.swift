@@ -130,6 +130,7 @@ extension Operation {
     public var isEndless: Bool {
         switch self {
         case .device(.scan), .device(.monitor), .device(.watch), .sync(.watch): true
+        case .subscriber(.watch(let watch)): !watch.once
         default: false
         }
     }

@@ -29,6 +29,8 @@ public enum Operation: Codable, Sendable, Hashable {
     case device(DeviceOperation)
     /// Sensors held to the NFC reader.
     case sensor(SensorOperation)
+    /// Changes of readings, read under a name.
+    case subscriber(SubscriberOperation)
     /// What a person has consented to.
     case consent(ConsentOperation)
     /// Who may use the gateway over the network.

@@ -22,6 +22,10 @@ public protocol OperationOutput: Sendable {
     ///
     /// - Throws: `Problem` where nobody can answer.
     func ask(_ question: Question) async throws -> Answer
+    /// Returns once everything so far is where it goes: written to standard output, and on disk where that is a file.
+    ///
+    /// - Throws: why it is not.
+    func settle() async throws
 }
 
 extension OperationOutput {
@@ -35,6 +39,8 @@ extension OperationOutput {
     public func pressure(_ pressure: CuffPressure) async throws { try await note(pressure.line) }
     /// The problem as a note.
     public func warn(_ problem: Problem) async throws { try await note(problem.message) }
+    /// What is told is where it goes.
+    public func settle() async throws {}
     /// Nobody answers.
     public func ask(_ question: Question) async throws -> Answer { throw question.unanswered }
 }

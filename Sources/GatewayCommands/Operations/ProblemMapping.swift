@@ -23,7 +23,7 @@ extension Problem.ExitStatus {
         case "disk_full", "store_io": self = .inputOutput
         case "not_refused": self = .noInput
         case "store_corrupt", "store_foreign", "store_newer": self = .badData
-        case "limit_out_of_range", "offset_out_of_range", "invalid_cursor": self = .usage
+        case "limit_out_of_range", "offset_out_of_range", "invalid_cursor", "position_unknown": self = .usage
         case "unknown_time_zone", "prune_key_missing", "store_key_missing", "store_key_wrong", "store_key_unusable":
             self = .configuration
         case "store_unknown", "store_internal": self = .ourFault
@@ -42,6 +42,7 @@ extension Problem {
         case let error as EntryError:
             self.init(error.isUsage ? "usage" : "invalid_entry", error.isUsage ? .usage : .badData, error.description)
         case let error as EntryChangeError: self.init(error)
+        case let error as SubscriberError: self.init(error)
         case let error as VitalError: self.init(error)
         case let failure as DeliveryFailure: self.init(failure)
         case let error as AccessError: self.init(error)
@@ -77,6 +78,16 @@ extension Problem {
             switch error {
             case .noSuchReading: .noInput
             case .measured, .withdrawn: .badData
+            }
+        self.init(error.code, status, error.description, hint: error.hint)
+    }
+
+    private init(_ error: SubscriberError) {
+        let status: ExitStatus =
+            switch error {
+            case .invalidName, .otherScope: .usage
+            case .inUse: .tryAgain
+            case .unknown: .noInput
             }
         self.init(error.code, status, error.description, hint: error.hint)
     }

@@ -23,9 +23,7 @@ struct WatchRunner {
             defer { group.cancelAll() }
             if !gateway.isService, kinds.contains(where: { !$0.isLive }) {
                 let manager = try gateway.requireManager()
-                if let problem = await gateway.clockProblem() { throw problem }
-                try await output.note(
-                    "No gateway is running; this command reads the paired meters until it is stopped.")
+                try await tellThatItReads()
                 group.addTask { try await read(manager) }
             }
             if !kinds.isDisjoint(with: [.heartRate, .hrv, .spo2]) {
@@ -40,6 +38,20 @@ struct WatchRunner {
             }
             try await group.next()
         }
+    }
+
+    /// Reads paired meters where no gateway runs; waits for ever where one does, or there is no radio.
+    func readMeters() async throws {
+        guard !gateway.isService, let manager = try? gateway.requireManager() else {
+            return try await Task.sleep(for: .seconds(1e9))
+        }
+        try await tellThatItReads()
+        try await read(manager)
+    }
+
+    private func tellThatItReads() async throws {
+        if let problem = await gateway.clockProblem() { throw problem }
+        try await output.note("No gateway is running; this command reads the paired meters until it is stopped.")
     }
 
     /// Follows the paired devices that send live values, for as long as somebody looks.

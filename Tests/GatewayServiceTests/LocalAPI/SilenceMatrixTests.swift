@@ -201,7 +201,8 @@ struct SilenceMatrixTests {
         .query(.init()), .summary(.init()), .metrics(.init(maxAge: 3_153_600_000)), .user(.show), .identity(.show),
         .sync(.status),
         .store(.stats),
-        .device(.list), .consent(.show(user: nil)),
+        .device(.list), .consent(.show(user: nil)), .subscriber(.list),
+        .subscriber(.watch(SubscriberWatch(name: "matrix", fromBeginning: true, once: true))),
         .client(.list), .client(.audit(limit: 1000)), .client(.invite(.init())), .page,
     ].filter(isShowing)
 
@@ -211,7 +212,7 @@ struct SilenceMatrixTests {
         switch operation {
         case .query, .summary, .metrics, .page, .device(.list), .user(.show), .identity, .sync(.status), .store(.stats),
             .consent(.show),
-            .client:
+            .client, .subscriber(.list), .subscriber(.watch):
             true
         // Its file is looked into by itself.
         case .store(.export): false
@@ -221,7 +222,7 @@ struct SilenceMatrixTests {
         case .user(.clear), .user(.remove), .store(.verify), .store(.prune), .store(.rotateKey), .store(.trustClock),
             .store(.forget),
             .sync(.now), .sync(.retry), .sync(.enable), .sync(.disable), .consent(.set), .doctor, .auth, .connect,
-            .destination, .entry:
+            .destination, .entry, .subscriber(.remove):
             false
         // These show what comes, not what is stored: the stream is looked at by itself.
         case .sync(.watch), .device(.watch), .device(.monitor), .device(.scan), .device(.pair), .device(.unpair),
