@@ -218,6 +218,7 @@ public final class Gateway: Sendable {
         case .connect(let operation):
             try await ConnectRunner(gateway: self, json: json, output: output).run(operation)
         case .auth(let name): try await AuthRunner(gateway: self, json: json, output: output).check(name)
+        case .move(let operation): try await MoveRunner(gateway: self, json: json, output: output).run(operation)
         case .subscriber(let operation):
             try await SubscriberRunner(gateway: self, json: json, output: output).run(operation)
         case .user(let operation): try await UserRunner(gateway: self, json: json, output: output).run(operation)

@@ -62,6 +62,9 @@ enum AnswerSource: Sendable {
         case .unauthenticated(let device):
             return .confirmation(
                 try await yes("\(device) asks for no digits, so nothing proves which device it is. Pair it? [y/N] "))
+        case .move(let words):
+            for line in words { Terminal.error(PrintableText.escaped(line)) }
+            return .confirmation(try await yes("Move them? [y/N] "))
         case .unusualEntry(let doubts):
             for doubt in doubts { Terminal.error(PrintableText.escaped(doubt)) }
             return .confirmation(try await yes("This is unusual. Is it right? [y/N] "))

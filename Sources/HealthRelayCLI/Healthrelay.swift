@@ -10,8 +10,10 @@ struct Healthrelay: AsyncParsableCommand {
         version: Version.current,
         subcommands: [
             Run.self, Catalog.self, Scan.self, Pair.self, Unpair.self, Devices.self, Read.self, Measure.self,
-            Monitor.self, Watch.self, Subscribers.self, Libre.self, NFC.self, Decode.self, Replay.self, Capture.self, Query.self,
-            Metrics.self, Summary.self, Add.self, Correct.self, Withdraw.self, Identity.self, Auth.self, Connect.self, User.self, Source.self, Consent.self,
+            Monitor.self, Watch.self, Subscribers.self, Libre.self, NFC.self, Decode.self, Replay.self, Capture.self,
+            Query.self,
+            Metrics.self, Summary.self, Add.self, Correct.self, Withdraw.self, Move.self, Identity.self, Auth.self,
+            Connect.self, User.self, Source.self, Consent.self,
             Client.self,
             Page.self, Sync.self, Destinations.self, Sandbox.self, Store.self,
             Doctor.self,

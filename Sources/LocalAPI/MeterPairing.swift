@@ -144,7 +144,7 @@ extension Question {
         case .unauthenticated(let device):
             .object(["kind": "unauthenticated", "device": .string(device), "digits": .null])
         // No pairing asks this.
-        case .unusualEntry: .null
+        case .unusualEntry, .move: .null
         }
     }
 

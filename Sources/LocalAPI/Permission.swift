@@ -11,6 +11,8 @@ enum Permission: Sendable, Hashable, CaseIterable {
     case readHousehold
     /// `write` or `owner`.
     case write
+    /// `owner`.
+    case owner
     /// Any scope, of a program with a bearer token: the routes of the Health Sync app.
     case program
     /// `owner`, or any caller on this machine that does not say who it is.
@@ -22,7 +24,7 @@ enum Permission: Sendable, Hashable, CaseIterable {
         case .open: nil
         case .read, .readHousehold, .program: .read
         case .write: .write
-        case .metrics: .owner
+        case .metrics, .owner: .owner
         }
     }
 
@@ -30,7 +32,7 @@ enum Permission: Sendable, Hashable, CaseIterable {
     var servesOnePerson: Bool {
         switch self {
         case .open, .read, .write, .program: true
-        case .readHousehold, .metrics: false
+        case .readHousehold, .metrics, .owner: false
         }
     }
 }

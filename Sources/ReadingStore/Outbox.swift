@@ -217,6 +217,7 @@ extension ReadingStore {
                 FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
                 WHERE o.destination = ?7 AND o.state = \(outbox: .waiting) AND o.user = ?1 AND o.resource = ?2 AND o.provider = ?3
                     AND o.timestamp BETWEEN ?5 AND ?6 \(try DeviceHolds(db, destination).deliverable)
+                    AND NOT EXISTS (SELECT 1 FROM retraction WHERE blocks = o.reading AND destination = o.destination)
                 ORDER BY o.timestamp LIMIT ?4
                 """)
             select.bind(1, user.rawValue)

@@ -31,6 +31,8 @@ public enum Operation: Codable, Sendable, Hashable {
     case sensor(SensorOperation)
     /// Changes of readings, read under a name.
     case subscriber(SubscriberOperation)
+    /// Readings that are another person's.
+    case move(MoveOperation)
     /// What a person has consented to.
     case consent(ConsentOperation)
     /// Who may use the gateway over the network.

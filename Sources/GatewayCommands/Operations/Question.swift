@@ -10,6 +10,8 @@ public enum Question: Codable, Sendable, Hashable {
     case unauthenticated(device: String)
     /// Whether what a person entered is right, though it is unusual: what was expected and what was found.
     case unusualEntry(doubts: [String])
+    /// Whether readings are another person's, and what follows.
+    case move(words: [String])
 }
 
 /// What the person said, or why there was nobody to say it.
@@ -42,6 +44,11 @@ extension Question {
             Problem(
                 "unusual_entry", .badData,
                 "this entry is unusual, and nobody has confirmed it: \(doubts.joined(separator: "; "))",
+                hint: "check it; if it is right, confirm it with --yes")
+        case .move(let words):
+            Problem(
+                "confirmation_needed", .usage,
+                "nobody has confirmed this: \(words.joined(separator: "; "))",
                 hint: "check it; if it is right, confirm it with --yes")
         }
     }

@@ -91,3 +91,42 @@ struct Withdraw: AsyncParsableCommand {
 
     func run() async throws { try await OperationCommand.run(.entry(.withdraw(id)), global) }
 }
+
+struct Move: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "move", abstract: "Make stored readings another person's.",
+        discussion: """
+            Examples: move 9f1c0c8e00112233445566778899aabb --to-person anna; \
+            move --device C0:00:00:00:18:08 --slot 2 --from 2026-11-01 --to-person anna.
+
+            The readings keep their ids and times. Destinations that have them are asked to take them back, and get them again \
+            as the new person's. Whose the device's next readings are is in the settings (users), and does not change.
+            """)
+
+    @Argument(help: "The readings' ids, as query shows them.") var ids: [String] = []
+    @Option(help: ArgumentHelp("All readings of this device.", valueName: "address")) var device: String?
+    @Option(help: ArgumentHelp("With --device: only records of this slot of the device's.", valueName: "number"))
+    var slot: UInt8?
+    @Option(help: ArgumentHelp("With --device: measured from then on.", valueName: "instant")) var from: String?
+    @Option(help: ArgumentHelp("With --device: measured until then.", valueName: "instant")) var to: String?
+    @Option(help: ArgumentHelp("With --device: only readings of this person.", valueName: "id")) var person: String?
+    @Option(help: ArgumentHelp("Whose they are.", valueName: "id")) var toPerson: String
+    @Flag(help: "Move them without asking.") var yes = false
+    @OptionGroup var global: GlobalOptions
+
+    func validate() throws {
+        guard ids.isEmpty != (device == nil) else {
+            throw ValidationError("expected the ids of readings, or --device")
+        }
+        guard device != nil || (slot == nil && from == nil && to == nil && person == nil) else {
+            throw ValidationError("--slot, --from, --to and --person belong to --device")
+        }
+    }
+
+    func run() async throws {
+        let move = MoveOperation(
+            ids: ids, device: device, slot: slot, from: from, to: to, person: person, toPerson: toPerson,
+            confirmed: yes)
+        try await OperationCommand.run(.move(move), global)
+    }
+}

@@ -20,7 +20,8 @@ import Testing
         "GET /api/v1/summaries/body": .read,
         "GET /api/v1/devices": .read, "GET /api/v1/sources": .read, "GET /api/v1/sync": .readHousehold,
         "GET /api/v1/consent": .read, "GET /api/v1/gateway": .read, "GET /api/v1/events": .read,
-        "POST /api/v1/readings": .write, "PATCH /api/v1/readings/{id}": .write, "DELETE /api/v1/readings/{id}": .write,
+        "POST /api/v1/readings/move": .owner, "POST /api/v1/readings": .write, "PATCH /api/v1/readings/{id}": .write,
+        "DELETE /api/v1/readings/{id}": .write,
         "POST /api/v1/scan": .write, "GET /api/v1/models": .write, "POST /api/v1/pairings": .write,
         "GET /api/v1/pairings/{id}": .write,
         "POST /api/v1/pairings/{id}/answer": .write, "DELETE /api/v1/pairings/{id}": .write,
@@ -45,7 +46,7 @@ import Testing
             case .program: isProgram ? nil : "unauthorized"
             case .readHousehold: hasPerson ? "household_only" : nil
             case .write: scope == .read ? "scope_too_small" : nil
-            case .metrics: scope == .owner ? nil : "scope_too_small"
+            case .metrics, .owner: scope == .owner ? nil : "scope_too_small"
             }
         }
     }

@@ -35,6 +35,7 @@ struct SilenceMatrixTests {
         "POST /api/v1/pair": false, "GET /api/v1/status": false, "GET /api/v1/health/types": false,
         "POST /api/v1/health/data": true, "GET /api/v1/readings": true, "GET /api/v1/readings/{id}": true,
         "GET /api/v1/summaries/body": true,
+        "POST /api/v1/readings/move": false,
         "POST /api/v1/readings": false, "PATCH /api/v1/readings/{id}": false, "DELETE /api/v1/readings/{id}": false,
         "GET /api/v1/devices": false, "GET /api/v1/sources": false, "GET /api/v1/sync": false,
         "GET /api/v1/consent": false, "GET /api/v1/gateway": false, "GET /api/v1/events": true,
@@ -222,7 +223,7 @@ struct SilenceMatrixTests {
         case .user(.clear), .user(.remove), .store(.verify), .store(.prune), .store(.rotateKey), .store(.trustClock),
             .store(.forget),
             .sync(.now), .sync(.retry), .sync(.enable), .sync(.disable), .consent(.set), .doctor, .auth, .connect,
-            .destination, .entry, .subscriber(.remove):
+            .destination, .entry, .subscriber(.remove), .move:
             false
         // These show what comes, not what is stored: the stream is looked at by itself.
         case .sync(.watch), .device(.watch), .device(.monitor), .device(.scan), .device(.pair), .device(.unpair),
