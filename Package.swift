@@ -197,7 +197,10 @@ let package = Package(
             ]),
         module(
             "VitalSandbox",
-            ["CZlib", httpServer, httpServerCore, httpTypes, database, lifecycle, logging, nioCore]),
+            [
+                "CZlib", "OutgoingHTTP", crypto, httpClient, httpServer, httpServerCore, httpTypes, database, lifecycle,
+                logging, nioCore, nioHTTP1,
+            ]),
         .executableTarget(
             name: "HealthRelayCLI",
             dependencies: [
@@ -308,7 +311,9 @@ let package = Package(
                 "HealthRelayNFC", "NFCPipe", "HelperProcesses", "CSandbox", "EmulatedReader", "EmulatedCard",
                 "EncodedSensor", "FreeStyleLibre", "LibreReader", "TestSupport",
             ]),
-        tests("VitalSandbox", ["LogLines", "TestSupport", httpClient, lifecycle, logging, nioCore, nioHTTP1]),
+        tests(
+            "VitalSandbox",
+            ["LogLines", "ScriptedServer", "TestSupport", crypto, httpClient, lifecycle, logging, nioCore, nioHTTP1]),
         .target(
             name: "EncodedSensor", dependencies: ["FreeStyleLibre", "HealthReadings"], path: "Tests/EncodedSensor",
             swiftSettings: settings),

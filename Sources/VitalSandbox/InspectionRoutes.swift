@@ -8,6 +8,8 @@ import Hummingbird
 ///   `revisions` how often another value replaced it, `next` goes into `after`.
 /// - `GET /sandbox/posts?user_id&after&limit` → `{"posts":[{id, request_id, received_at, ..., items, inserted, updated,
 ///   unchanged, unknown_fields}], "next"}`: the accepted posts.
+/// - `GET /sandbox/events?after&limit` → `{"events":[{id, message, type, user_id, created_at, state, attempts, last_answer, body}],
+///   "next"}`: what was told to the webhook.
 /// - `POST /sandbox/users/{user_id}/sources/{slug}/status` `{"status", "error_type"?, "error_message"?}` sets
 ///   connected, paused or error.
 struct InspectionRoutes: Sendable {
@@ -34,6 +36,12 @@ struct InspectionRoutes: Sendable {
             return Response(
                 json: try await store.posts(
                     user: query["user_id"].map { $0.lowercased() },
+                    after: try number("after", request, 0...Int.max, 0),
+                    limit: Int(try number("limit", request, 1...Self.maximumLimit, 1000))))
+        }
+        router.get("/sandbox/events") { request, _ in
+            Response(
+                json: try await store.events(
                     after: try number("after", request, 0...Int.max, 0),
                     limit: Int(try number("limit", request, 1...Self.maximumLimit, 1000))))
         }

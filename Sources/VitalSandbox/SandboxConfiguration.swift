@@ -29,6 +29,8 @@ public struct SandboxConfiguration: Sendable {
     /// A folder into which every request body is written as `<schema-name>-<number>.json`, for a checker that is
     /// neither client nor sandbox; nil writes none.
     public var recordBodies: String?
+    /// Where events go; nil sends none.
+    public var webhook: SandboxWebhook?
     /// Faults to order; nil orders none.
     public var faults: FaultPlan?
 
@@ -47,6 +49,7 @@ public struct SandboxConfiguration: Sendable {
         self.linkLifetime = 3600
         self.accessTokenLifetime = 3600
         self.recordBodies = nil
+        self.webhook = nil
         self.faults = nil
     }
 }

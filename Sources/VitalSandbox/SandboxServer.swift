@@ -35,7 +35,7 @@ public final class SandboxServer: Service {
     public init(configuration: SandboxConfiguration, logger: Logger) throws(SandboxError) {
         self.configuration = configuration
         self.logger = logger
-        store = try SandboxStore(configuration.storage)
+        store = try SandboxStore(configuration.storage, tellsEvents: configuration.webhook != nil)
         if let directory = configuration.recordBodies {
             recorder = try BodyRecorder(directory: directory, logger: logger)
         } else {
@@ -72,6 +72,13 @@ public final class SandboxServer: Service {
             group.addTask {
                 try await application.run()
                 return false
+            }
+            if let webhook = configuration.webhook {
+                let sender = WebhookSender(webhook: webhook, store: store, logger: logger)
+                group.addTask {
+                    try await sender.run()
+                    return false
+                }
             }
             group.addTask {
                 // A client that stops in the middle of a request would hold the shutdown for ever.

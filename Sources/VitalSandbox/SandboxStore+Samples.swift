@@ -57,6 +57,7 @@ extension SandboxStore {
         _ body: SamplePost, user: String, post: Int64, _ database: Database
     ) throws -> (inserted: Int, updated: Int, unchanged: Int) {
         var counts = (inserted: 0, updated: 0, unchanged: 0)
+        var (new, changed): ([TimeseriesBody.Item], [TimeseriesBody.Item]) = ([], [])
         let find = try database.cachedStatement(
             sql: """
                 SELECT id, item FROM sample
@@ -84,12 +85,15 @@ extension SandboxStore {
             guard let row = try Row.fetchOne(find, arguments: key) else {
                 try insert.execute(arguments: key + values + [post, post])
                 counts.inserted += 1
+                if tellsEvents { new.append(item) }
                 continue
             }
             let same = row["item"] == item.text
             try update.execute(arguments: values + [same ? 0 : 1, post, row["id"] as Int64])
             if same { counts.unchanged += 1 } else { counts.updated += 1 }
+            if tellsEvents, !same { changed.append(item) }
         }
+        try note(body, new: new, changed: changed, user: user, database)
         return counts
     }
 
@@ -209,7 +213,7 @@ extension SandboxStore {
         }
     }
 
-    private static func page(
+    static func page(
         _ name: String, _ rows: [Row], _ limit: Int, show: (Row) throws -> JSONValue
     ) throws -> JSONValue {
         let shown = rows.prefix(limit)

@@ -15,6 +15,13 @@ extension SandboxStore {
             guard database.changesCount > 0 else {
                 throw APIError.refused(.conflict, "ALREADY_CONNECTED", "\(slug) is already connected.")
             }
+            let provider = JSONValue.object(Self.provider(slug))
+            try note(
+                "provider.connection.created", user: body.userID,
+                [
+                    .init(name: "provider", value: provider), .init(name: "source", value: provider),
+                    .init(name: "resource_availability", value: [:]),
+                ], database)
         }
     }
 

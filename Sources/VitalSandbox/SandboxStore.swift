@@ -4,9 +4,12 @@ import GRDB
 /// The sandbox's own database: users, connected sources, samples, and a log of the posts accepted.
 struct SandboxStore: Sendable {
     let writer: any DatabaseWriter
+    /// Whether what happens is kept as events for a webhook.
+    let tellsEvents: Bool
 
     /// Opens, and creates or migrates when needed.
-    init(_ storage: SandboxConfiguration.Storage) throws(SandboxError) {
+    init(_ storage: SandboxConfiguration.Storage, tellsEvents: Bool = false) throws(SandboxError) {
+        self.tellsEvents = tellsEvents
         var configuration = Configuration()
         configuration.foreignKeysEnabled = true
         configuration.busyMode = .timeout(5)
@@ -69,6 +72,7 @@ struct SandboxStore: Sendable {
                     UPDATE sample SET resource = 'body_mass' WHERE resource = 'weight';
                     """)
         }
+        migrator.registerMigration("5: events") { database in try database.execute(sql: events) }
         return migrator
     }
 

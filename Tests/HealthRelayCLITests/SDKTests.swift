@@ -32,7 +32,7 @@ import Testing
         environment["PATH"] = scratch.url.path + ":/usr/local/bin:/usr/bin:/bin"
         for command in commands {
             let result = try await Tool.Running(
-                ["-c", command], environment: environment, in: scratch.url,
+                ["-c", "cd '\(scratch.url.path)' && \(command)"], environment: environment, in: scratch.url,
                 executable: URL(fileURLWithPath: "/bin/bash")
             ).finish()
             #expect(result.status == 0, "\(command): \(result.output.suffix(1000)) \(result.errors.suffix(1000))")

@@ -20,7 +20,38 @@ struct Sandbox: AsyncParsableCommand {
             valueName: "spec"),
         transform: Self.faultPlan)
     var fault: FaultPlan?
+    @Option(help: ArgumentHelp("Post the API's events to this URL, signed as Svix signs.", valueName: "url"))
+    var webhook: String?
+    @Option(
+        help: ArgumentHelp(
+            "A file with the secret, whsec_ and base64 (default: \(SandboxWebhook.fixedSecret)).", valueName: "file"))
+    var webhookSecretFile: String?
     @OptionGroup var global: GlobalOptions
+
+    private var hook: SandboxWebhook? {
+        get throws {
+            guard let webhook else {
+                guard webhookSecretFile == nil else {
+                    throw ValidationError("--webhook-secret-file needs --webhook")
+                }
+                return nil
+            }
+            let secret: String
+            if let path = webhookSecretFile {
+                guard let data = OrdinaryFile.contents(path) else {
+                    throw Problem("file_unreadable", .noInput, "cannot read \(path)")
+                }
+                secret = String(decoding: data, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+            } else {
+                secret = SandboxWebhook.fixedSecret
+            }
+            do throws(SandboxWebhook.Failure) {
+                return try SandboxWebhook(url: webhook, secret: secret)
+            } catch {
+                throw ValidationError("--webhook: \(error)")
+            }
+        }
+    }
 
     func validate() throws {
         guard (0...65535).contains(port) else { throw ValidationError("--port: expected 0 to 65535, found \(port)") }
@@ -42,6 +73,7 @@ struct Sandbox: AsyncParsableCommand {
         do {
             var configuration = SandboxConfiguration(port: port, storage: storage)
             configuration.faults = fault
+            configuration.webhook = try hook
             let server = try SandboxServer(configuration: configuration, logger: logger)
             let announcement = Task {
                 let address = try await server.address()
