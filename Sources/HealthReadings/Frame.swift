@@ -45,6 +45,8 @@ public enum DecodedFrame: Sendable, Hashable {
     case sensor(SensorScan)
     /// What a person entered.
     case entry(ManualEntry)
+    /// A sample out of another program's data.
+    case imported(ImportedSample)
     /// The withdrawal of what a person entered.
     case withdrawal(EntryWithdrawal)
     /// A frame that is understood and is neither: nothing follows from it.

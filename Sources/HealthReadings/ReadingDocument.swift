@@ -57,6 +57,7 @@ extension Record {
         }
         if let sensor { members += sensor.members }
         if let entry { members += entry.members }
+        if let imported { members += imported.members }
         members += [
             .init("user", .optional(userSlot)),
             .init("status", .array(status.names.map(JSONValue.string))),

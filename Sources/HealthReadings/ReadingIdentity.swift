@@ -66,6 +66,8 @@ public enum ReadingIdentity: Sendable, Hashable {
     case sensor(serial: String, minute: UInt16, source: SensorFacts.Source, clash: Int)
     /// What a person entered: whose it is, when it was measured, values, meal and note.
     case entered(person: String, time: Instant, value: RecordValue, meal: String?, note: String?)
+    /// What came out of another program's data: whose it is, provider, source, start, end, and values in one unit.
+    case imported(ImportedSample)
 
     /// The identity of a record that came as `frame` of a device with this serial number, in a contact begun at
     /// `contactStart`.
@@ -91,7 +93,7 @@ public enum ReadingIdentity: Sendable, Hashable {
     package var countsClashes: Bool {
         switch self {
         case .numbered, .sensor: true
-        case .timed, .recalled, .untimed, .entered: false
+        case .timed, .recalled, .untimed, .entered, .imported: false
         }
     }
 
@@ -136,6 +138,17 @@ public enum ReadingIdentity: Sendable, Hashable {
             key.append(value)
             key.append(meal ?? "")
             key.append(note ?? "")
+        case .imported(let sample):
+            key.append(7)
+            key.append(sample.person)
+            key.append(sample.provider)
+            key.append(sample.source ?? "")
+            // Without an offset the instant depends on the person's zone, which may be another one next time.
+            let wall = sample.time.localTime
+            key.append(wall == nil ? 0 : 1)
+            key.append(UInt64(bitPattern: wall?.secondsSinceEpoch ?? sample.time.instant.seconds))
+            key.append(UInt64(bitPattern: sample.end?.seconds ?? .min))
+            key.append(sample.value.comparable)
         }
         return key.digest()
     }

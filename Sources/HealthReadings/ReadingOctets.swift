@@ -171,6 +171,7 @@ private struct DocumentWriter {
         }
         put(record.sensor?.members ?? [])
         put(record.entry?.members ?? [])
+        put(record.imported?.members ?? [])
         literal(#","user":"#)
         put(number: record.userSlot)
         literal(#","status":"#)

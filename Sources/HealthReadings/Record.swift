@@ -69,6 +69,8 @@ public struct Record: Sendable, Hashable {
     public var sensor: SensorFacts?
     /// What a person who entered it says besides; nil for a device's record.
     public var entry: EntryFacts?
+    /// What is known of one that came out of another program's data; nil for a device's record and for an entry.
+    public var imported: ImportFacts?
 
     /// Makes a record.
     public init(

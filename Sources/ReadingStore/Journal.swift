@@ -42,6 +42,7 @@ struct Journal {
         case .glucoseContext(let sequence, let context): outcomes.append(try add(context, of: sequence, frame))
         case .sensor(let scan): try add(scan, frame, into: &outcomes)
         case .entry(let entry): try add(entry, frame, into: &outcomes)
+        case .imported(let sample): outcomes.append(try add(sample, frame))
         case .withdrawal(let withdrawal): outcomes.append(try add(withdrawal, frame))
         case .nothing:
             try keepApart(frame, .nothing)
@@ -271,8 +272,7 @@ struct Journal {
         _ record: Record, _ frame: Frame, as row: Int64, id: ReadingID, clash: Int, time: ResolvedTime,
         context: GlucoseContext? = nil
     ) throws -> (key: Int64, reading: Reading) {
-        // A person's word for the time was looked at when it was entered: no clock can have been unset.
-        var timeExclusion = record.entry != nil ? nil : exclusion(of: record, at: time, receivedAt: frame.receivedAt)
+        var timeExclusion = exclusion(of: record, at: time, receivedAt: frame.receivedAt)
         let owner = contact.owner(of: record)
         if timeExclusion == nil, record.exclusion == nil, let facts = record.sensor, try isSuperseded(facts) {
             timeExclusion = .superseded
@@ -312,7 +312,10 @@ struct Journal {
 
     /// Why a record is excluded by its time or its user.
     private func exclusion(of record: Record, at time: ResolvedTime, receivedAt: Instant) -> Exclusion? {
-        TimeResolution.exclusion(of: time, receivedAt: receivedAt)
+        // A person's word for the time was looked at when it was entered: no clock can have been unset.
+        if record.entry != nil { return nil }
+        if record.imported != nil { return ImportedSample.exclusion(of: time, receivedAt: receivedAt) }
+        return TimeResolution.exclusion(of: time, receivedAt: receivedAt)
             ?? (contact.owner(of: record) == nil ? .otherUser : nil)
     }
 

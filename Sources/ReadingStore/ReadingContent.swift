@@ -11,6 +11,7 @@ struct ReadingContent: Hashable {
     var occurrence: UInt8?
     var sensor: SensorFacts?
     var entry: EntryFacts?
+    var imported: ImportFacts?
     var context: GlucoseContext?
 
     init(of record: Record, context: GlucoseContext? = nil) {
@@ -20,14 +21,24 @@ struct ReadingContent: Hashable {
         occurrence = record.occurrence
         sensor = record.sensor
         entry = record.entry
+        imported = record.imported
         self.context = context
     }
 
     /// How what follows is written. A number once given is never given again. The second is the first with what a
     /// continuous sensor says behind its concentration, the third the first with the occurrence in
-    /// front of the values, the fourth the first with what a person wrote in front of them; each is for such records only.
-    private static let (format, continuousFormat, recalledFormat, enteredFormat): (UInt64, UInt64, UInt64, UInt64) =
-        (1, 2, 3, 4)
+    /// front of the values, the fourth the first with what a person wrote in front of them, the fifth the first with where
+    /// an import comes from in front of them; each is for such records only.
+    private static let (format, continuousFormat, recalledFormat): (UInt64, UInt64, UInt64) = (1, 2, 3)
+    private static let (enteredFormat, importedFormat): (UInt64, UInt64) = (4, 5)
+
+    /// How this content is written.
+    private var format: UInt64 {
+        if entry != nil { return Self.enteredFormat }
+        if imported != nil { return Self.importedFormat }
+        if occurrence != nil { return Self.recalledFormat }
+        return continuous == nil ? Self.format : Self.continuousFormat
+    }
 
     private var continuous: ContinuousGlucoseFacts? {
         if case .glucose(let glucose) = value { glucose.continuous } else { nil }
@@ -35,16 +46,16 @@ struct ReadingContent: Hashable {
 
     var octets: [UInt8] {
         var writer = ContentWriter()
-        writer.put(
-            entry != nil
-                ? Self.enteredFormat
-                : occurrence != nil ? Self.recalledFormat : continuous == nil ? Self.format : Self.continuousFormat)
+        let format = format
+        writer.put(format)
         writer.put(UInt64(bitPattern: value.kind.code))
         writer.put(UInt64(status.rawValue))
         writer.put(optional: userSlot.map(UInt64.init))
         if let entry {
             writer.put(entry.note)
             writer.put(entry.corrects?.description)
+        } else if let imported {
+            imported.write(to: &writer)
         } else if let occurrence {
             writer.put(UInt64(occurrence))
         }
@@ -53,7 +64,7 @@ struct ReadingContent: Hashable {
             writer.put(glucose.concentration)
             writer.put(optional: glucose.sampleType.map { UInt64($0.rawValue) })
             writer.put(optional: glucose.sampleLocation.map { UInt64($0.rawValue) })
-            if let continuous, occurrence == nil, entry == nil {
+            if let continuous, format == Self.continuousFormat {
                 writer.put(continuous.trend)
                 writer.put(continuous.quality)
             }
@@ -73,7 +84,7 @@ struct ReadingContent: Hashable {
     init(_ octets: [UInt8], from start: Int = 0) throws {
         var reader = ContentReader(octets, from: start)
         let format = try reader.number()
-        guard (Self.format...Self.enteredFormat).contains(format) else {
+        guard (Self.format...Self.importedFormat).contains(format) else {
             throw StoreError.corrupt(detail: "a row's content has the format \(format)")
         }
         let kind = try ReadingKind(code: reader.number(as: Int64.self))
@@ -83,6 +94,7 @@ struct ReadingContent: Hashable {
         if format == Self.enteredFormat {
             entry = EntryFacts(note: try reader.text(), corrects: try reader.text().flatMap { ReadingID($0) })
         }
+        if format == Self.importedFormat { imported = try ImportFacts(from: &reader) }
         switch kind {
         case .glucose:
             var glucose = GlucoseValue(
@@ -109,6 +121,27 @@ struct ReadingContent: Hashable {
         guard reader.isAtEnd else {
             throw StoreError.corrupt(detail: "a row's content goes on after octet \(reader.position)")
         }
+    }
+}
+
+extension ImportFacts {
+    fileprivate func write(to writer: inout ContentWriter) {
+        writer.put(source)
+        writer.put(device)
+        writer.put((isEntered ? 1 : 0) | (hasOriginalID ? 2 : 0) | (end == nil ? 0 : 4) as UInt64)
+        if let end { writer.put(signed: end.seconds) }
+        writer.put(optional: utcOffsetMinutes.map { UInt64(bitPattern: Int64($0)) })
+    }
+
+    fileprivate init(from reader: inout ContentReader) throws {
+        let (source, device) = (try reader.text(), try reader.text())
+        let flags = try reader.number()
+        guard flags < 8 else { throw StoreError.corrupt(detail: "an import has the marks \(flags)") }
+        let end = flags & 4 == 0 ? nil : Instant(seconds: try reader.signed())
+        self.init(
+            source: source, device: device, isEntered: flags & 1 != 0, end: end,
+            utcOffsetMinutes: try reader.optional(as: UInt64.self).map { Int(Int64(bitPattern: $0)) },
+            hasOriginalID: flags & 2 != 0)
     }
 }
 

@@ -242,6 +242,7 @@ extension Record {
             occurrence: content.occurrence,
             exclusion: try columns.recordExclusion.map(Exclusion.init(code:)), sensor: content.sensor)
         entry = content.entry
+        imported = content.imported
     }
 }
 

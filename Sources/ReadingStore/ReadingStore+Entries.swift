@@ -127,7 +127,7 @@ extension ReadingStore {
             guard let user = try Self.user(db, sealing, where: "client_user_id = ?", [person]),
                 let zone = try Self.zone(db, of: user.key.rawValue, at: now)
             else { throw StoreError.unknown("the person of an entry") }
-            let device = try Self.entryDevice(db)
+            let device = try Self.standIn(db, ManualEntry.device)
             let contact = try Self.nextKey(db, of: "contact")
             try db.execute(
                 sql: """
@@ -150,9 +150,9 @@ extension ReadingStore {
         return outcomes
     }
 
-    /// The row that stands for entries where readings name their device. It was never seen, so no list of devices has it.
-    private static func entryDevice(_ db: Database) throws -> Int64 {
-        let device = ManualEntry.device
+    /// The row that stands for entries, or a provider's imports, where readings name their device. It was never seen, so no
+    /// list of devices has it.
+    static func standIn(_ db: Database, _ device: DeviceDescription) throws -> Int64 {
         let known = try Int64.fetchOne(
             db, sql: "SELECT key FROM device WHERE model = ? AND provider = ? AND address IS NULL ORDER BY key LIMIT 1",
             arguments: [device.model, device.provider])

@@ -242,6 +242,7 @@ struct CommitPoint: Sendable {
 
     static let journal = CommitPoint(before: "journal.before-commit", after: "journal.after-commit", keepsJournal: true)
     static let entry = CommitPoint(before: "entry.before-commit", after: "entry.after-commit")
+    static let imports = CommitPoint(before: "imports.before-commit", after: "imports.after-commit")
     static let contact = CommitPoint(before: "contact.before-commit", after: "contact.after-commit")
     static let user = CommitPoint(before: "user.before-commit", after: "user.after-commit")
     static let source = CommitPoint(before: "source.before-commit", after: "source.after-commit")

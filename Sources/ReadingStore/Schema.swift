@@ -36,6 +36,8 @@ enum Schema {
         // Nor here: it could not read those that a person entered.
         migrator.registerMigration("18 entries by hand") { _ in }
         migrator.registerMigration("19 changes and their readers") { db in try db.execute(sql: Changes.schema) }
+        // Nor here: it could not read those that came out of another program's data.
+        migrator.registerMigration("20 imported readings") { _ in }
         return migrator
     }()
 

@@ -225,6 +225,7 @@ extension DecodedFrame {
                 record.sensor?.minute == stored.sensor?.minute && record.sensor?.source == stored.sensor?.source
             }
         case .entry(let entry): entry.record
+        case .imported(let sample): sample.record
         case .glucoseContext, .withdrawal, .nothing, .malformed: nil
         }
     }

@@ -6,7 +6,7 @@ extension Reading {
         let when =
             time.instant?.description ?? record.deviceTime.map { "\($0) (zone unknown)" } ?? "time unknown"
         let origin = [device.model, device.address?.description].compactMap(\.self).joined(separator: " ")
-        let note = record.entry?.note.map { "  (\($0))" } ?? ""
+        let note = (record.entry?.note ?? record.imported?.source).map { "  (\($0))" } ?? ""
         let fate = excluded.map { " [kept, not sent: \($0.words)]" } ?? outcome.map { " [\($0)]" } ?? ""
         return "\(when)  \(record.words)  \(origin)\(note)\(fate)"
     }

@@ -56,6 +56,7 @@ public struct ModelFrameDecoder: FrameDecoding {
     /// A number that the model cannot have measured excludes its record, whatever it came by.
     public func decode(_ frame: Frame, model: String?) -> DecodedFrame {
         if frame.format == .manualEntry { return DecodedFrame(manualEntry: frame.payload).judged }
+        if frame.format == .importedSample { return DecodedFrame(importedSample: frame.payload).judged }
         let decoded = decode(frame, by: catalogue.odd(model), model)
         guard case .record(var record) = decoded, let exclusion = catalogue.odd(model)?.exclusion(of: record) else {
             return decoded
@@ -120,17 +121,28 @@ public struct ModelFrameDecoder: FrameDecoding {
 }
 
 extension DecodedFrame {
-    /// The frame, an entry of a value that nobody can have marked as implausible.
+    /// The frame, an entry or an import of a value that nobody can have marked as implausible.
     fileprivate var judged: DecodedFrame {
-        guard case .entry(var entry) = self else { return self }
-        let isPlausible =
-            switch entry.value {
-            case .glucose(let glucose): glucose.concentration.map(Plausibility.isPlausible(glucose:)) ?? false
-            case .bloodPressure(let pressure):
-                Plausibility.isPlausible(systolic: pressure.systolic, diastolic: pressure.diastolic)
-            case .vital(let vital): Plausibility.isPlausible(vital)
-            }
-        if !isPlausible { entry.exclusion = .implausible }
-        return .entry(entry)
+        switch self {
+        case .entry(var entry):
+            if !entry.value.isPlausible { entry.exclusion = .implausible }
+            return .entry(entry)
+        case .imported(var sample):
+            if !sample.value.isPlausible { sample.exclusion = .implausible }
+            return .imported(sample)
+        default: return self
+        }
+    }
+}
+
+extension RecordValue {
+    /// Whether somebody can have this value.
+    fileprivate var isPlausible: Bool {
+        switch self {
+        case .glucose(let glucose): glucose.concentration.map(Plausibility.isPlausible(glucose:)) ?? false
+        case .bloodPressure(let pressure):
+            Plausibility.isPlausible(systolic: pressure.systolic, diastolic: pressure.diastolic)
+        case .vital(let vital): Plausibility.isPlausible(vital)
+        }
     }
 }

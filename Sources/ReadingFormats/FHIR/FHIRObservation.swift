@@ -129,12 +129,15 @@ struct FHIRObservations {
             notes.append("A person entered this, with the time of \(context.zone.name).")
         case .reception where reading.record.entry != nil:
             notes.append("A person entered this without a time: this is when the gateway received it.")
+        case .assumedZone where reading.record.imported != nil:
+            notes.append("The imported data had no time zone: its time was taken to be that of \(context.zone.name).")
         case .assumedZone:
             notes.append("The device's clock could not be read: its time was taken to be that of \(context.zone.name).")
         case .reception: notes.append("The device sent no time: this is when the gateway received the measurement.")
         case .corrected, .sensorStart, .unknown: break
         }
         if let note = reading.record.entry?.note { notes.append(note) }
+        if let imported = reading.record.imported { notes.append(imported.note) }
         if let minutes = reading.time.uncertaintyMinutes { notes.append("The time may be \(minutes) minutes off.") }
         return notes
     }
@@ -157,4 +160,13 @@ struct FHIRObservations {
 
     /// From 1970-01-01 to 2000-01-01.
     private static let secondsUntil2000: Int64 = 946_684_800
+}
+
+extension ImportFacts {
+    /// Where it comes from, in a sentence.
+    fileprivate var note: String {
+        let origin = [source, device].compactMap(\.self).joined(separator: ", ")
+        let verb = isEntered ? "A person entered this in" : "Imported from"
+        return origin.isEmpty ? "\(verb) another program." : "\(verb) another program: \(origin)."
+    }
 }

@@ -1,0 +1,277 @@
+extension FrameFormat {
+    /// A sample out of another program's data: ``ImportedSample/octets``.
+    public static let importedSample = FrameFormat(rawValue: 0x1_0030)
+}
+
+extension ImportedSample {
+    /// The first line of the octets. A number once given is never given again.
+    private static let header = "imported sample 1"
+    /// More octets than any sample has: its person, provider, source and device may have 200 characters each.
+    private static let longest = 16_384
+
+    /// The sample's canonical octets: the same sample has the same. UTF-8, a line for each part, its name and a space first.
+    public var octets: [UInt8] {
+        var octets: [UInt8] = []
+        octets.reserveCapacity(320)
+        octets += Self.header.utf8
+        func put(_ name: StaticString, _ text: String? = nil) {
+            octets.append(UInt8(ascii: "\n"))
+            octets.append(
+                contentsOf: UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount))
+            guard let text else { return }
+            octets.append(UInt8(ascii: " "))
+            octets += text.utf8
+        }
+        put("person", person)
+        put("provider", provider)
+        if let source { put("source", source) }
+        if let sourceDevice { put("device", sourceDevice) }
+        if isEntered { put("entered") }
+        put("kind", kind.rawValue)
+        put("start", String(time.instant.seconds))
+        put("basis", time.basis.rawValue)
+        if let minutes = time.uncertaintyMinutes { put("uncertainty", String(minutes)) }
+        if let minutes = time.utcOffsetMinutes { put("offset", String(minutes)) }
+        if let wall = time.localTime { put("local", String(wall.secondsSinceEpoch)) }
+        if let end { put("end", String(end.seconds)) }
+        for (name, quantity) in quantities {
+            guard let number = quantity.number.digits else { continue }
+            put("value", "\(name) \(number) \(quantity.unit.symbol)")
+        }
+        switch value {
+        case .glucose(let glucose):
+            if let type = glucose.sampleType { put("sample", type.name) }
+            if let location = glucose.sampleLocation { put("location", location.name) }
+        case .bloodPressure: break
+        case .vital(let vital): if let site = vital.site { put("site", site) }
+        }
+        if let meal { put("meal", meal) }
+        if let originalID { put("id", originalID.description) }
+        return octets
+    }
+
+    /// The frame of the sample.
+    public func frame(receivedAt: Instant) -> Frame {
+        Frame(format: .importedSample, payload: octets, receivedAt: receivedAt, ordinal: 0)
+    }
+
+    private var quantities: [(name: String, quantity: Quantity)] {
+        switch value {
+        case .glucose(let glucose): glucose.concentration.map { [("glucose", $0)] } ?? []
+        case .bloodPressure(let pressure):
+            [("systolic", pressure.systolic), ("diastolic", pressure.diastolic), ("mean", pressure.meanArterial)]
+                + (pressure.pulse.map { [("pulse", $0)] } ?? [])
+        case .vital(let vital): vital.quantities.map { ($0.part.name, $0.quantity) }
+        }
+    }
+}
+
+extension DecodedFrame {
+    /// Decodes the payload of a ``FrameFormat/importedSample``; anything but a sample's canonical octets is malformed.
+    public init(importedSample payload: [UInt8]) {
+        do throws(MalformedFrame) {
+            self = .imported(try ImportedSample(decoding: payload))
+        } catch {
+            self = .malformed(error)
+        }
+    }
+}
+
+extension ImportedSample {
+    init(decoding payload: [UInt8]) throws(MalformedFrame) {
+        guard payload.count <= Self.longest else {
+            throw Self.failure("at most \(Self.longest) octets", Self.longest, "more")
+        }
+        var lines = payload.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)[...]
+        guard let first = lines.popFirst(), first.elementsEqual(Self.header.utf8) else {
+            throw Self.failure("\"\(Self.header)\"", 0, "something else")
+        }
+        var parts = Parts()
+        for line in lines {
+            guard let text = String(validating: line, as: UTF8.self), parts.take(text) else {
+                throw Self.failure("a part of a sample", line.startIndex, "something else")
+            }
+        }
+        guard let sample = parts.sample else {
+            throw Self.failure("the person, provider, kind, time and values of a sample", payload.count, "the end")
+        }
+        let expected = sample.octets
+        guard expected == payload else {
+            let octet = zip(expected, payload).prefix { $0 == $1 }.count
+            throw Self.failure("the canonical form", octet, octet == payload.count ? "the end" : "another octet")
+        }
+        self = sample
+    }
+
+    private static func failure(_ expected: String, _ octet: Int, _ found: String) -> MalformedFrame {
+        MalformedFrame(subject: "imported sample", expected: expected, octet: octet, found: found)
+    }
+
+    /// What stands in the lines, before it is known to make sense.
+    private struct Parts {
+        var person: String?
+        var provider: String?
+        var source: String?
+        var device: String?
+        var isEntered = false
+        var kind: ReadingKind?
+        var start: Int64?
+        var basis: TimeBasis?
+        var uncertainty: Int?
+        var offset: Int?
+        var local: Int64?
+        var end: Int64?
+        var values: [(name: String, quantity: Quantity)] = []
+        var sampleType: GlucoseSampleType?
+        var location: GlucoseSampleLocation?
+        var site: String?
+        var meal: String?
+        var id: ReadingID?
+
+        /// Takes a line; false for one that is no part.
+        mutating func take(_ line: String) -> Bool {
+            let space = line.utf8.firstIndex(of: UInt8(ascii: " ")) ?? line.endIndex
+            let text = space == line.endIndex ? "" : String(line[line.utf8.index(after: space)...])
+            switch line[..<space] {
+            case "person": person = text
+            case "provider": provider = text
+            case "source": source = text
+            case "device": device = text
+            case "entered": isEntered = true
+            case "kind": kind = ReadingKind(rawValue: text)
+            case "start": start = Int64(text)
+            case "basis": basis = TimeBasis(rawValue: text)
+            case "uncertainty": uncertainty = Int(text)
+            case "offset": offset = Int(text)
+            case "local": local = Int64(text)
+            case "end": end = Int64(text)
+            case "value":
+                let words = text.split(separator: " ", maxSplits: 2)
+                guard words.count == 3, let number = ExactDecimal(words[1]),
+                    let unit = MeasurementUnit(symbol: words[2])
+                else { return false }
+                values.append((String(words[0]), Quantity(number, unit)))
+            case "sample": sampleType = GlucoseSampleType.allCases.first { $0.name == text }
+            case "location": location = GlucoseSampleLocation.allCases.first { $0.name == text }
+            case "site": site = text
+            case "meal": meal = text
+            case "id": id = ReadingID(text)
+            default: return false
+            }
+            return true
+        }
+
+        var sample: ImportedSample? {
+            guard let person, let provider, let kind, let start, let time = time(start), let value = value(kind) else {
+                return nil
+            }
+            return ImportedSample(
+                person: person, provider: provider, source: source, sourceDevice: device, isEntered: isEntered,
+                value: value, time: time, end: end.map(Instant.init(seconds:)), meal: meal, originalID: id)
+        }
+
+        private func time(_ start: Int64) -> ImportedTime? {
+            guard let basis, basis != .unknown else { return nil }
+            if let local {
+                guard basis == .assumedZone, offset == nil else { return nil }
+                return ImportedTime(WallTime(secondsSinceEpoch: local), Instant(seconds: start), uncertainty)
+            }
+            guard let offset else { return nil }
+            return ImportedTime(
+                Instant(seconds: start), utcOffsetMinutes: offset, basis: basis, uncertaintyMinutes: uncertainty)
+        }
+
+        private func quantity(_ name: String) -> Quantity? { values.first { $0.name == name }?.quantity }
+
+        private func value(_ kind: ReadingKind) -> RecordValue? {
+            switch kind {
+            case .glucose:
+                guard let concentration = quantity("glucose") else { return nil }
+                return .glucose(
+                    GlucoseValue(concentration: concentration, sampleType: sampleType, sampleLocation: location))
+            case .bloodPressure:
+                guard let systolic = quantity("systolic"), let diastolic = quantity("diastolic") else { return nil }
+                return .bloodPressure(
+                    BloodPressureValue(
+                        systolic: systolic, diastolic: diastolic,
+                        meanArterial: quantity("mean") ?? Quantity(.notANumber, systolic.unit), pulse: quantity("pulse")
+                    ))
+            case .heartRate, .hrv, .spo2, .temperature, .weight, .bodyComposition:
+                let measured = values.compactMap { name, quantity in
+                    VitalValue.Part(name: name).map { VitalValue.Measured($0, quantity) }
+                }
+                guard !measured.isEmpty, measured.count == values.count else { return nil }
+                return .vital(VitalValue(kind: kind, measured, site: site))
+            }
+        }
+    }
+}
+
+extension MeasurementUnit {
+    private static let bySymbol = Dictionary(uniqueKeysWithValues: allCases.map { ($0.symbol, $0) })
+
+    /// The unit with this symbol; `nil` for any other text.
+    public init?(symbol: some StringProtocol) {
+        guard let unit = Self.bySymbol[String(symbol)] else { return nil }
+        self = unit
+    }
+}
+
+extension VitalValue.Part {
+    private static let byName = Dictionary(uniqueKeysWithValues: allCases.map { ($0.name, $0) })
+
+    /// The part with this name; `nil` for any other text.
+    init?(name: String) {
+        guard let part = Self.byName[name] else { return nil }
+        self = part
+    }
+}
+
+extension Quantity {
+    /// The quantity as imported samples are told apart by: in one unit and rounded, so that it is the same whichever unit
+    /// and however many digits a program wrote it with. Finer than any device for the home measures.
+    var comparable: Quantity {
+        guard let digits = number.digits else { return self }
+        func converted(_ value: ExactDecimal?, _ unit: MeasurementUnit) -> Quantity {
+            value.map { Quantity($0, unit) } ?? self
+        }
+        func times(_ factor: Int64, _ exponent: Int16, places: Int16) -> ExactDecimal? {
+            digits.multiplied(by: ExactDecimal(significand: factor, exponent: exponent), places: places)
+        }
+        switch unit {
+        case .millimolesPerLitre:
+            // A tenth of the molar mass of glucose, 180.156 g/mol.
+            return converted(times(180_156, -4, places: 1), .milligramsPerDecilitre)
+        case .kilopascal: return converted(times(750_062, -5, places: 1), .millimetresOfMercury)
+        case .milligramsPerDecilitre, .millimetresOfMercury, .beatsPerMinute, .milliseconds, .percent:
+            return converted(times(1, 0, places: 1), unit)
+        case .degreesFahrenheit:
+            let above = digits.adding(ExactDecimal(significand: 32), times: -1)
+            return converted(above.divided(by: ExactDecimal(significand: 18, exponent: -1), places: 2), .degreesCelsius)
+        case .pounds: return converted(times(45_359_237, -8, places: 2), .kilograms)
+        case .grams: return converted(times(1, -3, places: 2), .kilograms)
+        case .degreesCelsius, .kilograms, .kilogramsPerSquareMetre: return converted(times(1, 0, places: 2), unit)
+        case .milligrams, .litres, .millilitres, .metres, .inches, .kilojoules, .ohms, .milligramsPerDecilitrePerMinute:
+            return self
+        }
+    }
+}
+
+extension RecordValue {
+    /// The value as imported samples are told apart by; see ``Quantity/comparable``.
+    var comparable: RecordValue {
+        switch self {
+        case .glucose(let glucose):
+            return .glucose(GlucoseValue(concentration: glucose.concentration?.comparable))
+        case .bloodPressure(let pressure):
+            return .bloodPressure(
+                BloodPressureValue(
+                    systolic: pressure.systolic.comparable, diastolic: pressure.diastolic.comparable,
+                    meanArterial: Quantity(.notANumber, .millimetresOfMercury), pulse: nil))
+        case .vital(let vital):
+            return .vital(
+                VitalValue(
+                    kind: vital.kind, vital.quantities.map { VitalValue.Measured($0.part, $0.quantity.comparable) }))
+        }
+    }
+}

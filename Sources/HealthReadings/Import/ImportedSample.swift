@@ -1,0 +1,217 @@
+/// A reading that came out of another program's data: an export file, or a phone's API.
+///
+/// A sample takes the same way as what a device sends: its ``octets`` are the payload of a frame, which is stored before
+/// anything else happens, and a reading is made of that frame by decoding it. What the other program did not say is `nil`;
+/// nothing is filled in.
+public struct ImportedSample: Sendable, Hashable {
+    /// The client's id of the person whose reading it is; empty for somebody whom nobody has named yet.
+    public var person: String
+    /// Whose data it is, as a slug: `apple_health_kit`.
+    public var provider: String
+    /// The app or device that the other program names as the source: `Omron Connect`.
+    public var source: String?
+    /// The device that the source names in turn, where it does: `HEM-7361T`.
+    public var sourceDevice: String?
+    /// Whether a person typed it in there, as the other program says.
+    public var isEntered: Bool
+    /// The values, in the unit and with the digits that were written.
+    public var value: RecordValue
+    /// When it was measured, or when a measurement that lasts began.
+    public var time: ImportedTime
+    /// When a measurement that lasts ended, in whole seconds; `nil` if it ended when it began, or nobody said.
+    public var end: Instant?
+    /// Of a glucose: `preprandial`, `postprandial`, `fasting`, `casual` or `bedtime`.
+    public var meal: String?
+    /// The id that the reading has at another gateway, whose export it comes from: it keeps that.
+    public var originalID: ReadingID?
+    /// Why the reading is never delivered: its value cannot be a person's. The decoder of its frame sets it; it is no part
+    /// of the frame.
+    public var exclusion: Exclusion?
+
+    /// The most characters of a source, a device or a provider.
+    public static let longestText = 200
+
+    /// 1980-01-01T00:00:00Z. People have kept diaries of what they measured at home since before there was Bluetooth; what
+    /// is earlier is a clock that was never set, or a zero.
+    public static let earliest = Instant(seconds: 315_532_800)
+
+    /// Makes a sample. Texts lose their control characters, and what is longer than ``longestText``.
+    public init(
+        person: String, provider: String, source: String? = nil, sourceDevice: String? = nil, isEntered: Bool = false,
+        value: RecordValue, time: ImportedTime, end: Instant? = nil, meal: String? = nil, originalID: ReadingID? = nil
+    ) {
+        self.person = person
+        self.provider = Self.line(provider) ?? "manual"
+        self.source = source.flatMap(Self.line)
+        self.sourceDevice = sourceDevice.flatMap(Self.line)
+        self.isEntered = isEntered
+        self.value = value
+        self.time = time
+        self.end = end.map(\.flooredToSecond).flatMap { $0 == time.instant ? nil : $0 }
+        self.meal = value.kind == .glucose ? meal.flatMap(Self.line) : nil
+        self.originalID = originalID
+    }
+
+    /// The kind of reading.
+    public var kind: ReadingKind { value.kind }
+
+    /// The device that samples of a provider are stored under: none.
+    public static func device(of provider: String) -> DeviceDescription {
+        DeviceDescription(address: nil, model: "imported", provider: provider)
+    }
+
+    /// Whether a stored reading is this measurement: its time is the same, and so are its main values, whatever the unit.
+    public func isMeasurement(of reading: Reading) -> Bool {
+        guard reading.time.instant == time.instant, reading.kind == kind else { return false }
+        switch (value.comparable, reading.record.value.comparable) {
+        case (.glucose(let ours), .glucose(let theirs)): return ours.concentration == theirs.concentration
+        case (.bloodPressure(let ours), .bloodPressure(let theirs)): return ours == theirs
+        case (.vital(let ours), .vital(let theirs)): return ours.main == theirs.main
+        default: return false
+        }
+    }
+
+    /// The id of the reading: the same sample has the same id, however often and by whichever way it comes.
+    ///
+    /// It is made of the person, the provider, the source, the kind, start, end and values. Values are compared in one unit
+    /// and rounded: 5.6 mmol/L in a file is the 100.89 mg/dL of an API.
+    public var id: ReadingID {
+        originalID ?? ReadingIdentity.imported(self).id(device: nil, kind: kind)
+    }
+
+    /// The record that the reading is stored with.
+    public var record: Record {
+        var record = Record(value: value, baseTime: time.wallTime, exclusion: exclusion)
+        record.imported = ImportFacts(
+            source: source, device: sourceDevice, isEntered: isEntered, end: end,
+            utcOffsetMinutes: time.utcOffsetMinutes, hasOriginalID: originalID != nil)
+        return record
+    }
+
+    /// The context that the reading is stored with; `nil` for one without a meal.
+    public var context: GlucoseContext? {
+        guard let meal else { return nil }
+        var context = GlucoseContext()
+        context.meal = meal
+        return context
+    }
+
+    /// Why an imported reading is excluded by its time alone; `nil` for most.
+    public static func exclusion(of time: ResolvedTime, receivedAt: Instant) -> Exclusion? {
+        guard let instant = time.instant else { return .noTime }
+        let latest = receivedAt.advanced(bySeconds: TimeResolution.latestAfterReception)
+        return instant >= earliest && instant <= latest ? nil : .implausibleTime
+    }
+
+    /// A text on one line; `nil` if nothing is left of it.
+    private static func line(_ text: String) -> String? {
+        guard
+            !text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) || text.utf8.count > longestText || text.isEmpty
+                || text.first == " " || text.last == " "
+        else { return text }
+        let scalars = text.unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? " " : $0 }
+        let words = String(String.UnicodeScalarView(scalars)).split(separator: " ").joined(separator: " ")
+        return words.isEmpty ? nil : String(words.prefix(longestText))
+    }
+}
+
+/// When an imported sample was measured, and how the other program wrote it.
+public struct ImportedTime: Sendable, Hashable {
+    /// The instant, in whole seconds.
+    public let instant: Instant
+    /// How the instant was found: ``TimeBasis/corrected`` for a time that was written with its offset.
+    public let basis: TimeBasis
+    /// How far off it can be, in minutes, where that is known to matter.
+    public let uncertaintyMinutes: Int?
+    /// The offset from UTC that was written, in minutes; `nil` for a time without one.
+    public let utcOffsetMinutes: Int?
+    /// The wall-clock time that was written without an offset.
+    public let localTime: WallTime?
+
+    /// A time that was written with its offset from UTC.
+    ///
+    /// - Parameters:
+    ///   - instant: the instant; its fraction of a second is dropped.
+    ///   - utcOffsetMinutes: the offset in minutes, east positive.
+    ///   - basis: how the other program found the instant, where it says so.
+    public init(
+        _ instant: Instant, utcOffsetMinutes: Int, basis: TimeBasis = .corrected, uncertaintyMinutes: Int? = nil
+    ) {
+        self.instant = instant.flooredToSecond
+        self.basis = basis
+        self.uncertaintyMinutes = uncertaintyMinutes
+        self.utcOffsetMinutes = utcOffsetMinutes
+        localTime = nil
+    }
+
+    /// A time that was written without an offset, taken to be in a person's zone.
+    ///
+    /// An hour that is repeated is taken as the earlier one, and one that is missing moves forward; both are uncertain.
+    public init(local wall: WallTime, in zone: ZoneRules) {
+        switch zone.moment(wall) {
+        case .once(let instant): self.init(wall, instant, nil)
+        case .never(let instant): self.init(wall, instant, TimeResolution.changeOfClocksMinutes)
+        case .twice(let earlier, later: _): self.init(wall, earlier, TimeResolution.changeOfClocksMinutes)
+        }
+    }
+
+    init(_ wall: WallTime, _ instant: Instant, _ uncertaintyMinutes: Int?) {
+        self.instant = instant.flooredToSecond
+        basis = .assumedZone
+        self.uncertaintyMinutes = uncertaintyMinutes
+        utcOffsetMinutes = nil
+        localTime = wall
+    }
+
+    /// What the clock on the wall showed, as it was written.
+    public var wallTime: WallTime {
+        localTime
+            ?? WallTime(secondsSinceEpoch: instant.seconds).advanced(byMinutes: utcOffsetMinutes ?? 0)
+    }
+
+    /// The reading's place in time.
+    public var resolved: ResolvedTime {
+        ResolvedTime(instant: instant, basis: basis, uncertaintyMinutes: uncertaintyMinutes)
+    }
+}
+
+/// What is stored with a reading that came out of another program's data; another reading has none.
+public struct ImportFacts: Sendable, Hashable {
+    /// The app or device that the other program names as the source.
+    public var source: String?
+    /// The device that the source names in turn.
+    public var device: String?
+    /// Whether a person typed it in there, as the other program says.
+    public var isEntered: Bool
+    /// When a measurement that lasts ended.
+    public var end: Instant?
+    /// The offset from UTC that its start was written with, in minutes.
+    public var utcOffsetMinutes: Int?
+    /// Whether it has kept the id that it has at another gateway.
+    public var hasOriginalID: Bool
+
+    /// Makes facts.
+    public init(
+        source: String? = nil, device: String? = nil, isEntered: Bool = false, end: Instant? = nil,
+        utcOffsetMinutes: Int? = nil, hasOriginalID: Bool = false
+    ) {
+        self.source = source
+        self.device = device
+        self.isEntered = isEntered
+        self.end = end
+        self.utcOffsetMinutes = utcOffsetMinutes
+        self.hasOriginalID = hasOriginalID
+    }
+
+    /// What an imported reading shows besides: `imported`.
+    var members: [JSONValue.Member] {
+        [
+            .init(
+                "imported",
+                .object([
+                    "source": .optional(source), "device": .optional(device), "entered": .bool(isEntered),
+                    "end_time": .optional(end?.description), "utc_offset_minutes": .optional(utcOffsetMinutes),
+                ]))
+        ]
+    }
+}

@@ -1,0 +1,113 @@
+import GRDB
+import HealthReadings
+import Synchronization
+
+/// What became of a sample out of another program's data.
+public enum ImportOutcome: Sendable, Hashable {
+    /// It is a reading now; why it is never delivered, or `nil`.
+    case stored(ReadingID, excluded: Exclusion?)
+    /// It was stored before, by this import or another: nothing has changed.
+    case present(ReadingID)
+    /// It has the id of a reading whose time or value is another: it is not stored.
+    case conflict(ReadingID)
+}
+
+extension ReadingStore {
+    /// Stores samples out of another program's data: the frames with their octets, the readings that they make and what of
+    /// them waits for destinations, in one commit.
+    ///
+    /// Returns when they are durable. A sample that is stored already changes nothing, so a caller that does not know how far
+    /// it came begins anew. Old samples are held at destinations as old readings are; nothing else tells them from what a
+    /// device sent.
+    ///
+    /// - Parameter samples: the samples; a thousand or so at a time keep the commit short.
+    /// - Returns: what became of each.
+    /// - Throws: ``StoreError``: none of them is stored then; ``StoreError/unknown(_:)`` for a person the store does not know.
+    @discardableResult
+    public func add(_ samples: [ImportedSample]) async throws -> [ImportOutcome] {
+        guard !samples.isEmpty else { return [] }
+        try await requireKeys()
+        let now = now()
+        let (outcomes, changes) = try await write(.imports) { [self] db in
+            var outcomes = [ImportOutcome?](repeating: nil, count: samples.count)
+            var changes: [FrameOutcome] = []
+            let memory = try JournalMemory(db, sealing)
+            let numbers = RowNumbers(memory)
+            let pruned = try PrunedReadings(db, key: pruneKey.withLock(\.self))
+            for (origin, places) in Self.byOrigin(samples) {
+                let contact = try Self.beginContact(db, origin, at: now, sealing)
+                var journal = try Journal(
+                    db, contact: ContactState(db, sealing, contact: contact), epoch: 0, decoder: decoder,
+                    sealing: sealing, pruned: pruned, holds: memory.holds, numbers: numbers)
+                var made: [FrameOutcome] = []
+                for place in places {
+                    let outcome = try Self.add(samples[place], to: &journal, at: now, into: &made)
+                    outcomes[place] = outcome
+                }
+                // An import that brings nothing leaves nothing.
+                if made.isEmpty { try db.execute(sql: "DELETE FROM contact WHERE key = ?", arguments: [contact]) }
+                changes += made
+            }
+            return (outcomes.compactMap(\.self), changes)
+        }
+        publish(changes)
+        return outcomes
+    }
+
+    private static func add(
+        _ sample: ImportedSample, to journal: inout Journal, at now: Instant, into made: inout [FrameOutcome]
+    ) throws -> ImportOutcome {
+        if let originalID = sample.originalID, let found = try journal.reading(originalID)?.reading {
+            return sample.isMeasurement(of: found) ? .present(originalID) : .conflict(originalID)
+        }
+        let frame = sample.frame(receivedAt: now)
+        var outcomes: [FrameOutcome] = []
+        try journal.add(
+            frame, journal.decoder.decode(frame, model: journal.contact.description.model), into: &outcomes)
+        switch outcomes.first {
+        case .new(let reading):
+            made += outcomes
+            return .stored(reading.id, excluded: reading.excluded)
+        case .repeated(let id): return .present(id)
+        default: throw StoreError.internalFault(detail: "an imported sample made no reading")
+        }
+    }
+
+    /// Whose samples they are, and whose data they come from.
+    private struct Origin: Hashable {
+        var person: String
+        var provider: String
+    }
+
+    /// The places of samples by their origin, in the order in which origins and samples come.
+    private static func byOrigin(_ samples: [ImportedSample]) -> [(Origin, [Int])] {
+        var order: [Origin] = []
+        var places: [Origin: [Int]] = [:]
+        for (place, sample) in samples.enumerated() {
+            let origin = Origin(person: sample.person, provider: sample.provider)
+            if places[origin] == nil { order.append(origin) }
+            places[origin, default: []].append(place)
+        }
+        return order.map { ($0, places[$0] ?? []) }
+    }
+
+    private static func beginContact(
+        _ db: Database, _ origin: Origin, at now: Instant, _ sealing: Sealing
+    ) throws -> Int64 {
+        guard let user = try user(db, sealing, where: "client_user_id = ?", [origin.person]),
+            let zone = try zone(db, of: user.key.rawValue, at: now)
+        else { throw StoreError.unknown("the person of an import") }
+        let contact = try nextKey(db, of: "contact")
+        try db.execute(
+            sql: """
+                INSERT INTO contact
+                    (key, device, user, started_at, zone, sequence_epoch, ended_at, is_complete, received)
+                VALUES (?1, ?2, ?3, ?4, ?5, 0, ?4, 1, 1)
+                """,
+            arguments: [
+                contact, try standIn(db, ImportedSample.device(of: origin.provider)), user.key.rawValue,
+                now.microseconds, zone,
+            ])
+        return contact
+    }
+}

@@ -1,0 +1,117 @@
+import HealthReadings
+import Testing
+
+@Suite("Imported samples")
+struct ImportedSampleTests {
+    private static let start = Instant(seconds: 1_795_156_200)
+
+    static func quantity(_ text: String, _ unit: MeasurementUnit) -> Quantity {
+        Quantity(ExactDecimal(text) ?? ExactDecimal(significand: 0), unit)
+    }
+
+    static func glucose(
+        _ text: String = "5.6", _ unit: MeasurementUnit = .millimolesPerLitre, at instant: Instant = start,
+        source: String? = "Omron Connect"
+    ) -> ImportedSample {
+        ImportedSample(
+            person: "white_bear", provider: "apple_health_kit", source: source,
+            value: .glucose(GlucoseValue(concentration: quantity(text, unit))),
+            time: ImportedTime(instant, utcOffsetMinutes: 60), meal: "preprandial")
+    }
+
+    static var every: [ImportedSample] {
+        let pressure = BloodPressureValue(
+            systolic: quantity("128", .millimetresOfMercury), diastolic: quantity("82.5", .millimetresOfMercury),
+            meanArterial: Quantity(.notANumber, .millimetresOfMercury), pulse: quantity("64", .beatsPerMinute))
+        let composition = VitalValue(
+            kind: .bodyComposition,
+            [.init(.bodyFat, quantity("21.4", .percent)), .init(.weight, quantity("70", .kilograms))])
+        let zone = ZoneRules.named("Europe/Berlin")
+        let local = zone.map { ImportedTime(local: WallTime(secondsSinceEpoch: 1_793_000_000), in: $0) }
+        return [
+            glucose(), glucose("101", .milligramsPerDecilitre, source: nil),
+            ImportedSample(
+                person: "", provider: "apple_health_kit", source: "Jane\u{2019}s\u{A0}iPhone",
+                sourceDevice: "HEM-7361T",
+                isEntered: true, value: .bloodPressure(pressure), time: ImportedTime(start, utcOffsetMinutes: -210),
+                end: start.advanced(bySeconds: 60)),
+            ImportedSample(
+                person: "a b", provider: "x", value: .vital(composition),
+                time: local ?? ImportedTime(start, utcOffsetMinutes: 0),
+                originalID: ReadingID(high: 1, low: 2)),
+            ImportedSample(
+                person: "p", provider: "x",
+                value: .vital(
+                    VitalValue(
+                        kind: .temperature, [.init(.temperature, quantity("36.80", .degreesCelsius))], site: "ear")),
+                time: ImportedTime(start, utcOffsetMinutes: 0, basis: .sensorStart, uncertaintyMinutes: 60)),
+        ]
+    }
+
+    @Test("a sample's octets are decoded to the same sample", arguments: every)
+    func octets(_ sample: ImportedSample) {
+        #expect(DecodedFrame(importedSample: sample.octets) == .imported(sample))
+        #expect(sample.record.imported?.isEntered == sample.isEntered)
+    }
+
+    @Test("octets that no sample gives are malformed", arguments: every)
+    func malformed(_ sample: ImportedSample) {
+        let octets = sample.octets
+        for count in stride(from: 0, to: octets.count, by: 7) {
+            switch DecodedFrame(importedSample: Array(octets[..<count])) {
+            case .malformed: break
+            case .imported(let shorter): #expect(shorter.octets == Array(octets[..<count]))
+            default: Issue.record("decoded as something else")
+            }
+        }
+        guard case .malformed = DecodedFrame(importedSample: octets + [0x0A]) else {
+            Issue.record("an empty line was taken")
+            return
+        }
+    }
+
+    @Test("the same measurement has one id in either unit, with whichever offset and digits")
+    func sameID() {
+        let sample = Self.glucose()
+        #expect(Self.glucose("5.60").id == sample.id)
+        #expect(Self.glucose("100.88729", .milligramsPerDecilitre).id == sample.id)
+        var other = sample
+        other.time = ImportedTime(Self.start, utcOffsetMinutes: 120)
+        #expect(other.id == sample.id && other != sample)
+    }
+
+    @Test("another person, provider, source, time, end, kind or value has another id")
+    func otherID() {
+        let sample = Self.glucose()
+        var others = [
+            Self.glucose("5.7"), Self.glucose(at: Self.start.advanced(bySeconds: 1)), Self.glucose(source: "Health"),
+            Self.glucose(source: nil),
+        ]
+        others += (0..<3).map { _ in sample }
+        others[4].person = "grey_wolf"
+        others[5].provider = "health_connect"
+        others[6].end = Self.start.advanced(bySeconds: 60)
+        #expect(Set((others + [sample]).map(\.id)).count == others.count + 1)
+    }
+
+    @Test("a local time has one id whatever zone the person is in")
+    func localID() throws {
+        let wall = WallTime(secondsSinceEpoch: 1_793_000_000)
+        let ids = try ["Europe/Berlin", "America/New_York"].map { name in
+            var sample = Self.glucose()
+            sample.time = ImportedTime(local: wall, in: try #require(ZoneRules.named(name)))
+            return sample.id
+        }
+        #expect(ids[0] == ids[1])
+    }
+
+    @Test("control characters and long texts lose what cannot be stored on a line")
+    func texts() {
+        let sample = ImportedSample(
+            person: "p", provider: "x", source: " a\nb\t" + String(repeating: "c", count: 300),
+            value: Self.glucose().value,
+            time: ImportedTime(Self.start, utcOffsetMinutes: 0))
+        #expect(sample.source?.hasPrefix("a b c") == true && sample.source?.count == ImportedSample.longestText)
+        #expect(DecodedFrame(importedSample: sample.octets) == .imported(sample))
+    }
+}

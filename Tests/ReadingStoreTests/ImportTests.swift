@@ -1,0 +1,103 @@
+import Foundation
+import GRDB
+import HealthReadings
+import Testing
+
+@testable import ReadingStore
+
+@Suite("Imported samples in the store")
+struct ImportTests {
+    static func weight(
+        _ text: String, at seconds: Int64, person: String = "white_bear", provider: String = "apple_health_kit",
+        originalID: ReadingID? = nil
+    ) -> ImportedSample {
+        let number = ExactDecimal(text) ?? ExactDecimal(significand: 0)
+        return ImportedSample(
+            person: person, provider: provider, source: "Scale", sourceDevice: "S200", isEntered: true,
+            value: .vital(VitalValue(kind: .weight, [.init(.weight, Quantity(number, .pounds))])),
+            time: ImportedTime(
+                Build.instant("2026-11-20T08:00:00Z").advanced(bySeconds: seconds), utcOffsetMinutes: 60),
+            end: Build.instant("2026-11-20T08:00:10Z").advanced(bySeconds: seconds), originalID: originalID)
+    }
+
+    @Test("a sample comes back as it was written, with its frame, and verification agrees")
+    func stored() async throws {
+        let harness = try await Harness()
+        let sample = Self.weight("155.40", at: 0)
+        #expect(try await harness.store.add([sample]) == [.stored(sample.id, excluded: nil)])
+        let reading = try #require(try await harness.all().first)
+        #expect(reading.id == sample.id && reading.record == sample.record && reading.time == sample.time.resolved)
+        #expect(reading.person == "white_bear" && reading.device == ImportedSample.device(of: "apple_health_kit"))
+        #expect(reading.excluded == nil && reading.deliveries.map(\.hold) == [.noSource])
+        #expect(try await harness.store.devices().isEmpty)
+        #expect(try await harness.store.verify().isEmpty)
+        try harness.store.close()
+        let again = try await Harness(harness.directory)
+        #expect(try await again.all() == [reading])
+        #expect(try await again.store.redecode().frames == 0)
+    }
+
+    @Test("promise 2: the same samples again change nothing, however they are grouped and written")
+    func repeated() async throws {
+        let harness = try await Harness()
+        let samples = (0..<20).map { Self.weight("155.4", at: Int64($0)) }
+        try await harness.store.add(samples)
+        let before = try await harness.all()
+        let again = try await harness.store.add(samples.reversed() + samples)
+        #expect(again.allSatisfy { if case .present = $0 { true } else { false } } && again.count == 40)
+        var rewritten = samples[3]
+        rewritten.time = ImportedTime(rewritten.time.instant, utcOffsetMinutes: 0)
+        #expect(try await harness.store.add([rewritten]) == [.present(samples[3].id)])
+        #expect(try await harness.all() == before)
+        let rows = try await harness.store.read { db in
+            try ["frame", "contact"].map { try Int.fetchOne(db, sql: "SELECT count(*) FROM \($0)") }
+        }
+        #expect(rows == [20, 1])
+    }
+
+    @Test("samples of two people and providers come together; one of nobody known stores none of them")
+    func origins() async throws {
+        let harness = try await Harness()
+        let samples = [
+            Self.weight("155.4", at: 0), Self.weight("155.4", at: 0, provider: "health_connect"),
+            Self.weight("155.4", at: 1),
+        ]
+        #expect(try await harness.store.add(samples).count == 3)
+        let readings = try await harness.all()
+        #expect(Set(readings.map(\.device.provider)) == ["apple_health_kit", "health_connect"])
+        await #expect(throws: StoreError.self) {
+            try await harness.store.add([Self.weight("1", at: 5), Self.weight("1", at: 6, person: "nobody")])
+        }
+        #expect(try await harness.all().count == 3)
+    }
+
+    @Test("what cannot be in time is kept and excluded; what is old is not")
+    func times() async throws {
+        let harness = try await Harness()
+        let now = harness.store.now()
+        func at(_ instant: Instant) -> ImportedSample {
+            var sample = Self.weight("155.4", at: 0)
+            (sample.time, sample.end) = (ImportedTime(instant, utcOffsetMinutes: 0), nil)
+            return sample
+        }
+        let samples = [
+            at(now.advanced(bySeconds: 3 * 86_400)), at(Instant(seconds: 0)), at(Build.instant("2003-01-01T00:00:00Z")),
+        ]
+        let excluded = try await harness.store.add(samples).map { outcome -> Exclusion? in
+            if case .stored(_, let excluded) = outcome { excluded } else { .withdrawn }
+        }
+        #expect(excluded == [.implausibleTime, .implausibleTime, nil])
+    }
+
+    @Test("an id of another gateway is kept; with another value it is a conflict")
+    func originalIDs() async throws {
+        let harness = try await Harness()
+        let id = ReadingID(high: 7, low: 9)
+        let sample = Self.weight("155.4", at: 0, originalID: id)
+        #expect(try await harness.store.add([sample]) == [.stored(id, excluded: nil)])
+        #expect(try await harness.store.add([sample]) == [.present(id)])
+        #expect(try await harness.store.add([Self.weight("156.4", at: 0, originalID: id)]) == [.conflict(id)])
+        #expect(try await harness.store.add([Self.weight("155.4", at: 9, originalID: id)]) == [.conflict(id)])
+        #expect(try await harness.store.verify().isEmpty)
+    }
+}
