@@ -101,6 +101,9 @@ public protocol FrameDecoding: Sendable {
     /// they change, or the model of a device is found only later, stored records are judged again.
     func rules(model: String?) -> String
 
+    /// A sample out of another program's data with its exclusion: what decoding its frame gives, without its octets.
+    func judged(_ sample: ImportedSample) -> ImportedSample
+
     /// Whether a device of this model sends one record by two protocols, which do not say the same of it: the one leaves
     /// out the mean pressure.
     func comesByTwoProtocols(model: String?) -> Bool
@@ -114,6 +117,13 @@ public protocol FrameDecoding: Sendable {
 }
 
 extension FrameDecoding {
+    /// What decoding its frame gives.
+    public func judged(_ sample: ImportedSample) -> ImportedSample {
+        let frame = sample.frame(receivedAt: Instant(seconds: 0))
+        guard case .imported(let judged) = decode(frame, model: ImportedSample.model) else { return sample }
+        return judged
+    }
+
     /// It shows what the user sees.
     public func clockShowsBaseTime(model: String?) -> Bool { false }
 

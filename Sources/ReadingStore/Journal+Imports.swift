@@ -4,13 +4,17 @@ import HealthReadings
 extension Journal {
     /// Stores a sample, unless it is stored already: then nothing changes, however it was written this time.
     mutating func add(_ sample: ImportedSample, _ frame: Frame) throws -> FrameOutcome {
-        let (record, id) = (sample.record, sample.id)
-        if storedFrame == nil {
-            if try holds(id) { return .repeated(id) }
-        } else if let found = try reading(id) {
-            if try !isKept(frame, by: found.key, .record) { try attach(keep(frame, .record), to: found.key, .record) }
-            return .repeated(id)
+        let id = sample.id
+        guard let found = try reading(id) else { return try add(sample, id, frame) }
+        if storedFrame != nil, try !isKept(frame, by: found.key, .record) {
+            try attach(keep(frame, .record), to: found.key, .record)
         }
+        return .repeated(id)
+    }
+
+    /// Stores a sample of which no reading has the id.
+    mutating func add(_ sample: ImportedSample, _ id: ReadingID, _ frame: Frame) throws -> FrameOutcome {
+        let record = sample.record
         if try isPruned(id, record) {
             try forgetStoredFrame()
             return .repeated(id)

@@ -60,17 +60,12 @@ extension ReadingStore {
         if let originalID = sample.originalID, let found = try journal.reading(originalID)?.reading {
             return sample.isMeasurement(of: found) ? .present(originalID) : .conflict(originalID)
         }
-        let frame = sample.frame(receivedAt: now)
-        var outcomes: [FrameOutcome] = []
-        try journal.add(
-            frame, journal.decoder.decode(frame, model: journal.contact.description.model), into: &outcomes)
-        switch outcomes.first {
-        case .new(let reading):
-            made += outcomes
-            return .stored(reading.id, excluded: reading.excluded)
-        case .repeated(let id): return .present(id)
-        default: throw StoreError.internalFault(detail: "an imported sample made no reading")
-        }
+        let id = sample.id
+        guard try !journal.holds(id) else { return .present(id) }
+        let outcome = try journal.add(journal.decoder.judged(sample), id, sample.frame(receivedAt: now))
+        guard case .new(let reading) = outcome else { return .present(id) }
+        made.append(outcome)
+        return .stored(id, excluded: reading.excluded)
     }
 
     /// Whose samples they are, and whose data they come from.

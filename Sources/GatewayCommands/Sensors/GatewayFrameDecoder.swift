@@ -37,6 +37,9 @@ public struct GatewayFrameDecoder: FrameDecoding {
     /// The rules, beyond the octets' own, by which records of the model are excluded.
     public func rules(model: String?) -> String { meters.rules(model: model) }
 
+    /// A sample out of another program's data, excluded if nobody can have its value.
+    public func judged(_ sample: ImportedSample) -> ImportedSample { meters.judged(sample) }
+
     /// Decodes one frame.
     public func decode(_ frame: Frame, model: String?) -> DecodedFrame {
         guard frame.format == .libre1Scan else { return meters.decode(frame, model: model) }

@@ -65,6 +65,9 @@ public struct ModelFrameDecoder: FrameDecoding {
         return .record(record)
     }
 
+    /// A sample out of another program's data, excluded if nobody can have its value.
+    public func judged(_ sample: ImportedSample) -> ImportedSample { sample.judged }
+
     /// Whether a record may come by the model's own protocol and by the standard one.
     public func comesByTwoProtocols(model: String?) -> Bool { catalogue.odd(model)?.omronMemory != nil }
 
@@ -127,11 +130,17 @@ extension DecodedFrame {
         case .entry(var entry):
             if !entry.value.isPlausible { entry.exclusion = .implausible }
             return .entry(entry)
-        case .imported(var sample):
-            if !sample.value.isPlausible { sample.exclusion = .implausible }
-            return .imported(sample)
+        case .imported(let sample): return .imported(sample.judged)
         default: return self
         }
+    }
+}
+
+extension ImportedSample {
+    fileprivate var judged: ImportedSample {
+        var sample = self
+        sample.exclusion = value.isPlausible ? nil : .implausible
+        return sample
     }
 }
 

@@ -55,9 +55,12 @@ public struct ImportedSample: Sendable, Hashable {
     /// The kind of reading.
     public var kind: ReadingKind { value.kind }
 
+    /// What stands for the model of a device where there is none.
+    public static let model = "imported"
+
     /// The device that samples of a provider are stored under: none.
     public static func device(of provider: String) -> DeviceDescription {
-        DeviceDescription(address: nil, model: "imported", provider: provider)
+        DeviceDescription(address: nil, model: model, provider: provider)
     }
 
     /// Whether a stored reading is this measurement: its time is the same, and so are its main values, whatever the unit.
