@@ -16,8 +16,9 @@ let settings: [SwiftSetting] =
 /// Modules an embedder imports, in the order a reading passes through them.
 let library = [
     "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCIMonitor", "HCICapture", "HealthDevices",
-    "FreeStyleLibre", "ISO15693Reader", "LibreReader", "HealthFigures", "ReadingFormats", "ReadingStore",
-    "ReadingDelivery", "VitalClient", "VitalDestination", "LocalAccess", "GatewaySettings", "GuardedServer",
+    "FreeStyleLibre", "ISO15693Reader", "LibreReader", "HealthFigures", "ReadingFormats", "ReadingImport",
+    "ReadingStore", "ReadingDelivery", "VitalClient", "VitalDestination", "LocalAccess", "GatewaySettings",
+    "GuardedServer",
     "GatewayCommands", "LocalAPI", "GatewayService",
 ]
 
@@ -79,6 +80,7 @@ let package = Package(
             name: "HealthRelaySensors",
             targets: ["HealthReadings", "FreeStyleLibre", "ISO15693Reader", "LibreReader"]),
         .library(name: "HealthRelayFormats", targets: ["HealthReadings", "HealthFigures", "ReadingFormats"]),
+        .library(name: "HealthRelayImport", targets: ["HealthReadings", "ReadingImport"]),
         .library(
             name: "HealthRelayDecoding",
             targets: ["HealthReadings", "GATTProfiles", "FreeStyleLibre", "HCIMonitor", "HCICapture"]),
@@ -110,6 +112,7 @@ let package = Package(
         .systemLibrary(name: "CNFC", pkgConfig: "libnfc", providers: [.apt(["libnfc-dev"])]),
         .systemLibrary(name: "CMosquitto", pkgConfig: "libmosquitto", providers: [.apt(["libmosquitto-dev"])]),
         .systemLibrary(name: "CQRencode", providers: [.apt(["libqrencode-dev"])]),
+        .systemLibrary(name: "CLibXML2", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"])]),
         .systemLibrary(name: "CPCSC", pkgConfig: "libpcsclite", providers: [.apt(["libpcsclite-dev"])]),
 
         module("HealthReadings", [crypto]),
@@ -128,6 +131,7 @@ let package = Package(
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthReadings", logging]),
         module("HealthFigures", ["HealthReadings"]),
         module("ReadingFormats", ["HealthReadings", "HealthFigures", crypto]),
+        module("ReadingImport", ["HealthReadings", "CLibXML2"]),
         module("ReadingStore", ["HealthReadings", crypto, cryptoExtras, database, sqlite, logging]),
         module("OutgoingHTTP", ["HealthReadings", "CZlib", httpClient, nioCore, nioHTTP1, tls]),
         module("VitalClient", ["HealthReadings", "OutgoingHTTP", httpClient, nioHTTP1, logging]),
@@ -167,7 +171,8 @@ let package = Package(
             "GatewayCommands",
             [
                 "HealthReadings", "GATTClient", "BlueZCentral", "HCICapture", "HealthDevices", "FreeStyleLibre",
-                "ISO15693Reader", "LibreReader", "ReadingStore", "ReadingDelivery", "VitalClient", "VitalDestination",
+                "ISO15693Reader", "LibreReader", "ReadingImport", "ReadingStore", "ReadingDelivery", "VitalClient",
+                "VitalDestination",
                 "OutgoingHTTP", "WebDestinations", "MQTTLink", "MQTTDestinations", "ReadingFormats", "HealthFigures",
                 "LocalAccess", "LibDBus", "GatewaySettings", "GuardedServer",
                 "CTimex", crypto, httpClient, httpServer, httpTypes, lifecycle, logging, nioCore, nioHTTP1,
@@ -205,8 +210,8 @@ let package = Package(
             name: "HealthRelayCLI",
             dependencies: [
                 "GatewayService", "GatewayCommands", "GatewaySettings", "GATTClient", "GATTProfiles", "HCICapture",
-                "HealthDevices", "HealthReadings", "FreeStyleLibre", "ISO15693Reader", "ReadingStore", "VitalClient",
-                "VitalSandbox", "HelperProcesses",
+                "HealthDevices", "HealthReadings", "FreeStyleLibre", "ISO15693Reader", "ReadingImport", "ReadingStore",
+                "VitalClient", "VitalSandbox", "HelperProcesses",
                 lifecycle, logging,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -251,6 +256,7 @@ let package = Package(
         tests(
             "ReadingFormats",
             ["GATTClient", "HCICapture", "HealthDevices", "HealthFigures", "HealthReadings", "TestSupport"]),
+        tests("ReadingImport", ["HealthReadings", "TestSupport"]),
         tests("ReadingStore", ["HealthReadings", "LogLines", "TestSupport", crypto, database, logging]),
         tests("LocalAccess", ["LogLines", database, logging]),
         tests(
@@ -359,8 +365,8 @@ if let fuzzer {
             name: "HealthRelayFuzz",
             dependencies: [
                 "HealthReadings", "GATTClient", "GATTProfiles", "HCIMonitor", "HCICapture", "HealthDevices",
-                "FreeStyleLibre", "ReadingStore", "OutgoingHTTP", "VitalClient", "GatewayCommands", "GatewaySettings",
-                "LocalAPI", "VitalSandbox", "LibDBus",
+                "FreeStyleLibre", "ReadingImport", "ReadingStore", "OutgoingHTTP", "VitalClient", "GatewayCommands",
+                "GatewaySettings", "LocalAPI", "VitalSandbox", "LibDBus",
                 "ISO15693Reader", "NFCPipe",
             ],
             path: "Tests/Fuzz", exclude: ["run"], swiftSettings: settings,

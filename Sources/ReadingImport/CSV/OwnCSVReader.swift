@@ -1,0 +1,146 @@
+import HealthReadings
+
+/// Reads the CSV that `healthrelay query --format csv` writes.
+///
+/// A reading keeps the id that the file names, so that reading a file at the gateway that wrote it changes nothing. What a
+/// gateway keeps and never delivers is not taken over: the CSV does not have all that it was judged by.
+public final class OwnCSVReader: ImportReader {
+    public private(set) var counts = ImportCounts()
+    public var octetsRead: Int64 { rows.octetsRead }
+    public private(set) var line = 1
+
+    private var rows: CSVRows
+    private let rules: ImportRules
+    private let columns: Columns
+
+    private struct Columns {
+        var all: [String: Int] = [:]
+        var count = 0
+    }
+
+    /// Models that stand for no device.
+    private static let standIns: Set = ["imported", "manual"]
+    private static let required = ["id", "kind", "time", "time_basis", "provider"]
+
+    init(_ source: any OctetSource, _ rules: ImportRules) throws(ImportDamage) {
+        self.rules = rules
+        rows = CSVRows(source)
+        let header = try rows.next()?.cells ?? []
+        var columns = Columns()
+        for (place, name) in header.enumerated() { columns.all[name] = place }
+        columns.count = header.count
+        for name in Self.required where columns.all[name] == nil {
+            throw ImportDamage(
+                .unknownFormat, line: 1, expected: "a column named \(name)",
+                found: header.isEmpty ? "an empty file" : header.joined(separator: ","))
+        }
+        self.columns = columns
+    }
+
+    public func next() throws(ImportDamage) -> ImportItem? {
+        while let row = try rows.next() {
+            counts.read += 1
+            line = row.line
+            do throws(ImportRefusal) {
+                if let sample = try sample(Cells(row: row, columns: columns.all, count: columns.count)) {
+                    return .sample(sample)
+                }
+            } catch {
+                return .refused(error)
+            }
+        }
+        return nil
+    }
+
+    /// The cells of a row by the names of their columns; an empty one is `nil`.
+    private struct Cells {
+        let row: CSVRows.Row
+        let columns: [String: Int]
+        let count: Int
+
+        subscript(name: String) -> String? {
+            guard let place = columns[name], place < row.cells.count, !row.cells[place].isEmpty else { return nil }
+            return row.cells[place]
+        }
+
+        func refusal(_ name: String, _ expected: String) -> ImportRefusal {
+            ImportRefusal(
+                line: row.line, field: name, expected: expected, found: self[name].map { "'\($0)'" } ?? "nothing")
+        }
+
+        func quantity(_ name: String, _ unit: String) throws(ImportRefusal) -> Quantity? {
+            guard let text = self[name] else { return nil }
+            guard let number = TextValue.decimal(text.utf8) else { throw refusal(name, "a number") }
+            guard let unit = self[unit].flatMap({ MeasurementUnit(symbol: $0) }) else {
+                throw refusal(unit, "a unit such as mg/dL")
+            }
+            return Quantity(number, unit)
+        }
+    }
+
+    private func sample(_ cells: Cells) throws(ImportRefusal) -> ImportedSample? {
+        guard cells.row.cells.count == cells.count else {
+            throw ImportRefusal(
+                line: cells.row.line, field: "row", expected: "\(cells.count) cells", found: "\(cells.row.cells.count)")
+        }
+        guard let kind = cells["kind"].flatMap(ReadingKind.init) else {
+            throw cells.refusal("kind", "one of \(ReadingKind.list)")
+        }
+        if let exclusion = cells["excluded"] {
+            counts.leave("excluded: \(exclusion.prefix(40))")
+            return nil
+        }
+        // The file does not say which of its numbers it is.
+        guard kind != .hrv else {
+            counts.leave(kind.rawValue)
+            return nil
+        }
+        guard let id = cells["id"].flatMap({ ReadingID($0) }) else {
+            throw cells.refusal("id", "the id of a reading, 32 hexadecimal digits")
+        }
+        guard let time = cells["time"].flatMap({ Instant(rfc3339: $0) }) else {
+            throw cells.refusal("time", "a time such as 2026-11-20T07:30:00Z")
+        }
+        guard let basis = cells["time_basis"].flatMap(TimeBasis.init), basis != .unknown else {
+            throw cells.refusal("time_basis", "how the time was found, such as corrected")
+        }
+        guard let value = try value(kind, cells) else {
+            let column = kind == .glucose ? "glucose_value" : kind == .bloodPressure ? "systolic" : "value"
+            throw cells.refusal(column, "a number")
+        }
+        return ImportedSample(
+            person: (rules.takesPeople ? cells["person"] : nil) ?? rules.person,
+            provider: cells["provider"] ?? "manual",
+            source: Self.standIns.contains(cells["model"] ?? "") ? nil : cells["model"], value: value,
+            time: ImportedTime(time, utcOffsetMinutes: 0, basis: basis),
+            originalID: id)
+    }
+
+    private func value(_ kind: ReadingKind, _ cells: Cells) throws(ImportRefusal) -> RecordValue? {
+        let pulse = try cells["pulse"].map { text throws(ImportRefusal) in
+            guard let number = TextValue.decimal(text.utf8) else { throw cells.refusal("pulse", "a number") }
+            return Quantity(number, .beatsPerMinute)
+        }
+        switch kind {
+        case .glucose:
+            return try cells.quantity("glucose_value", "glucose_unit").map {
+                .glucose(GlucoseValue(concentration: $0))
+            }
+        case .bloodPressure:
+            guard let systolic = try cells.quantity("systolic", "pressure_unit"),
+                let diastolic = try cells.quantity("diastolic", "pressure_unit")
+            else { return nil }
+            let mean = try cells.quantity("mean", "pressure_unit")
+            return .bloodPressure(
+                BloodPressureValue(
+                    systolic: systolic, diastolic: diastolic,
+                    meanArterial: mean ?? Quantity(.notANumber, systolic.unit), pulse: pulse))
+        case .heartRate, .hrv, .spo2, .temperature, .weight, .bodyComposition:
+            guard let main = try cells.quantity("value", "unit"), let value = AppleType.value(kind, main),
+                case .vital(let vital) = value
+            else { return nil }
+            guard kind == .spo2, let pulse else { return value }
+            return .vital(VitalValue(kind: kind, vital.quantities + [.init(.pulse, pulse)]))
+        }
+    }
+}

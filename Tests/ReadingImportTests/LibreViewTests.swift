@@ -1,0 +1,207 @@
+import HealthReadings
+import ReadingImport
+import Testing
+
+@Suite("LibreView's CSV")
+struct LibreViewTests {
+    static let german =
+        "Gerät,Seriennummer,Gerätezeitstempel,Aufzeichnungstyp,Glukosewert-Verlauf mg/dL,Glukose-Scan mg/dL,"
+        + "Nicht numerisches schnellwirkendes Insulin,Schnellwirkendes Insulin (Einheiten),Nicht numerische Nahrungsdaten,"
+        + "Kohlenhydrate (Gramm),Kohlenhydrate (Portionen),Nicht numerisches Depotinsulin,Depotinsulin (Einheiten),Notizen,"
+        + "Glukose-Teststreifen mg/dL,Keton mmol/L,Mahlzeiteninsulin (Einheiten),Korrekturinsulin (Einheiten),"
+        + "Insulin-Änderung durch Anwender (Einheiten)"
+    static let english =
+        "Device,Serial Number,Device Timestamp,Record Type,Historic Glucose mmol/L,Scan Glucose mmol/L,"
+        + "Non-numeric Rapid-Acting Insulin,Rapid-Acting Insulin (units),Non-numeric Food,Carbohydrates (grams),"
+        + "Carbohydrates (servings),Non-numeric Long-Acting Insulin,Long-Acting Insulin Value (units),Notes,"
+        + "Strip Glucose mmol/L,Ketone mmol/L,Meal Insulin (units),Correction Insulin (units),User Change Insulin (units)"
+
+    static func row(_ time: String, _ type: Int, historic: String = "", scan: String = "", strip: String = "") -> String
+    {
+        "FreeStyle LibreLink,ABC-123,\(time),\(type),\(historic),\(scan),,,,,,,,,\(strip),,,,"
+    }
+
+    static func file(
+        _ header: String, _ rows: [String],
+        before: String = "Glukose-Werte,Erstellt am,24-02-2026 12:12 UTC,Erstellt von,A B", end: String = "\r\n"
+    ) -> String {
+        "\u{FEFF}" + ([before, header] + rows).joined(separator: end) + end
+    }
+
+    @Test("history, scans and test strips are readings in the file's unit; the rest is counted")
+    func types() throws {
+        let rows = [
+            Self.row("20-11-2026 07:30", 0, historic: "101"), Self.row("20-11-2026 07:31", 1, scan: "104"),
+            Self.row("20-11-2026 07:32", 2, strip: "99"), Self.row("20-11-2026 07:33", 3),
+            Self.row("20-11-2026 07:34", 5), Self.row("20-11-2026 07:35", 6), Self.row("20-11-2026 07:36", 9),
+        ]
+        let found = try Found(Self.file(Self.german, rows))
+        #expect(found.refused.isEmpty && found.damage == nil)
+        #expect(found.samples.map(\.main) == ["101 mg/dL", "104 mg/dL", "99 mg/dL"])
+        #expect(found.counts.notTaken == ["ketone": 1, "food": 1, "note or change of time": 1, "record type 9": 1])
+        let first = try #require(found.samples.first)
+        #expect(first.provider == "freestyle_libre_ble" && first.source == "FreeStyle LibreLink")
+        #expect(first.sourceDevice == "ABC-123")
+        #expect(first.time.basis == .assumedZone && first.time.utcOffsetMinutes == nil)
+        #expect(first.time.instant.description == "2026-11-20T06:30:00Z")
+        #expect(first.time.wallTime.description == "2026-11-20T07:30:00")
+        let types = found.samples.map { sample -> GlucoseSampleType? in
+            if case .glucose(let glucose) = sample.value { glucose.sampleType } else { nil }
+        }
+        #expect(types == [.interstitialFluid, .interstitialFluid, nil])
+    }
+
+    @Test(
+        "day and month are told apart by the file, or by the caller",
+        arguments: [
+            ("20-11-2026 07:30", "05-11-2026 07:30", "2026-11-05T06:30:00Z"),
+            ("11-20-2026 07:30 AM", "11-05-2026 07:30 PM", "2026-11-05T18:30:00Z"),
+            ("11-20-2026 12:05 AM", "11-05-2026 12:05 AM", "2026-11-04T23:05:00Z"),
+            ("2026-11-20 07:30", "2026-11-05 07:30", "2026-11-05T06:30:00Z"),
+            ("2026/11/20 07:30", "2026/11/05 07:30:15", "2026-11-05T06:30:15Z"),
+            ("20/11/2026 07:30", "05/11/2026 07:30", "2026-11-05T06:30:00Z"),
+            ("20.11.2026 07:30", "05.11.2026 07:30", "2026-11-05T06:30:00Z"),
+        ])
+    func orders(_ proof: String, _ time: String, _ expected: String) throws {
+        let rows = [Self.row(time, 0, historic: "5.4"), Self.row(proof, 0, historic: "\"5,6\"")]
+        let found = try Found(Self.file(Self.english, rows, before: "Glucose Data,Generated on"))
+        #expect(found.samples.map(\.main) == ["5.4 mmol/L", "5.6 mmol/L"])
+        #expect(found.samples.first?.time.instant.description == expected)
+    }
+
+    @Test("dates that may mean two days are refused unless the caller says which")
+    func ambiguous() throws {
+        let file = Self.file(Self.english, [Self.row("05-11-2026 07:30", 0, historic: "5.4")], before: "Glucose Data")
+        let damage = try #require(try damage(of: file))
+        #expect(damage.fault == .ambiguousDates && damage.line == 3)
+        #expect(damage.hint?.contains("--date-order") == true)
+        #expect(try Found(file, order: .dayFirst).only.time.instant.description == "2026-11-05T06:30:00Z")
+        #expect(try Found(file, order: .monthFirst).only.time.instant.description == "2026-05-11T05:30:00Z")
+        let both = Self.file(
+            Self.english, [Self.row("20-11-2026 07:30", 0), Self.row("11-21-2026 07:30", 0)], before: "Glucose Data")
+        #expect(try ReadingImportTests.damage(of: both)?.fault == .ambiguousDates)
+        let same = Self.file(Self.english, [Self.row("05-05-2026 07:30", 0, historic: "5.4")], before: "Glucose Data")
+        #expect(try Found(same).only.time.instant.description == "2026-05-05T05:30:00Z")
+    }
+
+    @Test("an hour that is repeated or missing is said to be uncertain")
+    func hours() throws {
+        let rows = [Self.row("25-10-2026 02:30", 0, historic: "5.4"), Self.row("29-03-2026 02:30", 0, historic: "5.4")]
+        let found = try Found(Self.file(Self.english, rows))
+        #expect(found.samples.map(\.time.uncertaintyMinutes) == [60, 60])
+        #expect(found.samples.map(\.time.instant.description) == ["2026-10-25T00:30:00Z", "2026-03-29T01:30:00Z"])
+    }
+
+    @Test("columns of another language are found by their order, and separators and quotes are heeded")
+    func languages() throws {
+        let french = Self.english.split(separator: ",").enumerated().map { place, name in
+            name.hasSuffix("mmol/L") ? "Glucose \(place) mmol/L" : "Colonne \(place)"
+        }
+        let file = Self.file(french.joined(separator: ","), [Self.row("20-11-2026 07:30", 0, historic: "5.4")])
+        #expect(try Found(file, format: .libreView).only.main == "5.4 mmol/L")
+        let quoted = (["Glucose Data", Self.english, "\"Libre, the 3rd\",A,20-11-2026 07:30,0,\"5,4\",,,,,,,,,,,,,"])
+            .joined(separator: "\n")
+        let sample = try Found(quoted).only
+        #expect(sample.source == "Libre, the 3rd" && sample.main == "5.4 mmol/L")
+        let semicolons = file.replacing(",", with: ";")
+        #expect(try Found(semicolons, format: .libreView).only.main == "5.4 mmol/L")
+    }
+
+    @Test(
+        "a row that can be no sample is named with its line and column",
+        arguments: [
+            (row("20-11-2026 07:30", 0, historic: "HI"), "Historic Glucose mmol/L", "'HI'"),
+            (row("20-11-2026 07:30", 0), "Historic Glucose mmol/L", "nothing"),
+            (row("32-11-2026 07:30", 0, historic: "5.4"), "Device Timestamp", "'32-11-2026 07:30'"),
+            (row("20-11-2026 27:30", 0, historic: "5.4"), "Device Timestamp", "'20-11-2026 27:30'"),
+            (row("yesterday", 0, historic: "5.4"), "Device Timestamp", "'yesterday'"),
+            ("FreeStyle LibreLink,ABC", "Record Type", "nothing"),
+            (row("20-11-2026 07:30", 0, historic: "5,4"), "row", "20"),
+        ])
+    func refused(_ bad: String, _ field: String, _ text: String) throws {
+        let good = Self.row("20-11-2026 07:30", 0, historic: "5.4")
+        let found = try Found(Self.file(Self.english, [good, bad, good]))
+        #expect(found.samples.count == 2 && found.damage == nil)
+        #expect(
+            found.refused == [
+                ImportRefusal(line: 4, field: field, expected: found.refused.first?.expected ?? "", found: text)
+            ])
+    }
+
+    @Test("an id does not depend on the zone or the order of the file")
+    func ids() throws {
+        let file = Self.file(Self.english, [Self.row("20-11-2026 07:30", 0, historic: "5.4")])
+        let there = try Found(file, zone: "America/New_York").only
+        let here = try Found(file).only
+        #expect(here.id == there.id && here.time.instant != there.time.instant)
+    }
+}
+
+@Suite("Our own CSV")
+struct OwnCSVTests {
+    static let header =
+        "id,kind,time,time_basis,device_time,address,model,serial,provider,sequence,"
+        + "glucose_value,glucose_unit,systolic,diastolic,mean,pressure_unit,pulse,user,person,status,excluded,deliveries,value,unit"
+    static let id = "9f1c0c8e9f1c0c8e9f1c0c8e9f1c0c8e"
+
+    static func file(_ rows: String...) -> String { ([header] + rows).joined(separator: "\n") + "\n" }
+
+    @Test("a row is the reading that it came from, with its id")
+    func rows() throws {
+        let found = try Found(
+            Self.file(
+                "\(Self.id),glucose,2026-11-20T06:30:00Z,corrected,2026-11-20T07:30:00,C0:00:00:00:18:08,accuchek_guide,123,accuchek_ble,5,95,mg/dL,,,,,,,grey_wolf,,,clinic:delivered,,",
+                "\(Self.id),blood_pressure,2026-11-20T06:30:00Z,assumed_zone,,,,,omron_ble,,,,127.0,79.0,,mmHg,69.0,1,,irregular_pulse,,,,",
+                "\(Self.id),weight,2026-11-20T06:30:00Z,reception,,,,,manual,,,,,,,,,,,,,,70.50,kg",
+                "\(Self.id),spo2,2026-11-20T06:30:00Z,corrected,,,,,nonin,,,,,,,,64,,,,,,97,%",
+                "\(Self.id),glucose,2026-11-20T06:30:00Z,corrected,,,,,x,,95,mg/dL,,,,,,,,,control_solution,,,"))
+        #expect(found.refused.isEmpty && found.damage == nil)
+        #expect(found.samples.map(\.main) == ["95 mg/dL", "127.0 mmHg", "70.50 kg", "97 %"])
+        #expect(found.samples.allSatisfy { $0.id == ReadingID(Self.id) })
+        #expect(found.samples.map(\.person) == ["grey_wolf", "white_bear", "white_bear", "white_bear"])
+        #expect(found.samples.map(\.time.basis) == [.corrected, .assumedZone, .reception, .corrected])
+        #expect(found.samples.map(\.source) == ["accuchek_guide", nil, nil, nil])
+        #expect(found.counts.notTaken == ["excluded: control_solution": 1])
+        for sample in found.samples { #expect(DecodedFrame(importedSample: sample.octets) == .imported(sample)) }
+    }
+
+    @Test("a cell that can be none is named")
+    func refused() throws {
+        let found = try Found(
+            Self.file(
+                "x,glucose,2026-11-20T06:30:00Z,corrected,,,,,x,,95,mg/dL,,,,,,,,,,,,",
+                "\(Self.id),glucose,2026-11-20,corrected,,,,,x,,95,mg/dL,,,,,,,,,,,,",
+                "\(Self.id),glucose,2026-11-20T06:30:00Z,corrected,,,,,x,,ninety,mg/dL,,,,,,,,,,,,",
+                "\(Self.id),glucose,2026-11-20T06:30:00Z,corrected,,,,,x,,95,stone,,,,,,,,,,,,",
+                "\(Self.id),steps,2026-11-20T06:30:00Z,corrected,,,,,x,,95,mg/dL,,,,,,,,,,,,",
+                "\(Self.id),glucose,2026-11-20T06:30:00Z,corrected"))
+        #expect(found.samples.isEmpty)
+        #expect(found.refused.map(\.field) == ["id", "time", "glucose_value", "glucose_unit", "kind", "row"])
+        #expect(found.refused.map(\.line) == [2, 3, 4, 5, 6, 7])
+    }
+
+    @Test("quotes that do not end, and rows that do not, are damage")
+    func damaged() throws {
+        #expect(try Found(Self.file("\"\(Self.id),glucose")).damage?.line == 2)
+        #expect(try Found(Self.file("\"" + String(repeating: "a", count: 100_000))).damage?.fault == .damaged)
+    }
+}
+
+@Suite("Numbers and times of text")
+struct TextValueTests {
+    @Test(
+        "numbers that a file writes keep their digits",
+        arguments: [
+            ("72", "72"), ("-0.50", "-0.50"), ("6.2e-05", "0.000062"), ("1E2", "100"),
+            ("70.30681599999999", "70.30681599999999"),
+            ("0.12345678901234567890123", "0.12345678901234567"), ("00012", "12"), ("1234567890123456789", nil),
+            ("", nil), (".5", nil), ("1.2.3", nil), ("nan", nil), ("1e", nil), ("1e400", nil), ("12 ", nil),
+            ("0x10", nil),
+            ("0e99", "0"),
+        ] as [(String, String?)])
+    func decimals(_ text: String, _ expected: String?) throws {
+        let row = AppleHealthTests.record("BodyMass", text, "kg")
+        let found = try Found(AppleHealthTests.export(row))
+        #expect(found.samples.first?.main == expected.map { "\($0) kg" })
+    }
+}
