@@ -221,6 +221,7 @@ public final class Gateway: Sendable {
         case .move(let operation): try await MoveRunner(gateway: self, json: json, output: output).run(operation)
         case .subscriber(let operation):
             try await SubscriberRunner(gateway: self, json: json, output: output).run(operation)
+        case .importing(let operation): try await ImportRunner(gateway: self, output: output).run(operation)
         case .user(let operation): try await UserRunner(gateway: self, json: json, output: output).run(operation)
         case .source(let operation): try await SourceRunner(gateway: self, json: json, output: output).run(operation)
         case .sync(let operation): try await SyncRunner(gateway: self, json: json, output: output).run(operation)

@@ -15,6 +15,8 @@ public enum Operation: Codable, Sendable, Hashable {
     case connect(ConnectOperation)
     /// Whether receivers accept the gateway's credentials: those of one destination, or of all.
     case auth(destination: String?)
+    /// Samples out of other programs' data.
+    case importing(ImportOperation)
     /// The server's user.
     case user(UserOperation)
     /// Connected sources of the current user.

@@ -222,7 +222,7 @@ struct SilenceMatrixTests {
         // These print what they change or what is wrong, no reading.
         case .user(.clear), .user(.remove), .store(.verify), .store(.prune), .store(.rotateKey), .store(.trustClock),
             .store(.forget),
-            .sync(.now), .sync(.retry), .sync(.enable), .sync(.disable), .consent(.set), .doctor, .auth, .connect,
+            .sync(.now), .importing, .sync(.retry), .sync(.enable), .sync(.disable), .consent(.set), .doctor, .auth, .connect,
             .destination, .entry, .subscriber(.remove), .move:
             false
         // These show what comes, not what is stored: the stream is looked at by itself.

@@ -1,0 +1,58 @@
+import Foundation
+import GatewaySettings
+import HealthReadings
+import ReadingStore
+
+/// Takes the samples of `import`.
+struct ImportRunner {
+    let gateway: Gateway
+    let output: any OperationOutput
+
+    func run(_ operation: ImportOperation) async throws {
+        switch operation {
+        case .begin(let person): try await answer(begin(person))
+        case .samples(let octets):
+            guard octets.count <= ImportOperation.most else {
+                throw Problem("usage", .usage, "import: expected at most \(ImportOperation.most) samples at a time")
+            }
+            let samples = try octets.map { octets in
+                switch DecodedFrame(importedSample: Array(octets)) {
+                case .imported(let sample): return sample
+                case .malformed(let error): throw error
+                default: throw Problem("malformed_frame", .badData, "import: expected a sample")
+                }
+            }
+            try await answer(add(samples).map(\.word))
+        }
+    }
+
+    func begin(_ person: String?) async throws -> ImportContext {
+        if let problem = await gateway.clockProblem() { throw problem }
+        let user: StoreUser
+        if let person {
+            guard let known = try await gateway.store.user(person) else {
+                throw Problem("no_such_user", .noInput, "the store knows no user \(person.prefix(64))")
+            }
+            user = known
+        } else {
+            user = try await gateway.store.currentUser()
+        }
+        return ImportContext(
+            person: user.clientUserID, people: try await gateway.store.users().map(\.clientUserID),
+            zones: try await gateway.store.zones(of: user.key).map { begin, zone in
+                ImportContext.Zone(begins: begin.microseconds, name: zone.name)
+            })
+    }
+
+    func add(_ samples: [ImportedSample]) async throws -> [ImportResult] {
+        // Whether a sample lies in the future is judged by the gateway's clock, for good.
+        if let problem = await gateway.clockProblem() { throw problem }
+        let outcomes = try await gateway.store.add(samples)
+        gateway.destinations.wake()
+        return outcomes.map(ImportResult.init)
+    }
+
+    private func answer(_ value: some Encodable) async throws {
+        try await output.data(String(decoding: JSONEncoder().encode(value), as: UTF8.self))
+    }
+}

@@ -1,0 +1,242 @@
+import Foundation
+import Testing
+
+/// `import`, as a person or a script runs it.
+@Suite("Readings out of other programs' files", .timeLimit(.minutes(10))) struct ImportCommandTests {
+    static let person = [
+        "HEALTHRELAY_USER_CLIENT_USER_ID": "white_bear", "HEALTHRELAY_USER_TIME_ZONE": "Europe/Berlin",
+        "HEALTHRELAY_SYNC_BACKFILL_DAYS": "90",
+    ]
+
+    private static func record(
+        _ type: String, _ value: String, _ unit: String, at time: String = "2026-11-20 07:30:00 +0100"
+    ) -> String {
+        #" <Record type="HKQuantityTypeIdentifier\#(type)" sourceName="Omron Connect" unit="\#(unit)" startDate="\#(time)" endDate="\#(time)" value="\#(value)"/>"#
+    }
+
+    private static func export(_ records: [String]) -> String {
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE HealthData [\n<!ELEMENT HealthData ANY>\n]>\n<HealthData>\n"
+            + records.joined(separator: "\n") + "\n</HealthData>\n"
+    }
+
+    /// An export with a reading of each kind, one of which nobody can have, and a record that can be none.
+    private static let usual: String = {
+        let pressures = [
+            record("BloodPressureSystolic", "128", "mmHg"), record("BloodPressureDiastolic", "82", "mmHg"),
+        ]
+        let time = "startDate=\"2026-11-20 07:30:00 +0100\" endDate=\"2026-11-20 07:30:00 +0100\""
+        return export(
+            pressures + [
+                record("BloodGlucose", "5.60", "mmol&lt;180.1558800000541&gt;/L"),
+                record("HeartRate", "72", "count/min"),
+                record("OxygenSaturation", "0.97", "%"), record("BodyTemperature", "36.8", "degC"),
+                record("BodyMass", "70.5", "kg"), record("BodyMass", "71.5", "kg", at: "2016-11-20 07:30:00 +0100"),
+                record("BodyMass", "7000", "kg", at: "2026-11-20 07:31:00 +0100"), record("BodyMass", "70", "stone"),
+                record("StepCount", "70", "count"),
+                " <Correlation type=\"HKCorrelationTypeIdentifierBloodPressure\" sourceName=\"Omron Connect\" \(time)>",
+            ] + pressures + [" </Correlation>"])
+    }()
+
+    private func write(_ text: String, _ name: String, _ scratch: Scratch) throws -> String {
+        let file = scratch.url.appendingPathComponent(name)
+        try text.write(to: file, atomically: true, encoding: .utf8)
+        return file.path
+    }
+
+    private func run(_ arguments: [String], _ scratch: Scratch) async throws -> Tool.Result {
+        try await Tool.run(arguments + ["--state-dir", scratch.state], environment: Self.person)
+    }
+
+    private func readings(_ scratch: Scratch) async throws -> [Document] {
+        try await Document(run(["query", "--json", "--limit", "10000"], scratch).output).elements("readings")
+    }
+
+    private func check(_ schema: String, _ document: String, _ scratch: Scratch) async throws {
+        let file = try write(document, "\(UUID().uuidString).json", scratch)
+        let result = try await Tool.other(Tool.root.path + "/Tests/Schemas/check", [schema, file])
+        #expect(result.status == 0, "\(schema): \(result.output.suffix(600)) \(document.prefix(300))")
+    }
+
+    @Test("an export is stored as it was written, here and through the socket, and once", arguments: [false, true])
+    func appleHealth(throughSocket: Bool) async throws {
+        let scratch = try Scratch()
+        let file = try write(Self.usual, "export.xml", scratch)
+        let gateway =
+            throughSocket
+            ? try Tool.Running(
+                ["run", "--state-dir", scratch.state],
+                environment: Self.person.merging(["HEALTHRELAY_HTTP_LISTEN": "127.0.0.1:0"]) { $1 }, in: scratch.url)
+            : nil
+        if let gateway { #expect(await gateway.wait { $0.errorText.contains("Page at ") }) }
+        var stored: [[Document]] = []
+        for (new, old) in [("8", "0"), ("0", "8")] {
+            let result = try await run(["import", file, "--json"], scratch)
+            // One row was refused.
+            #expect(result.status == 65, "\(result.errors)")
+            #expect(result.errors.contains("import_rows_refused") && result.errors.contains("'stone'"))
+            try await check("import", result.output, scratch)
+            let report = try #require(try Document(result.output).elements("files").first)
+            #expect(report["stored"]?.plain == new && report["present"]?.plain == old)
+            #expect(report["joined"]?.plain == "2" && report["read"]?.plain == "12")
+            #expect(report["not_taken"]?["HKQuantityTypeIdentifierStepCount"]?.plain == "1")
+            #expect(report["refused"]?["count"]?.plain == "1")
+            stored.append(try await readings(scratch))
+        }
+        #expect(stored[0] == stored[1])
+        let kinds = stored[0].compactMap { $0["kind"]?.plain }.sorted()
+        #expect(
+            kinds == ["blood_pressure", "glucose", "heart_rate", "spo2", "temperature"]
+                + Array(repeating: "weight", count: 3))
+        let glucose = try #require(stored[0].first { $0["kind"]?.plain == "glucose" })
+        #expect(glucose["glucose"]?["value"]?.plain == "5.60" && glucose["glucose"]?["unit"]?.plain == "mmol/L")
+        #expect(
+            glucose["imported"]?["source"]?.plain == "Omron Connect" && glucose["provider"]?.plain == "apple_health_kit"
+        )
+        #expect(
+            glucose["time"]?.plain == "2026-11-20T06:30:00Z" && glucose["base_time"]?.plain == "2026-11-20T07:30:00")
+        let weights = stored[0].filter { $0["kind"]?.plain == "weight" }
+        #expect(weights.compactMap { $0["excluded"]?.plain }.sorted() == ["implausible", "null", "null"])
+        let old = try #require(weights.first { $0["time"]?.plain.hasPrefix("2016") == true })
+        #expect(old.elements("deliveries").compactMap { $0["reason"]?.plain } == ["older_than_backfill"])
+        let query = try await run(["query", "--format", "ndjson"], scratch)
+        for line in query.lines.prefix(3) { try await check("reading", line, scratch) }
+        #expect(try await run(["store", "verify"], scratch).status == 0)
+        gateway?.process.terminate()
+        if let gateway { #expect(await gateway.finish().status == 0) }
+    }
+
+    @Test("a dry run says what would be stored, and stores nothing")
+    func dryRun() async throws {
+        let scratch = try Scratch()
+        let file = try write(Self.usual, "export.xml", scratch)
+        let result = try await run(["import", file, "--dry-run", "--json"], scratch)
+        #expect(result.status == 65)
+        let report = try #require(try Document(result.output).elements("files").first)
+        #expect(report["stored"]?.plain == "8" && report["excluded"]?["implausible"]?.plain == "1")
+        #expect(!FileManager.default.fileExists(atPath: scratch.state))
+    }
+
+    @Test("kinds and times that are not wanted are left out")
+    func leftOut() async throws {
+        let scratch = try Scratch()
+        let file = try write(Self.usual, "export.xml", scratch)
+        let result = try await run(["import", file, "--types", "weight", "--from", "2026-11-20", "--json"], scratch)
+        let report = try #require(try Document(result.output).elements("files").first)
+        #expect(report["stored"]?.plain == "2" && report["left_out"]?.plain == "6")
+        #expect(try await run(["import", file, "--types", "steps"], scratch).status == 64)
+        #expect(try await run(["import", file, "--person", "nobody"], scratch).status == 66)
+    }
+
+    @Test("of a file that was cut what precedes the cut is stored, and the rest once the whole file is imported")
+    func cut() async throws {
+        let scratch = try Scratch()
+        let weights = (0..<50).map {
+            Self.record("BodyMass", "\(50 + $0)", "kg", at: "2026-11-20 07:30:\(10 + $0) +0100")
+        }
+        let export = Self.export(weights)
+        let half = try write(String(export.prefix(export.count / 2)), "half.xml", scratch)
+        let result = try await run(["import", half, "--json"], scratch)
+        #expect(result.status == 65 && result.errors.contains("import_damaged"))
+        let report = try #require(try Document(result.output).elements("files").first)
+        #expect(report["damage"]?["found"]?.plain == "the end of the file")
+        let first = try await readings(scratch)
+        #expect((20..<30).contains(first.count))
+        let whole = try write(export, "export.xml", scratch)
+        let again = try await run(["import", half, whole], scratch)
+        #expect(again.status == 65)
+        #expect(try await readings(scratch).count == 50)
+    }
+
+    @Test("an import that is killed and run again ends with what one that was not has", arguments: [SIGKILL, SIGINT])
+    func killed(_ signal: Int32) async throws {
+        let (scratch, other) = (try Scratch(), try Scratch())
+        let start = 1_795_000_000
+        let weights = (0..<9000).map { number in
+            let time = Date(timeIntervalSince1970: Double(start + number)).ISO8601Format().replacing("T", with: " ")
+                .replacing("Z", with: " +0000")
+            return Self.record("BodyMass", "\(50 + number % 40).\(number % 10)", "kg", at: time)
+        }
+        let file = try write(Self.export(weights), "export.xml", scratch)
+        let running = try Tool.Running(
+            ["import", file, "--json", "--state-dir", scratch.state], environment: Self.person, in: scratch.url)
+        // It tells how far it has come only after something is stored.
+        #expect(await running.wait { $0.errorText.contains("progress") || !$0.process.isRunning })
+        running.kill(signal)
+        let result = await running.finish()
+        #expect(signal == SIGKILL ? result.signal == SIGKILL : [0, 75].contains(result.status))
+        #expect(try await run(["import", file], scratch).status == 0)
+        #expect(try await run(["store", "verify"], scratch).status == 0)
+        #expect(try await run(["import", file], other).status == 0)
+        let found = try await readings(scratch).map { $0["id"] }
+        #expect(found.count == 9000)
+        #expect(try await readings(other).map { $0["id"] } == found)
+    }
+
+    @Test("our own CSV changes nothing where it comes from, and keeps its ids elsewhere")
+    func roundTrip() async throws {
+        let (scratch, other) = (try Scratch(), try Scratch())
+        let captures = ["two-meters", "glucose-first-delivery"].map { Tool.fixture("\($0).btsnoop") }
+        #expect(try await run(["replay"] + captures, scratch).status == 0)
+        #expect(try await run(["add", "weight", "70.5", "kg", "--at", "2026-11-20T07:32"], scratch).status == 0)
+        let csv = try await run(["query", "--format", "csv", "--limit", "10000"], scratch).output
+        let file = try write(csv, "readings.csv", scratch)
+        let before = try await readings(scratch)
+        let result = try await run(["import", file, "--json"], scratch)
+        #expect(result.status == 0, "\(result.errors)")
+        let report = try #require(try Document(result.output).elements("files").first)
+        #expect(report["format"]?.plain == "csv" && report["stored"]?.plain == "0")
+        #expect(try await readings(scratch) == before)
+        #expect(try await run(["import", file], other).status == 0)
+        let taken = before.filter { $0["excluded"]?.plain == "null" }
+        let there = try await readings(other)
+        #expect(Set(there.map { $0["id"]?.plain }) == Set(taken.map { $0["id"]?.plain }))
+        let again = try await run(["query", "--format", "csv", "--limit", "10000"], other).output
+        let back = try await run(["import", try write(again, "back.csv", other), "--json"], scratch)
+        #expect(back.status == 0, "\(back.errors)")
+        #expect(try await readings(scratch) == before)
+        #expect(try await run(["store", "verify"], other).status == 0)
+        // A row whose value was changed is none of the reading that has its id.
+        let changed = csv.replacing(",70.5,kg", with: ",71.5,kg")
+        let refused = try await run(["import", try write(changed, "changed.csv", scratch)], scratch)
+        #expect(refused.status == 65)
+        #expect(try await readings(scratch) == before)
+    }
+
+    @Test("LibreView's file is by the person's zone, or the one that is named, and its dates have to be clear")
+    func libreView() async throws {
+        let scratch = try Scratch()
+        let header = "Device,Serial Number,Device Timestamp,Record Type,Historic Glucose mg/dL,Scan Glucose mg/dL"
+        let text = "Glucose Data\n\(header)\nFreeStyle LibreLink,A,05-11-2026 07:30,0,101,\n"
+        let file = try write(text, "Glucose.csv", scratch)
+        let unclear = try await run(["import", file], scratch)
+        #expect(unclear.status == 65 && unclear.errors.contains("--date-order"))
+        #expect(try await run(["import", file, "--date-order", "dmy"], scratch).status == 0)
+        let reading = try #require(try await readings(scratch).first)
+        #expect(reading["time"]?.plain == "2026-11-05T06:30:00Z" && reading["time_basis"]?.plain == "assumed_zone")
+        #expect(reading["provider"]?.plain == "freestyle_libre_ble")
+        #expect(reading["sample_type"]?.plain == "interstitial_fluid")
+        // The wall-clock time is the same, and so is the reading.
+        let zoned = ["import", file, "--date-order", "dmy", "--time-zone", "America/New_York"]
+        #expect(try await run(zoned, scratch).status == 0)
+        #expect(try await readings(scratch).count == 1)
+        #expect(try await run(["import", file, "--date-order", "dmy", "--time-zone", "Nowhere"], scratch).status != 0)
+    }
+
+    @Test("what is no file of another program is refused, and opens nothing else")
+    func others() async throws {
+        let scratch = try Scratch()
+        let secret = try write("secret", "secret", scratch)
+        let external = "<!DOCTYPE HealthData [<!ENTITY a SYSTEM \"file://\(secret)\">]><HealthData>&a;</HealthData>"
+        for (text, code) in [
+            (external, "import_entities"), ("hello\n", "import_format_unknown"), ("", "import_format_unknown"),
+            ("PK\u{3}\u{4}", "import_format_unknown"),
+        ] {
+            let result = try await run(["import", try write(text, "file", scratch), "--json"], scratch)
+            #expect(result.status == 65 && result.errors.contains(code))
+            #expect(!result.output.contains("secret\"") && !result.errors.contains("\"secret"))
+        }
+        let missing = try await run(["import", scratch.url.path + "/missing"], scratch)
+        #expect(missing.status == 66 && missing.errors.contains("missing"))
+        #expect(try await run(["import", scratch.url.path], scratch).status == 66)
+    }
+}
