@@ -40,6 +40,14 @@ let package = Package(
                 .product(name: "HealthRelayFormats", package: "HealthRelay"),
             ],
             path: "Store/StoreBenchmark"),
+        // An export of Apple Health into the store, beside a Python importer (see Import/run.sh).
+        .executableTarget(
+            name: "import-benchmark",
+            dependencies: [
+                devices, .product(name: "HealthRelayImport", package: "HealthRelay"),
+                .product(name: "HealthRelayStore", package: "HealthRelay"),
+            ],
+            path: "Import/ImportBenchmark", swiftSettings: settings),
         // Matching an advertisement with 10 to 10,000 models, in a release build.
         .executableTarget(
             name: "catalogue-benchmark", dependencies: [devices],
