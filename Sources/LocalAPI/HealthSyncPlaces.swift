@@ -11,6 +11,8 @@ final class HealthSyncPlaces: Sendable {
         /// Whose samples; `nil` for everybody's.
         var person: UserKey?
         var types: Set<HealthSyncType>
+        /// The kinds of readings that may be looked into for them.
+        var kinds: Set<ReadingKind>
         var start: Instant
         var end: Instant
     }

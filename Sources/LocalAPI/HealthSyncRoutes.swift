@@ -67,8 +67,10 @@ struct HealthSyncRoutes {
     private func enabledTypes(_ request: Request, _ audience: Audience) async throws -> [JSONValue] {
         let kinds = try await consents.kinds(of: audience.key)
         let wantsGlucose = request.uri.queryParameters["include"].map(String.init) == "bloodGlucose"
-        return HealthSyncType.allCases.filter { kinds.contains($0.kind) && ($0 != .bloodGlucose || wantsGlucose) }
-            .map { .string($0.rawValue) }
+        return HealthSyncType.allCases.filter {
+            !kinds.isDisjoint(with: $0.kinds) && ($0 != .bloodGlucose || wantsGlucose)
+        }
+        .map { .string($0.rawValue) }
     }
 
     private func data(_ request: Request, _ audience: Audience) async throws -> Response {
@@ -84,17 +86,18 @@ struct HealthSyncRoutes {
         let limit = min(try body.whole("limit") ?? 1000, 10_000)
         guard limit > 0 else { throw APIRefusal.malformed("limit: expected 1 to 10000") }
         let offset = max(try body.whole("offset") ?? 0, 0)
+        let consented = try await consents.kinds(of: audience.key)
+        let types = Set(names.compactMap(HealthSyncType.init))
         let window = HealthSyncPlaces.Window(
-            person: audience.key, types: Set(names.compactMap(HealthSyncType.init)), start: start, end: end)
+            person: audience.key, types: types,
+            kinds: Set(types.flatMap(\.kinds)).intersection(consented), start: start, end: end)
         guard offset <= Self.largestOffset || places.knows(window, offset) else {
             throw APIRefusal(
                 .badRequest, "offset_out_of_range",
                 "offset: \(offset) is more than \(Self.largestOffset), and no recent page ended there",
                 hint: "ask page by page, or for a narrower range of dates")
         }
-        let types = window.types
-        let kinds = Set(types.map(\.kind))
-        guard types.count == Set(names).count, kinds.isSubset(of: try await consents.kinds(of: audience.key)) else {
+        guard types.count == Set(names).count, types.allSatisfy({ !consented.isDisjoint(with: $0.kinds) }) else {
             throw APIRefusal(.forbidden, "type_not_enabled", "Requested data types are not enabled")
         }
         guard !isLocked() else {
@@ -125,7 +128,7 @@ struct HealthSyncRoutes {
         var samples: [HealthSyncSample] = []
         var place = places.place(window, offset) ?? HealthSyncPlaces.Place(skip: offset)
         var query = ReadingQuery(
-            kinds: Set(window.types.map(\.kind)), from: window.start, to: window.end, limit: min(limit + 1, 1000),
+            kinds: window.kinds, from: window.start, to: window.end, limit: min(limit + 1, 1000),
             user: window.person)
         var examined = 0
         while true {

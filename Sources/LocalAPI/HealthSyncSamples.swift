@@ -4,10 +4,34 @@ import HealthReadings
 
 /// The data types of the Health Sync app that the gateway has.
 enum HealthSyncType: String, Sendable, Hashable, CaseIterable {
-    case heartRate, bloodPressureSystolic, bloodPressureDiastolic, bloodGlucose
+    case heartRate, bloodPressureSystolic, bloodPressureDiastolic, bloodOxygen, bodyTemperature, weight,
+        bodyFatPercentage,
+        bloodGlucose
 
-    /// The kind of reading it is a part of.
-    var kind: ReadingKind { self == .bloodGlucose ? .glucose : .bloodPressure }
+    /// The kinds of readings that it is a part of.
+    var kinds: Set<ReadingKind> {
+        switch self {
+        case .heartRate: [.heartRate, .bloodPressure, .spo2]
+        case .bloodPressureSystolic, .bloodPressureDiastolic: [.bloodPressure]
+        case .bloodOxygen: [.spo2]
+        case .bodyTemperature: [.temperature]
+        case .weight: [.weight]
+        case .bodyFatPercentage: [.bodyComposition]
+        case .bloodGlucose: [.glucose]
+        }
+    }
+
+    /// The unit, by HealthKit's name. A percentage is a fraction of 1.
+    var unit: String {
+        switch self {
+        case .heartRate: "count/min"
+        case .bloodPressureSystolic, .bloodPressureDiastolic: "mmHg"
+        case .bloodOxygen, .bodyFatPercentage: "%"
+        case .bodyTemperature: "degC"
+        case .weight: "kg"
+        case .bloodGlucose: "mg/dL"
+        }
+    }
 
     /// The types that every published version of the app's client knows: it refuses an answer that names another.
     static let known: Set<String> = [
@@ -44,9 +68,26 @@ struct HealthSyncSample: Sendable {
                 sample(.bloodPressureDiastolic, Self.millimetresOfMercury(pressure.diastolic)),
                 sample(.heartRate, pressure.pulse?.number.number),
             ].compactMap(\.self)
-        // Under /api/v1; among the app's types are none that the gateway gives of these.
-        case .vital: return []
+        case .vital(let vital):
+            let places = ConversionFactor.vitalPlaces
+            return [
+                sample(.heartRate, (vital.kind == .heartRate ? vital[.heartRate] : vital[.pulse])?.number.number),
+                sample(.bloodOxygen, vital[.saturation].flatMap(Self.fraction)),
+                sample(.bodyTemperature, vital[.temperature]?.number(in: .degreesCelsius, places: places)),
+                // A weight beside a composition came as a weight of its own, too.
+                sample(
+                    .weight,
+                    vital.kind == .weight
+                        ? vital[.weight]?.number(in: .kilograms, places: ConversionFactor.weightPlaces) : nil),
+                sample(.bodyFatPercentage, vital[.bodyFat].flatMap(Self.fraction)),
+            ].compactMap(\.self)
         }
+    }
+
+    /// Per cent as HealthKit has it: 97 % is 0.97.
+    private static func fraction(_ quantity: Quantity) -> ExactDecimal? {
+        guard quantity.unit == .percent else { return nil }
+        return quantity.number.number?.scaled(byPowerOfTen: -2)
     }
 
     /// How many samples a reading gives at most.
@@ -73,14 +114,6 @@ struct HealthSyncSample: Sendable {
         }
     }
 
-    private var unit: String {
-        switch type {
-        case .bloodGlucose: "mg/dL"
-        case .heartRate: "count/min"
-        case .bloodPressureSystolic, .bloodPressureDiastolic: "mmHg"
-        }
-    }
-
     /// `{id,type,value,unit,startDate,endDate,sourceName,metadata}`.
     var document: JSONValue {
         let at = JSONValue.string(time.description)
@@ -90,7 +123,7 @@ struct HealthSyncSample: Sendable {
                 type == .bloodGlucose
                     ? correlation
                     : Self.uuid(Array(SHA256.hash(data: reading.id.octets + Array(type.rawValue.utf8)).prefix(16)))),
-            "type": .string(type.rawValue), "value": .number(value), "unit": .string(unit), "startDate": at,
+            "type": .string(type.rawValue), "value": .number(value), "unit": .string(type.unit), "startDate": at,
             "endDate": at,
             "sourceName": .string(reading.device.name ?? reading.device.model ?? "HealthRelay"),
             "metadata": .object([

@@ -23,7 +23,10 @@ import Testing
         let token = try await bench.token()
         let status = try await bench.send("/api/v1/status", token: token).object
         #expect(status["status"] as? String == "ok" && status["version"] as? String == "1")
-        let published = ["heartRate", "bloodPressureSystolic", "bloodPressureDiastolic"]
+        let published = [
+            "heartRate", "bloodPressureSystolic", "bloodPressureDiastolic", "bloodOxygen", "bodyTemperature", "weight",
+            "bodyFatPercentage",
+        ]
         #expect(status["enabledTypes"] as? [String] == published)
         #expect(status["serverTime"] is String && status["deviceName"] is String)
         let types = try await bench.send("/api/v1/health/types", token: token).object["enabledTypes"] as? [String]
@@ -57,6 +60,45 @@ import Testing
         #expect(times == times.sorted(by: >))
         #expect(Set(all.compactMap { $0["id"] as? String }).count == all.count)
         try await bench.stop()
+    }
+
+    @Test(
+        "vital signs are in HealthKit's units: percentages as fractions, °C, kg; a pulse beside a saturation is a heart rate"
+    )
+    func vitalSigns() {
+        func number(_ significand: Int64, _ exponent: Int16 = 0) -> ExactDecimal {
+            ExactDecimal(significand: significand, exponent: exponent)
+        }
+        func samples(_ kind: ReadingKind, _ quantities: [VitalValue.Measured]) -> [String] {
+            let time = Instant(seconds: 1_795_000_000)
+            let reading = Reading(
+                id: ReadingID(high: 7, low: 9), record: Record(value: .vital(VitalValue(kind: kind, quantities))),
+                context: nil, device: DeviceDescription(address: nil, model: "x"),
+                time: ResolvedTime(instant: time, basis: .corrected), receivedAt: time)
+            return HealthSyncSample.samples(of: reading, Set(HealthSyncType.allCases)).map { sample in
+                "\(sample.type) \(sample.value) \(sample.type.unit)"
+            }
+        }
+        #expect(
+            samples(
+                .spo2,
+                [
+                    .init(.saturation, Quantity(number(97), .percent)),
+                    .init(.pulse, Quantity(number(64), .beatsPerMinute)),
+                ])
+                == ["heartRate 64 count/min", "bloodOxygen 0.97 %"])
+        #expect(
+            samples(.temperature, [.init(.temperature, Quantity(number(9806, -2), .degreesFahrenheit))])
+                == ["bodyTemperature 36.70 degC"])
+        #expect(samples(.weight, [.init(.weight, Quantity(number(150), .pounds))]) == ["weight 68.039 kg"])
+        #expect(
+            samples(
+                .bodyComposition,
+                [
+                    .init(.bodyFat, Quantity(number(215, -1), .percent)),
+                    .init(.weight, Quantity(number(70), .kilograms)),
+                ])
+                == ["bodyFatPercentage 0.215 %"])
     }
 
     @Test("glucose is in mg/dL, whatever the meter's unit; control solution and what is no number are not served")
