@@ -16,7 +16,7 @@ let settings: [SwiftSetting] =
 /// Modules an embedder imports, in the order a reading passes through them.
 let library = [
     "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCIMonitor", "HCICapture", "HealthDevices",
-    "FreeStyleLibre", "ISO15693Reader", "LibreReader", "HealthFigures", "ReadingFormats", "ReadingImport",
+    "FreeStyleLibre", "HealthSyncClient", "ISO15693Reader", "LibreReader", "HealthFigures", "ReadingFormats", "ReadingImport",
     "ReadingStore", "ReadingDelivery", "VitalClient", "VitalDestination", "LocalAccess", "GatewaySettings",
     "GuardedServer",
     "GatewayCommands", "LocalAPI", "GatewayService",
@@ -134,6 +134,12 @@ let package = Package(
         module("ReadingImport", ["HealthReadings", "CLibXML2"]),
         module("ReadingStore", ["HealthReadings", crypto, cryptoExtras, database, sqlite, logging]),
         module("OutgoingHTTP", ["HealthReadings", "CZlib", httpClient, nioCore, nioHTTP1, tls]),
+        module(
+            "HealthSyncClient",
+            [
+                "HealthReadings", "LibDBus", "OutgoingHTTP", crypto, nioCore, nioPosix, nioHTTP1, tls,
+                .product(name: "NIOTLS", package: "swift-nio"),
+            ]),
         module("VitalClient", ["HealthReadings", "OutgoingHTTP", httpClient, nioHTTP1, logging]),
         module("ReadingDelivery", ["ReadingStore", "HealthReadings", lifecycle, logging]),
         module(
@@ -174,7 +180,7 @@ let package = Package(
                 "ISO15693Reader", "LibreReader", "ReadingImport", "ReadingStore", "ReadingDelivery", "VitalClient",
                 "VitalDestination",
                 "OutgoingHTTP", "WebDestinations", "MQTTLink", "MQTTDestinations", "ReadingFormats", "HealthFigures",
-                "LocalAccess", "LibDBus", "GatewaySettings", "GuardedServer",
+                "LocalAccess", "LibDBus", "HealthSyncClient", "GatewaySettings", "GuardedServer",
                 "CTimex", crypto, httpClient, httpServer, httpTypes, lifecycle, logging, nioCore, nioHTTP1,
                 .product(name: "NIOFoundationEssentialsCompat", package: "swift-nio"),
             ]),
@@ -259,6 +265,10 @@ let package = Package(
         tests("ReadingImport", ["HealthReadings", "TestSupport"]),
         tests("ReadingStore", ["HealthReadings", "LogLines", "TestSupport", crypto, database, logging]),
         tests("LocalAccess", ["LogLines", database, logging]),
+        .target(
+            name: "EmulatedPhone", dependencies: [crypto, nioCore, nioPosix, tls], path: "Tests/EmulatedPhone",
+            swiftSettings: settings),
+        tests("HealthSyncClient", ["EmulatedPhone", "HealthReadings", "LibDBus", "TestBus"]),
         tests(
             "VitalClient",
             [
@@ -329,7 +339,7 @@ let package = Package(
             "HealthRelayCLI",
             [
                 "GatewayService", "GatewayCommands", "GatewaySettings", "HealthRelayCapture", "HealthRelayNFC",
-                "EmulatedRadio", "EmulatedReader",
+                "EmulatedPhone", "EmulatedRadio", "EmulatedReader",
                 "EncodedSensor", "FreeStyleLibre", "GATTClient", "HealthReadings", "TestSupport",
                 lifecycle, logging,
             ]),
@@ -365,7 +375,7 @@ if let fuzzer {
             name: "HealthRelayFuzz",
             dependencies: [
                 "HealthReadings", "GATTClient", "GATTProfiles", "HCIMonitor", "HCICapture", "HealthDevices",
-                "FreeStyleLibre", "ReadingImport", "ReadingStore", "OutgoingHTTP", "VitalClient", "GatewayCommands",
+                "FreeStyleLibre", "HealthSyncClient", "ReadingImport", "ReadingStore", "OutgoingHTTP", "VitalClient", "GatewayCommands",
                 "GatewaySettings", "LocalAPI", "VitalSandbox", "LibDBus",
                 "ISO15693Reader", "NFCPipe",
             ],

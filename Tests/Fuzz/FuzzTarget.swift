@@ -28,7 +28,7 @@ struct FuzzTarget: Sendable {
         .pcapng, .replay,
         .monitor, .handleMap, .text, .settings,
         .control, .vitalAnswer, .sandboxBody, .busMessage, .libre, .tagAnswer, .cardAnswer, .nfcPipe,
-        .entry, .importedSample, .appleHealth, .libreView, .readingCSV,
+        .entry, .healthSync, .importedSample, .appleHealth, .libreView, .readingCSV,
     ]
 }
 
