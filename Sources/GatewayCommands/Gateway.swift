@@ -230,6 +230,8 @@ public final class Gateway: Sendable {
         case .store(let operation): try await StoreRunner(gateway: self, json: json, output: output).run(operation)
         case .device(let operation): try await DeviceRunner(gateway: self, json: json, output: output).run(operation)
         case .sensor(let operation): try await SensorRunner(gateway: self, json: json, output: output).run(operation)
+        case .healthSync(let operation):
+            try await HealthSyncRunner(gateway: self, json: json, output: output).run(operation)
         case .consent(let operation): try await ConsentRunner(gateway: self, json: json, output: output).run(operation)
         case .client(let operation): try await ClientRunner(gateway: self, json: json, output: output).run(operation)
         case .page: try await PageRunner(gateway: self, json: json, output: output).run()

@@ -55,11 +55,15 @@ extension Operation {
             case .unpair, .list, .monitor: break
             }
         case .sensor(.read(_, let seconds)): try Self.require(seconds, "wait", upTo: year)
+        case .healthSync(.discover(let seconds)): try Self.require(seconds, "for", from: 1, upTo: 600)
+        case .healthSync(.pair(let invitation)): try Self.requirePort(invitation.port)
+        case .healthSync(.status(let choice)), .healthSync(.types(let choice)): try Self.requirePort(choice.port)
+        case .healthSync(.fetch(let request)): try Self.requirePort(request.phone.port)
         case .source(.link(_, let wait)): try Self.require(Double(wait), "wait", upTo: 86_400)
         case .client(.audit(let limit)):
             guard (1...10_000).contains(limit) else { throw Self.unusable("limit", "1 to 10000") }
         // The store checks what a query asks for.
-        case .query, .importing, .summary, .entry, .move, .subscriber, .identity, .auth, .connect, .user, .source, .sync,
+        case .query, .healthSync, .importing, .summary, .entry, .move, .subscriber, .identity, .auth, .connect, .user, .source, .sync,
             .destination, .store,
             .consent, .client,
             .page, .doctor:
@@ -74,6 +78,10 @@ extension Operation {
         guard (least...most).contains(seconds) else {
             throw unusable(name, "\(Int(least)) to \(Int(most)) seconds")
         }
+    }
+
+    private static func requirePort(_ port: Int?) throws(Problem) {
+        guard port.map((1...65535).contains) ?? true else { throw unusable("port", "1 to 65535") }
     }
 
     private static func unusable(_ name: String, _ expected: String) -> Problem {

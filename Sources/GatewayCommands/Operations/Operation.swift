@@ -35,6 +35,8 @@ public enum Operation: Codable, Sendable, Hashable {
     case subscriber(SubscriberOperation)
     /// Readings that are another person's.
     case move(MoveOperation)
+    /// Samples of an iPhone with the Health Sync app.
+    case healthSync(HealthSyncOperation)
     /// What a person has consented to.
     case consent(ConsentOperation)
     /// Who may use the gateway over the network.

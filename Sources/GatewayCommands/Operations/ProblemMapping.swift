@@ -4,6 +4,7 @@ import GatewaySettings
 import HCICapture
 import HealthDevices
 import HealthReadings
+import HealthSyncClient
 import ISO15693Reader
 import LibreReader
 import LocalAccess
@@ -45,6 +46,8 @@ extension Problem {
         case let error as SubscriberError: self.init(error)
         case let error as MoveError: self.init(error.code, .noInput, error.description, hint: error.hint)
         case let error as VitalError: self.init(error)
+        case let error as HealthSyncError: self.init(error)
+        case let failure as PhoneDiscovery.Failure: self.init(failure)
         case let failure as DeliveryFailure: self.init(failure)
         case let error as AccessError: self.init(error)
         case let error as InvalidBaseURL:
