@@ -106,7 +106,7 @@ extension HealthObservation {
             }
             let (high, low) = (pressures.systolic, pressures.diastolic)
             return Plausibility.isPlausible(systolic: high, diastolic: low) ? nil : .implausible
-        case .glucose: return .noValue
+        case .glucose, .kept: return .noValue
         }
     }
 

@@ -63,7 +63,7 @@ public enum Plausibility {
         case (.weight, _): weights.contains(number)
         case (.bodyComposition, _): bodyFats.contains(number)
         case (.hrv, _): number >= 0
-        case (.glucose, _), (.bloodPressure, _): false
+        case (.glucose, _), (.bloodPressure, _), (.activity, _), (.sleep, _), (.other, _): false
         }
     }
 

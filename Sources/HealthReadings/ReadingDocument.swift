@@ -54,6 +54,7 @@ extension Record {
                 .init("pulse", pressure.pulse?.document ?? .null),
             ]
         case .vital(let vital): members += vital.members
+        case .kept(let sample): members += sample.members
         }
         if let sensor { members += sensor.members }
         if let entry { members += entry.members }
@@ -96,6 +97,7 @@ extension Record {
             add("pulse", pressure.pulse)
         case .vital(let vital):
             for measured in vital.quantities { add(measured.part.name, measured.quantity) }
+        case .kept: break
         }
         return members
     }

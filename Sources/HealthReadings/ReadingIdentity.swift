@@ -166,6 +166,9 @@ extension ReadingKind {
         case .temperature: 6
         case .weight: 7
         case .bodyComposition: 8
+        case .activity: 9
+        case .sleep: 10
+        case .other: 11
         }
     }
 }
@@ -206,6 +209,12 @@ private struct KeyOctets {
                 append(measured.quantity)
             }
             append(vital.site ?? "")
+        case .kept(let sample):
+            // What stands beside it is written otherwise by other ways of the same program.
+            append(sample.type)
+            append(sample.unit)
+            append(UInt64(bitPattern: sample.value.significand))
+            append(UInt64(bitPattern: Int64(sample.value.exponent)))
         }
     }
 

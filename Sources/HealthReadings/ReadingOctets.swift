@@ -125,7 +125,10 @@ private struct DocumentWriter {
     mutating func put(_ reading: Reading) {
         let record = reading.record
         // The kinds that come by the page are written here; the others' documents are short and few.
-        if case .vital = record.value { return put(reading.document) }
+        switch record.value {
+        case .glucose, .bloodPressure: break
+        case .vital, .kept: return put(reading.document)
+        }
         literal(#"{"id":"#)
         put(reading.id)
         literal(#","kind":"#)
@@ -167,7 +170,7 @@ private struct DocumentWriter {
             put(pressure.meanArterial)
             literal(#"},"pulse":"#)
             put(pressure.pulse)
-        case .vital: break
+        case .vital, .kept: break
         }
         put(record.sensor?.members ?? [])
         put(record.entry?.members ?? [])
@@ -234,7 +237,7 @@ private struct DocumentWriter {
         case .bloodPressure(let pressure):
             pressure.systolic.number.absence == nil && pressure.diastolic.number.absence == nil
                 && pressure.meanArterial.number.absence == nil && pressure.pulse?.number.absence == nil
-        case .vital: false
+        case .vital, .kept: false
         }
     }
 

@@ -8,12 +8,24 @@ public enum ReadingKind: String, Sendable, Hashable, CaseIterable {
     case temperature
     case weight
     case bodyComposition = "body_composition"
+    /// What a person does in a day, as another program tells: steps, distances, energy, workouts.
+    case activity
+    /// Parts of a night, as another program tells.
+    case sleep
+    /// A sample of another program that this one has no kind for.
+    case other
 
     /// Whether readings of this kind are delivered; see ``keptBecause`` for those that are not.
-    public var isDelivered: Bool { !isLive }
+    public var isDelivered: Bool { !isLive && !isKept }
 
     /// Why readings of this kind go to no destination: half a line for people; `nil` for kinds that are delivered.
-    public var keptBecause: String? { isLive ? "shown live, and not stored" : nil }
+    public var keptBecause: String? {
+        if isKept { return "kept and exported, and not interpreted: no destination is told" }
+        return isLive ? "shown live, and not stored" : nil
+    }
+
+    /// Whether samples of this kind are kept as they came; see ``KeptSample``.
+    public var isKept: Bool { self == .activity || self == .sleep || self == .other }
 
     /// Whether this comes only while somebody looks, and is not stored.
     public var isLive: Bool { self == .heartRate || self == .hrv }
@@ -33,6 +45,8 @@ public enum RecordValue: Sendable, Hashable {
     case bloodPressure(BloodPressureValue)
     /// Any other vital sign.
     case vital(VitalValue)
+    /// A sample of another program that is not interpreted.
+    case kept(KeptSample)
 
     /// The kind of reading this is.
     public var kind: ReadingKind {
@@ -40,6 +54,7 @@ public enum RecordValue: Sendable, Hashable {
         case .glucose: .glucose
         case .bloodPressure: .bloodPressure
         case .vital(let vital): vital.kind
+        case .kept(let sample): sample.kind
         }
     }
 }

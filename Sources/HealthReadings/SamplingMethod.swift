@@ -13,11 +13,12 @@ extension Record {
             if glucose.continuous != nil { return .automatic }
             return sensor != nil || glucose.sampleType == .interstitialFluid ? .manualScan : .fingerprick
         case .bloodPressure: return .cuff
+        case .kept: return nil
         case .vital(let vital):
             switch vital.kind {
             case .spo2, .temperature: return .unknown
             case .weight, .bodyComposition: return .scale
-            case .glucose, .bloodPressure, .heartRate, .hrv: return nil
+            case .glucose, .bloodPressure, .heartRate, .hrv, .activity, .sleep, .other: return nil
             }
         }
     }

@@ -85,7 +85,7 @@ public struct VitalValue: Sendable, Hashable {
         func document(_ part: Part) -> JSONValue.Member { .init(part.name, self[part]?.document ?? .null) }
         func number(_ part: Part) -> JSONValue { self[part]?.number.number.map(JSONValue.number) ?? .null }
         switch kind {
-        case .glucose, .bloodPressure: return []
+        case .glucose, .bloodPressure, .activity, .sleep, .other: return []
         case .heartRate:
             return [
                 document(.heartRate), .init("rr_ms", .array(intervals.map(JSONValue.number))),

@@ -81,6 +81,8 @@ struct HealthSyncSample: Sendable {
                         ? vital[.weight]?.number(in: .kilograms, places: ConversionFactor.weightPlaces) : nil),
                 sample(.bodyFatPercentage, vital[.bodyFat].flatMap(Self.fraction)),
             ].compactMap(\.self)
+        // These came from such an app, and it has them itself.
+        case .kept: return []
         }
     }
 

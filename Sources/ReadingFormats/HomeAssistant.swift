@@ -188,6 +188,9 @@ public enum HomeAssistant {
         case .temperature: "Temperature"
         case .weight: "Weight"
         case .bodyComposition: "Body composition"
+        case .activity: "Activity"
+        case .sleep: "Sleep"
+        case .other: "Other"
         }
     }
 
@@ -257,6 +260,7 @@ public enum HomeAssistant {
         case .vital(let vital):
             let parts = parts(of: vital.kind)
             return parts.map { part in sensor(part, vital[part], isMain: part == parts.first) }
+        case .kept: return []
         }
     }
 
@@ -268,7 +272,7 @@ public enum HomeAssistant {
     /// What readings of a kind may have, the quantity that the kind is named for first.
     private static func parts(of kind: ReadingKind) -> [VitalValue.Part] {
         switch kind {
-        case .glucose, .bloodPressure: []
+        case .glucose, .bloodPressure, .activity, .sleep, .other: []
         case .heartRate: [.heartRate]
         case .hrv: [.rmssd, .sdnn]
         case .spo2: [.saturation, .pulse]

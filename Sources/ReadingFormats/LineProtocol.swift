@@ -107,6 +107,7 @@ public struct LineWriter: Sendable {
             case .glucose(let glucose): try add(glucose, reading)
             case .bloodPressure(let pressure): try add(pressure)
             case .vital(let vital): try add(vital)
+            case .kept: throw FormatOmission(.noPlace)
             }
         } catch {
             octets.removeLast(octets.count - start)

@@ -117,6 +117,7 @@ public enum OpenMHealth {
             case .glucose(let glucose): try add(glucose)
             case .bloodPressure(let pressures): try add(pressures)
             case .vital(let vital): try add(vital)
+            case .kept: throw FormatOmission(.noPlace)
             }
         }
 
@@ -186,7 +187,7 @@ public enum OpenMHealth {
                 add("body_fat", main, "body-fat-percentage-2.0", "body_fat_percentage", [.percent])
                 addWeight(vital)
                 addHeight(vital)
-            case .hrv, .glucose, .bloodPressure: break
+            case .hrv, .glucose, .bloodPressure, .activity, .sleep, .other: break
             }
             guard !all.isEmpty else { throw FormatOmission(.noPlace, of: vital.kind.rawValue) }
         }

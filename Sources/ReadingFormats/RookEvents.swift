@@ -100,6 +100,7 @@ public enum RookEvents {
             case .glucose(let glucose): try add(glucose)
             case .bloodPressure(let pressures): try add(pressures)
             case .vital(let vital): try add(vital)
+            case .kept: throw FormatOmission(.noPlace)
             }
         }
 
@@ -168,7 +169,7 @@ public enum RookEvents {
                             granular("temperature_granular_data_array", members),
                         ]))
             case .weight, .bodyComposition: addMetrics(vital)
-            case .glucose, .bloodPressure: break
+            case .glucose, .bloodPressure, .activity, .sleep, .other: break
             }
             guard !all.isEmpty else { throw FormatOmission(.noPlace, of: vital.kind.rawValue) }
         }

@@ -272,6 +272,7 @@ extension TerraBody {
                     "blood_glucose_mg_per_dL")
             case .bloodPressure(let pressures): try add(pressures)
             case .vital(let vital): try add(vital)
+            case .kept: throw FormatOmission(.noPlace)
             }
         }
 
@@ -302,7 +303,7 @@ extension TerraBody {
             case .hrv:
                 addIfMeasured(.rmssd, "rmssd", vital[.rmssd], .milliseconds, "hrv_rmssd")
                 addIfMeasured(.sdnn, "sdnn", vital[.sdnn], .milliseconds, "hrv_sdnn")
-            case .glucose, .bloodPressure: break
+            case .glucose, .bloodPressure, .activity, .sleep, .other: break
             }
             guard !all.isEmpty else { throw FormatOmission(.notANumber, of: vital.kind.rawValue) }
         }

@@ -143,6 +143,7 @@ public struct UnifiedMetrics: Sendable {
             return VitalValue.Part.allCases.compactMap { part in
                 named(part).flatMap { number($0.name, vital[part], $0.unit, $0.places) }
             }
+        case .kept: return []
         }
     }
 

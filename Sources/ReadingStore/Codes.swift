@@ -15,6 +15,9 @@ extension ReadingKind {
         case .temperature: 6
         case .weight: 7
         case .bodyComposition: 8
+        case .activity: 9
+        case .sleep: 10
+        case .other: 11
         }
     }
 
@@ -28,6 +31,9 @@ extension ReadingKind {
         case 6: self = .temperature
         case 7: self = .weight
         case 8: self = .bodyComposition
+        case 9: self = .activity
+        case 10: self = .sleep
+        case 11: self = .other
         default: throw StoreError.corrupt(detail: "a reading's kind is \(code)")
         }
     }

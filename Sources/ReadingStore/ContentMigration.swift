@@ -127,7 +127,7 @@ private struct FormerColumns {
                 throw StoreError.corrupt(detail: "a blood pressure lacks one of its pressures")
             }
             value = .bloodPressure(BloodPressureValue(systolic: a, diastolic: b, meanArterial: c, pulse: p))
-        case .heartRate, .hrv, .spo2, .temperature, .weight, .bodyComposition:
+        case .heartRate, .hrv, .spo2, .temperature, .weight, .bodyComposition, .activity, .sleep, .other:
             throw StoreError.corrupt(detail: "a reading's kind is \(kind.code), which came later")
         }
         let record = Record(

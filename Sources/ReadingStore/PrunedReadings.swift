@@ -150,6 +150,13 @@ struct PrunedReadings {
                 append(Int64(measured.part.rawValue))
                 append(measured.quantity)
             }
+        case .kept(let sample):
+            for text in [sample.type, sample.unit] {
+                append(Int64(text.utf8.count))
+                octets += text.utf8
+            }
+            append(sample.value.significand)
+            append(Int64(sample.value.exponent))
         }
         if let sensor = record.sensor {
             for number in [

@@ -74,6 +74,7 @@ struct ReadingContent: Hashable {
             writer.put(pressure.meanArterial)
             writer.put(pressure.pulse)
         case .vital(let vital): vital.write(to: &writer)
+        case .kept(let sample): sample.write(to: &writer)
         }
         sensor.write(to: &writer)
         context.write(to: &writer)
@@ -115,6 +116,7 @@ struct ReadingContent: Hashable {
                     systolic: systolic, diastolic: diastolic, meanArterial: meanArterial, pulse: try reader.quantity()))
         case .heartRate, .hrv, .spo2, .temperature, .weight, .bodyComposition:
             value = .vital(try VitalValue(kind: kind, from: &reader))
+        case .activity, .sleep, .other: value = .kept(try KeptSample(kind: kind, from: &reader))
         }
         sensor = try SensorFacts?(from: &reader)
         context = try GlucoseContext?(from: &reader)

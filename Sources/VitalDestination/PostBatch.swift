@@ -52,7 +52,7 @@ struct PostBatch: Sendable {
         case .bloodPressure:
             .bloodPressure(
                 prepared.compactMap { if case .bloodPressure(let sample) = $0.sample { sample } else { nil } })
-        case .weight, .bodyComposition: nil
+        case .weight, .bodyComposition, .activity, .sleep, .other: nil
         }
     }
 }

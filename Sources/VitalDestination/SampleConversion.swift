@@ -100,6 +100,7 @@ public struct SampleConversion: Sendable {
             case .bodyComposition: return .body(try sender.composition(vital, ownWeight: ownWeight))
             default: return .quantity(try sender.vital(vital))
             }
+        case .kept: throw ConversionError(reason: "the reading is kept and not interpreted")
         }
     }
 

@@ -28,7 +28,8 @@ public struct VitalDestination: Destination {
 
     /// What every Vital-compatible server can express.
     public static let rules = DestinationRules(
-        kinds: Set(ReadingKind.allCases), hasUniqueSeconds: true, needsSource: true, canRetract: false,
+        kinds: Set(ReadingKind.allCases.filter { !$0.isKept }), hasUniqueSeconds: true, needsSource: true,
+        canRetract: false,
         takesContexts: false)
 
     /// People and their sources at the server.

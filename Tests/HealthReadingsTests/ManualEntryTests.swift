@@ -35,7 +35,7 @@ struct ManualEntryTests {
             switch record.value {
             case .glucose(let glucose): glucose.concentration
             case .vital(let vital): vital.main
-            case .bloodPressure: nil
+            case .bloodPressure, .kept: nil
             }
         let quantity = try #require(main)
         #expect("\(try #require(quantity.number.number)) \(quantity.unit.symbol)" == expected)

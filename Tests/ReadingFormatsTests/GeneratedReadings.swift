@@ -132,6 +132,14 @@ struct GeneratedReadings {
                     (.weight, .kilograms, 40...120),
                     (.height, .metres, 1...2),
                 ])
+        case .activity, .sleep, .other:
+            return .kept(
+                KeptSample(
+                    kind: kind, type: chance(2) ? "steps" : "a \"b\", ü",
+                    value: ExactDecimal(
+                        significand: Int64.random(in: -9999...9999, using: &random),
+                        exponent: Int16.random(in: -12...3, using: &random)),
+                    unit: chance(2) ? "count" : "mL/min·kg", metadata: chance(2) ? [:] : ["b": "1\n", "a": "é"]))
         }
     }
 

@@ -151,6 +151,8 @@ extension Reading {
             text.value = digits(vital.main) ?? ""
             text.unit = vital.main?.unit.symbol ?? ""
             text.pulse = digits(vital[.pulse])
+        // Nobody enters these by hand.
+        case .kept: break
         }
         return text
     }

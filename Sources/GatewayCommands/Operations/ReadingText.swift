@@ -27,7 +27,7 @@ extension Reading {
     /// The columns of `query --format csv`.
     package static let csvHeader =
         "id,kind,time,time_basis,device_time,address,model,serial,provider,sequence,"
-        + "glucose_value,glucose_unit,systolic,diastolic,mean,pressure_unit,pulse,user,person,status,excluded,deliveries,value,unit"
+        + "glucose_value,glucose_unit,systolic,diastolic,mean,pressure_unit,pulse,user,person,status,excluded,deliveries,value,unit,type,end_time"
 
     /// The reading as a line of CSV (RFC 4180).
     package var csv: String {
@@ -49,16 +49,20 @@ extension Reading {
             cells += [pressure.systolic.unit.symbol, pressure.pulse?.number.number?.description]
         case .vital(let vital):
             cells += [nil, nil, nil, nil, nil, nil, vital[.pulse]?.number.number?.description]
+        case .kept: cells += [nil, nil, nil, nil, nil, nil, nil]
         }
         cells += [
             record.userSlot.map { String($0) }, person, record.status.names.joined(separator: " "), excluded?.rawValue,
             deliveries.map(\.cell).joined(separator: " "),
         ]
-        if case .vital(let vital) = record.value, let main = vital.main, let number = main.number.number {
-            cells += [number.description, main.unit.symbol]
-        } else {
-            cells += [nil, nil]
+        switch record.value {
+        case .vital(let vital):
+            let number = vital.main?.number.number
+            cells += [number?.description, number == nil ? nil : vital.main?.unit.symbol, nil]
+        case .kept(let sample): cells += [sample.value.description, sample.unit, sample.type]
+        case .glucose, .bloodPressure: cells += [nil, nil, nil]
         }
+        cells.append(record.imported?.end?.description)
         return cells.map { Self.csvCell($0 ?? "") }.joined(separator: ",")
     }
 
@@ -91,6 +95,7 @@ extension Record {
             "blood pressure \(pressure.systolic.digits)/\(pressure.diastolic.digits) \(pressure.systolic.unit.symbol)"
                 + (pressure.pulse.map { ", pulse \($0.digits)" } ?? "")
         case .vital(let vital): vital.words
+        case .kept(let sample): "\(sample.type) \(sample.value) \(sample.unit)"
         }
     }
 }

@@ -40,7 +40,7 @@ public final class TallyJournal: FrameJournal, DeviceMemory {
                 switch record.value {
                 case .glucose: glucose += 1
                 case .bloodPressure: pressure += 1
-                case .vital(let vital): vitals[vital.kind, default: 0] += 1
+                case .vital, .kept: vitals[record.value.kind, default: 0] += 1
                 }
                 if record.exclusion != nil { excluded += 1 }
             case .glucoseContext: contexts += 1

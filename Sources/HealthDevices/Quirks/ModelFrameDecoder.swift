@@ -152,6 +152,7 @@ extension RecordValue {
         case .bloodPressure(let pressure):
             Plausibility.isPlausible(systolic: pressure.systolic, diastolic: pressure.diastolic)
         case .vital(let vital): Plausibility.isPlausible(vital)
+        case .kept: true
         }
     }
 }

@@ -35,6 +35,7 @@ extension ManualEntry {
             [("systolic", pressure.systolic), ("diastolic", pressure.diastolic)]
                 + (pressure.pulse.map { [("pulse", $0)] } ?? [])
         case .vital(let vital): vital.quantities.map { ($0.part.name, $0.quantity) }
+        case .kept: []
         }
     }
 
@@ -177,7 +178,7 @@ struct EntryValues {
             return .vital(VitalValue(kind: .spo2, [.init(.saturation, main)] + beside))
         case .temperature: return .vital(VitalValue(kind: .temperature, [.init(.temperature, main)]))
         case .weight: return .vital(VitalValue(kind: .weight, [.init(.weight, main)]))
-        case .heartRate, .hrv, .bodyComposition: return nil
+        case .heartRate, .hrv, .bodyComposition, .activity, .sleep, .other: return nil
         }
     }
 }

@@ -46,6 +46,7 @@ extension ManualEntry {
             look(pressure.diastolic, "diastolic")
             look(pressure.pulse, "pulse")
         case .vital(let vital): for measured in vital.quantities { look(measured.quantity, measured.part.name) }
+        case .kept: break
         }
         if instant < now.advanced(bySeconds: -Self.oldAge) { doubts.append(.old(instant)) }
         return doubts

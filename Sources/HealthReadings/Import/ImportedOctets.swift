@@ -6,8 +6,9 @@ extension FrameFormat {
 extension ImportedSample {
     /// The first line of the octets. A number once given is never given again.
     private static let header = "imported sample 1"
-    /// More octets than any sample has: its person, provider, source and device may have 200 characters each.
-    private static let longest = 16_384
+    /// More octets than any sample has: its person, provider, source and device may have 200 characters each, and what the
+    /// other program sent is kept up to ``longestOriginals``.
+    private static let longest = 131_072
 
     /// The sample's canonical octets: the same sample has the same. UTF-8, a line for each part, its name and a space first.
     public var octets: [UInt8] {
@@ -44,9 +45,18 @@ extension ImportedSample {
             if let location = glucose.sampleLocation { put("location", location.name) }
         case .bloodPressure: break
         case .vital(let vital): if let site = vital.site { put("site", site) }
+        case .kept(let kept):
+            put("type", kept.type)
+            // Digits and power of ten: written out, a very small number has more digits than are read.
+            put("number", "\(kept.value.significand) \(kept.value.exponent) \(kept.unit)")
+            for (key, value) in kept.metadata.sorted(by: { $0.key < $1.key }) {
+                put("key", key)
+                put("text", value)
+            }
         }
         if let meal { put("meal", meal) }
         if let originalID { put("id", originalID.description) }
+        for original in originals { put("original", original) }
         return octets
     }
 
@@ -62,6 +72,7 @@ extension ImportedSample {
             [("systolic", pressure.systolic), ("diastolic", pressure.diastolic), ("mean", pressure.meanArterial)]
                 + (pressure.pulse.map { [("pulse", $0)] } ?? [])
         case .vital(let vital): vital.quantities.map { ($0.part.name, $0.quantity) }
+        case .kept: []
         }
     }
 }
@@ -127,6 +138,11 @@ extension ImportedSample {
         var site: String?
         var meal: String?
         var id: ReadingID?
+        var type: String?
+        var number: (value: ExactDecimal, unit: String)?
+        var keys: [String] = []
+        var texts: [String] = []
+        var originals: [String] = []
 
         /// Takes a line; false for one that is no part.
         mutating func take(_ line: String) -> Bool {
@@ -156,6 +172,16 @@ extension ImportedSample {
             case "site": site = text
             case "meal": meal = text
             case "id": id = ReadingID(text)
+            case "type": type = text
+            case "number":
+                let words = text.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
+                guard words.count == 3, let digits = Int64(words[0]), let power = Int16(words[1]),
+                    ExactDecimal.storableExponents.contains(power)
+                else { return false }
+                number = (ExactDecimal(significand: digits, exponent: power), String(words[2]))
+            case "key": keys.append(text)
+            case "text": texts.append(text)
+            case "original": originals.append(text)
             default: return false
             }
             return true
@@ -167,7 +193,8 @@ extension ImportedSample {
             }
             return ImportedSample(
                 person: person, provider: provider, source: source, sourceDevice: device, isEntered: isEntered,
-                value: value, time: time, end: end.map(Instant.init(seconds:)), meal: meal, originalID: id)
+                value: value, time: time, end: end.map(Instant.init(seconds:)), meal: meal, originalID: id,
+                originals: originals)
         }
 
         private func time(_ start: Int64) -> ImportedTime? {
@@ -202,6 +229,11 @@ extension ImportedSample {
                 }
                 guard !measured.isEmpty, measured.count == values.count else { return nil }
                 return .vital(VitalValue(kind: kind, measured, site: site))
+            case .activity, .sleep, .other:
+                guard let type, let number, values.isEmpty, keys.count == texts.count else { return nil }
+                let metadata = Dictionary(zip(keys, texts)) { first, _ in first }
+                return .kept(
+                    KeptSample(kind: kind, type: type, value: number.value, unit: number.unit, metadata: metadata))
             }
         }
     }
@@ -257,6 +289,17 @@ extension Quantity {
     }
 }
 
+extension ExactDecimal {
+    /// The number as kept samples are told apart by: without zeros at its end, which mean nothing there.
+    fileprivate var comparable: ExactDecimal {
+        var number = self
+        while number.exponent < 0, number.significand % 10 == 0 {
+            number = ExactDecimal(significand: number.significand / 10, exponent: number.exponent + 1)
+        }
+        return number
+    }
+}
+
 extension RecordValue {
     /// The value as imported samples are told apart by; see ``Quantity/comparable``.
     var comparable: RecordValue {
@@ -272,6 +315,9 @@ extension RecordValue {
             return .vital(
                 VitalValue(
                     kind: vital.kind, vital.quantities.map { VitalValue.Measured($0.part, $0.quantity.comparable) }))
+        case .kept(let sample):
+            return .kept(
+                KeptSample(kind: sample.kind, type: sample.type, value: sample.value.comparable, unit: sample.unit))
         }
     }
 }

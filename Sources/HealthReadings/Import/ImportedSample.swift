@@ -24,12 +24,18 @@ public struct ImportedSample: Sendable, Hashable {
     public var meal: String?
     /// The id that the reading has at another gateway, whose export it comes from: it keeps that.
     public var originalID: ReadingID?
+    /// What the other program sent, a line for each record that the sample was made of: kept in its frame, so that nothing of
+    /// it is lost, and no part of what tells samples apart.
+    public var originals: [String]
     /// Why the reading is never delivered: its value cannot be a person's. The decoder of its frame sets it; it is no part
     /// of the frame.
     public var exclusion: Exclusion?
 
     /// The most characters of a source, a device or a provider.
     public static let longestText = 200
+
+    /// The most octets of ``originals`` that are kept; longer ones are not.
+    public static let longestOriginals = 65_536
 
     /// 1980-01-01T00:00:00Z. People have kept diaries of what they measured at home since before there was Bluetooth; what
     /// is earlier is a clock that was never set, or a zero.
@@ -38,19 +44,41 @@ public struct ImportedSample: Sendable, Hashable {
     /// Makes a sample. Texts lose their control characters, and what is longer than ``longestText``.
     public init(
         person: String, provider: String, source: String? = nil, sourceDevice: String? = nil, isEntered: Bool = false,
-        value: RecordValue, time: ImportedTime, end: Instant? = nil, meal: String? = nil, originalID: ReadingID? = nil
+        value: RecordValue, time: ImportedTime, end: Instant? = nil, meal: String? = nil, originalID: ReadingID? = nil,
+        originals: [String] = []
     ) {
         self.person = person
         self.provider = Self.line(provider) ?? "manual"
         self.source = source.flatMap(Self.line)
         self.sourceDevice = sourceDevice.flatMap(Self.line)
         self.isEntered = isEntered
-        self.value = value
+        self.value = Self.lines(value)
         self.time = time
         self.end = end.map(\.flooredToSecond).flatMap { $0 == time.instant ? nil : $0 }
         self.meal = value.kind == .glucose ? meal.flatMap(Self.line) : nil
         self.originalID = originalID
+        // Between the parts of JSON a line break means nothing, and within them it is escaped.
+        let lines = originals.map { original in
+            String(String.UnicodeScalarView(original.unicodeScalars.map { $0 == "\n" || $0 == "\r" ? " " : $0 }))
+        }
+        self.originals = lines.reduce(0) { $0 + $1.utf8.count } <= Self.longestOriginals ? lines : []
     }
+
+    /// The value with texts that are one line each.
+    private static func lines(_ value: RecordValue) -> RecordValue {
+        guard case .kept(var sample) = value else { return value }
+        sample.type = line(sample.type) ?? "unknown"
+        sample.unit = line(sample.unit) ?? "1"
+        sample.metadata = Dictionary(
+            sample.metadata.sorted { $0.key < $1.key }.prefix(mostMetadata).compactMap { key, value in
+                line(key).flatMap { key in line(value).map { (key, $0) } }
+            }
+        ) { first, _ in first }
+        return .kept(sample)
+    }
+
+    /// The most keys of metadata.
+    private static let mostMetadata = 20
 
     /// The kind of reading.
     public var kind: ReadingKind { value.kind }
@@ -70,6 +98,7 @@ public struct ImportedSample: Sendable, Hashable {
         case (.glucose(let ours), .glucose(let theirs)): return ours.concentration == theirs.concentration
         case (.bloodPressure(let ours), .bloodPressure(let theirs)): return ours == theirs
         case (.vital(let ours), .vital(let theirs)): return ours.main == theirs.main
+        case (.kept(let ours), .kept(let theirs)): return ours == theirs
         default: return false
         }
     }

@@ -37,9 +37,12 @@ const kindsShown = {
   body_composition: {title: "Body fat", main: r => r.body_composition, unit: "%"},
 };
 const main = r => kindsShown[r.kind]?.main(r) ?? null;
+// What another program sent and nobody interprets.
+const kept = r => ["activity", "sleep", "other"].includes(r.kind) ? r[r.kind] : null;
 const pulse = r => r.pulse ? `, pulse ${r.pulse.text}` : "";
 const value = r => r.kind === "blood_pressure"
   ? `${r.blood_pressure.systolic?.text ?? "–"} / ${r.blood_pressure.diastolic?.text ?? "–"} ${r.blood_pressure.systolic?.unit ?? ""}` + pulse(r)
+  : kept(r) ? `${kept(r).type} ${quantity(kept(r))}`
   : quantity(main(r)) + pulse(r);
 const outcomes = {waiting: () => "on the way", handed_over: () => "handed over", delivered: () => "delivered", retracted: () => "taken back",
   refused: d => `refused: ${d.reason}`, held: d => `waits: ${words(d.reason)}`};

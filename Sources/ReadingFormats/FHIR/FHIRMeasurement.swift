@@ -44,6 +44,7 @@ struct FHIRContent {
         case .glucose(let glucose): try add(glucose, reading.context, reading.record)
         case .bloodPressure(let pressures): add(pressures, reading.record.status)
         case .vital(let vital): add(vital)
+        case .kept: break
         }
         guard !measurements.isEmpty else {
             throw FormatOmission(.noPlace, of: reading.kind.rawValue)
@@ -55,6 +56,7 @@ struct FHIRContent {
         switch kind {
         case .glucose: ["glucose"]
         case .bloodPressure: ["blood_pressure", "pulse"]
+        case .activity, .sleep, .other: []
         case .heartRate, .hrv, .spo2, .temperature, .weight, .bodyComposition:
             VitalValue.Part.allCases.filter { FHIRCodes.part($0, site: nil) != nil }.map(\.name)
         }

@@ -83,13 +83,14 @@ struct FHIRDevice {
                 self =
                     glucose.continuous != nil || reading.record.sensor != nil ? .continuousGlucose : .glucose
             case .bloodPressure: self = .bloodPressure
+            case .kept: self = .generic
             case .vital(let vital):
                 switch vital.kind {
                 case .spo2: self = .pulseOximeter
                 case .temperature: self = .thermometer
                 case .weight: self = .scale
                 case .bodyComposition: self = .bodyComposition
-                case .heartRate, .hrv, .glucose, .bloodPressure: self = .generic
+                case .heartRate, .hrv, .glucose, .bloodPressure, .activity, .sleep, .other: self = .generic
                 }
             }
         }

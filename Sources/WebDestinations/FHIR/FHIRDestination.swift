@@ -158,7 +158,7 @@ public struct FHIRDestination: Destination {
         switch kind {
         case .glucose, .temperature: 90
         case .bodyComposition, .weight: 9
-        case .bloodPressure, .spo2, .heartRate, .hrv: 45
+        case .bloodPressure, .spo2, .heartRate, .hrv, .activity, .sleep, .other: 45
         }
     }
 
