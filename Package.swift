@@ -309,7 +309,7 @@ let package = Package(
             "GatewayService",
             [
                 "GatewayCommands", "GatewaySettings", "GuardedServer", "LocalAPI", "VitalSandbox", "VitalClient",
-                "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles",
+                "HealthSyncClient", "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles",
                 "LocalAccess", "ReadingDelivery", "ReadingStore", "HealthReadings", "LogLines", "ScriptedServer",
                 "TestSupport", crypto, httpClient, httpServer, httpTypes, lifecycle, logging, nioCore, nioPosix,
                 nioHTTP1, tls,

@@ -308,8 +308,7 @@ package func readHealthSyncAnswer(_ octets: [UInt8]) -> String? {
         _ = try? reader.status(answer)
         _ = try? reader.types(answer)
         if let page = try? reader.page(PhoneAnswer(status: 200, headers: [:], body: body)) {
-            for sample in page.samples
-            where sample.json.count <= 65_536 && HealthSyncSample(json: sample.json) != sample {
+            for sample in page.samples where HealthSyncSample(json: sample.json) != sample {
                 return "what is kept of a sample reads as another one"
             }
         }

@@ -48,10 +48,12 @@ extension HealthSyncSample {
 
     /// The longest text of a sample.
     private static let longestText = 1024
+    /// The longest JSON of a sample: what is kept of two of them has to fit into one frame.
+    private static let longestSample = ImportedSample.longestOriginals / 2
 
     /// Reads the JSON of one sample, as a phone sends it and as a frame keeps it; `nil` if it is no sample.
     public init?(json: [UInt8]) {
-        guard json.count <= 65_536, let node = try? JSONReader.read(json),
+        guard json.count <= Self.longestSample, let node = try? JSONReader.read(json),
             let sample = try? HealthSyncSample(node, in: json)
         else { return nil }
         self = sample
@@ -59,6 +61,9 @@ extension HealthSyncSample {
 
     init(_ node: JSONNode, in document: [UInt8]) throws(Malformed) {
         guard node.members != nil else { throw Malformed(reason: "expected an object") }
+        guard node.range.count <= Self.longestSample else {
+            throw Malformed(reason: "expected at most \(Self.longestSample) bytes")
+        }
         func text(_ key: String) throws(Malformed) -> String {
             guard let text = node[key]?.text, text.utf8.count <= Self.longestText else {
                 throw Malformed(reason: "\(key): expected a text")

@@ -23,9 +23,13 @@ public enum HealthSyncOperation: Codable, Sendable, Hashable {
 public struct PhoneInvitation: Codable, Sendable, Hashable {
     /// The QR code's JSON.
     public var payload: String?
+    /// The phone's address.
     public var host: String?
+    /// The phone's port.
     public var port: Int?
+    /// The pairing code.
     public var code: String?
+    /// The SHA-256 of the phone's certificate.
     public var fingerprint: String?
     /// What to call the phone here; `nil`: as it calls itself.
     public var name: String?
@@ -40,6 +44,7 @@ public struct PhoneChoice: Codable, Sendable, Hashable {
     public var name: String?
     /// Where it is now, if it isn't where it was last.
     public var host: String?
+    /// The port that the app shows now.
     public var port: Int?
 
     /// The only phone there is.
@@ -63,6 +68,10 @@ public struct SampleRequest: Codable, Sendable, Hashable {
     public var to: String?
     /// How samples are printed.
     public var format = Format.csv
+    /// Whether samples go into the store instead of being printed.
+    public var stores = false
+    /// The client's id of the person whose samples they are, if they are stored; `nil`: the current user.
+    public var person: String?
 
     /// All types of the last week.
     public init() {}

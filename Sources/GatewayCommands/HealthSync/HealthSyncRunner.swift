@@ -290,27 +290,31 @@ struct HealthSyncRunner {
         let asked = try await range(request)
         let (phone, status) = try await reach(request.phone)
         try await warnOfEnd(phone)
-        let types = try chosen(request.types, status, phone)
+        let types = try chosen(request.types, status, phone, stores: request.stores)
         // A phone whose clock is ahead has samples that this machine takes to be of the future.
         let end = asked.upperBound ?? max(Instant.systemClock, status.serverTime).flooredToSecond
         let start = asked.lowerBound ?? end.advanced(bySeconds: -Self.usualDays * 86_400)
         guard start <= end else { throw Problem("usage", .usage, "--from \(start) is later than --to \(end)") }
-        let writer = SampleWriter(request.format, output)
-        try await writer.begin(phone.name, types, start, end)
         let fetch = HealthSyncFetch(phone.phone(limits: limits), phone.token)
+        let receiver: any SampleReceiver =
+            request.stores
+            ? try await SampleStorer(gateway, person: request.person, json: json, output)
+            : SampleWriter(request.format, output)
+        try await receiver.begin(phone.name, types, start, end)
         let summary: HealthSyncFetch.Summary
         do {
             summary = try await fetch.run(types, in: start...end, waiting: wait(phone)) { [output] samples in
-                try await writer.write(samples)
+                try await receiver.take(samples)
                 try await output.progress(
-                    TransferProgress(device: phone.name, received: writer.count, announced: nil, unit: "sample"))
+                    TransferProgress(device: phone.name, received: receiver.count, announced: nil, unit: "sample"))
             }
         } catch let error as HealthSyncError {
             var problem = Problem(error)
-            problem.message += "; \(await writer.count) samples had come, and these are not all"
+            let kept = request.stores ? "; they are stored, and the same command goes on" : ""
+            problem.message += "; \(await receiver.count) samples had come, and these are not all\(kept)"
             throw problem
         }
-        try await writer.end()
+        try await receiver.end()
         try await report(summary, phone)
     }
 
@@ -332,7 +336,9 @@ struct HealthSyncRunner {
     }
 
     /// The types to fetch: those that were named, or all that are shared.
-    private func chosen(_ named: [String], _ status: PhoneStatus, _ phone: PairedPhone) throws(Problem) -> [String] {
+    private func chosen(
+        _ named: [String], _ status: PhoneStatus, _ phone: PairedPhone, stores: Bool
+    ) throws(Problem) -> [String] {
         let missing = named.filter { !status.enabledTypes.contains($0) }
         guard missing.isEmpty else {
             throw Problem(
@@ -340,7 +346,12 @@ struct HealthSyncRunner {
                 "\(phone.name) does not share \(missing.joined(separator: ", "))",
                 hint: "switch them on in the Health Sync app; `healthrelay healthsync types` lists what is shared")
         }
-        guard named.isEmpty else { return named.reduce(into: []) { if !$0.contains($1) { $0.append($1) } } }
+        // Half a blood pressure is no reading: the other half is fetched as well.
+        let pressures = ["bloodPressureSystolic", "bloodPressureDiastolic"]
+        let others =
+            stores && !Set(named).isDisjoint(with: pressures)
+            ? pressures.filter(status.enabledTypes.contains) : []
+        guard named.isEmpty else { return (named + others).reduce(into: []) { if !$0.contains($1) { $0.append($1) } } }
         // The stages' own types have nothing that isn't in sleepAnalysis.
         let hasSleep = status.enabledTypes.contains("sleepAnalysis")
         let types = status.enabledTypes.filter { !(hasSleep && HealthSyncType.sleepStages.contains($0)) }

@@ -1,8 +1,19 @@
 import HealthReadings
 import HealthSyncClient
 
+/// Where a phone's samples go.
+protocol SampleReceiver: Actor {
+    /// How many have come.
+    var count: Int { get }
+    func begin(_ phone: String, _ types: [String], _ start: Instant, _ end: Instant) async throws
+    /// Takes samples, newest first; returns when they are where they belong.
+    func take(_ samples: [HealthSyncSample]) async throws
+    /// Ends it, when all have come.
+    func end() async throws
+}
+
 /// Prints samples as they come.
-actor SampleWriter {
+actor SampleWriter: SampleReceiver {
     private let format: SampleRequest.Format
     private let output: any OperationOutput
     /// How many there were.
@@ -29,7 +40,7 @@ actor SampleWriter {
         }
     }
 
-    func write(_ samples: [HealthSyncSample]) async throws {
+    func take(_ samples: [HealthSyncSample]) async throws {
         for sample in samples {
             count += 1
             types[sample.type, default: 0] += 1

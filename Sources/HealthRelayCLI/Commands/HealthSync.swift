@@ -163,8 +163,21 @@ struct HealthSync: AsyncParsableCommand {
         @Option(help: ArgumentHelp("The last instant or date (default: now).", valueName: "instant")) var to: String?
         @Option(help: "How to print samples: csv, json or ndjson (default: csv, with --json json).")
         var format: SampleRequest.Format?
+        @Flag(help: "Store the samples as readings, instead of printing them.") var store = false
+        @Option(
+            help: ArgumentHelp("Whose samples they are, with --store (default: the current user).", valueName: "id"))
+        var person: String?
         @OptionGroup var phone: PhoneOptions
         @OptionGroup var global: GlobalOptions
+
+        func validate() throws {
+            guard !store || format == nil else {
+                throw ValidationError("give --format or --store: with --store nothing is printed")
+            }
+            guard store || person == nil else {
+                throw ValidationError("--person is about what is stored: give --store, too")
+            }
+        }
 
         func run() async throws {
             var request = SampleRequest()
@@ -172,6 +185,8 @@ struct HealthSync: AsyncParsableCommand {
             request.types = types
             request.from = from
             request.to = to
+            request.stores = store
+            request.person = person
             request.format = format ?? (global.json ? .json : .csv)
             try await OperationCommand.run(.healthSync(.fetch(request)), global)
         }
