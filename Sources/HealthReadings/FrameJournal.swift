@@ -49,4 +49,16 @@ public protocol FrameJournal: Sendable {
     /// - Throws: the journal's error where they could not be made durable: the transfer must then stop, notifications
     ///   first, so that the device keeps what it has.
     func append(_ frames: [Frame], of contact: Contact) async throws -> [FrameOutcome]
+
+    /// Makes a frame durable that is to grow, so that a program that is killed loses no more than what came since. Nothing
+    /// follows from it until ``append(_:of:)`` has it whole, with the same format and ordinal, or a journal that is opened again
+    /// finds that nobody will add to it.
+    ///
+    /// - Throws: the journal's error where it could not be made durable; what was kept of the frame before stays.
+    func keep(_ growing: Frame, of contact: Contact) async throws
+}
+
+extension FrameJournal {
+    /// Keeps nothing: for a journal in which nothing outlasts the process.
+    public func keep(_ growing: Frame, of contact: Contact) async throws {}
 }

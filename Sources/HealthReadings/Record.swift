@@ -16,18 +16,17 @@ public enum ReadingKind: String, Sendable, Hashable, CaseIterable {
     case other
 
     /// Whether readings of this kind are delivered; see ``keptBecause`` for those that are not.
-    public var isDelivered: Bool { !isLive && !isKept }
+    public var isDelivered: Bool { !isKept }
 
     /// Why readings of this kind go to no destination: half a line for people; `nil` for kinds that are delivered.
     public var keptBecause: String? {
-        if isKept { return "kept and exported, and not interpreted: no destination is told" }
-        return isLive ? "shown live, and not stored" : nil
+        isKept ? "kept and exported, and not interpreted: no destination is told" : nil
     }
 
     /// Whether samples of this kind are kept as they came; see ``KeptSample``.
     public var isKept: Bool { self == .activity || self == .sleep || self == .other }
 
-    /// Whether this comes only while somebody looks, and is not stored.
+    /// Whether this comes only while somebody looks, unless a session is recorded: no device remembers it.
     public var isLive: Bool { self == .heartRate || self == .hrv }
 
     /// Their names with commas between, for help texts.

@@ -16,9 +16,11 @@ extension Record {
         case .kept: return nil
         case .vital(let vital):
             switch vital.kind {
-            case .spo2, .temperature: return .unknown
+            case .heartRate, .hrv: return .automatic
+            case .spo2: return vital.series == nil ? .unknown : .automatic
+            case .temperature: return .unknown
             case .weight, .bodyComposition: return .scale
-            case .glucose, .bloodPressure, .heartRate, .hrv, .activity, .sleep, .other: return nil
+            case .glucose, .bloodPressure, .activity, .sleep, .other: return nil
             }
         }
     }

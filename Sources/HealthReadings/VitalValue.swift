@@ -57,11 +57,29 @@ public struct VitalValue: Sendable, Hashable {
     public var hasContact: Bool?
     /// Of a heart-rate variability: the seconds it covers.
     public var windowSeconds: Int?
+    /// Of a kept variability: the beats that it rests on, and how many were left out as none of the heart's own.
+    public var beats: BeatCount?
+    /// Of a kept heart rate or saturation: the samples whose mean the main quantity is.
+    public var series: SampleSeries?
+
+    /// How many intervals between beats a variability rests on.
+    public struct BeatCount: Sendable, Hashable {
+        /// Intervals that count.
+        public var counted: Int
+        /// Intervals that a heart cannot have, or that stand out among their neighbours.
+        public var leftOut: Int
+
+        /// Makes it.
+        public init(counted: Int, leftOut: Int) {
+            self.counted = counted
+            self.leftOut = leftOut
+        }
+    }
 
     /// Makes a value. A quantity beside the main one that cannot be a person's loses its number.
     public init(
         kind: ReadingKind, _ quantities: [Measured], site: String? = nil, intervals: [ExactDecimal] = [],
-        hasContact: Bool? = nil, windowSeconds: Int? = nil
+        hasContact: Bool? = nil, windowSeconds: Int? = nil, beats: BeatCount? = nil, series: SampleSeries? = nil
     ) {
         self.kind = kind
         self.quantities = quantities
@@ -72,6 +90,8 @@ public struct VitalValue: Sendable, Hashable {
         self.intervals = intervals
         self.hasContact = hasContact
         self.windowSeconds = windowSeconds
+        self.beats = beats
+        self.series = series
     }
 
     /// One of the quantities; nil where it was not measured.
@@ -79,6 +99,10 @@ public struct VitalValue: Sendable, Hashable {
 
     /// The main quantity; nil where there is none.
     public var main: Quantity? { quantities.first?.quantity }
+
+    private func seriesMember(as name: String) -> [JSONValue.Member] {
+        series.map { [.init("series", $0.document(as: name))] } ?? []
+    }
 
     /// What a document of its kind shows of it, every key always there.
     var members: [JSONValue.Member] {
@@ -90,16 +114,19 @@ public struct VitalValue: Sendable, Hashable {
             return [
                 document(.heartRate), .init("rr_ms", .array(intervals.map(JSONValue.number))),
                 .init("contact", hasContact.map(JSONValue.bool) ?? .null),
-            ]
+            ] + seriesMember(as: "bpm")
         case .hrv:
-            return [
-                .init(
-                    "hrv",
-                    .object([
-                        "rmssd": number(.rmssd), "sdnn": number(.sdnn), "window_seconds": .optional(windowSeconds),
-                    ]))
+            var members: [JSONValue.Member] = [
+                .init("rmssd", number(.rmssd)), .init("sdnn", number(.sdnn)),
+                .init("window_seconds", .optional(windowSeconds)),
             ]
-        case .spo2: return [document(.saturation), document(.pulse)]
+            if let beats {
+                members += [
+                    .init("beats", .integer(Int64(beats.counted))), .init("left_out", .integer(Int64(beats.leftOut))),
+                ]
+            }
+            return [.init("hrv", .object(members))]
+        case .spo2: return [document(.saturation), document(.pulse)] + seriesMember(as: "percent")
         case .temperature: return [document(.temperature), .init("site", .optional(site))]
         case .weight:
             return [
@@ -136,6 +163,15 @@ extension VitalValue.Part {
 }
 
 extension Reading {
+    /// The reading without the samples of a recording: its mean alone.
+    public var withoutSeries: Reading {
+        guard case .vital(var value) = record.value, value.series != nil else { return self }
+        value.series = nil
+        var reading = self
+        reading.record.value = .vital(value)
+        return reading
+    }
+
     /// The reading for whoever may see body compositions and no weights: without the weight that came with a composition, and
     /// without the masses from which it could be computed. Any other reading is as it was.
     public var withholdingWeight: Reading {

@@ -24,6 +24,9 @@ struct ContentWriter {
         if let text { octets += text.utf8 }
     }
 
+    /// Octets as they are; their count is written by whoever reads them.
+    mutating func put(octets more: [UInt8]) { octets += more }
+
     mutating func put(_ quantity: Quantity?) {
         put(UInt64(quantity?.unit.rawValue ?? 0))
         guard let number = quantity?.number else { return }
@@ -93,6 +96,12 @@ struct ContentReader {
             throw failure("text in UTF-8")
         }
         return text
+    }
+
+    mutating func octets(_ count: Int) throws -> [UInt8] {
+        guard (0...(octets.count - position)).contains(count) else { throw failure("\(count) octets") }
+        defer { position += count }
+        return Array(octets[position..<(position + count)])
     }
 
     mutating func quantity() throws -> Quantity? {

@@ -198,6 +198,23 @@ extension Journal {
         return stored.key
     }
 
+    /// Writes what a frame that grows has grown to.
+    func rewrite(_ frame: Frame, _ row: Int64) throws {
+        let stored = StoredFrame(
+            key: row,
+            columns: FrameColumns(
+                device: contact.device, contact: contact.contact, format: Int64(frame.format.rawValue),
+                ordinal: Int64(frame.ordinal), receivedAt: frame.receivedAt.microseconds),
+            payload: frame.payload)
+        let update = try PreparedStatement(
+            db, "UPDATE frame SET payload = ?, received_at = ?, mark = ? WHERE key = ? AND state = \(frame: .pending)")
+        update.bind(1, octets: try sealing.blob(of: stored))
+        update.bind(2, stored.columns.receivedAt)
+        update.bind(3, octets: try sealing.stored(frame.payload))
+        update.bind(4, row)
+        guard try update.run() > 0 else { throw StoreError.unknown("frame \(row)") }
+    }
+
     func attach(_ frame: Int64, to reading: Int64, _ role: FrameRole) throws {
         statements.attach.bind(1, reading)
         statements.attach.bind(2, frame)

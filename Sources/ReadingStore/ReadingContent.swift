@@ -28,20 +28,27 @@ struct ReadingContent: Hashable {
     /// How what follows is written. A number once given is never given again. The second is the first with what a
     /// continuous sensor says behind its concentration, the third the first with the occurrence in
     /// front of the values, the fourth the first with what a person wrote in front of them, the fifth the first with where
-    /// an import comes from in front of them; each is for such records only.
+    /// an import comes from in front of them, the sixth the first with the samples of a recording behind its quantities; each
+    /// is for such records only.
     private static let (format, continuousFormat, recalledFormat): (UInt64, UInt64, UInt64) = (1, 2, 3)
-    private static let (enteredFormat, importedFormat): (UInt64, UInt64) = (4, 5)
+    private static let (enteredFormat, importedFormat, recordedFormat): (UInt64, UInt64, UInt64) = (4, 5, 6)
+
+    private var continuous: ContinuousGlucoseFacts? {
+        if case .glucose(let glucose) = value { glucose.continuous } else { nil }
+    }
+
+    /// Whether it is of a recording, and of nothing that has a format of its own.
+    private var isRecorded: Bool {
+        guard case .vital(let vital) = value, vital.isRecorded else { return false }
+        return entry == nil && imported == nil && occurrence == nil
+    }
 
     /// How this content is written.
     private var format: UInt64 {
         if entry != nil { return Self.enteredFormat }
         if imported != nil { return Self.importedFormat }
         if occurrence != nil { return Self.recalledFormat }
-        return continuous == nil ? Self.format : Self.continuousFormat
-    }
-
-    private var continuous: ContinuousGlucoseFacts? {
-        if case .glucose(let glucose) = value { glucose.continuous } else { nil }
+        return isRecorded ? Self.recordedFormat : continuous == nil ? Self.format : Self.continuousFormat
     }
 
     var octets: [UInt8] {
@@ -73,7 +80,7 @@ struct ReadingContent: Hashable {
             writer.put(pressure.diastolic)
             writer.put(pressure.meanArterial)
             writer.put(pressure.pulse)
-        case .vital(let vital): vital.write(to: &writer)
+        case .vital(let vital): vital.write(to: &writer, isRecorded: isRecorded)
         case .kept(let sample): sample.write(to: &writer)
         }
         sensor.write(to: &writer)
@@ -85,7 +92,7 @@ struct ReadingContent: Hashable {
     init(_ octets: [UInt8], from start: Int = 0) throws {
         var reader = ContentReader(octets, from: start)
         let format = try reader.number()
-        guard (Self.format...Self.importedFormat).contains(format) else {
+        guard (Self.format...Self.recordedFormat).contains(format) else {
             throw StoreError.corrupt(detail: "a row's content has the format \(format)")
         }
         let kind = try ReadingKind(code: reader.number(as: Int64.self))
@@ -115,7 +122,8 @@ struct ReadingContent: Hashable {
                 BloodPressureValue(
                     systolic: systolic, diastolic: diastolic, meanArterial: meanArterial, pulse: try reader.quantity()))
         case .heartRate, .hrv, .spo2, .temperature, .weight, .bodyComposition:
-            value = .vital(try VitalValue(kind: kind, from: &reader))
+            value = .vital(
+                try VitalValue(kind: kind, isRecorded: format == Self.recordedFormat, from: &reader))
         case .activity, .sleep, .other: value = .kept(try KeptSample(kind: kind, from: &reader))
         }
         sensor = try SensorFacts?(from: &reader)

@@ -47,6 +47,11 @@ extension ReadingStore {
                 "the minutes of stored trend readings are not corrected yet", metadata: ["error": "\(error)"])
         }
         do {
+            try await decodePending()
+        } catch {
+            logger.warning("what a recording left is not read yet", metadata: ["error": "\(error)"])
+        }
+        do {
             try await judgeAgain()
         } catch {
             logger.warning("stored readings are not judged again yet", metadata: ["error": "\(error)"])

@@ -28,6 +28,8 @@ public final class ReadingStore: Sendable {
     let now: @Sendable () -> Instant
     /// Contacts that go on, by their number.
     let contacts = Mutex<[Int64: ContactState]>([:])
+    /// The rows of frames that grow.
+    let growingFrames = Mutex<[GrowingFrame: Int64]>([:])
     /// What the last transaction of the journal left for the next.
     let journalMemory = Mutex<JournalMemory?>(nil)
     let subscribers = Broadcaster<[Reading]>()

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import HealthReadings
+import Logging
 import Synchronization
 
 /// What reading stored frames again has brought.
@@ -19,12 +20,31 @@ extension ReadingStore {
     /// Reads stored frames that have made no reading again: those still to be decoded, and those an older decoder could
     /// not read. Frames whose reading exists are not touched.
     public func redecode() async throws -> RedecodingResult {
+        try await redecode([.pending, .nothing, .malformed])
+    }
+
+    /// Makes readings of frames that were to grow when the program ended: nobody adds to them any more.
+    func decodePending() async throws {
+        let isAny = try await read { db in
+            try Bool.fetchOne(
+                db,
+                sql: """
+                    SELECT EXISTS (SELECT 1 FROM frame WHERE state IN (0, 3, 4) AND state = \(frame: .pending))
+                    """) == true
+        }
+        guard isAny else { return }
+        let result = try await redecode([.pending])
+        logger.notice("an interrupted recording was read", metadata: ["readings": "\(result.newReadings)"])
+    }
+
+    private func redecode(_ states: [FrameState]) async throws -> RedecodingResult {
+        let growing = Set(growingFrames.withLock(\.values))
         var (result, last): (RedecodingResult, Int64) = (RedecodingResult(), 0)
         while true {
             let after = last
             let batch = try await write(.redecode) { [self] db in
                 try Self.redecode(
-                    db, after: after, decoder: decoder, sealing: sealing,
+                    db, after: after, states, besides: growing, decoder: decoder, sealing: sealing,
                     pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)), now: now())
             }
             guard let newest = batch.last else { return result }
@@ -43,14 +63,14 @@ extension ReadingStore {
     }
 
     private static func redecode(
-        _ db: Database, after: Int64, decoder: any FrameDecoding, sealing: Sealing, pruned: PrunedReadings?,
-        now: Instant
+        _ db: Database, after: Int64, _ states: [FrameState], besides growing: Set<Int64>,
+        decoder: any FrameDecoding, sealing: Sealing, pruned: PrunedReadings?, now: Instant
     ) throws -> (last: Int64?, frames: Int, outcomes: [FrameOutcome]) {
         let select = try PreparedStatement(
             db,
             """
             SELECT \(FrameRow.columns), c.sequence_epoch FROM frame AS f JOIN contact AS c ON c.key = f.contact
-            WHERE f.state IN (\(frame: .pending), \(frame: .nothing), \(frame: .malformed)) AND f.key > ? ORDER BY f.key LIMIT 1000
+            WHERE f.state IN (\(states.map { String($0.rawValue) }.joined(separator: ", "))) AND f.key > ? ORDER BY f.key LIMIT 1000
             """)
         select.bind(1, after)
         defer { select.reset() }
@@ -61,7 +81,7 @@ extension ReadingStore {
         let numbers = RowNumbers(db, memory, now: now)
         var contacts: [Int64: Journal] = [:]
         var outcomes: [FrameOutcome] = []
-        for row in rows {
+        for row in rows where !growing.contains(row.frame.key) {
             let number = row.frame.columns.contact
             var journal =
                 try contacts[number]

@@ -99,9 +99,7 @@ extension ReadingStore {
         for destination in try Self.destinations(db) where destination.state != .removed {
             // Earlier versions had one destination, and did not deliver all kinds that there are now.
             let isFirst = destination.enabledAt == nil
-            let delivered = destination.kinds.filter {
-                $0.isDelivered && (!isFirst || [.glucose, .bloodPressure].contains($0))
-            }
+            let delivered = destination.kinds.filter { !isFirst || [.glucose, .bloodPressure].contains($0) }
             let kinds = delivered.map { String($0.code) }.sorted()
             let first = isFirst ? Int64.min : try Backlog.queued(db, destination)
             let select = try PreparedStatement(

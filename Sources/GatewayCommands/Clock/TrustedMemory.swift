@@ -47,4 +47,10 @@ struct TrustedJournal: FrameJournal {
         for place in frames.indices { frames[place].receivedAt = await clock.withoutJump(frames[place].receivedAt) }
         return try await journal.append(frames, of: contact)
     }
+
+    func keep(_ growing: Frame, of contact: Contact) async throws {
+        var frame = growing
+        frame.receivedAt = await clock.withoutJump(frame.receivedAt)
+        try await journal.keep(frame, of: contact)
+    }
 }

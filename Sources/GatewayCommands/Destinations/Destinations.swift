@@ -115,7 +115,6 @@ package struct Destinations: Sendable {
 
     /// Why readings of a kind do not go to a destination, or not whole; `nil` if they do.
     private static func keptBecause(_ kind: ReadingKind, at link: DestinationLink) -> String? {
-        if let reason = kind.keptBecause { return reason }
         let opening = link.setting.kind.opening
         return opening.rules(link.setting).kinds.contains(kind)
             ? opening.partlyKept(link.setting)[kind] : "a \(link.setting.kind.name) destination has no place for it"
