@@ -62,7 +62,7 @@ let package = Package(
         .library(name: "HealthRelay", targets: library),
         .library(
             name: "HealthRelayDevices",
-            targets: ["HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HealthDevices"]),
+            targets: ["HealthReadings", "HealthFigures", "GATTClient", "GATTProfiles", "BlueZCentral", "HealthDevices"]),
         .library(name: "HealthRelayStore", targets: ["HealthReadings", "ReadingStore"]),
         .library(
             name: "HealthRelayDelivery",
@@ -128,7 +128,7 @@ let package = Package(
         module("ISO15693Reader", ["NFCPipe", "HelperProcesses", "CPCSC"]),
         module("FreeStyleLibre", ["HealthReadings"]),
         module("LibreReader", ["FreeStyleLibre", "HealthReadings", "ISO15693Reader"]),
-        module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthReadings", logging]),
+        module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthFigures", "HealthReadings", logging]),
         module("HealthFigures", ["HealthReadings"]),
         module("ReadingFormats", ["HealthReadings", "HealthFigures", crypto]),
         module("ReadingImport", ["HealthReadings", "CLibXML2"]),

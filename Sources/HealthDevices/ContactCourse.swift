@@ -50,6 +50,14 @@ struct ContactCourse: Sendable {
         }
     }
 
+    /// Adds what was recorded.
+    mutating func add(_ recorded: RecordedContact) {
+        summary.received += recorded.summary.received
+        if case .failure(let error) = recorded.end { return fail(error) }
+        guard let error = recorded.summary.error else { return }
+        (summary.isComplete, summary.error) = (false, summary.error ?? error)
+    }
+
     /// Notes an error; the first stays.
     mutating func fail(_ error: any Error) {
         guard failure == nil else { return }

@@ -19,6 +19,8 @@ public struct MeterReader: Sendable {
     let catalogue: Catalogue
     private let provider: @Sendable (DeviceModel) -> String
     private let model: String?
+    /// How live values are recorded; `nil`: not at all.
+    var recordingOptions: RecordingOptions?
     private let clockToWrite: ClockToWrite
     private let logger: Logger
 
@@ -122,6 +124,7 @@ public struct MeterReader: Sendable {
         await course.run(
             peripheral, characteristics, allRecords: allRecords, secret: try await secret(of: contact.device),
             cursors: cursors, journal: journal, memory: memory, report: report)
+        await recordIfWanted(peripheral, characteristics, &course, report)
         do {
             let (memory, ended) = (memory, course)
             try await shieldedFromCancellation { try await memory.endContact(ended.contact, ended.summary) }
@@ -138,6 +141,26 @@ public struct MeterReader: Sendable {
         case nil, is TransferError, is GATTError: return course.summary
         case let failure?: throw failure
         }
+    }
+
+    /// Records what the device sends while it is connected, where that is wanted.
+    private func recordIfWanted(
+        _ peripheral: any Peripheral, _ characteristics: [Characteristic], _ course: inout ContactCourse,
+        _ report: @escaping @Sendable (TransferEvent) async -> Void
+    ) async {
+        let contact = course.contact
+        let stream = contact.device.model.flatMap { catalogue[$0] }?.oximeterStream
+        guard let recordingOptions, course.failure == nil, stream != nil || LiveCourse.isLive(characteristics) else {
+            return
+        }
+        let told: @Sendable (RecordingEvent) async -> Void = { event in
+            if case .stored(let outcomes) = event { await report(.stored(outcomes)) }
+        }
+        let recorder = Recorder(
+            contact: contact, journal: journal,
+            window: HeartBeatWindow(seconds: recordingOptions.variabilityWindowSeconds),
+            permitted: { Set(ReadingKind.allCases) }, report: told)
+        course.add(await record(peripheral, characteristics, with: recorder, of: contact, told))
     }
 
     /// Leaves a device alone whose person was erased. Looked at when the contact has begun: one that is begun earlier is

@@ -21,6 +21,7 @@ struct FuzzTarget: Sendable {
     /// All targets, in the order they are run.
     static let all: [FuzzTarget] = [
         .characteristic, .recordAccess, .modelFrame, .oneTouch, .omron, .microlife, .viatom, .xiaomi, .qardio,
+        .recording,
         .oximeterStream, .o2ring, .continuousGlucose, .strap,
         .advertisement,
         .conversation, .btsnoop,

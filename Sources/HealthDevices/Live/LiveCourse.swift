@@ -55,9 +55,16 @@ struct LiveCourse {
         characteristics.contains { ServiceProfile.live.contains($0.uuid) }
     }
 
+    /// Takes a value in the form of a standard characteristic, by its assigned number, when it has been told.
+    typealias Keep = (_ characteristic: UInt16, _ octets: [UInt8], _ receivedAt: Instant) async throws -> Void
+
     /// Tells of each value. The device's leaving, or falling silent, is an ordinary end.
+    ///
+    /// - Parameter keep: takes each value, also one that cannot be understood, before more is asked for.
     @discardableResult
-    mutating func run(_ characteristics: [Characteristic], _ yield: (LiveReading) -> Void) async throws -> End {
+    mutating func run(
+        _ characteristics: [Characteristic], _ yield: (LiveReading) -> Void, keep: Keep = { _, _, _ in }
+    ) async throws -> End {
         let wanted = characteristics.filter {
             ServiceProfile.live.contains($0.uuid) || ($0.uuid == stream?.values && $0.service == stream?.service)
         }
@@ -66,20 +73,20 @@ struct LiveCourse {
         let requests = characteristics.first { $0.uuid == question?.at && $0.service == stream?.service }
         guard question == nil || requests != nil else { throw TransferError.nothingToRead }
         return try await peripheral.whileNotifying(wanted, optional: Self.optional) {
-            if let question, let requests { return try await ask(question.octets, at: requests, yield) }
+            if let question, let requests { return try await ask(question.octets, at: requests, yield, keep) }
             while true {
                 try Task.checkCancellation()
                 guard case .values(let values) = try await peripheral.nextValues(within: Self.patience) else {
                     return .gone
                 }
-                for value in values { take(value, yield) }
+                for value in values { try await take(value, yield, keep) }
             }
         }
     }
 
     /// Asks an oximeter again and again, each time after a second in which nothing came.
     private mutating func ask(
-        _ question: O2RingQuestion, at requests: Characteristic, _ yield: (LiveReading) -> Void
+        _ question: O2RingQuestion, at requests: Characteristic, _ yield: (LiveReading) -> Void, _ keep: Keep
     ) async throws -> End {
         // Public programs differ in which of the two they write; BlueZ refuses what isn't declared.
         let expectsResponse =
@@ -97,7 +104,7 @@ struct LiveCourse {
             while !isSilent {
                 try Task.checkCancellation()
                 switch try await peripheral.nextValues(within: Self.askEvery) {
-                case .values(let values): for value in values { take(value, yield) }
+                case .values(let values): for value in values { try await take(value, yield, keep) }
                 case .silence: isSilent = true
                 case .disconnected: return .gone
                 }
@@ -120,24 +127,30 @@ struct LiveCourse {
         return now < streamToldAt || now >= streamToldAt.advanced(by: Self.streamEvery)
     }
 
-    private mutating func take(_ value: CharacteristicValue, _ yield: (LiveReading) -> Void) {
+    private mutating func take(
+        _ value: CharacteristicValue, _ yield: (LiveReading) -> Void, _ keep: Keep
+    ) async throws {
         func tell(_ record: Record) {
             yield(LiveReading(record: record, device: device, receivedAt: value.receivedAt))
         }
         if value.uuid == stream?.values {
             guard let pair = streamReader?.take(value.octets), isStreamDue(value.receivedAt) else { return }
             streamToldAt = value.receivedAt
-            return tell(PulseOximeterContinuous(normal: pair).record)
+            let standard = PulseOximeterContinuous(normal: pair)
+            tell(standard.record)
+            return try await keep(PulseOximeterContinuous.assignedNumber, standard.encoded, value.receivedAt)
         }
+        guard ServiceProfile.live.contains(value.uuid), let number = value.uuid.assignedNumber else { return }
         // A value that is none says nothing; the next comes in a second.
-        guard ServiceProfile.live.contains(value.uuid), let number = value.uuid.assignedNumber,
-            case .record(let record) = decoder.decode(characteristic: number, octets: value.octets.span.bytes)
-        else { return }
-        tell(record)
-        guard value.uuid == HeartRateMeasurement.uuid, let rate = try? HeartRateMeasurement(decoding: value.octets),
-            let variability = variability(after: rate, at: value.receivedAt)
-        else { return }
-        tell(variability)
+        if case .record(let record) = decoder.decode(characteristic: number, octets: value.octets.span.bytes) {
+            tell(record)
+            if value.uuid == HeartRateMeasurement.uuid, let rate = try? HeartRateMeasurement(decoding: value.octets),
+                let variability = variability(after: rate, at: value.receivedAt)
+            {
+                tell(variability)
+            }
+        }
+        try await keep(number, value.octets, value.receivedAt)
     }
 
     /// The variability that is due after a heart rate.

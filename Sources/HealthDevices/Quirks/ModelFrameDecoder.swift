@@ -57,6 +57,7 @@ public struct ModelFrameDecoder: FrameDecoding {
     public func decode(_ frame: Frame, model: String?) -> DecodedFrame {
         if frame.format == .manualEntry { return DecodedFrame(manualEntry: frame.payload).judged }
         if frame.format == .importedSample { return DecodedFrame(importedSample: frame.payload).judged }
+        if let recorded = DecodedFrame(recorded: frame) { return recorded }
         let decoded = decode(frame, by: catalogue.odd(model), model)
         guard case .record(var record) = decoded, let exclusion = catalogue.odd(model)?.exclusion(of: record) else {
             return decoded
