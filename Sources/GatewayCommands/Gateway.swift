@@ -31,6 +31,8 @@ public final class Gateway: Sendable {
     /// The machine's clock, as far as it can be trusted.
     package let clock: GatewayClock
     private let manager = Mutex<DevicesManager?>(nil)
+    /// What recorded devices send now: nobody else can ask a device for it meanwhile.
+    let recorded = Broadcaster<LiveReading>()
     /// The door to the network, where this is `run`.
     private let openDoor = Mutex<AccessPoint?>(nil)
 
@@ -212,6 +214,8 @@ public final class Gateway: Sendable {
         case .query(let operation): try await QueryRunner(gateway: self, output: output).run(operation)
         case .metrics(let operation): try await MetricsRunner(gateway: self, output: output).run(operation)
         case .summary(let operation): try await SummaryRunner(gateway: self, output: output).run(operation)
+        case .heartRate(let operation):
+            try await HeartRateRunner(gateway: self, json: json, output: output).run(operation)
         case .entry(let operation): try await EntryRunner(gateway: self, json: json, output: output).run(operation)
         case .identity(let operation):
             try await IdentityRunner(gateway: self, json: json, output: output).run(operation)

@@ -142,6 +142,10 @@ public struct GatewayRunner: Service {
                     if case .failed(_, let failure, _) = event { counters.count(failure: failure.code) }
                 })
         }
+        let recorded = settings.recordedDevices
+        if !recorded.isEmpty, (try? gateway.requireManager()) != nil {
+            services.append(RecordingService(gateway: gateway, addresses: recorded, narrator: narrator))
+        }
         if let name = settings["nfc.reader"] {
             services.append(
                 SensorService(

@@ -50,6 +50,30 @@ public actor Narrator {
         }
     }
 
+    /// A recording went a step on.
+    public func recording(_ event: RecordingEvent) {
+        func name(_ device: DeviceDescription) -> String {
+            (showsValues ? device.name : nil) ?? DeviceAlias(device).description
+        }
+        func alias(_ address: DeviceAddress) -> String {
+            showsValues ? address.description : DeviceAlias(address, model: models[address]).description
+        }
+        switch event {
+        case .began(let contact):
+            if let address = contact.device.address { models[address] = contact.device.model }
+            print("recording     \(name(contact.device))")
+        case .stored(let outcomes): for outcome in outcomes { stored(outcome) }
+        case .notStored(let failure): print("not stored    \(failure.code); what is recorded waits in memory")
+        case .ended(let contact, let summary):
+            print(
+                "recorded      \(name(contact.device)): \(summary.received)"
+                    + (summary.error.map { ", \($0.replacing("_", with: " "))" } ?? ""))
+        case .notConsented(let address): print("not recorded  \(alias(address)): its person does not consent")
+        case .failed(let address, let failure): print("not recorded  \(alias(address)): \(failure.code)")
+        case .live: break
+        }
+    }
+
     /// Delivery went a step on.
     public func delivery(_ event: SyncEvent) {
         switch event {

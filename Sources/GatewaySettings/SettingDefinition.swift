@@ -75,6 +75,8 @@ struct SettingDefinition: Sendable {
         .init("bluetooth.adapter", .text),
         .init("nfc.reader", .text),
         .init("libre.deliver", .choice(["estimate", "none"]), "estimate"),
+        .init("heart_rate.keep", .list),
+        .init("heart_rate.hrv_window", .whole(30...3600), "300"),
         .init("http.listen", .text, "127.0.0.1:8480"),
         .init("http.tls", .choice(["auto", "on", "off"]), "auto"),
         .init("http.local", .choice(["session", "trusted"]), "session"),

@@ -31,6 +31,12 @@ extension Settings {
             throw unusable("http.listen", error.message)
         }
         _ = try trustedProxies()
+        for text in list("heart_rate.keep") where DeviceAddress(text) == nil {
+            throw unusable(
+                "heart_rate.keep",
+                "heart_rate.keep: expected the address of a strap or an oximeter such as C0:11:22:33:44:55, found '\(text)'"
+            )
+        }
         if let zone = self["user.time_zone"], ZoneRules.named(zone) == nil {
             let origin = origin(of: "user.time_zone")
             throw Problem(

@@ -18,6 +18,8 @@ public enum DeviceOperation: Codable, Sendable, Hashable {
     case read(ReadOperation)
     /// Has a cuff inflate and measure, because a person asked for it.
     case measure(MeasureOperation)
+    /// Keeps what straps and oximeters send.
+    case record(RecordOperation)
     /// Connections coming and going; no address: of all paired devices.
     case monitor(addresses: [String])
     /// Readings as they come into the store, and live values; no type: all. A heart-rate variability covers so many
@@ -129,7 +131,7 @@ extension Operation {
     /// Whether it goes on until it is stopped, so that stopping it is its ordinary end.
     public var isEndless: Bool {
         switch self {
-        case .device(.scan), .device(.monitor), .device(.watch), .sync(.watch): true
+        case .device(.scan), .device(.monitor), .device(.watch), .device(.record), .sync(.watch): true
         case .subscriber(.watch(let watch)): !watch.once
         default: false
         }

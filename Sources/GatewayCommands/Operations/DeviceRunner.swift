@@ -5,8 +5,8 @@ import HealthReadings
 import ReadingStore
 import Synchronization
 
-/// The commands that reach for devices: `scan`, `pair`, `unpair`, `devices`, `read`, `measure`, `monitor` and
-/// `watch`.
+/// The commands that reach for devices: `scan`, `pair`, `unpair`, `devices`, `read`, `measure`, `record`,
+/// `monitor` and `watch`.
 struct DeviceRunner {
     let gateway: Gateway
     let json: Bool
@@ -26,6 +26,8 @@ struct DeviceRunner {
         case .read(let reading): try await ReadRunner(gateway, reading, json: json, output).run()
         case .measure(let measurement):
             try await MeasureRunner(gateway: gateway, json: json, output: output).run(measurement)
+        case .record(let recording):
+            try await RecordRunner(gateway: gateway, json: json, output: output).run(recording)
         case .monitor(let addresses): try await monitor(addresses)
         case .watch(let types, let window):
             try await WatchRunner(gateway: gateway, json: json, output: output).run(types, window)

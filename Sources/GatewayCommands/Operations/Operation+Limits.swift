@@ -40,6 +40,9 @@ extension Operation {
         let year = 366 * 86_400.0
         switch self {
         case .metrics(let metrics): try Self.require(metrics.maxAge, "max-age", from: 1, upTo: 100 * year)
+        case .heartRate(let figures):
+            try Self.require(Double(figures.interval), "interval", from: 1, upTo: 86_400)
+            try Self.require(Double(figures.window), "window", from: 10, upTo: 86_400)
         case .store(.prune(let seconds)): try Self.require(seconds, "older-than", upTo: 100 * year)
         case .device(let operation):
             switch operation {
@@ -50,6 +53,14 @@ extension Operation {
             case .probe(let probe): try Self.require(probe.seconds, "wait", upTo: year)
             case .read(let read): try Self.require(read.seconds, "wait", upTo: year)
             case .measure(let measurement): try Self.require(measurement.seconds, "wait", upTo: 600)
+            case .record(let recording):
+                if let seconds = recording.seconds { try Self.require(seconds, "for", upTo: year) }
+                if let interval = recording.interval {
+                    try Self.require(Double(interval), "interval", from: 1, upTo: 86_400)
+                }
+                if let window = recording.window {
+                    try Self.require(Double(window), "hrv-window", from: 30, upTo: 3600)
+                }
             case .watch(_, let window):
                 if let window { try Self.require(Double(window), "window", from: 5, upTo: 86_400) }
             case .unpair, .list, .monitor: break

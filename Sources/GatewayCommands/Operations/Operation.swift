@@ -7,6 +7,8 @@ public enum Operation: Codable, Sendable, Hashable {
     case metrics(MetricsOperation)
     /// What was measured on a day, or on each of several days.
     case summary(SummaryOperation)
+    /// What a person's kept heart rate comes to.
+    case heartRate(HeartRateOperation)
     /// What people enter by hand.
     case entry(EntryOperation)
     /// Which gateway this is.

@@ -10,6 +10,8 @@ struct WatchRunner {
     let json: Bool
     let output: any OperationOutput
 
+    /// How many values of a device that is recorded wait for a terminal that does not keep up.
+    private static let newestRecorded = 1024
     /// The pause before live devices are looked for again, where there were none or the radio had gone.
     private static let livePause: Duration = .seconds(5)
 
@@ -28,6 +30,12 @@ struct WatchRunner {
             }
             if !kinds.isDisjoint(with: [.heartRate, .hrv, .spo2]) {
                 group.addTask { try await self.watchLive(kinds, window) }
+                let recorded = gateway.recorded.listen(buffering: Self.newestRecorded)
+                group.addTask {
+                    for await reading in recorded where kinds.contains(reading.kind) {
+                        try await output.data(json ? reading.document.text : reading.line)
+                    }
+                }
             }
             group.addTask {
                 for await batch in readings {

@@ -30,6 +30,8 @@ struct Replay: AsyncParsableCommand {
     var timeZone: String?
     @Flag(help: "Print readings and store nothing.")
     var dryRun = false
+    @Flag(help: "Also record what straps and oximeters sent, as `record` does.")
+    var record = false
     @Flag(help: "Print totals only and store nothing.")
     var count = false
     @OptionGroup var global: GlobalOptions
@@ -59,6 +61,9 @@ struct Replay: AsyncParsableCommand {
         if let damage = report.damage { throw damage }
     }
 
+    /// The reader, which also records where that is wanted.
+    private func reading(_ reader: MeterReader) -> MeterReader { record ? reader.recording() : reader }
+
     private static func handleMap(_ path: String) throws -> HandleMap {
         guard let octets = FileManager.default.contents(atPath: path) else {
             throw Problem("handle_map_unreadable", .noInput, "cannot read the handle map \(path)")
@@ -68,7 +73,8 @@ struct Replay: AsyncParsableCommand {
 
     private func tally(_ replay: CaptureReplay) async throws -> CaptureReplay.Report {
         let journal = TallyJournal(decoder: ModelFrameDecoder())
-        let report = try await replay.run(with: MeterReader(journal: journal, memory: journal, model: model))
+        let report = try await replay.run(
+            with: reading(MeterReader(journal: journal, memory: journal, model: model)))
         let totals = journal.totals
         let document = JSONValue.object([
             "contacts": .integer(Int64(totals.contacts)), "frames": .integer(Int64(totals.frames)),
@@ -106,7 +112,7 @@ struct Replay: AsyncParsableCommand {
         let map = settings.map("sources.map")
         let reader = MeterReader(
             journal: journal, memory: journal, provider: { map[$0.id] ?? $0.provider }, model: model)
-        return try await replay.run(with: reader)
+        return try await replay.run(with: reading(reader))
     }
 
     /// Appends a reading's line.
@@ -133,7 +139,7 @@ struct Replay: AsyncParsableCommand {
                     "warning: a reading without any time: if its session was also read live, it is now here twice")
             }
         }
-        return try await replay.run(with: gateway.reader(model: model)) { event in
+        return try await replay.run(with: reading(gateway.reader(model: model))) { event in
             switch event {
             case .stored(let outcomes):
                 print(window.withLock { $0.take(outcomes.compactMap(\.changedReading)) })

@@ -39,6 +39,24 @@ import Testing
         try await bench.stop()
     }
 
+    @Test("what a device sends that is recorded is shown too, and kept", .timeLimit(.minutes(2)))
+    func recorded() async throws {
+        let strap = strap()
+        let bench = try await GatewayBench(.inProcess, [strap])
+        let output = Collected()
+        let watching = Task {
+            try await bench.run(.device(.watch(types: ["heart_rate"], window: 30)), output: output)
+        }
+        #expect(await eventually { bench.gateway.recorded.hasListeners })
+        try await bench.run(.device(.record(RecordOperation(addresses: ["C0:00:00:00:18:0D"], seconds: 1))))
+        #expect(await eventually { output.data.count == 4 })
+        #expect(output.data[..<3].allSatisfy { $0.contains(#""id":null"#) })
+        #expect(output.data[3].contains(#""series":[{"#), "\(output.data)")
+        watching.cancel()
+        _ = try? await watching.value
+        try await bench.stop()
+    }
+
     @Test("who asks for glucose leaves the strap alone")
     func otherKinds() async throws {
         let strap = strap()

@@ -199,7 +199,7 @@ struct SilenceMatrixTests {
 
     /// Operations that show what is stored, for the event that takes it away.
     static let operations: [GatewayCommands.Operation] = [
-        .query(.init()), .summary(.init()), .metrics(.init(maxAge: 3_153_600_000)), .user(.show), .identity(.show),
+        .query(.init()), .heartRate(.init()), .summary(.init()), .metrics(.init(maxAge: 3_153_600_000)), .user(.show), .identity(.show),
         .sync(.status),
         .store(.stats),
         .device(.list), .consent(.show(user: nil)), .subscriber(.list),
@@ -211,7 +211,7 @@ struct SilenceMatrixTests {
     /// has thought about it.
     static func isShowing(_ operation: GatewayCommands.Operation) -> Bool {
         switch operation {
-        case .query, .summary, .metrics, .page, .device(.list), .user(.show), .identity, .sync(.status), .store(.stats),
+        case .query, .heartRate, .summary, .metrics, .page, .device(.list), .user(.show), .identity, .sync(.status), .store(.stats),
             .consent(.show),
             .client, .subscriber(.list), .subscriber(.watch):
             true
@@ -229,7 +229,7 @@ struct SilenceMatrixTests {
             false
         // These show what comes, not what is stored: the stream is looked at by itself.
         case .sync(.watch), .device(.watch), .device(.monitor), .device(.scan), .device(.pair), .device(.unpair),
-            .device(.setClock), .device(.read), .device(.measure), .device(.probe), .sensor:
+            .device(.setClock), .device(.read), .device(.measure), .device(.record), .device(.probe), .sensor:
             false
         }
     }
