@@ -33,6 +33,7 @@ extension ReadingFormat {
 /// | `weight` | `kg`, `body_mass_index`, `height_m`, `impedance_ohm` |
 /// | `body_composition` | `fat_percent`, `weight_kg`, `height_m`, `muscle_percent`, `muscle_kg`, `fat_free_kg`, `soft_lean_kg`, `water_kg`, `impedance_ohm`, `basal_metabolism_kj` |
 /// | `heart_rate`, `hrv` | `bpm`; `rmssd_ms`, `sdnn_ms` |
+/// | a recording's samples | a point each, at its own millisecond: `bpm` or `percent`, and `reading_id` |
 /// | each | `reading_id`, `status`, `original_time` where the timestamp is not the reading's own |
 public enum LineProtocol {
     /// Writes a reading as a line, without the line feed.
@@ -99,6 +100,8 @@ public struct LineWriter: Sendable {
     ) throws(FormatOmission) -> [FormatOmission] {
         guard reading.excluded == nil else { throw FormatOmission(.excluded) }
         guard let instant = timestamp ?? reading.time.instant else { throw FormatOmission(.noTime) }
+        let samples = reading.samples(at: timestamp)
+        if !samples.isEmpty { return try append(reading, person: person, samples) }
         let start = octets.count
         do throws(FormatOmission) {
             if start > 0 { octets.append(UInt8(ascii: "\n")) }
@@ -126,6 +129,34 @@ public struct LineWriter: Sendable {
         octets.append(UInt8(ascii: " "))
         octets.append(digits: LineProtocol.milliseconds(of: instant))
         return omissions
+    }
+
+    /// Writes a line for each sample of a recording.
+    private mutating func append(
+        _ reading: Reading, person: String, _ samples: [(time: Instant, value: ExactDecimal)]
+    ) throws(FormatOmission) -> [FormatOmission] {
+        guard case .vital(let value) = reading.record.value, let part = value.quantities.first?.part else {
+            throw FormatOmission(.notANumber)
+        }
+        let (name, _) = LineProtocolUnit.field(part)
+        let start = octets.count
+        for sample in samples {
+            do throws(FormatOmission) {
+                if octets.count > 0 { octets.append(UInt8(ascii: "\n")) }
+                try begin(reading, person)
+            } catch {
+                octets.removeLast(octets.count - start)
+                throw error
+            }
+            field(name, sample.value)
+            begin("reading_id")
+            octets.append(UInt8(ascii: "\""))
+            octets.append(reading.id)
+            octets.append(UInt8(ascii: "\""))
+            octets.append(UInt8(ascii: " "))
+            octets.append(digits: LineProtocol.milliseconds(of: sample.time))
+        }
+        return []
     }
 
     /// Writes the measurement and the tags.

@@ -48,6 +48,14 @@ public enum OpenMHealth {
         guard let effective = time.rfc3339(in: context.zone),
             let stored = reading.receivedAt.flooredToSecond.rfc3339(in: context.zone)
         else { throw FormatOmission(.noTime) }
+        // The mean of a recording stands for the time of its samples.
+        let end = reading.seriesEnd.flatMap { $0.flooredToSecond.rfc3339(in: context.zone) }
+        let frame: JSONValue =
+            end.map {
+                .object([
+                    "time_interval": .object(["start_date_time": .string(effective), "end_date_time": .string($0)])
+                ])
+            } ?? .object(["date_time": .string(effective)])
         var bodies = Bodies(reading)
         try bodies.add()
         let points = bodies.all.map { body in
@@ -55,9 +63,7 @@ public enum OpenMHealth {
                 "header": Self.header(
                     header, of: body, reading, in: context, effective: effective, stored: stored),
                 "body": .object(
-                    body.members + [
-                        .init("effective_time_frame", .object(["date_time": .string(effective)]))
-                    ]),
+                    body.members + [.init("effective_time_frame", frame)]),
             ])
         }
         // The IEEE's header has no place for these.
@@ -164,7 +170,10 @@ public enum OpenMHealth {
                 throw FormatOmission(.notANumber, of: vital.kind.rawValue)
             }
             switch vital.kind {
-            case .heartRate: add("heart_rate", main, "heart-rate-2.0", "heart_rate", [.beatsPerMinute])
+            case .heartRate:
+                add(
+                    "heart_rate", main, "heart-rate-2.0", "heart_rate", [.beatsPerMinute],
+                    vital.series == nil ? [] : [.init("descriptive_statistic", "average")])
             case .spo2:
                 add(
                     "spo2", main, "oxygen-saturation-2.0", "oxygen_saturation", [.percent],

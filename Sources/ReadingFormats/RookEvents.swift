@@ -136,6 +136,7 @@ public enum RookEvents {
 
         private mutating func add(_ vital: VitalValue) throws(FormatOmission) {
             switch vital.kind {
+            case .heartRate where vital.series != nil: try addHeartRates()
             case .heartRate: addHeartRate(try needed("heart_rate", vital.main, .beatsPerMinute, places: 0))
             case .hrv:
                 let members: [JSONValue.Member] = [
@@ -144,6 +145,15 @@ public enum RookEvents {
                 ].compactMap(\.self)
                 guard !members.isEmpty else { throw FormatOmission(.notANumber, of: "hrv") }
                 all.append(Event(structure: "heart_rate_event", name: "heart_rate", members: members))
+            case .spo2 where vital.series != nil:
+                let mean = try needed("spo2", vital.main, .percent, places: 0)
+                all.append(
+                    Event(
+                        structure: "oxygenation_event", name: "oxygenation",
+                        members: [
+                            .init("saturation_avg_percentage_int", mean),
+                            granular(series: "saturation_granular_data_array", "saturation_percentage_int"),
+                        ]))
             case .spo2:
                 let saturation = try needed("spo2", vital.main, .percent, places: 0)
                 all.append(
@@ -185,6 +195,47 @@ public enum RookEvents {
                         .init("hr_resting_bpm_int", .null),
                         granular("hr_granular_data_array", [.init("hr_bpm_int", rate)]),
                     ]))
+        }
+
+        /// A recording: its mean, its extremes and each sample.
+        private mutating func addHeartRates() throws(FormatOmission) {
+            let mean = try needed("heart_rate", reading.vital?.main, .beatsPerMinute, places: 0)
+            let values = reading.samples().map(\.value)
+            func whole(_ value: ExactDecimal?) -> JSONValue {
+                value?.multiplied(by: ExactDecimal(significand: 1), places: 0).map(JSONValue.number) ?? mean
+            }
+            all.append(
+                Event(
+                    structure: "heart_rate_event", name: "heart_rate",
+                    members: [
+                        .init("hr_maximum_bpm_int", whole(values.max { $0.isNumericallyLess(than: $1) })),
+                        .init("hr_minimum_bpm_int", whole(values.min { $0.isNumericallyLess(than: $1) })),
+                        .init("hr_avg_bpm_int", mean), .init("hr_resting_bpm_int", .null),
+                        granular(series: "hr_granular_data_array", "hr_bpm_int"),
+                    ]))
+        }
+
+        /// Each sample of a recording, with the time until the next.
+        private mutating func granular(series name: String, _ member: String) -> JSONValue.Member {
+            let samples = reading.samples()
+            placed.insert("series")
+            return .init(
+                name,
+                .array(
+                    samples.enumerated().compactMap { place, sample in
+                        guard let stamp = sample.time.rfc3339WithMicroseconds,
+                            let value = sample.value.multiplied(by: ExactDecimal(significand: 1), places: 0)
+                        else { return nil }
+                        // What a sample stands for ends with the next; a dropout stands for nothing.
+                        let next = samples.indices.contains(place + 1) ? samples[place + 1].time.microseconds : nil
+                        let length = next.map { $0 - sample.time.microseconds } ?? 0
+                        return .object([
+                            .init(member, .number(value)), .init("datetime_string", .string(stamp)),
+                            .init(
+                                "interval_duration_seconds_float",
+                                .number(ExactDecimal(significand: min(length, 2_000_000) / 1000, exponent: -3))),
+                        ])
+                    }))
         }
 
         private mutating func addMetrics(_ vital: VitalValue) {

@@ -106,7 +106,10 @@ public struct TerraBody: Sendable {
         let time = try reading.deliverableTime()
         guard day.contains(time) else { throw FormatOmission(.otherDay) }
         guard let stamp = stamp(time) else { throw FormatOmission(.noTime) }
-        var samples = Samples(reading, stamp: stamp)
+        let (day, zone) = (day, context.zone)
+        var samples = Samples(reading, stamp: stamp) {
+            $0.rfc3339(in: day.zone(at: $0) ?? zone, fractionDigits: 6)
+        }
         try samples.add()
         let facts = device ?? context.device
         entries[reading.id] = Entry(
@@ -253,13 +256,16 @@ extension TerraBody {
     fileprivate struct Samples {
         let reading: Reading
         let stamp: String
+        /// How an instant is written.
+        let stamped: (Instant) -> String?
         private(set) var all: [Sample] = []
         private var placed: Set<String> = []
         private var changes: [FormatOmission] = []
 
-        init(_ reading: Reading, stamp: String) {
+        init(_ reading: Reading, stamp: String, _ stamped: @escaping (Instant) -> String?) {
             self.reading = reading
             self.stamp = stamp
+            self.stamped = stamped
         }
 
         var omissions: [FormatOmission] { changes + reading.omissions(placed: placed) }
@@ -293,7 +299,9 @@ extension TerraBody {
 
         private mutating func add(_ vital: VitalValue) throws(FormatOmission) {
             switch vital.kind {
+            case .heartRate where vital.series != nil: addSeries(.heartRate, "heart_rate", "bpm")
             case .heartRate: try add(.heartRate, "heart_rate", vital.main, .beatsPerMinute, "bpm")
+            case .spo2 where vital.series != nil: addSeries(.saturation, "spo2", "percentage", more: [.init("type", 0)])
             case .spo2:
                 try add(.saturation, "spo2", vital.main, .percent, "percentage", more: [.init("type", 0)])
                 addPulse(vital[.pulse])
@@ -306,6 +314,21 @@ extension TerraBody {
             case .glucose, .bloodPressure, .activity, .sleep, .other: break
             }
             guard !all.isEmpty else { throw FormatOmission(.notANumber, of: vital.kind.rawValue) }
+        }
+
+        /// Adds each sample of a recording at its own time.
+        private mutating func addSeries(
+            _ kind: Sample.Kind, _ part: String, _ name: String, more: [JSONValue.Member] = []
+        ) {
+            for (time, value) in reading.samples() {
+                guard let stamp = stamped(time) else { continue }
+                all.append(
+                    Sample(
+                        kind: kind,
+                        json: .object([.init("timestamp", .string(stamp)), .init(name, .number(value))] + more),
+                        numbers: [value]))
+            }
+            placed.formUnion([part, "series"])
         }
 
         private mutating func addPulse(_ pulse: Quantity?) {

@@ -19,12 +19,14 @@ struct PostBatch: Sendable {
     /// What a backfill covers.
     let period: ClosedRange<Instant>?
 
-    init(_ part: DeliveryPart, _ conversion: SampleConversion) {
+    /// - Parameter taken: seconds that another device of the person has, by device.
+    init(_ part: DeliveryPart, _ conversion: SampleConversion, besides taken: [DeviceDescription: Set<Instant>] = [:]) {
         prepared.reserveCapacity(part.items.count)
         outcomes.reserveCapacity(part.items.count)
         for item in part.items {
             do throws(ConversionError) {
-                let sample = try conversion.sample(of: item, provider: part.target.provider)
+                let sample = try conversion.sample(
+                    of: item, provider: part.target.provider, besides: taken[item.reading.device] ?? [])
                 prepared.append(Prepared(timestamp: item.timestamp, timeZone: item.timeZone, sample: sample))
                 outcomes.append(Outcome(item.id, .delivered))
             } catch {
@@ -34,7 +36,7 @@ struct PostBatch: Sendable {
         let isBackfill = part.items.first?.isBackfill ?? false
         stage = isBackfill ? .historical : .daily
         if isBackfill, let first = prepared.first?.timestamp, let last = prepared.last?.timestamp {
-            period = first...last
+            period = first...max(last, prepared.compactMap(\.sample.end).max() ?? last)
         } else {
             period = nil
         }
@@ -42,7 +44,13 @@ struct PostBatch: Sendable {
 
     /// The samples of a time series; nil for kinds that belong into the body summary.
     func timeSeries(_ resource: ReadingKind) -> TimeSeriesData? {
-        let quantities = prepared.compactMap { if case .quantity(let sample) = $0.sample { sample } else { nil } }
+        let quantities = prepared.flatMap { one -> [QuantitySample] in
+            switch one.sample {
+            case .quantity(let sample): [sample]
+            case .series(let samples): samples
+            case .bloodPressure, .body: []
+            }
+        }
         return switch resource {
         case .glucose: .glucose(quantities)
         case .spo2: .bloodOxygen(quantities)
@@ -55,4 +63,9 @@ struct PostBatch: Sendable {
         case .weight, .bodyComposition, .activity, .sleep, .other: nil
         }
     }
+}
+
+extension Sample {
+    /// When the last sample of a recording ends.
+    fileprivate var end: Instant? { if case .series(let samples) = self { samples.last?.endDate } else { nil } }
 }

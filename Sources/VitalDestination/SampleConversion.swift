@@ -34,6 +34,8 @@ public enum Sample: Sendable, Hashable {
     case quantity(QuantitySample)
     /// A blood pressure in mmHg with its pulse in beats per minute.
     case bloodPressure(BloodPressureSample)
+    /// The samples of a recording, one a second, in the same units.
+    case series([QuantitySample])
     /// A weight or a body composition: what of it the body summary has a list for.
     case body(BodySample)
 }
@@ -50,6 +52,7 @@ public enum Sample: Sendable, Hashable {
 /// | `measured_mean` | systolic | mean arterial pressure, in `measured_unit`, where the cuff sent one |
 /// | `measured_pulse` | oxygen saturation | the pulse in beats per minute, where the oximeter sent one |
 /// | `derived_from` | lean mass and body mass index that were computed | what they were computed from |
+/// | `sdnn_ms` | heart-rate variability | SDNN of the same window in milliseconds |
 /// | `site` | temperature | where it was measured, where the thermometer says so |
 /// | `calibration` | a sensor's glucose | how its value was found: `factory_estimate` |
 /// | `note` | every quantity that was entered by hand | what the person wrote beside it |
@@ -62,10 +65,14 @@ public struct SampleConversion: Sendable {
     public init(name: @escaping @Sendable (_ model: String) -> ModelName? = { _ in nil }) { self.name = name }
 
     /// The sample of an item of the outbox.
-    public func sample(of item: OutboxItem, provider: String) throws(ConversionError) -> Sample {
+    ///
+    /// - Parameter taken: seconds that another device has.
+    public func sample(
+        of item: OutboxItem, provider: String, besides taken: Set<Instant> = []
+    ) throws(ConversionError) -> Sample {
         try sample(
             of: item.reading, provider: provider, at: item.timestamp, originalTime: item.originalTime,
-            ownWeight: item.ownWeight)
+            ownWeight: item.ownWeight, besides: taken)
     }
 
     /// The sample of a reading.
@@ -76,9 +83,10 @@ public struct SampleConversion: Sendable {
     ///   - timestamp: the server's key, whole seconds.
     ///   - originalTime: the reading's own time where `timestamp` is another second.
     ///   - ownWeight: what becomes of the weight that came with a body composition.
+    ///   - taken: seconds that no sample of a recording may have, since another device has them.
     public func sample(
         of reading: Reading, provider: String, at timestamp: Instant, originalTime: Instant? = nil,
-        ownWeight: OwnWeight = .sent
+        ownWeight: OwnWeight = .sent, besides taken: Set<Instant> = []
     ) throws(ConversionError) -> Sample {
         guard reading.excluded == nil else { throw ConversionError(reason: "the reading is excluded") }
         var common: [String: String] = [:]
@@ -98,6 +106,8 @@ public struct SampleConversion: Sendable {
             switch vital.kind {
             case .weight: return .body(try sender.weight(vital))
             case .bodyComposition: return .body(try sender.composition(vital, ownWeight: ownWeight))
+            case .heartRate where vital.series != nil, .spo2 where vital.series != nil:
+                return .series(try sender.series(vital, of: reading, besides: taken))
             default: return .quantity(try sender.vital(vital))
             }
         case .kept: throw ConversionError(reason: "the reading is kept and not interpreted")
@@ -153,9 +163,12 @@ public struct SampleConversion: Sendable {
                     measured, number, number.rounded(toPlaces: ConversionFactor.vitalPlaces), .beatsPerMinute)
             case (.hrv, .milliseconds):
                 guard value[.rmssd] == measured else { throw ConversionError(reason: "it has no RMSSD") }
-                return try quantity(
+                var sample = try quantity(
                     measured, number, number.rounded(toPlaces: ConversionFactor.vitalPlaces),
                     .rootMeanSquareOfSuccessiveDifferences)
+                if let seconds = value.windowSeconds { sample.endDate = time.advanced(bySeconds: Int64(seconds)) }
+                sample.metadata["sdnn_ms"] = value[.sdnn]?.number.number?.description
+                return sample
             default: throw ConversionError(reason: "\(value.kind.rawValue) in \(measured.unit.symbol) is not delivered")
             }
         }

@@ -83,7 +83,8 @@ public struct VitalDestination: Destination {
                 batch.isLast ? false : try await mapped { try await isMoreBackfillWaiting(batch, after: last) }
             if !parts.isEmpty { parts[parts.count - 1].isLast = !isMore }
         }
-        return new.isEmpty ? parts : parts + [part(new, isLast: batch.isLast)]
+        if !new.isEmpty { parts.append(part(new, isLast: batch.isLast)) }
+        return parts.flatMap(\.cutBySamples)
     }
 
     private func isMoreBackfillWaiting(_ batch: DeliveryBatch, after last: Instant) async throws -> Bool {
@@ -96,7 +97,8 @@ public struct VitalDestination: Destination {
     ///
     /// - Throws: the failure of the post; its scope says which readings it concerns.
     public func send(_ part: DeliveryPart) async throws(DeliveryFailure) -> [Outcome] {
-        let batch = PostBatch(part, conversion)
+        let taken = try await mapped { try await takenSeconds(part) }
+        let batch = PostBatch(part, conversion, besides: taken)
         guard !batch.prepared.isEmpty else { return batch.outcomes }
         try await mapped {
             do {

@@ -12,7 +12,7 @@ package struct TestDecoder: FrameDecoding {
         isFailed: Bool = false, isMended: Bool = false, isContinuous: Bool = false
     ) -> Frame {
         let codes: [ReadingKind: UInt8] = [
-            .glucose: 1, .bloodPressure: 2, .temperature: 6, .weight: 7, .bodyComposition: 8,
+            .glucose: 1, .bloodPressure: 2, .heartRate: 3, .hrv: 4, .temperature: 6, .weight: 7, .bodyComposition: 8,
         ]
         var payload: [UInt8] = [codes[kind] ?? 0]
         for word in [Int64(number), seconds, value] {
@@ -43,6 +43,26 @@ package struct TestDecoder: FrameDecoding {
                         concentration: Quantity(number, .milligramsPerDecilitre),
                         sampleType: frame.payload[0] & 0x20 != 0 ? .interstitialFluid : .capillaryWholeBlood,
                         sampleLocation: frame.payload[0] & 0x20 != 0 ? .subcutaneousTissue : .finger))
+            // A minute's samples, a second apart, that rise by one from the value; every tenth is missing.
+            case 3:
+                .vital(
+                    VitalValue(
+                        kind: .heartRate, [.init(.heartRate, Quantity(number, .beatsPerMinute))],
+                        series: SampleSeries(
+                            (0..<60).map { second in
+                                SampleSeries.Sample(
+                                    milliseconds: second * 1000,
+                                    value: second % 10 == 9
+                                        ? nil : ExactDecimal(significand: words[2] + Int64(second)), intervals: [1000])
+                            })))
+            case 4:
+                .vital(
+                    VitalValue(
+                        kind: .hrv,
+                        [
+                            .init(.rmssd, Self.tenths(words[2], .milliseconds)),
+                            .init(.sdnn, Self.tenths(words[2] + 1, .milliseconds)),
+                        ], windowSeconds: 300, beats: .init(counted: 300, leftOut: 2)))
             case 6:
                 .vital(VitalValue(kind: .temperature, [.init(.temperature, Self.tenths(words[2], .degreesCelsius))]))
             case 7: .vital(VitalValue(kind: .weight, [.init(.weight, Self.tenths(words[2], .kilograms))]))

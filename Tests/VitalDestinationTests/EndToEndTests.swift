@@ -72,6 +72,52 @@ struct EndToEndTests {
         return try JSONDecoder().decode(Kept.Page.self, from: Data(body.readableBytesView)).samples
     }
 
+    @Test("a recording is a sample a second at the server, and a variability one of its window; again changes nothing")
+    func recording() async throws {
+        try await Fixture.with { fixture in
+            try await fixture.read(100, kind: .heartRate, provider: "manual", value: { _ in 60 })
+            try await fixture.read(3, kind: .hrv, provider: "manual", value: { _ in 421 })
+            try await withSandbox(fixture.folder) { url in
+                let worker = try worker(fixture, url)
+                #expect(await worker.syncOnce() == SyncReport(delivered: 103))
+                let kept = try await kept(url)
+                let rates = kept.filter { $0.resource == "heartrate" }
+                #expect(rates.count == 100 * 54 && kept.count == rates.count + 3)
+                #expect(Set(rates.map(\.timestamp)).count == rates.count, "a second each")
+                #expect(rates[0].item.value == 60 && rates[1].item.value == 61 && rates[1].revisions <= 1)
+                #expect(rates[0].timestamp.hasPrefix("2023-11-14T22:14:20"))
+                #expect(rates[0].item.id?.hasSuffix("-0") == true && rates[1].item.id?.hasSuffix("-1") == true)
+                let variability = try #require(kept.first { $0.resource == "heartrate_variability" })
+                #expect(variability.item.value == Decimal(string: "42.1"))
+                #expect(variability.item.metadata?["sdnn_ms"] == "42.2")
+                // No post had more samples than the server takes.
+                #expect(await worker.syncOnce() == SyncReport())
+            }
+        }
+    }
+
+    @Test("of two straps of one person at once each second at the server is one strap's, whichever is delivered first")
+    func twoStraps() async throws {
+        for order in [[1, 2], [2, 1]] as [[UInt64]] {
+            try await Fixture.with { fixture in
+                try await withSandbox(fixture.folder) { url in
+                    let worker = try worker(fixture, url)
+                    for device in order {
+                        try await fixture.read(
+                            2, kind: .heartRate, device: device, provider: "manual",
+                            value: { _ in device == 1 ? 60 : 200 })
+                        _ = await worker.syncOnce()
+                    }
+                    let kept = try await kept(url)
+                    #expect(Set(kept.map(\.timestamp)).count == kept.count)
+                    // Both measure the same seconds, but for those that one of them lacks.
+                    let values = Dictionary(grouping: kept) { ($0.item.value ?? 0) >= 200 }
+                    #expect((values[false]?.count ?? 0) == 108, "\(order)")
+                }
+            }
+        }
+    }
+
     @Test("users are made, sources connected, glucose and pressure posted, and the sandbox holds the values")
     func path() async throws {
         try await Fixture.with { fixture in

@@ -174,6 +174,10 @@ struct FHIRContent {
         }
         if !vital.intervals.isEmpty { omissions.append(FormatOmission(.noPlace, of: "rr_ms")) }
         if vital.hasContact != nil { omissions.append(FormatOmission(.noPlace, of: "contact")) }
+        if let series = vital.series {
+            notes.append("The mean of \(series.count) samples, which the gateway recorded one after the other.")
+            omissions.append(FormatOmission(.noPlace, of: "series"))
+        }
         if vital.windowSeconds != nil { omissions.append(FormatOmission(.noPlace, of: "window_seconds")) }
     }
 

@@ -44,6 +44,7 @@ extension Reading {
             add("contact", vital.hasContact != nil)
             add("window_seconds", vital.windowSeconds != nil)
         case .kept: break
+            add("series", vital.series != nil)
         }
         add("raw", record.sensor != nil)
         add("calibration", record.sensor?.calibration == .factoryEstimate)
@@ -51,6 +52,9 @@ extension Reading {
         add("time_uncertainty_minutes", time.uncertaintyMinutes != nil)
         return parts
     }
+
+    /// The values of a vital sign that is neither glucose nor blood pressure; `nil` for these.
+    var vital: VitalValue? { if case .vital(let value) = record.value { value } else { nil } }
 
     /// The reading's instant; thrown for what no format writes.
     func deliverableTime() throws(FormatOmission) -> Instant {

@@ -1,3 +1,4 @@
+import HealthFigures
 import HealthReadings
 import NIOHTTP1
 import OutgoingHTTP
@@ -17,8 +18,10 @@ extension InfluxDBDestination {
         guard let seconds = try await retention() else { throw refusal }
         let oldest = Instant.systemClock.advanced(bySeconds: -seconds)
         let old = part.items.filter { $0.timestamp < oldest }
-        let dropped = Self.droppedCount(refusal.serverSaid ?? "") ?? (part.items.count == 1 ? 1 : 0)
-        guard !old.isEmpty, old.count == dropped else { throw refusal }
+        // A recording is a point for each of its samples.
+        let points = old.map { max(1, $0.reading.samples().count) }.reduce(0, +)
+        let dropped = Self.droppedCount(refusal.serverSaid ?? "") ?? (part.items.count == 1 ? points : 0)
+        guard !old.isEmpty, points == dropped else { throw refusal }
         var rest = part
         rest.items = part.items.filter { $0.timestamp >= oldest }
         // What it has not dropped may be stored already: the same point again is the same point.

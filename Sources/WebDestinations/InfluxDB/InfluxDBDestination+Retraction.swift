@@ -6,10 +6,20 @@ import ReadingFormats
 import ReadingStore
 
 extension InfluxDBDestination {
-    /// The tags of a point.
-    typealias Tags = [String: String]
+    /// Where a reading's points are: one, or one for each sample of a recording.
+    struct Points {
+        /// The tags that they share.
+        var tags: [String: String]
+        /// The first and the last, in milliseconds since 1970.
+        var times: ClosedRange<Int64>
+    }
 
-    /// Looks each reading's point up by the reading's id, and deletes that point alone.
+    /// How far the samples of a recording may lie behind its time, in seconds.
+    private static func reach(of item: Retraction) -> Int64 {
+        item.kind == .heartRate || item.kind == .spo2 ? 61 : 0
+    }
+
+    /// Looks each reading's points up by the reading's id, and deletes these alone.
     ///
     /// The token or user needs the permission to read. A server that cannot delete a point keeps it: VictoriaMetrics, and
     /// InfluxDB 3.
@@ -19,7 +29,7 @@ extension InfluxDBDestination {
         var outcomes: [RetractionKey: Outcome.Result] = [:]
         for item in items {
             do {
-                for tags in try await points(of: item) { try await delete(item, tags) }
+                for points in try await points(of: item) { try await delete(item, points) }
                 outcomes[item.key] = .delivered
             } catch let error as CannotDelete {
                 outcomes[item.key] = .refused(error.words)
@@ -38,49 +48,59 @@ extension InfluxDBDestination {
         var words: String
     }
 
-    private func points(of item: Retraction) async throws -> [Tags] {
+    private func points(of item: Retraction) async throws -> [Points] {
         switch place {
         case .database(let database, _): try await pointsByInfluxQL(of: item, in: database)
         case .bucket(let bucket, let organisation): try await pointsByFlux(of: item, in: bucket, organisation)
         }
     }
 
-    private func delete(_ item: Retraction, _ tags: Tags) async throws {
+    private func delete(_ item: Retraction, _ points: Points) async throws {
         switch place {
-        case .database(let database, _): try await deleteByInfluxQL(item, tags, in: database)
-        case .bucket(let bucket, let organisation): try await deleteByPredicate(item, tags, in: bucket, organisation)
+        case .database(let database, _): try await deleteByInfluxQL(item, points, in: database)
+        case .bucket(let bucket, let organisation): try await deleteByPredicate(item, points, in: bucket, organisation)
         }
     }
 
     // MARK: Version 1
 
-    private func pointsByInfluxQL(of item: Retraction, in database: String) async throws -> [Tags] {
+    private func pointsByInfluxQL(of item: Retraction, in database: String) async throws -> [Points] {
         let measurement = LineProtocol.measurement(of: item.kind)
+        let first = LineProtocol.milliseconds(of: item.timestamp)
         let statement =
-            "SELECT \"reading_id\" FROM \(Self.identifier(measurement)) WHERE time = "
-            + "\(LineProtocol.milliseconds(of: item.timestamp))ms GROUP BY *"
+            "SELECT \"reading_id\" FROM \(Self.identifier(measurement)) WHERE "
+            + Self.condition(first...(first + 1000 * Self.reach(of: item))) + " GROUP BY *"
         let results = try await results(of: statement, in: database)
         return try results.flatMap { $0["series"]?.elements ?? [] }.compactMap { series in
             // VictoriaMetrics answers every query with the names of its databases.
             guard series["name"]?.text == measurement else {
                 throw CannotDelete(words: "this server answers no queries, so a point cannot be taken back")
             }
-            let isIt = series["values"]?.elements.contains { row in
-                row.elements.contains(.text(item.reading.description))
+            let rows = series["values"]?.elements.map(\.elements) ?? []
+            let own = rows.filter { $0.contains(.text(item.reading.description)) }
+            guard !own.isEmpty else { return nil }
+            let times = own.compactMap { row -> Int64? in
+                if case .number(let time)? = row.first { Int64(exactly: time) } else { nil }
             }
             // A tag that a series lacks is listed without a value.
-            return isIt == true
-                ? series["tags"]?.members.compactMapValues(\.text).filter { !$0.value.isEmpty } ?? [:] : nil
+            return Points(
+                tags: series["tags"]?.members.compactMapValues(\.text).filter { !$0.value.isEmpty } ?? [:],
+                times: (times.min() ?? first)...(times.max() ?? first))
         }
     }
 
-    private func deleteByInfluxQL(_ item: Retraction, _ tags: Tags, in database: String) async throws {
-        let conditions = tags.sorted { $0.key < $1.key }.map {
+    private func deleteByInfluxQL(_ item: Retraction, _ points: Points, in database: String) async throws {
+        let conditions = points.tags.sorted { $0.key < $1.key }.map {
             " AND \(Self.identifier($0.key)) = \(Self.quoted($0.value))"
         }
         _ = try await results(
-            of: "DELETE FROM \(Self.identifier(LineProtocol.measurement(of: item.kind))) WHERE time = "
-                + "\(LineProtocol.milliseconds(of: item.timestamp))ms" + conditions.joined(), in: database)
+            of: "DELETE FROM \(Self.identifier(LineProtocol.measurement(of: item.kind))) WHERE "
+                + Self.condition(points.times) + conditions.joined(), in: database)
+    }
+
+    private static func condition(_ times: ClosedRange<Int64>) -> String {
+        times.count == 1
+            ? "time = \(times.lowerBound)ms" : "time >= \(times.lowerBound)ms AND time <= \(times.upperBound)ms"
     }
 
     /// The results of a statement. A statement that failed is answered with 200 and an `error` beside them.
@@ -114,14 +134,23 @@ extension InfluxDBDestination {
 
     // MARK: Version 2
 
-    /// The nanosecond of a point, and the one behind it.
-    private static func nanosecond(of item: Retraction) -> (begin: String, end: String) {
-        let begin = item.timestamp.flooredToSecond.description
-        return (begin, begin.replacing("Z", with: ".000000001Z"))
+    /// The nanosecond of the first point, and the one behind the last.
+    private static func nanoseconds(_ times: ClosedRange<Int64>) -> (begin: String, end: String) {
+        func text(_ milliseconds: Int64) -> (second: String, fraction: Int64) {
+            let instant = Instant(microseconds: milliseconds * 1000).flooredToSecond
+            return (String(instant.description.dropLast()), milliseconds - instant.seconds * 1000)
+        }
+        let (first, last) = (text(times.lowerBound), text(times.upperBound))
+        func digits(_ number: Int64) -> String { String(repeating: "0", count: 3 - "\(number)".count) + "\(number)" }
+        return (
+            first.second + (first.fraction == 0 ? "Z" : ".\(digits(first.fraction))Z"),
+            last.second + ".\(digits(last.fraction))000001Z"
+        )
     }
 
-    private func pointsByFlux(of item: Retraction, in bucket: String, _ organisation: String) async throws -> [Tags] {
-        let moment = Self.nanosecond(of: item)
+    private func pointsByFlux(of item: Retraction, in bucket: String, _ organisation: String) async throws -> [Points] {
+        let first = LineProtocol.milliseconds(of: item.timestamp.flooredToSecond)
+        let moment = Self.nanoseconds(first...(first + 1000 * Self.reach(of: item)))
         let query = """
             from(bucket: \(Self.identifier(bucket))) |> range(start: \(moment.begin), stop: \(moment.end))
             |> filter(fn: (r) => r._measurement == \(Self.identifier(LineProtocol.measurement(of: item.kind)))
@@ -134,18 +163,23 @@ extension InfluxDBDestination {
         request.body = Array(query.utf8)
         let answer = try await client.send(request)
         try requireCapable(answer, request.route)
-        return FluxTable.rows(String(decoding: answer.body, as: UTF8.self)).map { row in
-            row.filter { ["device", "person", "sample_type"].contains($0.key) && !$0.value.isEmpty }
+        var points: [[String: String]: ClosedRange<Int64>] = [:]
+        for row in FluxTable.rows(String(decoding: answer.body, as: UTF8.self)) {
+            let tags = row.filter { ["device", "person", "sample_type"].contains($0.key) && !$0.value.isEmpty }
+            let time = row["_time"].flatMap { Instant(rfc3339: $0) }.map(LineProtocol.milliseconds) ?? first
+            let known = points[tags] ?? time...time
+            points[tags] = min(known.lowerBound, time)...max(known.upperBound, time)
         }
+        return points.map { Points(tags: $0.key, times: $0.value) }
     }
 
     private func deleteByPredicate(
-        _ item: Retraction, _ tags: Tags, in bucket: String, _ organisation: String
+        _ item: Retraction, _ points: Points, in bucket: String, _ organisation: String
     ) async throws {
-        let moment = Self.nanosecond(of: item)
+        let moment = Self.nanoseconds(points.times)
         let conditions =
             ["_measurement=\(Self.identifier(LineProtocol.measurement(of: item.kind)))"]
-            + tags.sorted { $0.key < $1.key }.map { "\($0.key)=\(Self.identifier($0.value))" }
+            + points.tags.sorted { $0.key < $1.key }.map { "\($0.key)=\(Self.identifier($0.value))" }
         var request = WebRequest(
             url: client.server.address.joined("api/v2/delete", ["org": organisation, "bucket": bucket]),
             route: "POST /api/v2/delete")
