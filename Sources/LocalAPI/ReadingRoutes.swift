@@ -40,7 +40,7 @@ struct ReadingRoutes {
     private func page(_ request: Request, _ audience: Audience) async throws -> Response {
         let parameters = request.uri.queryParameters
         func text(_ name: String) -> String? { parameters[name[...]].map(String.init) }
-        let known = ["limit", "cursor", "types", "from", "to", "latest", "person", "user"]
+        let known = ["limit", "cursor", "types", "from", "to", "latest", "series", "person", "user"]
         if let stray = parameters.first(where: { !known.contains(String($0.key)) }) {
             throw APIRefusal.malformed("there is no parameter '\(stray.key.prefix(40))'")
         }
@@ -60,6 +60,10 @@ struct ReadingRoutes {
             }
             query.latest = latest == "true"
         }
+        let series = text("series") ?? "true"
+        guard ["true", "false"].contains(series) else {
+            throw APIRefusal.malformed("series: expected true or false")
+        }
         query.cursor = text("cursor")
         query.user = audience.key
         let current = try await store.currentUser()
@@ -78,13 +82,14 @@ struct ReadingRoutes {
             guard !allowed.isEmpty else { throw ConsentRules.refusal }
             query.kinds = allowed.count == ReadingKind.allCases.count ? nil : allowed
         }
-        let mayWeigh = allowed.contains(.weight)
+        let (mayWeigh, hasSeries) = (allowed.contains(.weight), series == "true")
         return Self.response(
             try await store.gather(query) { each in
                 var pieces: [ByteBuffer] = []
                 var writer = ReadingWriter(capacity: Self.pieceSize + 4096)
                 try each { reading in
-                    if mayWeigh { writer.append(reading) } else { writer.append(reading.withholdingWeight) }
+                    let shown = hasSeries ? reading : reading.withoutSeries
+                    if mayWeigh { writer.append(shown) } else { writer.append(shown.withholdingWeight) }
                     if writer.count >= Self.pieceSize { pieces.append(writer.take(ByteBuffer.init(bytes:))) }
                 }
                 if writer.count > 0 { pieces.append(writer.take(ByteBuffer.init(bytes:))) }

@@ -26,6 +26,7 @@ struct StoreBenchmark {
                 "ingest by \(perTransaction)", "median ratio \(two(ratios.sorted()[2])) (bar 0.70)",
                 "encryption takes \(Int(costs.sorted()[2] * 100)) % of it (bar \(cost) %)")
         }
+        try await day(base + "/day")
         for count in Set([10_000, 100_000, many]).sorted() {
             try await newest(base + "/newest-\(count)", count, .off())
             try await newest(base + "/newest-sealed-\(count)", count, .on())
@@ -101,6 +102,55 @@ struct StoreBenchmark {
                 address: DeviceAddress(bits: 0xC000_0000_1808, kind: .random), model: "bench", provider: "accuchek_ble"),
             at: Instant(seconds: 1_900_000_000), clock: nil, batteryPercent: nil)
         try store.close()
+    }
+
+    /// A day of a strap at 1 Hz: each minute is written four times as it grows, the last time with its reading.
+    static func day(_ path: String) async throws {
+        let store = try await open(path + "-strap", .on())
+        let device = DeviceDescription(
+            address: DeviceAddress(bits: 0xC000_0000_180D, kind: .random), model: "bench", provider: "manual")
+        let contact = try await store.beginContact(
+            with: device, at: Instant(seconds: 1_900_000_000), clock: nil, batteryPercent: nil)
+        let clock = ContinuousClock()
+        let begin = clock.now
+        for minute in 0..<1440 {
+            func frame(_ seconds: Int) -> Frame {
+                let series = SampleSeries(
+                    (0..<seconds).map { second in
+                        SampleSeries.Sample(
+                            milliseconds: second * 1000, value: ExactDecimal(significand: Int64(60 + second % 20)),
+                            hasContact: true, intervals: [UInt16(900 + second)])
+                    })
+                return Frame(
+                    format: FrameFormat(rawValue: 0x1_0040), payload: series.octets,
+                    receivedAt: Instant(seconds: 1_900_000_000 + Int64(minute) * 60), ordinal: minute)
+            }
+            for seconds in [15, 30, 45] { try await store.keep(frame(seconds), of: contact) }
+            guard case .new? = try await store.append([frame(60)], of: contact).first else {
+                throw BenchmarkError.notNew
+            }
+        }
+        let strap = (clock.now - begin).seconds
+        let meter = try await open(path + "-meter", .on())
+        let plain = try await fill(meter, readings: 4 * 1440, perTransaction: 1)
+        try meter.close()
+        report(
+            "a day at 1 Hz", "\(two(strap)) s for 5760 commits",
+            "as many single readings \(two(plain)) s", "ratio \(two(strap / plain)) (bar 1.30)")
+        let rounds = 5
+        let start = clock.now
+        var samples = 0
+        for _ in 0..<rounds {
+            for reading in try await store.query(ReadingQuery(limit: 1440)).readings {
+                guard case .vital(let value) = reading.record.value else { continue }
+                for _ in value.series ?? SampleSeries([]) { samples += 1 }
+            }
+        }
+        let query = (clock.now - start).seconds / Double(rounds)
+        guard samples == rounds * 86_400 else { throw BenchmarkError.notNew }
+        try store.close()
+        let size = try FileManager.default.attributesOfItem(atPath: path + "-strap/readings.sqlite")[.size] as? Int ?? 0
+        report("its 86400 samples", "read in \(Int(query * 1000)) ms (bar 500)", "\(size / 1000) kB in the store")
     }
 
     static func newest(_ directory: String, _ count: Int, _ encryption: StoreEncryption) async throws {
@@ -180,6 +230,11 @@ extension Duration {
 struct PlainDecoder: FrameDecoding {
     func decode(_ frame: Frame, model: String?) -> DecodedFrame {
         let o = frame.payload
+        if frame.format.rawValue == 0x1_0040, let series = try? SampleSeries(octets: o) {
+            let mean = Quantity(ExactDecimal(significand: 70), .beatsPerMinute)
+            return .record(
+                Record(value: .vital(VitalValue(kind: .heartRate, [.init(.heartRate, mean)], series: series))))
+        }
         guard o.count == 13 else { return .nothing }
         let value = UInt16(o[10]) | UInt16(o[11]) << 8
         return .record(

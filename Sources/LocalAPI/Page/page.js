@@ -29,9 +29,9 @@ const quantity = q => q ? `${q.text} ${q.unit}` : "–";
 const kindsShown = {
   glucose: {title: "Glucose", main: r => r.glucose, unit: "mg/dL", joined: 3600000, always: true},
   blood_pressure: {title: "Blood pressure", main: r => r.blood_pressure.systolic, second: r => r.blood_pressure.diastolic, unit: "mmHg", always: true},
-  heart_rate: {title: "Heart rate", main: r => r.heart_rate, unit: "bpm", joined: 60000},
+  heart_rate: {title: "Heart rate", main: r => r.heart_rate, unit: "bpm", joined: 90000},
   hrv: {title: "Heart-rate variability (RMSSD)", main: r => r.hrv.rmssd === null ? null : {value: r.hrv.rmssd, text: String(r.hrv.rmssd), unit: "ms"}, unit: "ms"},
-  spo2: {title: "Oxygen saturation", main: r => r.spo2, unit: "%", joined: 60000},
+  spo2: {title: "Oxygen saturation", main: r => r.spo2, unit: "%", joined: 90000},
   temperature: {title: "Temperature", main: r => r.temperature, unit: "°C", joined: 3600000},
   weight: {title: "Weight", main: r => r.weight, unit: "kg"},
   body_composition: {title: "Body fat", main: r => r.body_composition, unit: "%"},
@@ -88,7 +88,7 @@ function readingRow(r) {
 let asked = 0;
 async function refreshReadings() {
   const mine = ++asked;
-  const page = await read(`/api/v1/readings?limit=${Math.min(rowsShown, pageSize)}`);
+  const page = await read(`/api/v1/readings?limit=${Math.min(rowsShown, pageSize)}&series=false`);
   // The answer to a later question is newer, and may be longer.
   if (mine !== asked) return;
   $("readings").replaceChildren(...page.readings.map(readingRow));
@@ -123,7 +123,7 @@ function ago(t) {
 
 async function refreshGlance() {
   const [gateway, latest, devices, sync] = await Promise.all([
-    read("/api/v1/gateway"), read("/api/v1/readings?latest=true"), read("/api/v1/devices"),
+    read("/api/v1/gateway"), read("/api/v1/readings?series=false&latest=true"), read("/api/v1/devices"),
     // What waits is told for the whole household only.
     person === null ? read("/api/v1/sync") : {destinations: []}]);
   const of = kind => latest.readings.find(r => r.kind === kind);
@@ -173,7 +173,7 @@ async function measured(kind, from) {
   const all = [];
   let cursor = null;
   do {
-    const page = await read(`/api/v1/readings?types=${kind}&from=${from.toISOString()}&limit=${pageSize}` + (cursor ? `&cursor=${encodeURIComponent(cursor)}` : ""));
+    const page = await read(`/api/v1/readings?types=${kind}&series=false&from=${from.toISOString()}&limit=${pageSize}` + (cursor ? `&cursor=${encodeURIComponent(cursor)}` : ""));
     all.push(...page.readings);
     cursor = page.more ? page.cursor : null;
   } while (cursor && all.length < 5 * pageSize);
