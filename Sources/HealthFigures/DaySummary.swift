@@ -120,19 +120,36 @@ public struct DaySummary: Sendable {
             add(.heartRate, pressures.pulse)
         case .vital(let vital):
             switch vital.kind {
-            case .heartRate: add(.heartRate, vital.main)
+            case .heartRate: addSamples(.heartRate, vital, of: reading, at: time)
             case .hrv:
                 add(.rmssd, vital[.rmssd])
                 add(.sdnn, vital[.sdnn])
             case .spo2:
-                add(.saturation, vital.main)
+                addSamples(.saturation, vital, of: reading, at: time)
                 add(.heartRate, vital[.pulse])
             case .temperature: add(.temperature, vital.main)
             case .weight, .bodyComposition: keep(vital, of: reading, at: time)
-            case .glucose, .bloodPressure: break
+            case .glucose, .bloodPressure, .activity, .sleep, .other: break
             }
+        case .kept: break
         }
         return true
+    }
+
+    /// Adds the samples of a recording, or the value of a single measurement.
+    private mutating func addSamples(_ part: Part, _ vital: VitalValue, of reading: Reading, at time: Instant) {
+        guard let series = vital.series, let unit = vital.main?.unit else {
+            guard let value = vital.main?.number(in: part.unit, places: part.places) else { return }
+            return samples[part, default: []].append(Sample(time: time, reading: reading.id, value: value))
+        }
+        for sample in series {
+            let instant = Instant(microseconds: time.microseconds + Int64(sample.milliseconds) * 1000)
+            // A recording may go on over midnight.
+            guard day.contains(instant),
+                let value = sample.value.flatMap({ Quantity($0, unit).number(in: part.unit, places: part.places) })
+            else { continue }
+            samples[part, default: []].append(Sample(time: instant, reading: reading.id, value: value))
+        }
     }
 
     /// The values of a quantity by (time, id); empty if it was not measured.

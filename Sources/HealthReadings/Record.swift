@@ -18,6 +18,9 @@ public enum ReadingKind: String, Sendable, Hashable, CaseIterable {
     /// Whether readings of this kind are delivered; see ``keptBecause`` for those that are not.
     public var isDelivered: Bool { !isKept }
 
+    /// The kinds that are delivered.
+    public static let delivered = Set(allCases.filter(\.isDelivered))
+
     /// Why readings of this kind go to no destination: half a line for people; `nil` for kinds that are delivered.
     public var keptBecause: String? {
         isKept ? "kept and exported, and not interpreted: no destination is told" : nil

@@ -25,8 +25,8 @@ enum Terminal {
     /// Why not everything is where standard output goes: on disk, if that is a file; `nil` if it is.
     static var failure: String? {
         if let failure = firstFailure.withLock(\.self) { return failure }
-        var status = stat()
-        guard fstat(1, &status) == 0, status.st_mode & S_IFMT == S_IFREG, fsync(1) != 0 else { return nil }
+        // A pipe, a terminal or /dev/null has nothing to synchronise.
+        guard fsync(1) != 0, ![EINVAL, EROFS, ENOTSUP].contains(errno) else { return nil }
         return String(cString: strerror(errno))
     }
 

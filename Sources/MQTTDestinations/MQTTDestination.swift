@@ -30,7 +30,7 @@ public actor MQTTDestination: Destination {
 
     /// What an MQTT destination can express.
     public static let rules = DestinationRules(
-        kinds: Set(ReadingKind.allCases), hasUniqueSeconds: false, needsSource: false,
+        kinds: ReadingKind.delivered, hasUniqueSeconds: false, needsSource: false,
         canRetract: true)
 
     let place: MQTTPlace

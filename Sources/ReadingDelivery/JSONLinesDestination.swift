@@ -20,7 +20,7 @@ public actor JSONLinesDestination: Destination {
 
     /// What a file can express.
     public static let rules = DestinationRules(
-        kinds: Set(ReadingKind.allCases), hasUniqueSeconds: false, needsSource: false,
+        kinds: ReadingKind.delivered, hasUniqueSeconds: false, needsSource: false,
         canRetract: true)
 
     private let path: String

@@ -32,7 +32,7 @@ extension ReadingStore {
             var outcomes = [ImportOutcome?](repeating: nil, count: samples.count)
             var changes: [FrameOutcome] = []
             let memory = try JournalMemory(db, sealing)
-            let numbers = RowNumbers(memory)
+            let numbers = RowNumbers(db, memory, now: now)
             let pruned = try PrunedReadings(db, key: pruneKey.withLock(\.self))
             for (origin, places) in Self.byOrigin(samples) {
                 let contact = try Self.beginContact(db, origin, at: now, sealing)

@@ -28,7 +28,7 @@ public struct VitalDestination: Destination {
 
     /// What every Vital-compatible server can express.
     public static let rules = DestinationRules(
-        kinds: Set(ReadingKind.allCases.filter { !$0.isKept }), hasUniqueSeconds: true, needsSource: true,
+        kinds: ReadingKind.delivered, hasUniqueSeconds: true, needsSource: true,
         canRetract: false,
         takesContexts: false)
 

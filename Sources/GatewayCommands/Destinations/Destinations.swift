@@ -117,7 +117,8 @@ package struct Destinations: Sendable {
     private static func keptBecause(_ kind: ReadingKind, at link: DestinationLink) -> String? {
         let opening = link.setting.kind.opening
         return opening.rules(link.setting).kinds.contains(kind)
-            ? opening.partlyKept(link.setting)[kind] : "a \(link.setting.kind.name) destination has no place for it"
+            ? opening.partlyKept(link.setting)[kind]
+            : kind.keptBecause ?? "a \(link.setting.kind.name) destination has no place for it"
     }
 
     /// Tells the store which destinations there are, and what each gets.

@@ -43,8 +43,8 @@ extension Reading {
             add("rr_ms", !vital.intervals.isEmpty)
             add("contact", vital.hasContact != nil)
             add("window_seconds", vital.windowSeconds != nil)
-        case .kept: break
             add("series", vital.series != nil)
+        case .kept: break
         }
         add("raw", record.sensor != nil)
         add("calibration", record.sensor?.calibration == .factoryEstimate)

@@ -40,6 +40,8 @@ enum AppleType {
         case .spo2, .bodyComposition: "%"
         case .temperature: "degC or degF"
         case .weight: "kg, g, lb or st"
+        // None of the types above is one of these.
+        case .activity, .sleep, .other: ""
         }
     }
 
@@ -76,6 +78,7 @@ enum AppleType {
             guard isUnit("st") else { return nil }
             let places = Int16(max(0, -Int(number.exponent)))
             return number.multiplied(by: ExactDecimal(significand: 14), places: places).map { Quantity($0, .pounds) }
+        case .activity, .sleep, .other: return nil
         }
     }
 
@@ -98,6 +101,7 @@ enum AppleType {
         case .temperature: part = .temperature
         case .weight: part = .weight
         case .bodyComposition: part = .bodyFat
+        case .activity, .sleep, .other: return nil
         }
         return .vital(VitalValue(kind: kind, [.init(part, quantity)]))
     }

@@ -141,6 +141,8 @@ public final class OwnCSVReader: ImportReader {
             else { return nil }
             guard kind == .spo2, let pulse else { return value }
             return .vital(VitalValue(kind: kind, vital.quantities + [.init(.pulse, pulse)]))
+        // A line has no place for what such samples are made of.
+        case .activity, .sleep, .other: return nil
         }
     }
 }

@@ -95,7 +95,7 @@ public struct FHIRDestination: Destination {
 
     /// What every such server can express.
     public static let rules = DestinationRules(
-        kinds: Set(ReadingKind.allCases), hasUniqueSeconds: false, needsSource: false,
+        kinds: ReadingKind.delivered, hasUniqueSeconds: false, needsSource: false,
         canRetract: true)
 
     let client: WebClient

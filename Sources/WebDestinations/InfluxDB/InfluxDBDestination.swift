@@ -58,7 +58,7 @@ public struct InfluxDBDestination: Destination {
 
     /// What every such database can express.
     public static let rules = DestinationRules(
-        kinds: Set(ReadingKind.allCases), hasUniqueSeconds: true, needsSource: false,
+        kinds: ReadingKind.delivered, hasUniqueSeconds: true, needsSource: false,
         canRetract: true, isSeriesByDevice: true)
 
     /// Where points are written.

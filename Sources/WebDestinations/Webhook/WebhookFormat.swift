@@ -22,7 +22,7 @@ public enum WebhookFormat: String, Sendable, Hashable, CaseIterable {
 
     /// What a webhook with this format can express.
     public var rules: DestinationRules {
-        var kinds = Set(ReadingKind.allCases)
+        var kinds = ReadingKind.delivered
         // There is no schema for it.
         if self == .openMHealth { kinds.remove(.hrv) }
         // A receiver of ROOK's documents keeps one for each kind and second.
