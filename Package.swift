@@ -262,7 +262,9 @@ let package = Package(
         tests(
             "ReadingFormats",
             ["GATTClient", "HCICapture", "HealthDevices", "HealthFigures", "HealthReadings", "TestSupport"]),
-        tests("ReadingImport", ["HealthReadings", "TestSupport"]),
+        .testTarget(
+            name: "ReadingImportTests", dependencies: ["ReadingImport", "HealthReadings"],
+            exclude: ["read_export.py"], swiftSettings: settings),
         tests("ReadingStore", ["HealthReadings", "LogLines", "TestSupport", crypto, database, logging]),
         tests("LocalAccess", ["LogLines", database, logging]),
         .target(

@@ -40,7 +40,7 @@ METER = ("Contour", "3.1", None)
 SCALE = ("Withings", "6.4", None)
 CUFF = ("Omron Connect", "7.2", "&lt;&lt;HKDevice: 0x281%05xa0&gt;, name:HEM-7361T, manufacturer:Omron, model:M7, "
         "hardware:1, software:1&gt;")
-# Of a thousand: the type, its unit, its source, the lowest and highest value, its decimals, its seconds, who typed it.
+# Of a thousand: the type, its unit, its source, the lowest and highest value, its decimals, how many seconds it lasts.
 MIXTURE = [
     (190, "StepCount", "count", WATCH, 1, 300, 0, 300), (330, "HeartRate", "count/min", WATCH, 48, 150, 0, 0),
     (250, "ActiveEnergyBurned", "kcal", WATCH, 0, 20, 3, 60), (90, "BasalEnergyBurned", "kcal", WATCH, 0, 20, 3, 900),

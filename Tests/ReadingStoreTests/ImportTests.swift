@@ -100,4 +100,18 @@ struct ImportTests {
         #expect(try await harness.store.add([Self.weight("155.4", at: 9, originalID: id)]) == [.conflict(id)])
         #expect(try await harness.store.verify().isEmpty)
     }
+
+    @Test("a sample is its person's, and goes with that person")
+    func people() async throws {
+        let harness = try await Harness()
+        try await harness.store.setPeople([
+            StorePerson(clientUserID: "black_bear", timeZone: "Asia/Tokyo", shares: [])
+        ])
+        try await harness.store.add([Self.weight("155.4", at: 0), Self.weight("155.4", at: 0, person: "black_bear")])
+        #expect(Set(try await harness.all().map(\.person)) == ["white_bear", "black_bear"])
+        let user = try #require(try await harness.store.user("black_bear"))
+        #expect(try await harness.store.eraseUser(user.key).readings == 1)
+        #expect(try await harness.all().map(\.person) == ["white_bear"])
+        #expect(try await harness.store.verify().isEmpty)
+    }
 }

@@ -28,7 +28,7 @@ import ReadingStore
             case .refused: break
             case nil: isAtEnd = true
             }
-            guard batch.count == 4000 || isAtEnd else { continue }
+            guard batch.count == 2000 || isAtEnd else { continue }
             if let store {
                 for outcome in try await store.add(batch) { if case .stored = outcome { stored += 1 } }
             } else {

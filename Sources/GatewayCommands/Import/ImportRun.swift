@@ -30,7 +30,7 @@ public struct ImportRun: Sendable {
     }
 
     /// How many samples are stored in one commit.
-    private static let batch = 1000
+    private static let batch = 2000
 
     private let files: [String]
     private let options: Options
@@ -125,44 +125,46 @@ public struct ImportRun: Sendable {
         defer { report.counts = reader.counts }
         var batch: [ImportedSample] = []
         batch.reserveCapacity(Self.batch)
+        var lines: [Int] = []
         var damage: ImportDamage?
         var isAtEnd = false
         while !isAtEnd {
-            do throws(ImportDamage) {
-                switch try reader.next() {
-                case .sample(let sample):
-                    if !taking.takes(sample) {
-                        report.leftOut += 1
-                    } else if !taking.people.isEmpty, !taking.people.contains(sample.person) {
-                        let refusal = ImportRefusal(
-                            line: reader.line, field: "person", expected: "somebody the store knows",
-                            found: "'\(sample.person)'")
-                        report.refuse(refusal)
-                        try? await refused(path, refusal)
-                    } else {
-                        batch.append(sample)
-                    }
-                case .refused(let refusal):
+            var item: ImportItem?
+            do throws(ImportDamage) { item = try reader.next() } catch { damage = error }
+            switch item {
+            case .sample(let sample):
+                if !taking.takes(sample) {
+                    report.leftOut += 1
+                } else if !taking.people.isEmpty, !taking.people.contains(sample.person) {
+                    let refusal = ImportRefusal(
+                        line: reader.line, field: "person", expected: "somebody the store knows",
+                        found: "'\(sample.person)'")
                     report.refuse(refusal)
-                    try? await refused(path, refusal)
-                case nil: isAtEnd = true
+                    try await refused(path, refusal)
+                } else {
+                    batch.append(sample)
+                    lines.append(reader.line)
                 }
-            } catch {
-                (damage, isAtEnd) = (error, true)
+            case .refused(let refusal):
+                report.refuse(refusal)
+                try await refused(path, refusal)
+            case nil: isAtEnd = true
             }
             guard batch.count >= Self.batch || isAtEnd else { continue }
             try Task.checkCancellation()
-            if !batch.isEmpty { try await store(batch, in: sink, &report) }
+            if !batch.isEmpty { try await store(batch, of: lines, in: sink, &report, refused) }
             batch.removeAll(keepingCapacity: true)
+            lines.removeAll(keepingCapacity: true)
             try await progress(Self.progress(path, reader.octetsRead, file.size))
         }
         if let damage { throw damage }
     }
 
     private func store(
-        _ batch: [ImportedSample], in sink: any ImportSink, _ report: inout ImportReport.File
+        _ batch: [ImportedSample], of lines: [Int], in sink: any ImportSink, _ report: inout ImportReport.File,
+        _ refused: @Sendable (String, ImportRefusal) async throws -> Void
     ) async throws {
-        for (sample, result) in zip(batch, try await sink.add(batch)) {
+        for (place, result) in try await sink.add(batch).enumerated() {
             switch result {
             case .stored: report.stored += 1
             case .excluded(let exclusion):
@@ -170,10 +172,11 @@ public struct ImportRun: Sendable {
                 report.excluded[exclusion, default: 0] += 1
             case .present: report.present += 1
             case .conflict:
-                report.refuse(
-                    ImportRefusal(
-                        line: 0, field: "id", expected: "the time and value that the store has under this id",
-                        found: sample.id.description))
+                let refusal = ImportRefusal(
+                    line: lines[place], field: "id", expected: "the time and value that the store has under this id",
+                    found: batch[place].id.description)
+                report.refuse(refusal)
+                try await refused(report.file, refusal)
             }
         }
     }
