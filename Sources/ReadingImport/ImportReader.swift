@@ -53,7 +53,13 @@ public struct ImportCounts: Sendable, Hashable {
     /// Nothing.
     public init() {}
 
-    mutating func leave(_ type: String) { notTaken[type, default: 0] += 1 }
+    /// How many types are counted by their names; a file that has more is no export.
+    private static let mostTypes = 1000
+
+    mutating func leave(_ type: String) {
+        let name = type.isEmpty ? "without a type" : String(type.prefix(200))
+        notTaken[notTaken.count < Self.mostTypes || notTaken[name] != nil ? name : "other types", default: 0] += 1
+    }
 }
 
 /// Why a row can be no sample: where it stands, what was expected there, and what was found.

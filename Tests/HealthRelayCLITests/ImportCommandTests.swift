@@ -116,6 +116,14 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: scratch.state))
     }
 
+    @Test("samples of somebody without a name are not stored: they would be another's once there is one")
+    func unnamed() async throws {
+        let scratch = try Scratch()
+        let file = try write(Self.usual, "export.xml", scratch)
+        let result = try await Tool.run(["import", file, "--state-dir", scratch.state])
+        #expect(result.status == 78 && result.errors.contains("user create"))
+    }
+
     @Test("kinds and times that are not wanted are left out")
     func leftOut() async throws {
         let scratch = try Scratch()

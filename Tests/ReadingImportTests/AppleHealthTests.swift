@@ -190,6 +190,13 @@ struct AppleHealthTests {
         #expect(lines[refusal.line - 1].contains(bad))
     }
 
+    @Test("of types without end no more than a thousand are counted by name")
+    func manyTypes() throws {
+        let records = (0..<1500).map { Self.record("Type\($0)", "1", "count") }.joined()
+        let counts = try Found(Self.export(records)).counts
+        #expect(counts.notTaken.count == 1001 && counts.notTaken["other types"] == 500 && counts.read == 1500)
+    }
+
     @Test("a line past the 65535th is named as it is")
     func farLine() throws {
         let empty = String(repeating: "\n", count: 70_000)

@@ -47,7 +47,8 @@ public struct ImportRun: Sendable {
     ///   - refused: is told each row that can be no sample, with its file.
     ///   - progress: is told how far a file has been read.
     ///   - finished: is told what came of it, also if it ends with an error.
-    /// - Throws: what the sink throws, and `CancellationError`; what was handed over before is stored.
+    /// - Throws: what the sink throws, and `CancellationError`; what was handed over before is stored. Otherwise the report's
+    ///   problem, if there is one.
     public func run(
         into sink: any ImportSink, refused: @Sendable (String, ImportRefusal) async throws -> Void,
         progress: @Sendable (TransferProgress) async throws -> Void,
@@ -69,6 +70,7 @@ public struct ImportRun: Sendable {
             }
         }
         try await finished(report)
+        if let problem = report.problem { throw problem }
     }
 
     /// What of a file is taken.

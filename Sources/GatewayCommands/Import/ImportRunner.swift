@@ -35,7 +35,8 @@ struct ImportRunner {
             }
             user = known
         } else {
-            user = try await gateway.store.currentUser()
+            // A reading's id names its person: samples of somebody without a name would be stored twice once there is one.
+            user = try await gateway.requireNamedUser()
         }
         return ImportContext(
             person: user.clientUserID, people: try await gateway.store.users().map(\.clientUserID),

@@ -90,7 +90,6 @@ struct Import: AsyncParsableCommand {
             } else {
                 for line in report.lines { try output.data(line) }
             }
-            if let problem = report.problem { throw problem }
         }
     }
 }
