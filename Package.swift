@@ -16,7 +16,8 @@ let settings: [SwiftSetting] =
 /// Modules an embedder imports, in the order a reading passes through them.
 let library = [
     "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCIMonitor", "HCICapture", "HealthDevices",
-    "FreeStyleLibre", "HealthSyncClient", "ISO15693Reader", "LibreReader", "HealthFigures", "ReadingFormats", "ReadingImport",
+    "FreeStyleLibre", "HealthSyncClient", "ISO15693Reader", "LibreReader", "HealthFigures", "ReadingFormats",
+    "ReadingImport",
     "ReadingStore", "ReadingDelivery", "VitalClient", "VitalDestination", "LocalAccess", "GatewaySettings",
     "GuardedServer",
     "GatewayCommands", "LocalAPI", "GatewayService",
@@ -377,7 +378,8 @@ if let fuzzer {
             name: "HealthRelayFuzz",
             dependencies: [
                 "HealthReadings", "GATTClient", "GATTProfiles", "HCIMonitor", "HCICapture", "HealthDevices",
-                "FreeStyleLibre", "HealthSyncClient", "ReadingImport", "ReadingStore", "OutgoingHTTP", "VitalClient", "GatewayCommands",
+                "FreeStyleLibre", "HealthSyncClient", "ReadingImport", "ReadingStore", "OutgoingHTTP", "VitalClient",
+                "GatewayCommands",
                 "GatewaySettings", "LocalAPI", "VitalSandbox", "LibDBus",
                 "ISO15693Reader", "NFCPipe",
             ],

@@ -2,7 +2,7 @@
 """The floor: imports an export.xml with xml.etree's iterparse into a clear SQLite file: importer.py EXPORT DATABASE.
 
 It stores what `healthrelay import` stores of the same file: of each sample the record as it came, the reading that it makes,
-and what joins them, with the same indexes and as durably. It prints the number of readings.
+what joins them, and that it waits for a destination, with the same indexes and as durably. It prints the number of readings.
 """
 import hashlib
 import json
@@ -28,6 +28,12 @@ SCHEMA = """
     CREATE INDEX reading_kind_time ON reading (kind, time, id);
     CREATE TABLE reading_frame (reading INTEGER, frame INTEGER, PRIMARY KEY (reading, frame)) WITHOUT ROWID;
     CREATE INDEX reading_frame_frame ON reading_frame (frame);
+    CREATE TABLE outbox (
+        reading INTEGER, destination INTEGER, user INTEGER, resource INTEGER, provider TEXT, type INTEGER,
+        timestamp INTEGER, share INTEGER, state INTEGER, revision INTEGER, attempts INTEGER,
+        PRIMARY KEY (reading, destination)) WITHOUT ROWID;
+    CREATE UNIQUE INDEX outbox_timestamp ON outbox (destination, user, resource, provider, type, timestamp, share);
+    CREATE INDEX outbox_waiting ON outbox (destination, user, resource, provider, timestamp) WHERE state = 0;
 """
 
 
@@ -68,6 +74,11 @@ class Store:
             run("INSERT INTO frame VALUES (?, ?, ?)", (self.key, 0, json.dumps(row[1:]).encode()))
             run("INSERT INTO reading VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (self.key, *row))
             run("INSERT INTO reading_frame VALUES (?, ?)", (self.key, self.key))
+            # A destination tells readings of a kind by their second: one that is taken makes it the next.
+            time = row[3]
+            while run("INSERT OR IGNORE INTO outbox VALUES (?, 1, 1, ?, 'apple_health_kit', 0, ?, 0, 0, 0, 0)",
+                      (self.key, row[1], time)).rowcount == 0:
+                time += 1
         run("COMMIT")
         self.rows.clear()
 

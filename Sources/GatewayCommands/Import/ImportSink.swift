@@ -19,7 +19,9 @@ public struct GatewaySink: ImportSink {
     /// Makes a sink.
     public init(_ gateway: Gateway) { runner = ImportRunner(gateway: gateway, output: CollectedLines()) }
 
+    /// What has to be known before a file is read.
     public func begin(person: String?) async throws -> ImportContext { try await runner.begin(person) }
+    /// Stores samples, and returns when they are durable.
     public func add(_ samples: [ImportedSample]) async throws -> [ImportResult] { try await runner.add(samples) }
 }
 
@@ -30,8 +32,10 @@ public struct ControlSink: ImportSink {
     /// Makes a sink.
     public init(_ client: ControlClient) { self.client = client }
 
+    /// What has to be known before a file is read.
     public func begin(person: String?) async throws -> ImportContext { try await ask(.begin(person: person)) }
 
+    /// Stores samples, and returns when they are durable.
     public func add(_ samples: [ImportedSample]) async throws -> [ImportResult] {
         let words: [String] = try await ask(.samples(samples.map { Data($0.octets) }))
         let results = words.compactMap(ImportResult.init(word:))
@@ -71,8 +75,10 @@ public struct DrySink: ImportSink {
         self.now = now
     }
 
+    /// What has to be known before a file is read.
     public func begin(person: String?) async throws -> ImportContext { context }
 
+    /// What would become of samples in a store without readings.
     public func add(_ samples: [ImportedSample]) async throws -> [ImportResult] {
         let decoder = ModelFrameDecoder()
         return samples.map { sample in

@@ -8,8 +8,11 @@ import HealthReadings
 public final class AppleHealthReader: ImportReader {
     private static let provider = "apple_health_kit"
 
+    /// What was counted until now.
     public private(set) var counts = ImportCounts()
+    /// How many octets of the file were read until now.
     public var octetsRead: Int64 { events.octetsRead }
+    /// The line of what was found last, from 1.
     public var line: Int { events.line }
 
     private let events: XMLEvents
@@ -34,6 +37,7 @@ public final class AppleHealthReader: ImportReader {
         names = try Names(events)
     }
 
+    /// The next sample, or the next row that can be none; `nil` at the end of the file.
     public func next() throws(ImportDamage) -> ImportItem? {
         while !isAtEnd {
             do throws(ImportDamage) {

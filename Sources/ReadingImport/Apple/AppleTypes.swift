@@ -40,8 +40,7 @@ enum AppleType {
         case .spo2, .bodyComposition: "%"
         case .temperature: "degC or degF"
         case .weight: "kg, g, lb or st"
-        // None of the types above is one of these.
-        case .activity, .sleep, .other: ""
+        case .activity, .sleep, .other: "none"
         }
     }
 
@@ -94,14 +93,13 @@ enum AppleType {
         let part: VitalValue.Part
         switch kind {
         case .glucose: return .glucose(GlucoseValue(concentration: quantity))
-        case .bloodPressure: return nil
+        case .bloodPressure, .activity, .sleep, .other: return nil
         case .heartRate: part = .heartRate
         case .hrv: part = .sdnn
         case .spo2: part = .saturation
         case .temperature: part = .temperature
         case .weight: part = .weight
         case .bodyComposition: part = .bodyFat
-        case .activity, .sleep, .other: return nil
         }
         return .vital(VitalValue(kind: kind, [.init(part, quantity)]))
     }

@@ -82,8 +82,11 @@ public final class LibreViewReader: ImportReader {
     /// The provider of sensors in the catalogue.
     private static let provider = "freestyle_libre_ble"
 
+    /// What was counted until now.
     public private(set) var counts = ImportCounts()
+    /// How many octets of the file were read until now.
     public var octetsRead: Int64 { rows.octetsRead }
+    /// The line of what was found last, from 1.
     public private(set) var line = 1
 
     private var rows: CSVRows
@@ -162,6 +165,7 @@ public final class LibreViewReader: ImportReader {
             hint: "No day in the file is past the 12th. Say `--date-order dmy` if the day comes first, else `mdy`.")
     }
 
+    /// The next sample, or the next row that can be none; `nil` at the end of the file.
     public func next() throws(ImportDamage) -> ImportItem? {
         while let row = try rows.next() {
             counts.read += 1

@@ -5,8 +5,11 @@ import HealthReadings
 /// A reading keeps the id that the file names, so that reading a file at the gateway that wrote it changes nothing. What a
 /// gateway keeps and never delivers is not taken over: the CSV does not have all that it was judged by.
 public final class OwnCSVReader: ImportReader {
+    /// What was counted until now.
     public private(set) var counts = ImportCounts()
+    /// How many octets of the file were read until now.
     public var octetsRead: Int64 { rows.octetsRead }
+    /// The line of what was found last, from 1.
     public private(set) var line = 1
 
     private var rows: CSVRows
@@ -37,6 +40,7 @@ public final class OwnCSVReader: ImportReader {
         self.columns = columns
     }
 
+    /// The next sample, or the next row that can be none; `nil` at the end of the file.
     public func next() throws(ImportDamage) -> ImportItem? {
         while let row = try rows.next() {
             counts.read += 1
@@ -90,8 +94,8 @@ public final class OwnCSVReader: ImportReader {
             counts.leave("excluded: \(exclusion.prefix(40))")
             return nil
         }
-        // The file does not say which of its numbers it is.
-        guard kind != .hrv else {
+        // The file does not say which of its numbers it is, or has none of what it came with.
+        guard kind != .hrv, !kind.isKept else {
             counts.leave(kind.rawValue)
             return nil
         }
@@ -141,7 +145,6 @@ public final class OwnCSVReader: ImportReader {
             else { return nil }
             guard kind == .spo2, let pulse else { return value }
             return .vital(VitalValue(kind: kind, vital.quantities + [.init(.pulse, pulse)]))
-        // A line has no place for what such samples are made of.
         case .activity, .sleep, .other: return nil
         }
     }
