@@ -50,6 +50,7 @@ extension ImportedSample {
             case .glucose(let glucose): [glucose.concentration]
             case .bloodPressure(let pressure): [pressure.systolic, pressure.diastolic]
             case .vital(let vital): [vital.main]
+            case .kept: [nil]
             }
         let numbers = quantities.map { quantity -> String in
             guard case .value(let number)? = quantity?.number else { return "none" }

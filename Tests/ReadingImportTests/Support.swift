@@ -57,6 +57,7 @@ extension ImportedSample {
             case .glucose(let glucose): glucose.concentration
             case .bloodPressure(let pressure): pressure.systolic
             case .vital(let vital): vital.main
+            case .kept: nil
             }
         guard let quantity, case .value(let number) = quantity.number else { return "none" }
         return "\(number) \(quantity.unit.symbol)"
