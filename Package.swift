@@ -271,7 +271,7 @@ let package = Package(
         .target(
             name: "EmulatedPhone", dependencies: [crypto, nioCore, nioPosix, tls], path: "Tests/EmulatedPhone",
             swiftSettings: settings),
-        tests("HealthSyncClient", ["EmulatedPhone", "HealthReadings", "LibDBus", "TestBus"]),
+        tests("HealthSyncClient", ["EmulatedPhone", "HealthReadings", "LibDBus", "TestBus", "TestSupport"]),
         tests(
             "VitalClient",
             [

@@ -5,39 +5,39 @@ import NIOSSL
 import Synchronization
 
 /// A request as the phone received it.
-public struct PhoneRequest: Sendable {
-    public var method: String
-    public var path: String
+package struct PhoneRequest: Sendable {
+    package var method: String
+    package var path: String
     /// By name in lower case.
-    public var headers: [String: String]
-    public var body: Data
+    package var headers: [String: String]
+    package var body: Data
     /// Which request it is, from 0.
-    public var number: Int
+    package var number: Int
 
     /// The body's members.
-    public var members: [String: Any] { (try? JSONSerialization.jsonObject(with: body)) as? [String: Any] ?? [:] }
+    package var members: [String: Any] { (try? JSONSerialization.jsonObject(with: body)) as? [String: Any] ?? [:] }
 }
 
 /// What the phone answers.
-public struct PhoneReply: Sendable {
-    public var status = 200
-    public var reason = "OK"
-    public var type = "application/json"
-    public var headers: [String: String] = [:]
-    public var body = Data()
+package struct PhoneReply: Sendable {
+    package var status = 200
+    package var reason = "OK"
+    package var type = "application/json"
+    package var headers: [String: String] = [:]
+    package var body = Data()
     /// After how many octets of the body the connection breaks; nil: not at all.
-    public var breaksAfter: Int?
+    package var breaksAfter: Int?
     /// Whether the answer says how long it is.
-    public var tellsLength = true
+    package var tellsLength = true
     /// How many seconds the phone takes.
-    public var delay: Int64 = 0
+    package var delay: Int64 = 0
     /// Whether nothing is ever answered.
-    public var isSilent = false
+    package var isSilent = false
 
-    public init() {}
+    package init() {}
 
     /// The app's refusals are plain text.
-    public static func refusal(_ status: Int, _ reason: String, _ words: String) -> PhoneReply {
+    package static func refusal(_ status: Int, _ reason: String, _ words: String) -> PhoneReply {
         var reply = PhoneReply()
         reply.status = status
         reply.reason = reason
@@ -59,34 +59,44 @@ public struct PhoneReply: Sendable {
 
 /// An iPhone with the Health Sync app, on a loopback socket: the app's published routes over real TLS 1.3.
 ///
-/// It is written from the app's public source, and shares no code with the gateway's own server of the same routes. It has the
+/// It is written from the app's package source, and shares no code with the gateway's own server of the same routes. It has the
 /// app's quirks: a connection for each answer, plain text for refusals, times without fractions, no metadata beside quantities,
 /// sleep stages that are filtered after a page is counted, and types that are only refused as a whole.
-public final class EmulatedPhone: Sendable {
-    public struct State: Sendable {
-        public var samples: [PhoneSample] = []
-        public var enabled: [String] = []
-        public var name = "Ann's iPhone"
-        public var code: String?
-        public var tokens: Set<String> = []
-        public var isLocked = false
+package final class EmulatedPhone: Sendable {
+    /// What the phone has and does.
+    package struct State: Sendable {
+        /// What its HealthKit holds.
+        package var samples: [PhoneSample] = []
+        /// The types that its owner shares.
+        package var enabled: [String] = []
+        /// What it calls itself.
+        package var name = "Ann's iPhone"
+        /// The code that it shows; nil: none.
+        package var code: String?
+        /// The tokens that it accepts.
+        package var tokens: Set<String> = []
+        /// Whether it is locked.
+        package var isLocked = false
         /// How far the phone's clock is ahead.
-        public var clockAhead: TimeInterval = 0
+        package var clockAhead: TimeInterval = 0
         /// Requests allowed in a minute.
-        public var rate = 60
+        package var rate = 60
         /// The largest limit that is heeded.
-        public var largestPage = 10_000
+        package var largestPage = 10_000
         /// Changes an answer before it is sent: the test's faults.
-        public var fault: (@Sendable (PhoneRequest, inout PhoneReply) -> Void)?
+        package var fault: (@Sendable (PhoneRequest, inout PhoneReply) -> Void)?
         var requests: [PhoneRequest] = []
         var connections = 0
         var requestTimes: [String: [Date]] = [:]
 
-        public init() {}
+        /// A phone with nothing.
+        package init() {}
     }
 
-    public let certificate: PhoneCertificate
-    public let port: Int
+    /// What it shows of itself.
+    package let certificate: PhoneCertificate
+    /// The port on 127.0.0.1.
+    package let port: Int
     private let channel: any Channel
     private let state: Mutex<State>
 
@@ -100,7 +110,7 @@ public final class EmulatedPhone: Sendable {
     /// Starts a phone.
     ///
     /// - Parameter speaksOldTLS: whether it speaks TLS 1.2 and no other; the app speaks 1.3 alone.
-    public static func start(
+    package static func start(
         certificate: PhoneCertificate? = nil, port: Int = 0, speaksOldTLS: Bool = false, _ state: State = State()
     ) async throws -> EmulatedPhone {
         let certificate = try certificate ?? PhoneCertificate()
@@ -121,20 +131,20 @@ public final class EmulatedPhone: Sendable {
     }
 
     /// Stops it.
-    public func stop() async { try? await channel.close() }
+    package func stop() async { try? await channel.close() }
 
     /// Changes what the phone has and does.
-    public func change(_ body: (inout State) -> Void) { state.withLock { body(&$0) } }
+    package func change(_ body: (inout State) -> Void) { state.withLock { body(&$0) } }
 
     /// Every request so far.
-    public var requests: [PhoneRequest] { state.withLock(\.requests) }
+    package var requests: [PhoneRequest] { state.withLock(\.requests) }
     /// How many connections have been made, with or without a handshake.
-    public var connections: Int { state.withLock(\.connections) }
+    package var connections: Int { state.withLock(\.connections) }
 
     /// Shows a new pairing code.
     ///
     /// - Returns: what the QR code holds.
-    public func showCode(_ code: String = "Ab3dE7gH") -> String {
+    package func showCode(_ code: String = "Ab3dE7gH") -> String {
         struct Payload: Encodable {
             var version = "1"
             var host = "127.0.0.1"
@@ -154,7 +164,7 @@ public final class EmulatedPhone: Sendable {
     }
 
     /// A token that the phone accepts.
-    public func token() -> String {
+    package func token() -> String {
         let token = UUID().uuidString.replacingOccurrences(of: "-", with: "")
         state.withLock { _ = $0.tokens.insert(token) }
         return token

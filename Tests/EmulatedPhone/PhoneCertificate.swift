@@ -4,15 +4,15 @@ import NIOSSL
 
 /// A certificate as the iOS Health Sync App makes it: self-signed, X.509 version 3 without any extension, named "HealthSync
 /// Local", P-256, and with a NULL behind its signature algorithm, which RFC 5758 forbids and strict readers refuse.
-public struct PhoneCertificate: Sendable {
+package struct PhoneCertificate: Sendable {
     /// The certificate.
-    public let der: [UInt8]
+    package let der: [UInt8]
     let key: P256.Signing.PrivateKey
 
     /// Makes one.
     ///
     /// - Parameter notAfter: when it expires; in the past: it has.
-    public init(notAfter: Date = Date().addingTimeInterval(365 * 86_400)) throws {
+    package init(notAfter: Date = Date().addingTimeInterval(365 * 86_400)) throws {
         let key = P256.Signing.PrivateKey()
         let algorithm = DER.sequence(DER.identifier([0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x04, 0x03, 0x02]) + DER.null)
         let name = DER.sequence(
@@ -35,7 +35,7 @@ public struct PhoneCertificate: Sendable {
     }
 
     /// The SHA-256 of the certificate, as the app writes it.
-    public var fingerprint: String {
+    package var fingerprint: String {
         SHA256.hash(data: der).map { String(format: "%02x", $0) }.joined()
     }
 

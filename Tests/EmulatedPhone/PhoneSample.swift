@@ -1,18 +1,18 @@
 import Foundation
 
 /// A sample in the phone's HealthKit. Times may have fractions of a second, which the phone's answers have not.
-public struct PhoneSample: Sendable {
-    public var id: UUID
-    public var type: String
-    public var value: Double
-    public var unit: String
-    public var start: Date
-    public var end: Date
-    public var source: String
-    public var metadata: [String: String]?
+package struct PhoneSample: Sendable {
+    package var id: UUID
+    package var type: String
+    package var value: Double
+    package var unit: String
+    package var start: Date
+    package var end: Date
+    package var source: String
+    package var metadata: [String: String]?
 
     /// A sample of a quantity: the app sends no metadata with it.
-    public init(
+    package init(
         _ type: String, _ value: Double, _ unit: String, at start: Date, until end: Date? = nil,
         source: String = "Ann's Watch", metadata: [String: String]? = nil, id: UUID = UUID()
     ) {
@@ -27,7 +27,7 @@ public struct PhoneSample: Sendable {
     }
 
     /// A part of a night, by HealthKit's category number (`HKCategoryValueSleepAnalysis`).
-    public static func sleep(_ category: Int, from start: Date, to end: Date) -> PhoneSample {
+    package static func sleep(_ category: Int, from start: Date, to end: Date) -> PhoneSample {
         let stages = ["inBed", "asleep", "awake", "core", "deep", "rem"]
         return PhoneSample(
             "sleepAnalysis", Double(category), "category", at: start, until: end,
