@@ -15,7 +15,8 @@ public enum ReadingKind: String, Sendable, Hashable, CaseIterable {
     /// A sample of another program that this one has no kind for.
     case other
 
-    /// Whether readings of this kind are delivered; see ``keptBecause`` for those that are not.
+    /// Whether readings of this kind are delivered; see ``keptBecause`` for those that are not,
+    /// and ``Record/isDelivered``.
     public var isDelivered: Bool { !isKept }
 
     /// The kinds that are delivered.

@@ -100,6 +100,9 @@ public struct VitalValue: Sendable, Hashable {
     /// The main quantity; nil where there is none.
     public var main: Quantity? { quantities.first?.quantity }
 
+    /// Whether it is of a recording: what it has then, readings of one measurement have not.
+    public var isRecorded: Bool { series != nil || beats != nil }
+
     private func seriesMember(as name: String) -> [JSONValue.Member] {
         series.map { [.init("series", $0.document(as: name))] } ?? []
     }
@@ -159,6 +162,16 @@ extension VitalValue.Part {
         case .weight, .muscleMass, .fatFreeMass, .softLeanMass, .bodyWaterMass: .mass
         case .impedance: .impedance
         }
+    }
+}
+
+extension Record {
+    /// Whether it is delivered. A heart rate or a variability is only where this gateway has recorded it: another program's
+    /// data may have millions.
+    public var isDelivered: Bool {
+        guard value.kind.isLive else { return value.kind.isDelivered }
+        if case .vital(let vital) = value { return vital.isRecorded }
+        return false
     }
 }
 

@@ -72,7 +72,7 @@ struct Backlog {
             let (key, first) = (ReadingRow.key(select), ReadingRow.count)
             last = key
             // A damaged row stays as it is; verification reports it.
-            guard let reading = try? rows.reading(select) else { continue }
+            guard let reading = try? rows.reading(select), reading.record.isDelivered else { continue }
             found.append(
                 (
                     key, reading, ReadingRow.device(select), select.int(first), select.text(first + 1) ?? "",

@@ -300,7 +300,7 @@ struct Journal {
             id: id, record: record, context: context, device: contact.description, time: time,
             person: try rows.people.name(owner ?? contact.user), excluded: record.exclusion ?? timeExclusion,
             receivedAt: frame.receivedAt)
-        if reading.excluded == nil, reading.kind.isDelivered {
+        if reading.excluded == nil, record.isDelivered {
             try enqueue(key, reading, of: owner)
             // Until its context has come it may be none of the kind it looks like.
             if decoder.awaitsContext(frame, model: contact.description.model) { try setOutbox(key, .withdrawn) }
@@ -471,7 +471,7 @@ struct Journal {
         requeue.bind(1, state.rawValue)
         requeue.bind(2, key)
         try requeue.run()
-        guard revised.excluded == nil, revised.kind.isDelivered else { return }
+        guard revised.excluded == nil, revised.record.isDelivered else { return }
         // A destination that was named while it was excluded has not been given it.
         let known = try Int64.fetchAll(db, sql: "SELECT destination FROM outbox WHERE reading = ?", arguments: [key])
         // Its row says whose it is: somebody may have moved it since it came.

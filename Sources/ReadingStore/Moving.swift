@@ -395,7 +395,7 @@ private struct Mover {
         let reading = try rows.reading(select)
         let device = ReadingRow.device(select)
         select.reset()
-        guard reading.excluded == nil, reading.kind.isDelivered, let wanted = reading.time.instant?.seconds else {
+        guard reading.excluded == nil, reading.record.isDelivered, let wanted = reading.time.instant?.seconds else {
             return
         }
         let series = ContactState.Series(

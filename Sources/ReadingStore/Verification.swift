@@ -99,7 +99,9 @@ extension ReadingStore {
         for destination in try Self.destinations(db) where destination.state != .removed {
             // Earlier versions had one destination, and did not deliver all kinds that there are now.
             let isFirst = destination.enabledAt == nil
-            let delivered = destination.kinds.filter { !isFirst || [.glucose, .bloodPressure].contains($0) }
+            let delivered = destination.kinds.filter {
+                $0.isDelivered && (!isFirst || [.glucose, .bloodPressure].contains($0))
+            }
             let kinds = delivered.map { String($0.code) }.sorted()
             let first = isFirst ? Int64.min : try Backlog.queued(db, destination)
             let select = try PreparedStatement(
@@ -114,7 +116,9 @@ extension ReadingStore {
             select.bind(2, destination.key.rawValue)
             while try select.next() {
                 // One that cannot be read is told of where its frame is looked at.
-                guard let id = try? rows.content(select).0 else { continue }
+                guard let (id, content) = try? rows.content(select), Record(value: content.value).isDelivered else {
+                    continue
+                }
                 let finding = VerificationFinding(problem: .notQueued, subject: id.description)
                 if !findings.contains(finding) { findings.append(finding) }
             }

@@ -18,9 +18,6 @@ extension VitalValue {
         if let series { writer.put(octets: series.octets) }
     }
 
-    /// Whether it is of a recording: what it has then, readings of one measurement have not.
-    var isRecorded: Bool { series != nil || beats != nil }
-
     init(kind: ReadingKind, isRecorded: Bool, from reader: inout ContentReader) throws {
         let count = try reader.number(as: UInt8.self)
         var quantities: [Measured] = []
