@@ -74,7 +74,8 @@ extension Operation {
         case .client(.audit(let limit)):
             guard (1...10_000).contains(limit) else { throw Self.unusable("limit", "1 to 10000") }
         // The store checks what a query asks for.
-        case .query, .healthSync, .importing, .summary, .entry, .move, .subscriber, .identity, .auth, .connect, .user, .source, .sync,
+        case .query, .healthSync, .importing, .summary, .entry, .move, .subscriber, .identity, .auth, .connect, .user,
+            .source, .sync,
             .destination, .store,
             .consent, .client,
             .page, .doctor:

@@ -199,7 +199,8 @@ struct SilenceMatrixTests {
 
     /// Operations that show what is stored, for the event that takes it away.
     static let operations: [GatewayCommands.Operation] = [
-        .query(.init()), .heartRate(.init()), .summary(.init()), .metrics(.init(maxAge: 3_153_600_000)), .user(.show), .identity(.show),
+        .query(.init()), .heartRate(.init()), .summary(.init()), .metrics(.init(maxAge: 3_153_600_000)), .user(.show),
+        .identity(.show),
         .sync(.status),
         .store(.stats),
         .device(.list), .consent(.show(user: nil)), .subscriber(.list),
@@ -211,7 +212,8 @@ struct SilenceMatrixTests {
     /// has thought about it.
     static func isShowing(_ operation: GatewayCommands.Operation) -> Bool {
         switch operation {
-        case .query, .heartRate, .summary, .metrics, .page, .device(.list), .user(.show), .identity, .sync(.status), .store(.stats),
+        case .query, .heartRate, .summary, .metrics, .page, .device(.list), .user(.show), .identity, .sync(.status),
+            .store(.stats),
             .consent(.show),
             .client, .subscriber(.list), .subscriber(.watch):
             true
@@ -224,7 +226,8 @@ struct SilenceMatrixTests {
         // These print what they change or what is wrong, no reading.
         case .user(.clear), .user(.remove), .store(.verify), .store(.prune), .store(.rotateKey), .store(.trustClock),
             .store(.forget),
-            .sync(.now), .importing, .sync(.retry), .sync(.enable), .sync(.disable), .consent(.set), .doctor, .auth, .connect,
+            .sync(.now), .importing, .sync(.retry), .sync(.enable), .sync(.disable), .consent(.set), .doctor, .auth,
+            .connect,
             .destination, .entry, .subscriber(.remove), .move:
             false
         // These show what comes, not what is stored: the stream is looked at by itself.
