@@ -53,8 +53,11 @@ struct SummaryRoutes {
                     person: person.clientUserID, now: now, showsSamples: samples == "true"))
         case "terra": return Self.response(try await desk.terra(day, gateway.catalogue))
         case "rook":
-            return Self.response(
-                try await desk.rook(day, clientUUID: gateway.rookAccount, gateway.catalogue))
+            do {
+                return Self.response(try await desk.rook(day, clientUUID: gateway.rookAccount, gateway.catalogue))
+            } catch let problem as Problem {
+                throw APIRefusal(.conflict, problem.code, problem.message, hint: problem.hint)
+            }
         default: throw APIRefusal.malformed("format: expected json, terra or rook")
         }
     }

@@ -49,7 +49,7 @@ import Testing
         #expect(OmronKey([1, 2]) == nil && OmronKey.random() != OmronKey.random())
     }
 
-    @Test("decode(encode(x)) == x, and no changed bit is accepted")
+    @Test("decode(encode(x)) == x, and no changed bit behind the length is accepted")
     func roundTrip() throws {
         var generator = SystemRandomNumberGenerator()
         for _ in 0..<300 {
@@ -59,7 +59,8 @@ import Testing
             #expect(try OmronFrame(decoding: frame.encoded) == frame)
             #expect(try OmronFrame(decoding: frame.encoded + [0, 0, 7]) == frame)
             var octets = frame.encoded
-            octets[Int.random(in: 0..<octets.count, using: &generator)] ^= 1 << UInt8.random(in: 0...7)
+            // A shorter length ends the message earlier, where the XOR of random octets is 0 once in 256 times.
+            octets[Int.random(in: 1..<octets.count, using: &generator)] ^= 1 << UInt8.random(in: 0...7)
             #expect(throws: MalformedFrame.self) { try OmronFrame(decoding: octets) }
         }
         for length in 0..<8 {

@@ -292,8 +292,12 @@ enum FormerSchema {
                 ALTER TABLE pruned ADD COLUMN delivered_at INTEGER;
                 CREATE INDEX pruned_timestamp ON pruned (user, kind, provider, type, timestamp);
                 DROP TABLE destination;
+                DROP TABLE change;
+                DROP TABLE change_second;
+                DROP TABLE subscriber;
+                DELETE FROM setting WHERE name = 'changes.feed';
                 DELETE FROM grdb_migrations WHERE identifier LIKE '11 %' OR identifier LIKE '13 %'
-                        OR identifier LIKE '16 %'
+                        OR identifier LIKE '16 %' OR identifier LIKE '19 %'
                 """)
     }
 }
