@@ -20,7 +20,9 @@ public final class ImportFile {
 
     /// Opens a file.
     ///
-    /// - Parameter format: how it is written; `nil`: what its first octets say.
+    /// - Parameters:
+    ///   - path: where it is.
+    ///   - format: how it is written; `nil`: what its first octets say.
     /// - Throws: ``ImportDamage`` if it cannot be read, or is nothing that can be imported.
     public convenience init(path: String, format: ImportFormat? = nil) throws(ImportDamage) {
         let source = try FileSource(path: path)

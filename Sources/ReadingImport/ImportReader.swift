@@ -140,7 +140,11 @@ public struct ImportRules: Sendable {
 
     /// Makes rules.
     ///
-    /// - Parameter takesPeople: whether the person that a row of our own CSV names is heeded.
+    /// - Parameters:
+    ///   - person: whose samples they are, by the client's id.
+    ///   - zones: the person's zones, each with its beginning, the earliest first.
+    ///   - dateOrder: the order of day and month in dates that may mean two days; `nil`: the data has to prove it.
+    ///   - takesPeople: whether the person that a row of our own CSV names is heeded.
     public init(
         person: String, zones: [(begins: Instant, zone: ZoneRules)], dateOrder: DateOrder? = nil,
         takesPeople: Bool = false

@@ -66,7 +66,10 @@ public struct SampleConversion: Sendable {
 
     /// The sample of an item of the outbox.
     ///
-    /// - Parameter taken: seconds that another device has.
+    /// - Parameters:
+    ///   - item: the item.
+    ///   - provider: the slug it is delivered under.
+    ///   - taken: seconds that another device has.
     public func sample(
         of item: OutboxItem, provider: String, besides taken: Set<Instant> = []
     ) throws(ConversionError) -> Sample {

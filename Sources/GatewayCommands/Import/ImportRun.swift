@@ -44,6 +44,7 @@ public struct ImportRun: Sendable {
     /// Runs it.
     ///
     /// - Parameters:
+    ///   - sink: stores the samples.
     ///   - refused: is told each row that can be no sample, with its file.
     ///   - progress: is told how far a file has been read.
     ///   - finished: is told what came of it, also if it ends with an error.

@@ -166,6 +166,7 @@ public struct ImportedTime: Sendable, Hashable {
     ///   - instant: the instant; its fraction of a second is dropped.
     ///   - utcOffsetMinutes: the offset in minutes, east positive.
     ///   - basis: how the other program found the instant, where it says so.
+    ///   - uncertaintyMinutes: how far off it can be, in minutes, where that is known to matter.
     public init(
         _ instant: Instant, utcOffsetMinutes: Int, basis: TimeBasis = .corrected, uncertaintyMinutes: Int? = nil
     ) {
