@@ -181,7 +181,6 @@ extension ReadingStore {
                 AND NOT EXISTS (SELECT 1 FROM device_address WHERE device = device.key)
                 AND NOT EXISTS (SELECT 1 FROM pruned WHERE device = device.key)
             """,
-            "DELETE FROM subscriber WHERE user = ?1",
             "DELETE FROM change WHERE user = ?1",
             "DELETE FROM source WHERE user = ?1",
             "DELETE FROM destination_user WHERE user = ?1",
@@ -193,6 +192,7 @@ extension ReadingStore {
         }
         try Self.set(
             db, SlotOwners.setting, lines: Self.lines(db, SlotOwners.setting).filter { !$0.hasSuffix(" \(user)") })
+        try Self.endSubscribers(of: user, db)
         for statement in statements {
             try db.execute(sql: statement, arguments: statement.contains("?1") ? [user] : [])
         }

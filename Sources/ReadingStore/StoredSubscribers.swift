@@ -1,3 +1,5 @@
+import Crypto
+import Foundation
 import GRDB
 import HealthReadings
 import Synchronization
@@ -32,6 +34,8 @@ public enum SubscriberError: Error, Sendable, Hashable {
     case otherScope(String)
     /// There is no such subscriber, or it was removed meanwhile.
     case unknown(String)
+    /// The name was for one person, who was erased: under the same name nobody gets other people's changes by accident.
+    case ended(String)
 }
 
 extension SubscriberError: CustomStringConvertible {
@@ -41,7 +45,7 @@ extension SubscriberError: CustomStringConvertible {
         case .invalidName: "subscriber_name_invalid"
         case .inUse: "subscriber_in_use"
         case .otherScope: "subscriber_differs"
-        case .unknown: "no_such_subscriber"
+        case .unknown, .ended: "no_such_subscriber"
         }
     }
 
@@ -53,6 +57,8 @@ extension SubscriberError: CustomStringConvertible {
         case .inUse(let name): "somebody reads as the subscriber \(name) at the moment"
         case .otherScope(let name): "the subscriber \(name) was made for other kinds, or for another person"
         case .unknown(let name): "there is no subscriber \(name.prefix(80))"
+        case .ended(let name):
+            "the subscriber \(name) was for a person who was erased"
         }
     }
 
@@ -65,6 +71,7 @@ extension SubscriberError: CustomStringConvertible {
             "Leave the kinds and the person out to go on as it was made, choose another name, or remove it first: "
                 + "`healthrelay subscriber remove NAME`."
         case .unknown: "`healthrelay subscriber list` shows them."
+        case .ended: "`healthrelay subscriber remove NAME` frees the name for other changes."
         }
     }
 }
@@ -129,12 +136,31 @@ extension ReadingStore {
                 guard scope?.isSame(as: known.scope) ?? true else { throw SubscriberError.otherScope(name) }
                 return (ChangePosition(feed: feed, number: known.position), known.scope)
             }
+            guard try scope?.person != nil || !Self.hasEnded(db, name) else { throw SubscriberError.ended(name) }
             let (scope, position) = (scope ?? .everything, start == .now ? try changes.newest() : 0)
             try db.execute(
                 sql: "INSERT INTO subscriber (name, position, kinds, user, created_at) VALUES (?, ?, ?, ?, ?)",
                 arguments: [name, position, scope.bits, scope.person?.rawValue, now.microseconds])
             return (ChangePosition(feed: feed, number: position), scope)
         }
+    }
+
+    /// The names that were for erased people, as hashes: a name may tell of its person.
+    private static let endedSetting = "subscribers.ended"
+
+    private static func endedMark(_ name: String) -> String {
+        SHA256.hash(data: Data("subscriber\u{0}\(name)".utf8)).hexadecimal()
+    }
+
+    private static func hasEnded(_ db: Database, _ name: String) throws -> Bool {
+        try lines(db, endedSetting).contains(endedMark(name))
+    }
+
+    /// Ends the subscribers of a person who is erased.
+    static func endSubscribers(of user: Int64, _ db: Database) throws {
+        let names = try String.fetchAll(db, sql: "SELECT name FROM subscriber WHERE user = ?", arguments: [user])
+        try set(db, endedSetting, lines: Set(lines(db, endedSetting) + names.map(endedMark)).sorted())
+        try db.execute(sql: "DELETE FROM subscriber WHERE user = ?", arguments: [user])
     }
 
     /// Everybody who reads changes under a name, by name.
@@ -165,7 +191,12 @@ extension ReadingStore {
     public func removeSubscriber(_ name: String) async throws {
         let isGone = try await write(.subscriber) { db in
             try db.execute(sql: "DELETE FROM subscriber WHERE name = ?", arguments: [name])
-            return db.changesCount > 0
+            let (isKnown, hadEnded) = (db.changesCount > 0, try Self.hasEnded(db, name))
+            if hadEnded {
+                let mark = Self.endedMark(name)
+                try Self.set(db, Self.endedSetting, lines: Self.lines(db, Self.endedSetting).filter { $0 != mark })
+            }
+            return isKnown || hadEnded
         }
         guard isGone else { throw SubscriberError.unknown(name) }
         changeBells.ring()

@@ -110,6 +110,44 @@ struct AppleHealthTests {
         #expect(try before.only.id == sample.id && before.counts.joined == 0)
     }
 
+    @Test("pressures that could be joined in two ways are refused: nobody measured what a guess makes of them")
+    func ambiguousPressures() throws {
+        let four = [("Systolic", "120"), ("Systolic", "140"), ("Diastolic", "95"), ("Diastolic", "80")].map {
+            Self.record("BloodPressure" + $0.0, $0.1, "mmHg")
+        }
+        let found = try Found(Self.export(four.joined(separator: "\n")))
+        #expect(found.samples.isEmpty && found.refused.count == 4)
+        #expect(found.refused.allSatisfy { $0.found == "several" })
+        // Their correlations say which belong together.
+        let records = four.joined(separator: "\n")
+        let joined = try Found(Self.export(records + Self.correlation("120", "80") + Self.correlation("140", "95")))
+        #expect(joined.samples.map(\.main) == ["120 mmHg", "140 mmHg"] && joined.refused.isEmpty)
+        // A file that is cut within its first correlation gives no other pressures than the whole one.
+        let whole = Self.export(records + Self.correlation("120", "80"))
+        let end = try #require(whole.firstRange(of: "<Correlation")?.lowerBound)
+        let cut = try Found(String(whole[..<end]))
+        #expect(cut.samples.isEmpty && cut.damage != nil)
+    }
+
+    @Test("a correlation with two of one pressure, or with two units, is refused")
+    func oddCorrelations() throws {
+        let two = Self.correlation("120", "80").replacing(
+            "</Correlation>", with: Self.record("BloodPressureSystolic", "130", "mmHg") + "</Correlation>")
+        let found = try Found(Self.export(two))
+        #expect(found.samples.isEmpty && found.refused.first?.found == "two of one")
+        let mixed =
+            Self.record("BloodPressureSystolic", "16", "kPa") + "\n"
+            + Self.record("BloodPressureDiastolic", "80", "mmHg")
+        #expect(try Found(Self.export(mixed)).refused.first?.found == "kPa and mmHg")
+    }
+
+    @Test("a saturation above its whole is refused, not taken for per cent")
+    func oddFractions() throws {
+        let found = try Found(Self.export(Self.record("OxygenSaturation", "1.5", "%")))
+        #expect(found.samples.isEmpty && found.refused.count == 1)
+        #expect(try Found(Self.export(Self.record("OxygenSaturation", "97", "%"))).only.main == "97 %")
+    }
+
     @Test("a pressure without its other is refused, and named")
     func lonePressure() throws {
         let found = try Found(Self.export(Self.record("BloodPressureSystolic", "128", "mmHg")))
@@ -124,12 +162,7 @@ struct AppleHealthTests {
 
     @Test("two measurements of one second and source stay two")
     func sameSecond() throws {
-        let found = try Found(
-            Self.export(
-                Self.record("BloodPressureSystolic", "128", "mmHg")
-                    + Self.record("BloodPressureSystolic", "131", "mmHg")
-                    + Self.record("BloodPressureDiastolic", "82", "mmHg")
-                    + Self.record("BloodPressureDiastolic", "85", "mmHg")))
+        let found = try Found(Self.export(Self.correlation("128", "82") + Self.correlation("131", "85")))
         #expect(found.samples.count == 2 && found.refused.isEmpty)
     }
 

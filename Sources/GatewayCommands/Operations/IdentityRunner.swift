@@ -101,7 +101,12 @@ public struct GatewayIdentity: Sendable, Hashable {
         return id
     }
 
-    static func id(_ text: String) -> String? { UUID(uuidString: text)?.uuidString.lowercased() }
+    /// A UUID in lower case; the nil UUID is nobody's.
+    static func id(_ text: String) -> String? {
+        guard let id = UUID(uuidString: text)?.uuidString.lowercased(), id.contains(where: { $0 != "0" && $0 != "-" })
+        else { return nil }
+        return id
+    }
 
     private static let format = "healthrelay-identity"
 }

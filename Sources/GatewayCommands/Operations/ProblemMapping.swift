@@ -91,7 +91,7 @@ extension Problem {
             switch error {
             case .invalidName, .otherScope: .usage
             case .inUse: .tryAgain
-            case .unknown: .noInput
+            case .unknown, .ended: .noInput
             }
         self.init(error.code, status, error.description, hint: error.hint)
     }

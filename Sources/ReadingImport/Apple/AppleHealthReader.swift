@@ -159,10 +159,20 @@ public final class AppleHealthReader: ImportReader {
             let quantity = try attributes.quantity(as: type)
             let (start, end) = try attributes.times()
             let key = LonePressures.Key(source: texts.source(attributes.source), start: start, end: end)
+            let isTwice: Bool
             switch type {
-            case .systolic: correlation?.systolic = (quantity, key)
-            case .diastolic: correlation?.diastolic = (quantity, key)
+            case .systolic:
+                isTwice = correlation?.systolic != nil
+                correlation?.systolic = (quantity, key)
+            case .diastolic:
+                isTwice = correlation?.diastolic != nil
+                correlation?.diastolic = (quantity, key)
             case .single: return
+            }
+            if isTwice {
+                throw ImportRefusal(
+                    line: attributes.line, field: "Correlation", expected: "one systolic and one diastolic pressure",
+                    found: "two of one")
             }
             correlation?.device = texts.device(attributes.device)
         } catch {
@@ -178,6 +188,9 @@ public final class AppleHealthReader: ImportReader {
                 ImportRefusal(
                     line: correlation.line, field: "Correlation", expected: "a systolic and a diastolic pressure",
                     found: found))
+        }
+        guard systolic.unit == diastolic.unit else {
+            return .refused(LonePressures.unitRefusal(correlation.line, systolic, diastolic))
         }
         for (type, quantity, key) in [(AppleType.systolic, systolic, key), (.diastolic, diastolic, other)]
         where pressures.remove(type, LonePressures.Pressure(key: key, quantity: quantity)) { counts.joined += 1 }

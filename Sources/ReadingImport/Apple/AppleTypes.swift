@@ -65,7 +65,9 @@ enum AppleType {
         case .hrv: return isUnit("ms") ? Quantity(number, .milliseconds) : nil
         case .spo2, .bodyComposition:
             guard isUnit("%") else { return nil }
-            let one = ExactDecimal(significand: 1)
+            let (one, two) = (ExactDecimal(significand: 1), ExactDecimal(significand: 2))
+            // Neither a fraction of a whole nor per cent that anybody has.
+            guard !one.isNumericallyLess(than: number) || two.isNumericallyLess(than: number) else { return nil }
             return Quantity(one.isNumericallyLess(than: number) ? number : Self.hundredfold(number), .percent)
         case .temperature:
             if isUnit("degC") { return Quantity(number, .degreesCelsius) }

@@ -60,7 +60,8 @@ struct LonePressures {
         return true
     }
 
-    /// Joins those that are left, in the order of their times, and refuses those that stand alone.
+    /// Joins those that are left, in the order of their times, and refuses those that stand alone or that could be joined in
+    /// more than one way: a pressure that nobody measured must not come of it.
     mutating func take(_ person: String, _ provider: String) -> [ImportItem] {
         func inOrder(_ side: [Pressure: Int]) -> [(pressure: Pressure, line: Int)] {
             side.map { ($0.key, $0.value) }.sorted {
@@ -69,18 +70,32 @@ struct LonePressures {
         }
         var items: [ImportItem] = []
         var others = Dictionary(grouping: inOrder(diastolic), by: \.pressure.key)
+        let counts = Dictionary(grouping: systolic.keys, by: \.key).mapValues(\.count)
         for (pressure, line) in inOrder(systolic) {
             let key = pressure.key
-            guard var found = others[key], !found.isEmpty else {
+            guard let found = others[key], let other = found.first else {
                 items.append(.refused(Self.refusal(line, "a diastolic pressure of the same time and source")))
                 continue
             }
-            let other = found.removeFirst()
-            others[key] = found
+            guard found.count == 1, counts[key] == 1 else {
+                items.append(
+                    .refused(Self.refusal(line, "one diastolic pressure of the same time and source", found: "several"))
+                )
+                continue
+            }
+            others[key] = []
+            guard pressure.quantity.unit == other.pressure.quantity.unit else {
+                items.append(.refused(Self.unitRefusal(line, pressure.quantity, other.pressure.quantity)))
+                continue
+            }
             items.append(.sample(Self.sample(person, provider, pressure.quantity, other.pressure.quantity, key)))
         }
-        for (_, line) in others.values.joined().sorted(by: { $0.line < $1.line }) {
-            items.append(.refused(Self.refusal(line, "a systolic pressure of the same time and source")))
+        for (pressure, line) in others.values.joined().sorted(by: { $0.line < $1.line }) {
+            items.append(
+                counts[pressure.key] == nil
+                    ? .refused(Self.refusal(line, "a systolic pressure of the same time and source"))
+                    : .refused(
+                        Self.refusal(line, "one systolic pressure of the same time and source", found: "several")))
         }
         if overflow > 0 {
             items.append(
@@ -94,8 +109,15 @@ struct LonePressures {
         return items
     }
 
-    private static func refusal(_ line: Int, _ expected: String) -> ImportRefusal {
-        ImportRefusal(line: line, field: "type", expected: expected, found: "none")
+    private static func refusal(_ line: Int, _ expected: String, found: String = "none") -> ImportRefusal {
+        ImportRefusal(line: line, field: "type", expected: expected, found: found)
+    }
+
+    /// Two pressures of one measurement in two units.
+    static func unitRefusal(_ line: Int, _ systolic: Quantity, _ diastolic: Quantity) -> ImportRefusal {
+        ImportRefusal(
+            line: line, field: "unit", expected: "one unit for both pressures",
+            found: "\(systolic.unit.symbol) and \(diastolic.unit.symbol)")
     }
 
     static func sample(
