@@ -201,9 +201,11 @@ extension DaySummary {
             "time_zone": .optional(day.zone(at: day.end)?.name), "start": .string(day.start.description),
             "end": .string(day.end.description), "seconds": .integer(day.seconds), "complete": .bool(day.end <= now),
             "readings": .integer(Int64(readings)), "excluded": .integer(Int64(excluded)),
-            "blood_pressure": pressures(showsSamples), "glucose": one(.glucose, showsSamples),
+            "blood_pressure": several(
+                [("systolic", .systolic), ("diastolic", .diastolic), ("mean", .meanArterial)], showsSamples),
+            "glucose": one(.glucose, showsSamples),
             "sensor_glucose": one(.sensorGlucose, showsSamples), "heart_rate": one(.heartRate, showsSamples),
-            "hrv": variability(showsSamples), "spo2": one(.saturation, showsSamples),
+            "hrv": several([("rmssd", .rmssd), ("sdnn", .sdnn)], showsSamples), "spo2": one(.saturation, showsSamples),
             "temperature": one(.temperature, showsSamples),
             "body_metrics": .object(VitalValue.Part.bodyMetrics.map { .init($0.name, metric($0)) }),
         ])
@@ -215,23 +217,12 @@ extension DaySummary {
         return .object(members)
     }
 
-    private func pressures(_ showsSamples: Bool) -> JSONValue {
-        let figures: [(String, Part)] = [
-            ("systolic", .systolic), ("diastolic", .diastolic), ("mean", .meanArterial),
-        ]
-        guard figures.contains(where: { self.figures(of: $0.1) != nil }) else { return .null }
+    /// Quantities that a reading has together, with their samples once for all.
+    private func several(_ parts: [(String, Part)], _ showsSamples: Bool) -> JSONValue {
+        guard parts.contains(where: { samples[$0.1] != nil }) else { return .null }
         return .object(
-            figures.map { .init($0.0, document(of: $0.1)) } + [
-                .init("samples", showsSamples ? list(joined(figures)) : .null)
-            ])
-    }
-
-    private func variability(_ showsSamples: Bool) -> JSONValue {
-        let figures: [(String, Part)] = [("rmssd", .rmssd), ("sdnn", .sdnn)]
-        guard figures.contains(where: { self.figures(of: $0.1) != nil }) else { return .null }
-        return .object(
-            figures.map { .init($0.0, document(of: $0.1)) } + [
-                .init("samples", showsSamples ? list(joined(figures)) : .null)
+            parts.map { .init($0.0, document(of: $0.1)) } + [
+                .init("samples", showsSamples ? list(joined(parts)) : .null)
             ])
     }
 

@@ -43,7 +43,8 @@ extension Reading {
     /// The same for a receiver that tells samples apart by their second.
     ///
     /// Devices send about once a second, so that two samples may fall into one second and none into the next. A sample has its
-    /// own second, or the next one where its own is taken; one that has neither is left out, and none lies behind the last.
+    /// own second, or the next one where its own is taken; one for which both are taken is left out. No second lies behind the
+    /// last one.
     ///
     /// - Parameter timestamp: the second that the reading was sent with; `nil`: its own.
     public func secondSamples(at timestamp: Instant? = nil) -> [SecondSample] {

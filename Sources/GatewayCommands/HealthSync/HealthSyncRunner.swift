@@ -5,7 +5,7 @@ import ReadingStore
 
 /// `healthsync`: samples of an iPhone with the Health Sync app.
 struct HealthSyncRunner {
-    /// How far back samples are fetched if nobody says from when: a week.
+    /// How far back samples are fetched without `--from`: a week.
     static let usualDays: Int64 = 7
     /// How long a phone that is not where it was is looked for.
     private static let search: Duration = .seconds(4)
@@ -175,7 +175,7 @@ struct HealthSyncRunner {
         }
         guard all.count == 1 else {
             throw Problem(
-                "phone_not_chosen", .usage, "\(all.count) phones are paired, and none was named",
+                "phone_not_chosen", .usage, "\(all.count) phones are paired; name one of them",
                 hint: "name one with --phone: " + all.map(\.name).joined(separator: ", "))
         }
         return phone

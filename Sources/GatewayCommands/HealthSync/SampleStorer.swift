@@ -26,15 +26,7 @@ actor SampleStorer: SampleReceiver {
         self.gateway = gateway
         self.json = json
         self.output = output
-        let user: StoreUser
-        if let person {
-            guard let known = try await gateway.store.user(person) else {
-                throw Problem("no_such_user", .noInput, "the store knows no user \(person.prefix(64))")
-            }
-            user = known
-        } else {
-            user = try await gateway.store.currentUser()
-        }
+        let user = try await gateway.store.personOrCurrent(named: person)
         samples = PhoneSampleImport(person: user.clientUserID)
     }
 

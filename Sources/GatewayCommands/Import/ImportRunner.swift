@@ -30,10 +30,7 @@ struct ImportRunner {
         if let problem = await gateway.clockProblem() { throw problem }
         let user: StoreUser
         if let person {
-            guard let known = try await gateway.store.user(person) else {
-                throw Problem("no_such_user", .noInput, "the store knows no user \(person.prefix(64))")
-            }
-            user = known
+            user = try await gateway.store.person(named: person)
         } else {
             // A reading's id names its person: samples of somebody without a name would be stored twice once there is one.
             user = try await gateway.requireNamedUser()

@@ -23,7 +23,8 @@ struct EntryRunner {
         let result: EntryResult
         switch operation {
         case .add(let text, let person, let isConfirmed):
-            result = try await desk.add(text, of: user(person), confirm: confirmation(isConfirmed))
+            result = try await desk.add(
+                text, of: gateway.store.personOrCurrent(named: person), confirm: confirmation(isConfirmed))
         case .correct(let id, let change, let isConfirmed):
             guard !change.isEmpty else {
                 throw Problem("usage", .usage, "correct: expected another value, time, pulse, meal or note, found none")
@@ -35,14 +36,6 @@ struct EntryRunner {
         guard !json else { return try await output.data(result.document.text) }
         if let reading = result.reading { try await output.data(reading.line) }
         if result.outcome == .present { try await output.note("this entry is stored already: nothing has changed") }
-    }
-
-    private func user(_ person: String?) async throws -> StoreUser {
-        guard let person else { return try await gateway.store.currentUser() }
-        guard let user = try await gateway.store.user(person) else {
-            throw Problem("no_such_user", .noInput, "the store knows no user \(person.prefix(64))")
-        }
-        return user
     }
 
     private func reading(_ text: String) async throws -> Reading {

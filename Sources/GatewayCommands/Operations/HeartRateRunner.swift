@@ -41,7 +41,7 @@ struct HeartRateRunner {
     private static let blockSeconds: Int64 = 60
 
     func run(_ operation: HeartRateOperation) async throws {
-        let person = try await person(operation.person)
+        let person = try await gateway.store.personOrCurrent(named: operation.person)
         let range = try await range(operation)
         // One device at a time is one time line.
         var figures: [DeviceDescription: HeartRateFigures] = [:]
@@ -61,14 +61,6 @@ struct HeartRateRunner {
         if devices.isEmpty {
             try await output.note("no heart rate was kept in that time: see `healthrelay record`")
         }
-    }
-
-    private func person(_ name: String?) async throws -> StoreUser {
-        guard let name else { return try await gateway.store.currentUser() }
-        guard let user = try await gateway.store.user(name) else {
-            throw Problem("no_such_user", .noInput, "the store knows no user \(name.prefix(64))")
-        }
-        return user
     }
 
     private func range(_ operation: HeartRateOperation) async throws -> ClosedRange<Instant> {

@@ -15,12 +15,7 @@ struct MetricsRunner {
 
     func run(_ operation: MetricsOperation) async throws {
         let store = gateway.store
-        let person =
-            if let name = operation.person { try await store.user(name) } else { try await store.currentUser() }
-        guard let person else {
-            throw Problem(
-                "no_such_user", .noInput, "the store knows no user \((operation.person ?? "").prefix(64))")
-        }
+        let person = try await store.personOrCurrent(named: operation.person)
         let (now, age) = (Instant.systemClock, Int64(operation.maxAge))
         var metrics = UnifiedMetrics(at: now, age: age)
         var newest: Instant?

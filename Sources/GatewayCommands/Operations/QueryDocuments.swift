@@ -176,8 +176,7 @@ private struct People {
         let user = try await store.currentUser()
         guard let own = histories[user.clientUserID] else { throw StoreError.unknownTimeZone(user.timeZone) }
         (self.own, self.histories) = (own, histories)
-        let hook = gateway.settings.destinations.first { $0.kind == .webhook && $0["client_uuid"] != nil }
-        clientUUID = hook?["client_uuid"] ?? facts.id
+        clientUUID = gateway.rookAccount ?? facts.id
     }
 
     func zones(of reading: Reading) -> ZoneHistory { reading.person.flatMap { histories[$0] } ?? own }

@@ -30,10 +30,7 @@ struct QueryRunner {
             query.offset = offset
         }
         if let person = operation.person {
-            guard let user = try await gateway.store.user(person) else {
-                throw Problem("no_such_user", .noInput, "the store knows no user \(person.prefix(64))")
-            }
-            query.user = user.key
+            query.user = try await gateway.store.person(named: person).key
         }
         let page = try await gateway.store.query(query)
         switch operation.format {

@@ -63,10 +63,7 @@ struct RecordRunner {
     private func requireRecordable(_ address: DeviceAddress, by name: String?) async throws {
         let owner = try await gateway.store.person(ofDevice: address)
         if let name {
-            guard let person = try await gateway.store.user(name) else {
-                throw Problem("no_such_user", .noInput, "the store knows no user \(name.prefix(64))")
-            }
-            guard person.key == owner else {
+            guard try await gateway.store.person(named: name).key == owner else {
                 throw Problem(
                     "other_user", .usage, "\(address) is not assigned to \(name.prefix(64))",
                     hint: "assign it to them under `users:` in the settings")

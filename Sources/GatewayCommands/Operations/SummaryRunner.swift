@@ -128,12 +128,7 @@ struct SummaryRunner {
 
     func run(_ operation: SummaryOperation) async throws {
         let store = gateway.store
-        let person =
-            if let name = operation.person { try await store.user(name) } else { try await store.currentUser() }
-        guard let person else {
-            throw Problem(
-                "no_such_user", .noInput, "the store knows no user \((operation.person ?? "").prefix(64))")
-        }
+        let person = try await store.personOrCurrent(named: operation.person)
         let (desk, now) = (try await SummaryDesk(store, person), Instant.systemClock)
         let first = try desk.day(operation.from, operation.to == nil ? "--date" : "--from", now: now)
         let last = try operation.to.map { try desk.day($0, "--to", now: now) } ?? first
