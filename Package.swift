@@ -16,8 +16,8 @@ let settings: [SwiftSetting] =
 /// Modules an embedder imports, in the order a reading passes through them.
 let library = [
     "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCIMonitor", "HCICapture", "HealthDevices",
-    "FreeStyleLibre", "HealthSyncClient", "ISO15693Reader", "LibreReader", "HealthFigures", "ReadingFormats",
-    "ReadingImport",
+    "FreeStyleLibre", "HealthSyncClient", "CloudSources", "ISO15693Reader", "LibreReader", "HealthFigures",
+    "ReadingFormats", "ReportPages", "ReadingImport",
     "ReadingStore", "ReadingDelivery", "VitalClient", "VitalDestination", "LocalAccess", "GatewaySettings",
     "GuardedServer",
     "GatewayCommands", "LocalAPI", "GatewayService",
@@ -60,6 +60,7 @@ let package = Package(
         .executable(name: "healthrelay", targets: ["HealthRelayCLI"]),
         .executable(name: "healthrelay-capture", targets: ["HealthRelayCapture"]),
         .executable(name: "healthrelay-nfc", targets: ["HealthRelayNFC"]),
+        .executable(name: "healthrelay-report", targets: ["HealthRelayReport"]),
         .library(name: "HealthRelay", targets: library),
         .library(
             name: "HealthRelayDevices",
@@ -114,6 +115,7 @@ let package = Package(
         .systemLibrary(name: "CMosquitto", pkgConfig: "libmosquitto", providers: [.apt(["libmosquitto-dev"])]),
         .systemLibrary(name: "CQRencode", providers: [.apt(["libqrencode-dev"])]),
         .systemLibrary(name: "CLibXML2", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"])]),
+        .systemLibrary(name: "CRSVG", pkgConfig: "librsvg-2.0", providers: [.apt(["librsvg2-dev"])]),
         .systemLibrary(name: "CPCSC", pkgConfig: "libpcsclite", providers: [.apt(["libpcsclite-dev"])]),
 
         module("HealthReadings", [crypto]),
@@ -132,6 +134,7 @@ let package = Package(
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthFigures", "HealthReadings", logging]),
         module("HealthFigures", ["HealthReadings"]),
         module("ReadingFormats", ["HealthReadings", "HealthFigures", crypto]),
+        module("ReportPages", ["HealthFigures", "HealthReadings"]),
         module("ReadingImport", ["HealthReadings", "CLibXML2"]),
         module("ReadingStore", ["HealthReadings", crypto, cryptoExtras, database, sqlite, logging]),
         module("OutgoingHTTP", ["HealthReadings", "CZlib", httpClient, nioCore, nioHTTP1, tls]),
@@ -141,7 +144,8 @@ let package = Package(
                 "HealthReadings", "LibDBus", "OutgoingHTTP", crypto, nioCore, nioPosix, nioHTTP1, tls,
                 .product(name: "NIOTLS", package: "swift-nio"),
             ]),
-        module("VitalClient", ["HealthReadings", "OutgoingHTTP", httpClient, nioHTTP1, logging]),
+        module("CloudSources", ["HealthReadings", "OutgoingHTTP", crypto, httpClient, nioHTTP1]),
+        module("VitalClient", ["HealthFigures", "HealthReadings", "OutgoingHTTP", httpClient, nioHTTP1, logging]),
         module("ReadingDelivery", ["ReadingStore", "HealthReadings", lifecycle, logging]),
         module(
             "WebDestinations",
@@ -181,7 +185,8 @@ let package = Package(
                 "ISO15693Reader", "LibreReader", "ReadingImport", "ReadingStore", "ReadingDelivery", "VitalClient",
                 "VitalDestination",
                 "OutgoingHTTP", "WebDestinations", "MQTTLink", "MQTTDestinations", "ReadingFormats", "HealthFigures",
-                "LocalAccess", "LibDBus", "HealthSyncClient", "GatewaySettings", "GuardedServer",
+                "ReportPages", "LocalAccess", "LibDBus", "HealthSyncClient", "CloudSources", "GatewaySettings",
+                "GuardedServer", "HelperProcesses",
                 "CTimex", crypto, httpClient, httpServer, httpTypes, lifecycle, logging, nioCore, nioHTTP1,
                 .product(name: "NIOFoundationEssentialsCompat", package: "swift-nio"),
             ]),
@@ -189,7 +194,8 @@ let package = Package(
             "LocalAPI",
             [
                 "HealthFigures", "HealthReadings", "GATTClient", "HealthDevices", "ReadingStore", "ReadingDelivery",
-                "LocalAccess", "GatewaySettings", "GuardedServer", "GatewayCommands", crypto, httpServer,
+                "LocalAccess", "GatewaySettings", "GuardedServer", "GatewayCommands", "OutgoingHTTP", crypto,
+                httpServer,
                 httpServerCore, httpTypes,
                 lifecycle,
                 logging, nioCore,
@@ -197,13 +203,15 @@ let package = Package(
             ],
             resources: [
                 .embedInCode("Page/page.html"), .embedInCode("Page/page.css"), .embedInCode("Page/page.js"),
-                .embedInCode("Page/chart.js"), .embedInCode("Page/pairing.js"), .embedInCode("openapi.json"),
+                .embedInCode("Page/words.js"), .embedInCode("Page/reports.js"), .embedInCode("Page/measure.js"),
+                .embedInCode("Page/pairing.js"),
+                .embedInCode("openapi.json"),
             ]),
         module(
             "GatewayService",
             [
                 "HealthReadings", "GATTClient", "HealthDevices", "FreeStyleLibre", "ISO15693Reader", "LibreReader",
-                "ReadingStore", "ReadingDelivery",
+                "CloudSources", "ReadingStore", "ReadingDelivery",
                 "LocalAccess", "LibDBus", "GatewaySettings", "GuardedServer", "GatewayCommands", "LocalAPI", httpServer,
                 lifecycle, logging, nioCore, nioPosix,
             ]),
@@ -216,8 +224,9 @@ let package = Package(
         .executableTarget(
             name: "HealthRelayCLI",
             dependencies: [
-                "GatewayService", "GatewayCommands", "GatewaySettings", "GATTClient", "GATTProfiles", "HCICapture",
-                "HealthDevices", "HealthReadings", "FreeStyleLibre", "ISO15693Reader", "ReadingImport", "ReadingStore",
+                "CloudSources", "GatewayService", "GatewayCommands", "GatewaySettings", "GATTClient", "GATTProfiles",
+                "HCICapture", "HealthDevices", "HealthReadings", "FreeStyleLibre", "ISO15693Reader", "ReadingImport",
+                "ReadingStore",
                 "VitalClient", "VitalSandbox", "HelperProcesses",
                 lifecycle, logging,
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
@@ -229,6 +238,8 @@ let package = Package(
             name: "HealthRelayCapture", dependencies: ["CBluetooth", "CSandbox", "HCIMonitor"], swiftSettings: settings),
         .executableTarget(
             name: "HealthRelayNFC", dependencies: ["CNFC", "CSandbox", "NFCPipe"], swiftSettings: settings),
+        .executableTarget(
+            name: "HealthRelayReport", dependencies: ["CRSVG", "CSandbox"], swiftSettings: settings),
 
         .target(name: "LogLines", dependencies: [logging], path: "Tests/LogLines", swiftSettings: settings),
         .target(
@@ -247,7 +258,7 @@ let package = Package(
         tests("LibDBus", ["TestBus", "TestSupport"]),
         tests(
             "BlueZCentral",
-            ["LibDBus", "GATTClient", "HealthReadings", "LogLines", "TestBus", "TestSupport", logging]),
+            ["LibDBus", "GATTClient", "HealthDevices", "HealthReadings", "LogLines", "TestBus", "TestSupport", logging]),
         .target(name: "TestBroker", path: "Tests/TestBroker", swiftSettings: settings),
         tests("MQTTLink", ["TestBroker", "TestSupport"]),
         tests("HCIMonitor", ["TestSupport"]),
@@ -260,6 +271,7 @@ let package = Package(
                 "TestSupport",
             ]),
         tests("HealthFigures", ["HealthReadings"]),
+        tests("ReportPages", ["HealthFigures", "HealthReadings"]),
         tests(
             "ReadingFormats",
             ["GATTClient", "HCICapture", "HealthDevices", "HealthFigures", "HealthReadings", "TestSupport"]),
@@ -271,6 +283,10 @@ let package = Package(
         .target(
             name: "EmulatedPhone", dependencies: [crypto, nioCore, nioPosix, tls], path: "Tests/EmulatedPhone",
             swiftSettings: settings),
+        .target(
+            name: "EmulatedCloud", dependencies: ["ScriptedServer", crypto], path: "Tests/EmulatedCloud",
+            swiftSettings: settings),
+        tests("CloudSources", ["EmulatedCloud", "HealthReadings", "TestSupport"]),
         tests("HealthSyncClient", ["EmulatedPhone", "HealthReadings", "LibDBus", "TestBus", "TestSupport"]),
         tests(
             "VitalClient",
@@ -337,12 +353,13 @@ let package = Package(
             name: "EncodedSensor", dependencies: ["FreeStyleLibre", "HealthReadings"], path: "Tests/EncodedSensor",
             swiftSettings: settings),
         tests("FreeStyleLibre", ["EncodedSensor", "HealthReadings", "TestSupport"]),
-        tests("LibreReader", ["EncodedSensor", "FreeStyleLibre", "ISO15693Reader"]),
+        tests("LibreReader", ["EncodedSensor", "FreeStyleLibre", "HealthReadings", "ISO15693Reader"]),
         tests(
             "HealthRelayCLI",
             [
                 "GatewayService", "GatewayCommands", "GatewaySettings", "HealthRelayCapture", "HealthRelayNFC",
-                "EmulatedPhone", "EmulatedRadio", "EmulatedReader",
+                "HealthRelayReport",
+                "EmulatedCloud", "EmulatedPhone", "EmulatedRadio", "EmulatedReader",
                 "EncodedSensor", "FreeStyleLibre", "GATTClient", "HealthReadings", "TestSupport",
                 lifecycle, logging,
             ]),
@@ -378,8 +395,8 @@ if let fuzzer {
             name: "HealthRelayFuzz",
             dependencies: [
                 "HealthReadings", "GATTClient", "GATTProfiles", "HCIMonitor", "HCICapture", "HealthDevices",
-                "FreeStyleLibre", "HealthSyncClient", "ReadingImport", "ReadingStore", "OutgoingHTTP", "VitalClient",
-                "GatewayCommands",
+                "FreeStyleLibre", "HealthSyncClient", "CloudSources", "ReadingImport", "ReadingStore", "OutgoingHTTP",
+                "VitalClient", "GatewayCommands",
                 "GatewaySettings", "LocalAPI", "VitalSandbox", "LibDBus",
                 "ISO15693Reader", "NFCPipe",
             ],

@@ -55,3 +55,45 @@ static inline int csandbox_landlock_end(int rules) {
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
     return (int)syscall(SYS_landlock_restrict_self, rules, 0);
 }
+
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+
+#if defined(__x86_64__)
+#define CSANDBOX_ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define CSANDBOX_ARCHITECTURE AUDIT_ARCH_AARCH64
+#endif
+
+/// Has the kernel refuse (EPERM) to start programs, to open sockets and to look into other processes, for the calling
+/// thread and those it starts; -1 where the kernel has no seccomp, or the machine is another than x86-64 or ARM64.
+static inline int csandbox_refuse_programs_and_sockets(void) {
+#ifdef CSANDBOX_ARCHITECTURE
+#define CSANDBOX_REFUSE(number) \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), \
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (EPERM & SECCOMP_RET_DATA))
+    struct sock_filter rules[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+        // Another architecture's numbers mean other calls.
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CSANDBOX_ARCHITECTURE, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        // The numbers of x32 on x86-64.
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        CSANDBOX_REFUSE(SYS_execve), CSANDBOX_REFUSE(SYS_execveat), CSANDBOX_REFUSE(SYS_socket),
+        CSANDBOX_REFUSE(SYS_socketpair), CSANDBOX_REFUSE(SYS_connect), CSANDBOX_REFUSE(SYS_bind),
+        CSANDBOX_REFUSE(SYS_ptrace), CSANDBOX_REFUSE(SYS_process_vm_readv), CSANDBOX_REFUSE(SYS_process_vm_writev),
+        CSANDBOX_REFUSE(SYS_kill), CSANDBOX_REFUSE(SYS_tkill),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+#undef CSANDBOX_REFUSE
+    struct sock_fprog program = {sizeof rules / sizeof rules[0], rules};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+#else
+    return -1;
+#endif
+}

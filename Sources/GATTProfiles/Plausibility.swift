@@ -44,6 +44,8 @@ public enum Plausibility {
     public static let heartRates: ClosedRange<Double> = 20...300
     /// Oxygen saturations in per cent.
     public static let saturations: ClosedRange<Double> = 1...100
+    /// Variabilities of the heart rate in milliseconds: as far as two beats within ``heartRates`` can differ.
+    public static let variabilities: ClosedRange<Double> = 0...2800
     /// Body temperatures in degrees Celsius.
     public static let temperatures: ClosedRange<Double> = 13...47
     /// Weights in kilograms.
@@ -62,7 +64,7 @@ public enum Plausibility {
         case (.weight, .pounds): weights.contains(number * 0.453_592_37)
         case (.weight, _): weights.contains(number)
         case (.bodyComposition, _): bodyFats.contains(number)
-        case (.hrv, _): number >= 0
+        case (.hrv, _): variabilities.contains(number)
         case (.glucose, _), (.bloodPressure, _), (.activity, _), (.sleep, _), (.other, _): false
         }
     }

@@ -29,6 +29,9 @@ extension Plausibility {
             kind: .heartRate, range: "\(text(heartRates)) bpm",
             source: "monitors count 30 to 250 at least (IEC 60601-2-27)"),
         StatedRange(
+            kind: .hrv, range: "\(text(variabilities)) ms",
+            source: "the most that the intervals of two beats between 20 and 300 a minute can differ"),
+        StatedRange(
             kind: .spo2, range: "\(text(saturations)) %",
             source: "what the definition allows, zero excepted; oximeters show 0 to 100 (ISO 80601-2-61)"),
         StatedRange(

@@ -24,6 +24,8 @@ public final class Gateway: Sendable {
     package let destinations: Destinations
     /// The readers of sensors.
     package let sensors: Sensors
+    /// The accounts with vendors' clouds.
+    package let clouds: CloudDesk
     let radioSource: RadioSource
     /// Whether this is `run`, which reads meters when they show up.
     let isService: Bool
@@ -33,6 +35,8 @@ public final class Gateway: Sendable {
     private let manager = Mutex<DevicesManager?>(nil)
     /// What recorded devices send now: nobody else can ask a device for it meanwhile.
     let recorded = Broadcaster<LiveReading>()
+    /// Whether a backup is being made: another one would take its unfinished file for one that was left.
+    let isBackingUp = Mutex(false)
     /// The door to the network, where this is `run`.
     private let openDoor = Mutex<AccessPoint?>(nil)
 
@@ -119,6 +123,7 @@ public final class Gateway: Sendable {
             requiresSynchronization: settings.requiresSynchronizedClock, file: ClockFile(directory: store.directory),
             memory: .of(store, logger: logger))
         sensors = Sensors(live, store: store, catalogue: catalogue, clock: clock)
+        clouds = CloudDesk(live, directory: store.directory)
     }
 
     /// A reader of meters into the store.
@@ -170,7 +175,7 @@ public final class Gateway: Sendable {
     func refreshMeters() { manager.withLock(\.self)?.refresh() }
 
     /// The problem that the gateway's clock is untrusted; nil where it is not.
-    func clockProblem() async -> Problem? { await clock.problem() }
+    package func clockProblem() async -> Problem? { await clock.problem() }
 
     /// The current user, or the problem that nobody has named one: the server knows people by their names only.
     func requireNamedUser() async throws -> StoreUser {
@@ -214,9 +219,12 @@ public final class Gateway: Sendable {
         case .query(let operation): try await QueryRunner(gateway: self, output: output).run(operation)
         case .metrics(let operation): try await MetricsRunner(gateway: self, output: output).run(operation)
         case .summary(let operation): try await SummaryRunner(gateway: self, output: output).run(operation)
+        case .report(let operation): try await ReportRunner(gateway: self, output: output).run(operation)
         case .heartRate(let operation):
             try await HeartRateRunner(gateway: self, json: json, output: output).run(operation)
         case .entry(let operation): try await EntryRunner(gateway: self, json: json, output: output).run(operation)
+        case .backup(let operation):
+            try await BackupRunner(gateway: self, json: json, output: output).run(operation)
         case .identity(let operation):
             try await IdentityRunner(gateway: self, json: json, output: output).run(operation)
         case .connect(let operation):
@@ -236,6 +244,7 @@ public final class Gateway: Sendable {
         case .sensor(let operation): try await SensorRunner(gateway: self, json: json, output: output).run(operation)
         case .healthSync(let operation):
             try await HealthSyncRunner(gateway: self, json: json, output: output).run(operation)
+        case .cloud(let operation): try await CloudRunner(gateway: self, json: json, output: output).run(operation)
         case .consent(let operation): try await ConsentRunner(gateway: self, json: json, output: output).run(operation)
         case .client(let operation): try await ClientRunner(gateway: self, json: json, output: output).run(operation)
         case .page: try await PageRunner(gateway: self, json: json, output: output).run()

@@ -95,7 +95,7 @@ public struct GatewayRunner: Service {
 
         let narrator = Narrator(showsValues: showsValues) { announce(.way($0)) }
         let (hub, counters, manager) = (APIEventHub(), RequestCounters(), ServiceManager())
-        let isUp = AsyncStream<Void>.makeStream()
+        let (isUp, isUpForBackups) = (AsyncStream<Void>.makeStream(), AsyncStream<Void>.makeStream())
         let server = LocalServer(
             gateway: gateway, door: door, hub: hub, counters: counters,
             isLocked: { gateway.store.lockedBecause != nil }, logger: .quiet(logger))
@@ -106,17 +106,23 @@ public struct GatewayRunner: Service {
                     ? .link(door.pageLink(now: Date())) : .page(address, needsLink: needsLink))
             manager?.notify("READY=1", "STATUS=The page is at \(address)")
             isUp.continuation.finish()
+            isUpForBackups.continuation.finish()
         }
         let control = ControlServer.application(
             path: state.socket, mode: state.socketMode, gateway: gateway, logger: .quiet(logger))
         // The control socket listens before the page does: who is told that the gateway is up can use it.
         var services: [any Service] = [
             NamedService(control, state.socket), NamedService(page, "the page on \(door.listen)"),
-            EventFeed(hub: hub, store: gateway.store, workers: gateway.destinations.workers),
+            EventFeed(
+                hub: hub, store: gateway.store, workers: gateway.destinations.workers,
+                manager: try? gateway.requireManager()),
             DoorService(door: door, clock: gateway.clock, logger: logger),
             ReloadService(gateway: gateway, reloads: reloads, manager: manager, logger: logger),
             FilesRewriting(store: gateway.store, isUp: isUp.stream, logger: logger),
         ]
+        if settings.backup != nil {
+            services.append(BackupService(gateway: gateway, isUp: isUpForBackups.stream, logger: logger))
+        }
         if let manager, let interval = manager.watchdog {
             services.append(WatchdogService(manager: manager, interval: interval, store: gateway.store))
         }
@@ -145,6 +151,9 @@ public struct GatewayRunner: Service {
         let recorded = settings.recordedDevices
         if !recorded.isEmpty, (try? gateway.requireManager()) != nil {
             services.append(RecordingService(gateway: gateway, addresses: recorded, narrator: narrator))
+        }
+        if let interval = settings.cloudInterval {
+            services.append(CloudFetching(gateway: gateway, interval: interval, logger: logger))
         }
         if let name = settings["nfc.reader"] {
             services.append(

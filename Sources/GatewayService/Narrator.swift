@@ -100,7 +100,7 @@ public actor Narrator {
             print(
                 "held          \(count) for \(target.provider): \(hold.words)"
                     + (reason.map { showsValues ? " (\($0))" : "" } ?? ""))
-        case .failedSyncing(_, let failure), .paused(let failure):
+        case .failedSyncing(_, let failure, _), .paused(let failure):
             // The server's words may repeat what was sent.
             print("delivery      \(showsValues ? failure.message : failure.code.replacing("_", with: " "))")
         case .retracted(let count): print("taken back    \(count) readings")

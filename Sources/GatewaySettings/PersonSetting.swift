@@ -10,6 +10,8 @@ public struct PersonSetting: Sendable, Hashable {
     public var timeZone: String?
     /// What of which device is theirs.
     public var shares: [StorePerson.Share]
+    /// How their reports are made.
+    public var reports = ReportSetting()
 
     /// Reads an entry of the list.
     /// - Throws: ``Problem`` with the place and what was expected.
@@ -21,9 +23,10 @@ public struct PersonSetting: Sendable, Hashable {
                 "config_invalid", .configuration,
                 "\(path):\(found?.mark?.line ?? line): users: expected \(expected), found \(words)")
         }
-        guard let members = node.mapping else { throw wrong("client_user_id, time_zone and devices", node) }
-        for (name, _) in members where !["client_user_id", "time_zone", "devices"].contains(name.string ?? "") {
-            throw wrong("client_user_id, time_zone or devices", name)
+        guard let members = node.mapping else { throw wrong("client_user_id, time_zone, devices and reports", node) }
+        for (name, _) in members
+        where !["client_user_id", "time_zone", "devices", "reports"].contains(name.string ?? "") {
+            throw wrong("client_user_id, time_zone, devices or reports", name)
         }
         guard let id = node["client_user_id"]?.scalar?.string, !id.isEmpty else {
             throw wrong("a client_user_id", node["client_user_id"])
@@ -34,6 +37,7 @@ public struct PersonSetting: Sendable, Hashable {
             throw wrong("a time zone such as Europe/Berlin", node["time_zone"])
         }
         shares = []
+        if let node = node["reports"], node.null == nil { reports = try ReportSetting(node, wrong: wrong) }
         guard let devices = node["devices"], devices.null == nil else { return }
         guard let entries = devices.mapping else { throw wrong("devices as ADDRESS: slot", devices) }
         for (key, value) in entries {
@@ -76,6 +80,7 @@ public struct PersonSetting: Sendable, Hashable {
                         DeviceAddress(bits: share.address, kind: .random).description,
                         share.slot.map { .integer(Int64($0)) } ?? .string("all"))
                 }),
+            "reports": reports.document ?? .null,
         ])
     }
 }

@@ -31,11 +31,17 @@ extension Settings {
             throw unusable("http.listen", error.message)
         }
         _ = try trustedProxies()
+        try requireUsableBackup()
         for text in list("heart_rate.keep") where DeviceAddress(text) == nil {
             throw unusable(
                 "heart_rate.keep",
                 "heart_rate.keep: expected the address of a strap or an oximeter such as C0:11:22:33:44:55, found '\(text)'"
             )
+        }
+        if let every = self["cloud.every"], Self.cloudInterval(every) == nil {
+            throw unusable(
+                "cloud.every",
+                "cloud.every: expected 15m to 30d, as minutes, hours or days, found '\(every.prefix(40))'")
         }
         if let zone = self["user.time_zone"], ZoneRules.named(zone) == nil {
             let origin = origin(of: "user.time_zone")
@@ -62,7 +68,7 @@ extension Settings {
         return ranges
     }
 
-    private func unusable(_ key: String, _ message: String) -> Problem {
+    func unusable(_ key: String, _ message: String) -> Problem {
         Problem("config_invalid", .configuration, Self.place(origin(of: key)) + message)
     }
 }

@@ -5,8 +5,9 @@ import Synchronization
 /// Captures as a central: each connection is a peripheral that says what its device said then.
 ///
 /// - A connection in which the device sent no value and no clock was read is not offered: the host only bonded, say.
-/// - Connections are offered in the order of the files, and in a file in the order they began. The next is offered once
-///   the last is disconnected (one that was never connected to is not waited for).
+/// - Connections are offered in the order they began, whatever the order of the files: a device's clock places a record
+///   when it is first read, and best soon after. Those that began at one moment are offered in the order of the files.
+///   The next is offered once the last is disconnected (one that was never connected to is not waited for).
 /// - Reads answer with the first value recorded for the characteristic in that connection, else with the ATT error
 ///   "read not permitted" (0x02). Every write is accepted.
 /// - In a service of a maker's own that the recorded host wrote to, what was written decides the answer: octets that it
@@ -35,7 +36,7 @@ public final class ReplayCentral: Central {
     private let unread = Mutex<[Int: [ReplayWarning]]>([:])
     private let readSize: Int
 
-    /// Reads the captures once, in the order given, and keeps their connections.
+    /// Reads the captures once and keeps their connections.
     ///
     /// - Parameters:
     ///   - paths: the captures.

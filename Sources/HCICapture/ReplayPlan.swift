@@ -133,7 +133,9 @@ struct ReplayPlan: Sendable {
                 plans.append(plan)
             }
         }
-        return (plans, warnings)
+        // As they began: plans of one moment stay in the order of the files.
+        let order = plans.indices.sorted { (plans[$0].entry.start, $0) < (plans[$1].entry.start, $1) }
+        return (order.map { plans[$0] }, warnings)
     }
 }
 

@@ -36,6 +36,16 @@ public enum ReplayWarning: Sendable, Hashable {
     case packetsWithoutTime(path: String, count: Int)
 }
 
+extension ReplayWarning {
+    /// Whether values are left because nothing says which characteristic they are of.
+    public var leavesUnidentified: Bool {
+        switch self {
+        case .noHandleMap, .unknownHandle: true
+        default: false
+        }
+    }
+}
+
 extension ReplayWarning: CustomStringConvertible {
     /// One line for people.
     public var description: String {

@@ -25,7 +25,7 @@ extension DevicesManager {
                 description: "the device is never connected, so that its clock cannot be set",
                 hint: "set it with the maker's app")
         }
-        return try await turns.inTurn(bond) {
+        return try await inTurn(bond) {
             let peripheral = try await radio.peripheral(bond, within: timeout)
             return try await reader.setClock(of: peripheral, wallTime: wallTime)
         }

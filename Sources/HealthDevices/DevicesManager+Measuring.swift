@@ -29,7 +29,7 @@ extension DevicesManager {
             throw ContactFailure.cannotMeasure(bond)
         }
         let elapsed = clock.stopwatch()
-        return try await turns.inTurn(bond) {
+        return try await inTurn(bond) {
             do {
                 let (peripheral, connectedAt) = try await connect(bond, within: timeout, elapsed)
                 return try await reader.measure(peripheral, connectedAt: connectedAt, clock: clock, report: report)

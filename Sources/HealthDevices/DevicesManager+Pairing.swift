@@ -36,6 +36,24 @@ extension DevicesManager {
         model: String? = nil, agent: any PairingAgent,
         progress: @escaping @Sendable (PairingProgress) async -> Void = { _ in }
     ) async throws -> PairedDevice {
+        do {
+            let device = try await pairInTurn(
+                address, within: timeout, repair: repair, model: model, agent: agent, progress: progress)
+            // A bond that was there and could not be tried now says nothing.
+            if device.isProven || !device.wasPaired {
+                for address in [address, device.address] { faultBoard.noteBondSettled(of: address) }
+            }
+            return device
+        } catch {
+            faultBoard.note(error, of: address)
+            throw error
+        }
+    }
+
+    private func pairInTurn(
+        _ address: DeviceAddress, within timeout: Duration, repair: Bool, model: String?, agent: any PairingAgent,
+        progress: @escaping @Sendable (PairingProgress) async -> Void
+    ) async throws -> PairedDevice {
         let known = try await bonded(address) ?? address
         let remembered = try await pairings.model(of: known)
         let model = try model.map { try self.model(said: $0) }?.id ?? remembered

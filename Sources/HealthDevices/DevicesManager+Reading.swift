@@ -36,7 +36,14 @@ extension DevicesManager {
         _ address: DeviceAddress, within timeout: Duration = .seconds(60), allRecords: Bool = false,
         report: @escaping @Sendable (TransferEvent) async -> Void
     ) async throws -> ContactSummary {
-        guard let bond = try await bonded(address) else { throw RadioError.notBonded(address) }
+        let known: DeviceAddress?
+        do {
+            known = try await bonded(address)
+        } catch {
+            faultBoard.note(error, of: address)
+            throw error
+        }
+        guard let bond = known else { throw RadioError.notBonded(address) }
         guard try await !isBarred(bond) else { throw ContactFailure.barred(bond) }
         guard try await !measuresOnCommand(bond) else { throw ContactFailure.measuresOnCommand(bond) }
         while true {
@@ -117,6 +124,7 @@ extension DevicesManager {
         let result: Result<ContactSummary, any Error>
         do { result = .success(try await body()) } catch { result = .failure(error) }
         let course = transfer.course
+        faultBoard.note(result, of: address)
         // Told before the device is free, so that nobody takes it for one that has just come.
         changes.post(.ended(address, ReadingOutcome(result, news: course.news, model: course.model)))
         await turns.leave(address)

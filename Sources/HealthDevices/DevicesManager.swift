@@ -27,6 +27,7 @@ public struct DevicesManager: Sendable {
     let turns = DeviceTurns()
     let changes = ManagerChanges()
     let heardMeasurements = HeardMeasurements()
+    let faultBoard = FaultBoard()
     private let provider: @Sendable (DeviceModel) -> String
 
     /// Makes a manager. Nothing is asked of the radio yet.
@@ -87,6 +88,7 @@ public struct DevicesManager: Sendable {
                 existed = existed || isReadWithoutBond(known)
             }
             try await secrets?.keep(nil, of: address)
+            faultBoard.noteBondSettled(of: address)
             changes.post(.pairings)
             return existed
         }
@@ -127,6 +129,31 @@ public struct DevicesManager: Sendable {
 
     /// Has ``MeterSchedule`` look anew which meters are paired, where a bond came or went by other means.
     public func refresh() { changes.post(.pairings) }
+
+    /// The faults of the radio and of bonds: those that stand, then each once when it begins and once when it ends, however
+    /// many attempts meet it.
+    ///
+    /// What ends a fault is a ``MeterSchedule`` that finds the radio usable again, a device that is read to the end or paired,
+    /// and a bond that is removed. Without a schedule, faults of the radio are found by calls that cannot use it. Faults
+    /// are not remembered from one process to the next: one that still stands begins anew when it is met.
+    public func faults() -> AsyncStream<DeviceFault> { faultBoard.changes() }
+
+    /// The faults that stand now, oldest first.
+    public var standingFaults: [DeviceFault] { faultBoard.standing }
+
+    /// Does something with a device when it is its turn, and notes a fault that it meets.
+    func inTurn<Result: Sendable>(
+        _ address: DeviceAddress, _ body: () async throws -> Result
+    ) async throws -> Result {
+        do {
+            let result = try await turns.inTurn(address, body)
+            faultBoard.noteRadioWorks()
+            return result
+        } catch {
+            faultBoard.note(error, of: address)
+            throw error
+        }
+    }
 
     /// The address a device is bonded under, or, where its model makes no bond, paired under: a device may be known by several, and people do not say
     /// whether one is public or random.

@@ -11,9 +11,9 @@ import Synchronization
 ///
 /// ```swift
 /// let journal = MemoryJournal(timeZone: zone)
-/// let reader = MeterReader(journal: journal, memory: journal)
-/// for try await meter in central.peripherals() { try await reader.read(meter) }
-/// for reading in journal.readings { print(reading.document.text) }
+/// let manager = DevicesManager(radio: radio, keepingIn: journal)
+/// for reading in try await manager.readings(of: address).usable { print(reading.document.text) }
+/// print(journal.readings.count)
 /// ```
 public final class MemoryJournal: FrameJournal, DeviceMemory, PairingMemory {
     private let decoder: any FrameDecoding
@@ -34,6 +34,9 @@ public final class MemoryJournal: FrameJournal, DeviceMemory, PairingMemory {
 
     /// All readings, in the order in which they came.
     public var readings: [Reading] { state.withLock { $0.readings } }
+
+    /// The reading with this id; `nil` if there is none.
+    public func reading(_ id: ReadingID) -> Reading? { state.withLock { $0.reading(id) } }
 
     // MARK: Frames
 

@@ -61,6 +61,8 @@ struct MemoryState {
 
     init(person: String?) { self.person = person }
 
+    func reading(_ id: ReadingID) -> Reading? { places[id].map { readings[$0] } }
+
     // MARK: Frames
 
     mutating func add(

@@ -37,7 +37,11 @@ public struct MeterSchedule: Sendable {
     public func run(_ report: @escaping @Sendable (ScheduleEvent) async -> Void = { _ in }) async {
         let (signals, inbox) = AsyncStream.makeStream(of: ScheduleSignal.self)
         let unsubscribe = manager.changes.subscribe { inbox.yield(.changed($0)) }
-        defer { unsubscribe() }
+        manager.faultBoard.beginSchedule()
+        defer {
+            manager.faultBoard.endSchedule()
+            unsubscribe()
+        }
         await withDiscardingTaskGroup { group in
             group.addTask { [radio = manager.radio] in
                 for await state in radio.adapterStates() { inbox.yield(.adapter(state)) }

@@ -121,6 +121,7 @@ struct ScheduleCourse {
         default: break
         }
         told = state
+        manager.faultBoard.note(state)
         await report(.adapter(state))
     }
 

@@ -111,8 +111,7 @@ public struct DaySummary: Sendable {
         }
         switch reading.record.value {
         case .glucose(let glucose):
-            let isSensor = reading.record.sensor != nil || glucose.sampleType == .interstitialFluid
-            add(isSensor ? .sensorGlucose : .glucose, glucose.concentration)
+            add(reading.isOfSensor ? .sensorGlucose : .glucose, glucose.concentration)
         case .bloodPressure(let pressures):
             add(.systolic, pressures.systolic)
             add(.diastolic, pressures.diastolic)

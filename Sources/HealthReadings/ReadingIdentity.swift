@@ -66,8 +66,11 @@ public enum ReadingIdentity: Sendable, Hashable {
     case sensor(serial: String, minute: UInt16, source: SensorFacts.Source, clash: Int)
     /// What a person entered: whose it is, when it was measured, values, meal and note.
     case entered(person: String, time: Instant, value: RecordValue, meal: String?, note: String?)
-    /// What came out of another program's data: whose it is, provider, source, start, end, and values in one unit.
+    /// What came out of another program's data: whose it is, provider, source, start, end, values in one unit, and what
+    /// else tells it apart.
     case imported(ImportedSample)
+    /// What came out of the data of a program that names its records: whose it is, provider and that name.
+    case named(String, person: String, provider: String)
 
     /// The identity of a record that came as `frame` of a device with this serial number, in a contact begun at
     /// `contactStart`.
@@ -93,7 +96,7 @@ public enum ReadingIdentity: Sendable, Hashable {
     package var countsClashes: Bool {
         switch self {
         case .numbered, .sensor: true
-        case .timed, .recalled, .untimed, .entered, .imported: false
+        case .timed, .recalled, .untimed, .entered, .imported, .named: false
         }
     }
 
@@ -138,6 +141,11 @@ public enum ReadingIdentity: Sendable, Hashable {
             key.append(value)
             key.append(meal ?? "")
             key.append(note ?? "")
+        case .named(let name, let person, let provider):
+            key.append(8)
+            key.append(person)
+            key.append(provider)
+            key.append(name)
         case .imported(let sample):
             key.append(7)
             key.append(sample.person)
@@ -149,6 +157,7 @@ public enum ReadingIdentity: Sendable, Hashable {
             key.append(UInt64(bitPattern: wall?.secondsSinceEpoch ?? sample.time.instant.seconds))
             key.append(UInt64(bitPattern: sample.end?.seconds ?? .min))
             key.append(sample.value.comparable)
+            if let distinction = sample.distinction { key.append(distinction) }
         }
         return key.digest()
     }

@@ -100,4 +100,15 @@ public struct ReadingStatus: OptionSet, Sendable, Hashable {
     /// The names of the set bits, those of 2A18 first, then those of 2A35 and those that 2AA7 alone has, each in the order
     /// of their bits: `irregular_pulse`, …
     public var names: [String] { Self.all.compactMap { contains($0.0) ? $0.1 : nil } }
+
+    /// The bits with these names; `nil` if one is no bit's.
+    ///
+    /// - Parameter names: names as ``names`` gives them.
+    public init?(names: [some StringProtocol]) {
+        self = []
+        for name in names {
+            guard let bit = Self.all.first(where: { $0.1 == name }) else { return nil }
+            formUnion(bit.0)
+        }
+    }
 }

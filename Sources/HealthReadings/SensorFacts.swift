@@ -60,6 +60,11 @@ public struct SensorFacts: Sendable, Hashable {
     }
 }
 
+extension Record {
+    /// Whether the value is a gateway's estimate of a sensor's raw value: this one's, or another's whose export it came with.
+    public var isEstimate: Bool { sensor?.calibration == .factoryEstimate || imported?.isEstimate == true }
+}
+
 /// What one scan of a sensor says: its records, each at a minute of the sensor's own.
 public struct SensorScan: Sendable, Hashable {
     /// The sensor's serial number, as printed on it.

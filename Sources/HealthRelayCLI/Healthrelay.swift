@@ -10,13 +10,16 @@ struct Healthrelay: AsyncParsableCommand {
         version: Version.current,
         subcommands: [
             Run.self, Catalog.self, Scan.self, Pair.self, Unpair.self, Devices.self, Read.self, Measure.self,
-            Monitor.self, Recording.self, HeartRate.self, HealthSync.self, Import.self, Watch.self, Subscribers.self,
+            Monitor.self, Recording.self, HeartRate.self, HealthSync.self, Cloud.self, Import.self, Watch.self,
+            Subscribers.self,
             Libre.self, NFC.self, Decode.self, Replay.self, Capture.self,
             Query.self,
-            Metrics.self, Summary.self, Add.self, Correct.self, Withdraw.self, Move.self, Identity.self, Auth.self,
+            Metrics.self, Summary.self, Report.self, Add.self, Correct.self, Withdraw.self, Move.self, Identity.self,
+            Auth.self,
             Connect.self, User.self, Source.self, Consent.self,
             Client.self,
             Page.self, Sync.self, Destinations.self, Sandbox.self, Store.self,
+            Backup.self,
             Doctor.self,
             Config.self,
         ])

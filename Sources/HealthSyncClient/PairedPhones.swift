@@ -73,29 +73,11 @@ public struct PairedPhones: Sendable {
     ///
     /// - Throws: ``Failure``.
     public func save(_ phone: PairedPhone) throws(Failure) {
-        if mkdir(directory, 0o700) != 0, errno != EEXIST { throw failure(directory) }
-        _ = synchronizeDirectory(parentDirectory(of: directory))
-        let path = path(of: phone.name)
-        let fresh = path + ".new"
-        unlink(fresh)
-        let file = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw failure(fresh) }
-        var isInPlace = false
-        // On a full disk half a file would take the room that the next attempt needs.
-        defer {
-            close(file)
-            if !isInPlace { unlink(fresh) }
+        do throws(PrivateFile.Failure) {
+            try PrivateFile.write(Array(phone.document.text.utf8), to: path(of: phone.name))
+        } catch {
+            throw Failure(error)
         }
-        let octets = Array(phone.document.text.utf8)
-        var written = 0
-        while written < octets.count {
-            let count = octets[written...].withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
-            guard count > 0 || errno == EINTR else { throw failure(fresh) }
-            written += max(count, 0)
-        }
-        guard fsync(file) == 0, rename(fresh, path) == 0 else { throw failure(path) }
-        isInPlace = true
-        guard synchronizeDirectory(directory) else { throw failure(directory) }
     }
 
     /// Forgets a phone's token.
@@ -103,13 +85,11 @@ public struct PairedPhones: Sendable {
     /// - Returns: whether there was one.
     /// - Throws: ``Failure``.
     public func remove(_ name: String) throws(Failure) -> Bool {
-        let path = path(of: name)
-        guard unlink(path) == 0 else {
-            if errno == ENOENT { return false }
-            throw failure(path)
+        do throws(PrivateFile.Failure) {
+            return try PrivateFile.remove(path(of: name))
+        } catch {
+            throw Failure(error)
         }
-        _ = synchronizeDirectory(directory)
-        return true
     }
 
     /// A phone's name may hold anything, so its hash names the file.
@@ -117,8 +97,6 @@ public struct PairedPhones: Sendable {
         let hash = SHA256.hash(data: Array(name.utf8)).prefix(8).map { $0.hexadecimal() }.joined()
         return "\(directory)/\(hash).json"
     }
-
-    private func failure(_ path: String) -> Failure { Failure(path: path, reason: String(cString: strerror(errno))) }
 
     private func read(_ path: String) -> PairedPhone? {
         guard FileKind(at: path) == .regular, let data = FileManager.default.contents(atPath: path),
@@ -133,6 +111,10 @@ public struct PairedPhones: Sendable {
             name: name, host: host, port: port, fingerprint: fingerprint, token: token, expiresAt: expiresAt,
             pairedAt: pairedAt)
     }
+}
+
+extension PairedPhones.Failure {
+    fileprivate init(_ failure: PrivateFile.Failure) { self.init(path: failure.path, reason: failure.reason) }
 }
 
 extension PairedPhone {

@@ -14,11 +14,14 @@ package struct EventFeed: Service {
     let hub: APIEventHub
     let store: ReadingStore
     let workers: [OutboxWorker]
+    let manager: DevicesManager?
 
-    package init(hub: APIEventHub, store: ReadingStore, workers: [OutboxWorker]) {
+    /// - Parameter manager: whose faults are told of; `nil`: nobody's.
+    package init(hub: APIEventHub, store: ReadingStore, workers: [OutboxWorker], manager: DevicesManager? = nil) {
         self.hub = hub
         self.store = store
         self.workers = workers
+        self.manager = manager
     }
 
     package func run() async throws {
@@ -30,6 +33,7 @@ package struct EventFeed: Service {
                     // What cannot be read now is read at the next change; streams read the store until then.
                     for await _ in changes { try? await post() }
                 }
+                if let faults = manager?.faults() { group.addTask { for await fault in faults { hub.post(fault) } } }
                 for (destination, events) in deliveries {
                     group.addTask {
                         for await event in events {

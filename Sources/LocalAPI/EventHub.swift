@@ -1,5 +1,6 @@
 import Foundation
 import GatewayCommands
+import HealthDevices
 import HealthReadings
 import NIOCore
 import ReadingStore
@@ -79,6 +80,8 @@ package final class APIEventHub: Sendable {
         var erasures = 0
         /// The ring has every change of the store behind the first of these, up to the second.
         var changes: (after: Int64, upTo: ChangePosition)?
+        /// The faults that stand, each as it was told when it began.
+        var faults: [DeviceFault.Subject: Event] = [:]
 
         mutating func append(_ content: Content, change: Int64?) {
             let event = Event(number: next, change: change, content: content)
@@ -107,6 +110,30 @@ package final class APIEventHub: Sendable {
         let content = Content(name, to: recipient, document)
         state.withLock { $0.append(content, change: nil) }
         listeners.ring()
+    }
+
+    /// Tells that a fault has begun or ended. One that stands is told to each stream that begins later.
+    func post(_ fault: DeviceFault) {
+        let recipient: Recipient =
+            switch fault.subject {
+            case .radio: .household
+            case .device(let address): .device(address)
+            }
+        let content = Content("fault", to: recipient, fault.document)
+        state.withLock { state in
+            let number = state.next
+            state.append(content, change: nil)
+            state.faults[fault.subject] =
+                fault.isStanding ? Event(number: number, change: nil, content: content) : nil
+        }
+        listeners.ring()
+    }
+
+    /// The faults that began at or before a place in the ring and stand, oldest first.
+    func faults(upTo position: UInt64) -> [Content] {
+        state.withLock { state in
+            state.faults.values.filter { $0.number <= position }.sorted { $0.number < $1.number }.map(\.content)
+        }
     }
 
     // MARK: The store's changes
@@ -170,6 +197,9 @@ package final class APIEventHub: Sendable {
             return known.first { ($0.change ?? 0) > change }.map { $0.number - 1 }
         }
     }
+
+    /// Whether a change is in the ring: whoever had it was told of all that came before it in this process.
+    func has(_ change: Int64) -> Bool { state.withLock { $0.ring.contains { $0.change == change } } }
 
     /// The events behind a place in the ring.
     ///

@@ -44,7 +44,9 @@ struct EventRoutes {
         after last: String?, to client: AccessClient?, _ audience: Audience
     ) async throws -> Response {
         let known = try await place(after: last, audience)
-        let start = if let known { known } else { try await newest() }
+        let start = if let known { known.place } else { try await newest() }
+        // Those that began later are behind the place in the ring.
+        let faults = known?.hasHadFaults == true ? [] : hub.faults(upTo: start.ring)
         let greeting = last != nil && known == nil ? Self.resync : ByteBuffer(string: "retry: 3000\n: connected\n\n")
         return Response(
             status: .ok, headers: [.contentType: "text/event-stream", .cacheControl: "no-store"],
@@ -53,6 +55,10 @@ struct EventRoutes {
                 defer { counters.streams(-1) }
                 let (bells, departures) = (hub.bells(), clients.departures())
                 try await writer.write(greeting)
+                if !faults.isEmpty {
+                    let filter = try await filter(audience)
+                    for fault in faults where filter.passes(fault) { try await writer.write(fault.octets) }
+                }
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     let (wakes, wake) = AsyncStream<Wake>.makeStream(bufferingPolicy: .bufferingNewest(1))
                     group.addTask {
@@ -105,8 +111,11 @@ struct EventRoutes {
         return EventPlace(change: try await store.newestChange(), ring: ring)
     }
 
-    /// Where to go on for a client that has seen an event last; `nil` where that is no event of this store.
-    private func place(after last: String?, _ audience: Audience) async throws -> EventPlace? {
+    /// Where to go on for a client that has seen an event last, and whether it was told of the faults that began before;
+    /// `nil` where that is no event of this store.
+    private func place(
+        after last: String?, _ audience: Audience
+    ) async throws -> (place: EventPlace, hasHadFaults: Bool)? {
         let newest = try await newest()
         guard let last, let found = try await cursors.found(in: last, for: audience.key),
             found.change.feed == newest.change.feed || found.change == .beginning,
@@ -114,9 +123,10 @@ struct EventRoutes {
         else { return nil }
         let change = ChangePosition(feed: newest.change.feed, number: found.change.number)
         if let ring = found.ring, ring.epoch == hub.epoch, ring.number <= newest.ring {
-            return EventPlace(change: change, ring: ring.number)
+            return (EventPlace(change: change, ring: ring.number), true)
         }
-        return EventPlace(change: change, ring: hub.place(of: found.change.number) ?? newest.ring)
+        let hasHadFaults = found.ring == nil && hub.has(found.change.number)
+        return (EventPlace(change: change, ring: hub.place(of: found.change.number) ?? newest.ring), hasHadFaults)
     }
 
     /// Sends what is new, some events at a time: a client that reads slowly gets only what it may still see.

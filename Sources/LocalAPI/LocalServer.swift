@@ -83,6 +83,7 @@ package struct LocalServer {
         SessionRoutes(door: door).add(to: routes)
         ReadingRoutes(store: gateway.store, consents: consents, isLocked: isLocked).add(to: routes)
         SummaryRoutes(gateway: gateway, consents: consents, isLocked: isLocked).add(to: routes)
+        ReportRoutes(gateway: gateway, consents: consents, isLocked: isLocked).add(to: routes)
         EntryRoutes(gateway: gateway, isLocked: isLocked).add(to: routes)
         MoveRoutes(gateway: gateway, isLocked: isLocked).add(to: routes)
         StateRoutes(gateway: gateway, started: now).add(to: routes)
@@ -102,7 +103,9 @@ struct PageRoutes {
             ("/", PackageResources.page_html, "text/html; charset=utf-8"),
             ("/page.css", PackageResources.page_css, "text/css; charset=utf-8"),
             ("/page.js", PackageResources.page_js, "text/javascript; charset=utf-8"),
-            ("/chart.js", PackageResources.chart_js, "text/javascript; charset=utf-8"),
+            ("/words.js", PackageResources.words_js, "text/javascript; charset=utf-8"),
+            ("/reports.js", PackageResources.reports_js, "text/javascript; charset=utf-8"),
+            ("/measure.js", PackageResources.measure_js, "text/javascript; charset=utf-8"),
             ("/pairing.js", PackageResources.pairing_js, "text/javascript; charset=utf-8"),
             ("/api/v1/openapi.json", PackageResources.openapi_json, "application/json"),
         ]
@@ -120,9 +123,11 @@ struct PageHeaders: RouterMiddleware {
         _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
     ) async throws -> Response {
         var response = try await next(request, context)
-        response.headers[.contentSecurityPolicy] =
-            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-            + "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+        if response.headers[.contentSecurityPolicy] == nil {
+            response.headers[.contentSecurityPolicy] =
+                "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+                + "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+        }
         response.headers[.xContentTypeOptions] = "nosniff"
         response.headers[.referrerPolicy] = "no-referrer"
         response.headers[.permissionsPolicy] = "camera=(), microphone=(), geolocation=()"

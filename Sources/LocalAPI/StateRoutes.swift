@@ -60,6 +60,13 @@ struct StateRoutes {
         return .object(["sources": .array(sources.map(\.document))])
     }
 
+    /// A person as the page lets one choose among the household's.
+    private func person(_ user: StoreUser) -> JSONValue {
+        .object([
+            "id": .optional(user.clientUserID.isEmpty ? nil : user.clientUserID), "time_zone": .string(user.timeZone),
+        ])
+    }
+
     /// What a person sees first, with their own readings and devices alone.
     private func overview(of user: StoreUser) async throws -> JSONValue {
         let counts = try await gateway.store.counts(of: user.key)
@@ -68,7 +75,7 @@ struct StateRoutes {
             "id": .string(try await gateway.store.gatewayID()), "version": .string(GatewayVersion.current),
             "time": .string(Instant.systemClock.flooredToSecond.description),
             "started": .string(started.flooredToSecond.description), "time_zone": .string(user.timeZone),
-            "user": .string(user.clientUserID),
+            "user": .string(user.clientUserID), "people": .array([person(user)]),
             "readings": .object(
                 ReadingKind.allCases.map { .init($0.rawValue, .integer(Int64(counts.readings[$0] ?? 0))) }),
             "devices": .integer(Int64(devices.count)), "waiting": .integer(Int64(counts.waiting)),
@@ -90,6 +97,7 @@ struct StateRoutes {
             "time": .string(Instant.systemClock.flooredToSecond.description),
             "started": .string(started.flooredToSecond.description), "time_zone": .string(user.timeZone),
             "user": .optional(user.clientUserID.isEmpty ? nil : user.clientUserID),
+            "people": .array(try await gateway.store.users().map(person)),
             "readings": .object(
                 ReadingKind.allCases.map { .init($0.rawValue, .integer(Int64(statistics.readings[$0] ?? 0))) }),
             "devices": .integer(Int64(devices.count)), "waiting": .integer(Int64(statistics.waiting)),

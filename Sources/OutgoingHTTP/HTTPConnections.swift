@@ -75,6 +75,8 @@ package final class HTTPConnections: Sendable, CustomReflectable {
         configuration.tlsConfiguration = tls
         configuration.redirectConfiguration = .disallow
         configuration.dnsOverride = addresses
+        // Nobody reads traces. The default tracer drops spans, but a span is made for each request, with its attributes.
+        configuration.tracing.tracer = nil
         configuration.timeout.connect = .nanoseconds(limits.connecting.nanoseconds)
         // Waiting and trying again is the caller's; here a refused connection is one at once.
         configuration.connectionPool.retryConnectionEstablishment = false

@@ -4,7 +4,9 @@ import ReadingStore
 
 /// What a group's delivery came to so far; kept also where it fails half-way.
 struct Tally {
-    var delivered = 0
+    /// What the destination has acknowledged.
+    var synced = SyncedReadings()
+    var delivered: Int { synced.count }
     var refused = 0
     var handedOver = 0
     /// Items of the batch at hand that were acknowledged or set aside.
@@ -70,7 +72,7 @@ extension OutboxWorker {
         } catch let error as StoreError where error.isCorrupt {
             let failure = DeliveryFailure(error)
             circuit.held(target)
-            hub.emit(.failedSyncing(target, failure))
+            hub.emit(.failedSyncing(target, failure, SyncedReadings()))
             report.failure = report.failure ?? failure
             return nil
         }
@@ -99,7 +101,7 @@ extension OutboxWorker {
             if tally.delivered > 0 { try await noteKnownKind(target) }
             try await noteRefusedWhole(target, false)
             circuit.succeeded(target)
-            hub.emit(.successSyncing(target, delivered: tally.delivered))
+            hub.emit(.successSyncing(target, tally.synced))
             return true
         } catch {
             let failure = DeliveryFailure(error)
@@ -107,6 +109,8 @@ extension OutboxWorker {
             if let held = failure.hold {
                 if failure.scope == .unknownKind { try await noteUnknownKind(target) }
                 circuit.held(target)
+                // What is held now could not be delivered; what came before it was.
+                if tally.delivered > 0 { hub.emit(.successSyncing(target, tally.synced)) }
                 note(held, target, group.count - tally.delivered - tally.refused - tally.handedOver, in: &report)
                 return true
             }
@@ -114,7 +118,7 @@ extension OutboxWorker {
             if tally.delivered > 0 || failure.isRefusalOfAll {
                 try await noteRefusedWhole(target, failure.isRefusalOfAll)
             }
-            return note(failure, target, in: &report)
+            return note(failure, target, tally.synced, in: &report)
         }
     }
 
@@ -148,8 +152,11 @@ extension OutboxWorker {
 
     /// Notes a failure, and says whether the next group may be tried.
     @discardableResult
-    func note(_ failure: DeliveryFailure, _ target: DeliveryTarget?, in report: inout SyncReport) -> Bool {
-        if let target { hub.emit(.failedSyncing(target, failure)) }
+    func note(
+        _ failure: DeliveryFailure, _ target: DeliveryTarget?, _ synced: SyncedReadings = SyncedReadings(),
+        in report: inout SyncReport
+    ) -> Bool {
+        if let target { hub.emit(.failedSyncing(target, failure, synced)) }
         report.failure = report.failure.map { $0.isRetryable ? failure : $0 } ?? failure
         return circuit.failed(target, failure, at: clock.uptime(), options.backoff)
     }
@@ -159,15 +166,19 @@ extension OutboxWorker {
     ) async throws {
         while true {
             try Task.checkCancellation()
-            // Before each batch: what was revoked, paused or switched off meanwhile stops the next.
-            if let hold = try await store.standingHold(at: place()) { throw DeliveryFailure(DeliveryHold(hold)) }
-            try await requireReady(target, of: person)
             let limit = batchLimits[target.resource] ?? options.batchLimit
             let suspected = Set(tally.suspects.map(\.item.id))
-            // One more than fits says whether anything follows.
-            var items = try await store.outboxBatch(
+            // One more than fits says whether anything follows. Before each batch, what was revoked, paused or switched off
+            // meanwhile stops it.
+            let next = try await store.nextBatch(
                 user: target.user, resource: target.resource, provider: target.provider, in: range,
                 limit: min(limit + suspected.count + 1, 10_000), at: place())
+            var items: [OutboxItem]
+            switch next {
+            case .held(let hold): throw DeliveryFailure(DeliveryHold(hold))
+            case .items(let waiting): items = waiting
+            }
+            try await requireReady(target, of: person)
             if !suspected.isEmpty { items.removeAll { suspected.contains($0.id) } }
             let isLast = items.count <= limit
             if !isLast { items.removeLast(items.count - limit) }

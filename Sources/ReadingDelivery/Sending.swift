@@ -38,26 +38,21 @@ extension OutboxWorker {
     /// - Returns: the readings of which the destination says nothing.
     @discardableResult
     private func sendOnce(_ part: DeliveryPart, into tally: inout Tally) async throws -> [OutboxItem] {
-        let results: [Outcome.Result?]
+        let outcomes: [Outcome]
         do {
-            results = part.results(try await destination.send(part))
+            outcomes = try await destination.send(part)
         } catch {
             if DeliveryFailure(error).leavesDoubt { tally.mayBeThere.formUnion(part.items.map(\.id)) }
             throw error
         }
-        let (delivered, readings) = part.items(where: { results[$0] == .delivered })
-        if !delivered.isEmpty {
-            if tally.delivered == 0 {
-                // Before anything is set aside in this pass, so that only older refusals are offered again.
-                try await store.reofferRefused(
-                    user: part.target.user, resource: part.target.resource, provider: part.target.provider, at: place())
-            }
-            hub.emit(.readings(readings, .posted))
-            try await store.acknowledge(delivered, at: clock.now())
-            hub.emit(.readings(readings, .acknowledged))
-            tally.delivered += delivered.count
-            tally.settled += delivered
+        // Nearly every part is.
+        if part.isDelivered(outcomes) {
+            try await noteDelivered(part.items, of: part.target, into: &tally)
+            return []
         }
+        let results = part.results(outcomes)
+        let delivered = part.items.indices.filter { results[$0] == .delivered }.map { part.items[$0] }
+        if !delivered.isEmpty { try await noteDelivered(delivered, of: part.target, into: &tally) }
         let (handedOver, keptReadings) = part.items(where: { results[$0] == .handedOver })
         if !handedOver.isEmpty {
             CrashPoint.reach("hand-over.sent")
@@ -80,6 +75,23 @@ extension OutboxWorker {
         }
         if let failure { throw failure }
         return part.items.indices.filter { results[$0] == nil }.map { part.items[$0] }
+    }
+
+    /// Records that the destination has readings: at least one, in the order in which they were sent.
+    private func noteDelivered(
+        _ items: [OutboxItem], of target: DeliveryTarget, into tally: inout Tally
+    ) async throws {
+        if tally.delivered == 0 {
+            // Before anything is set aside in this pass, so that only older refusals are offered again.
+            try await store.reofferRefused(
+                user: target.user, resource: target.resource, provider: target.provider, at: place())
+        }
+        let (ids, readings) = (items.map(\.id), items.map(\.reading.id))
+        hub.emit(.readings(readings, .posted))
+        try await store.acknowledge(ids, at: clock.now())
+        hub.emit(.readings(readings, .acknowledged))
+        tally.synced.add(items)
+        tally.settled += ids
     }
 
     /// Notes that a reading was refused although it was alone.
@@ -158,6 +170,12 @@ extension OutboxWorker {
 }
 
 extension DeliveryPart {
+    /// Whether outcomes say, in the items' order, that the destination has every one.
+    fileprivate func isDelivered(_ outcomes: [Outcome]) -> Bool {
+        outcomes.count == items.count && !items.isEmpty
+            && items.indices.allSatisfy { outcomes[$0].id == items[$0].id && outcomes[$0].result.isDelivered }
+    }
+
     /// What became of each item, `nil` where nothing was said.
     fileprivate func results(_ outcomes: [Outcome]) -> [Outcome.Result?] {
         // Destinations answer in the items' order mostly.
@@ -172,5 +190,11 @@ extension DeliveryPart {
     fileprivate func items(where isOne: (Int) -> Bool) -> (ids: [OutboxID], readings: [ReadingID]) {
         let indices = items.indices.filter(isOne)
         return (indices.map { items[$0].id }, indices.map { items[$0].reading.id })
+    }
+}
+
+extension Outcome.Result {
+    fileprivate var isDelivered: Bool {
+        if case .delivered = self { true } else { false }
     }
 }

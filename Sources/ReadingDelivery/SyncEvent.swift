@@ -15,14 +15,45 @@ public enum DeliveryStep: Sendable, Hashable {
     case setAside(serverSaid: String)
 }
 
+/// What a pass has delivered of a target: what the destination has acknowledged, durably noted here.
+public struct SyncedReadings: Sendable, Hashable {
+    /// The most ids that are listed.
+    public static let idLimit = 100
+
+    /// How many readings.
+    public private(set) var count = 0
+    /// The earliest of their times at the destination; `nil` if there are none.
+    public private(set) var first: Instant?
+    /// The latest of their times at the destination; `nil` if there are none.
+    public private(set) var last: Instant?
+    /// Their ids, in the order in which they were delivered; of more than ``idLimit`` the last ones. The steps
+    /// ``SyncEvent/readings(_:_:)`` name every one.
+    public private(set) var ids: [ReadingID] = []
+
+    /// Makes it of nothing.
+    public init() {}
+
+    /// Adds readings, in the order in which they were delivered.
+    mutating func add(_ items: [OutboxItem]) {
+        count += items.count
+        for index in items.indices {
+            let time = items[index].timestamp
+            first = first.map { min($0, time) } ?? time
+            last = last.map { max($0, time) } ?? time
+        }
+        ids += items.suffix(Self.idLimit).map(\.reading.id)
+        ids.removeFirst(max(0, ids.count - Self.idLimit))
+    }
+}
+
 /// What the delivery is doing.
 public enum SyncEvent: Sendable, Hashable {
     /// Readings of this target are being delivered.
     case syncing(DeliveryTarget)
-    /// Everything deliverable of this target was delivered.
-    case successSyncing(DeliveryTarget, delivered: Int)
-    /// The delivery of this target failed.
-    case failedSyncing(DeliveryTarget, DeliveryFailure)
+    /// Everything deliverable of this target was delivered: what it was.
+    case successSyncing(DeliveryTarget, SyncedReadings)
+    /// The delivery of this target failed; what was delivered before stays so.
+    case failedSyncing(DeliveryTarget, DeliveryFailure, SyncedReadings)
     /// Nothing of this kind waits.
     case nothingToSync(ReadingKind)
     /// This target waits for something that is not the network: its source, its owner. The reason may be the server's.

@@ -82,6 +82,23 @@ public struct LineWriter: Sendable {
         var device: DeviceDescription
         var person: String
         var sampleType: GlucoseSampleType?
+
+        init(of reading: Reading, _ person: String) {
+            kind = reading.kind
+            device = reading.device
+            self.person = person
+            sampleType = Self.sampleType(of: reading)
+        }
+
+        /// Whether a reading is of the series, found without making its own.
+        func holds(_ reading: Reading, of person: String) -> Bool {
+            kind == reading.kind && sampleType == Self.sampleType(of: reading) && self.person == person
+                && device == reading.device
+        }
+
+        private static func sampleType(of reading: Reading) -> GlucoseSampleType? {
+            if case .glucose(let glucose) = reading.record.value { glucose.sampleType } else { nil }
+        }
     }
 
     /// Makes a writer without lines.
@@ -116,10 +133,7 @@ public struct LineWriter: Sendable {
             octets.removeLast(octets.count - start)
             throw error
         }
-        begin("reading_id")
-        octets.append(UInt8(ascii: "\""))
-        octets.append(reading.id)
-        octets.append(UInt8(ascii: "\""))
+        addID(of: reading)
         if !reading.record.status.isEmpty {
             field("status", text: reading.record.status.names.joined(separator: " "))
         }
@@ -149,10 +163,7 @@ public struct LineWriter: Sendable {
                 throw error
             }
             field(name, sample.value)
-            begin("reading_id")
-            octets.append(UInt8(ascii: "\""))
-            octets.append(reading.id)
-            octets.append(UInt8(ascii: "\""))
+            addID(of: reading)
             octets.append(UInt8(ascii: " "))
             octets.append(digits: LineProtocol.milliseconds(of: sample.time))
         }
@@ -162,9 +173,10 @@ public struct LineWriter: Sendable {
     /// Writes the measurement and the tags.
     private mutating func begin(_ reading: Reading, _ person: String) throws(FormatOmission) {
         (hasFields, omissions) = (false, [])
-        var series = Series(kind: reading.kind, device: reading.device, person: person)
-        if case .glucose(let glucose) = reading.record.value { series.sampleType = glucose.sampleType }
-        if let last, last.series == series { return octets.append(contentsOf: last.octets) }
+        if last?.series.holds(reading, of: person) == true, let shared = last?.octets {
+            return octets.append(contentsOf: shared)
+        }
+        let series = Series(of: reading, person)
         let start = octets.count
         octets.append(contentsOf: series.kind.rawValue.utf8)
         // Sorted tags are what the database wants to see.
@@ -189,6 +201,12 @@ public struct LineWriter: Sendable {
         append(value) { $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: " ") }
     }
 
+    private mutating func addID(of reading: Reading) {
+        begin(ours: "reading_id=\"")
+        octets.append(reading.id)
+        octets.append(UInt8(ascii: "\""))
+    }
+
     private mutating func field(_ name: String, text: String) {
         begin(name)
         octets.append(UInt8(ascii: "\""))
@@ -196,9 +214,21 @@ public struct LineWriter: Sendable {
         octets.append(UInt8(ascii: "\""))
     }
 
+    private mutating func field(ours text: StaticString, _ number: ExactDecimal) {
+        begin(ours: text)
+        octets.append(number)
+    }
+
     private mutating func field(_ name: String, _ number: ExactDecimal) {
         begin(name)
         octets.append(number)
+    }
+
+    /// Begins a field with a text that is known when the program is built: its name, `=`, perhaps a quote.
+    private mutating func begin(ours text: StaticString) {
+        if hasFields { octets.append(UInt8(ascii: ",")) }
+        hasFields = true
+        octets.append(literal: text)
     }
 
     private mutating func begin(_ name: String) {
@@ -226,13 +256,13 @@ public struct LineWriter: Sendable {
         let factor = ConversionFactor.milligramsPerDecilitreInOneMillimolePerLitre
         switch measured.unit {
         case .milligramsPerDecilitre:
-            field("mg_dl", number)
+            field(ours: "mg_dl=", number)
             if let other = number.divided(by: factor, places: ConversionFactor.concentrationPlaces) {
-                field("mmol_l", other)
+                field(ours: "mmol_l=", other)
             }
         case .millimolesPerLitre:
-            field("mmol_l", number)
-            if let other = number.multiplied(by: factor, places: 2) { field("mg_dl", other) }
+            field(ours: "mmol_l=", number)
+            if let other = number.multiplied(by: factor, places: 2) { field(ours: "mg_dl=", other) }
         default: throw FormatOmission(.unit, of: "glucose")
         }
         if let meal = reading.context?.meal { field("meal", text: meal) }

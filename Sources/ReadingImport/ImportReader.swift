@@ -156,13 +156,15 @@ public struct ImportRules: Sendable {
     }
 
     /// The time of a wall-clock time without an offset; `nil` if no zone is known.
-    func time(of wall: WallTime) -> ImportedTime? {
+    ///
+    /// - Parameter isLater: whether an hour that is repeated is the later one.
+    func time(of wall: WallTime, isLater: Bool = false) -> ImportedTime? {
         // The zone that holds at the time itself: its own reading of the wall decides when that is.
         for (begins, zone) in zones.reversed() {
-            let time = ImportedTime(local: wall, in: zone)
+            let time = ImportedTime(local: wall, in: zone, isLater: isLater)
             if time.instant >= begins { return time }
         }
-        return zones.first.map { ImportedTime(local: wall, in: $0.zone) }
+        return zones.first.map { ImportedTime(local: wall, in: $0.zone, isLater: isLater) }
     }
 }
 

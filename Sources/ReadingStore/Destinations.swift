@@ -161,10 +161,12 @@ extension ReadingStore {
 
     /// Why nothing goes to a destination now, whatever waits for it: delivery or the destination is switched off.
     public func standingHold(at destination: DestinationKey) async throws -> Hold? {
-        try await read { db in
-            guard try Self.isSyncEnabled(db) else { return .syncDisabled }
-            return try Self.destinations(db).first { $0.key == destination }?.hold()
-        }
+        try await read { db in try Self.standingHold(db, at: destination) }
+    }
+
+    static func standingHold(_ db: Database, at destination: DestinationKey) throws -> Hold? {
+        guard try isSyncEnabled(db) else { return .syncDisabled }
+        return try destinations(db).first { $0.key == destination }?.hold()
     }
 
     /// Has a destination's readings wait, or delivers them again.

@@ -12,7 +12,7 @@ extension ReadingStore {
             let update = try PreparedStatement(
                 db,
                 """
-                UPDATE outbox SET state = \(outbox: .handedOver), handed_over_at = ?5
+                \(OutboxRun.update) SET state = \(outbox: .handedOver), handed_over_at = ?5
                 WHERE \(OutboxRun.condition) AND revision = ?4 AND state = \(outbox: .waiting)
                 """)
             for run in OutboxRun.runs(of: ids) {
@@ -33,7 +33,7 @@ extension ReadingStore {
         try await changeOffer(
             ids, instant,
             """
-            UPDATE outbox SET handed_over_at = ?5
+            \(OutboxRun.update) SET handed_over_at = ?5
             WHERE \(OutboxRun.condition) AND revision = ?4 AND state = \(outbox: .waiting) AND handed_over_at IS NULL
             """)
     }
@@ -43,7 +43,7 @@ extension ReadingStore {
         try await changeOffer(
             ids, instant,
             """
-            UPDATE outbox SET handed_over_at = NULL
+            \(OutboxRun.update) SET handed_over_at = NULL
             WHERE \(OutboxRun.condition) AND ?4 <= revision AND state <> \(outbox: .handedOver) AND handed_over_at = ?5
             """)
     }

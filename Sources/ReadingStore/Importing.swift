@@ -56,35 +56,13 @@ struct StoreImport {
 
     /// Writes the database that the file holds into the workshop.
     private func unpack(_ path: String, _ passphrase: String) async throws -> ExportManifest {
-        try StoreFiles.requireRegular(path)
-        let source = try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
-        defer { try? source.close() }
-        var opener = try ExportOpener(
-            header: Array(try source.read(upToCount: ExportFormat.headerLength) ?? Data()), passphrase: passphrase)
         try StoreFiles.prepareDatabase(database)
         let target = try FileHandle(forWritingTo: URL(fileURLWithPath: database))
         defer { try? target.close() }
-        var (line, manifest): ([UInt8], ExportManifest?) = ([], nil)
-        func take(_ octets: [UInt8]) throws {
-            guard manifest == nil else { return try target.write(contentsOf: octets) }
-            line += octets
-            guard line.count < 4 << 20 else {
-                throw StoreError.corrupt(detail: "the export's list of its keys has no end")
-            }
-            guard let end = line.firstIndex(of: UInt8(ascii: "\n")) else { return }
-            do { manifest = try JSONDecoder().decode(ExportManifest.self, from: Data(line[..<end])) } catch {
-                throw StoreError.corrupt(detail: "the export's list of its keys cannot be read")
-            }
-            try target.write(contentsOf: line[(end + 1)...])
-            line = []
-        }
-        while let octets = try source.read(upToCount: 1 << 20), !octets.isEmpty {
-            try Task.checkCancellation()
-            try take(opener.add(octets))
-        }
-        try take(opener.end())
+        let manifest = try ExportContents.read(path, passphrase: passphrase) {
+            try target.write(contentsOf: $0)
+        }.manifest
         try target.synchronize()
-        guard let manifest else { throw StoreError.corrupt(detail: "the export holds no list of its keys") }
         if let key = manifest.pruneKey.flatMap(SymmetricKey.init(base64:)) { try PruneKey.write(key, in: workshop) }
         return manifest
     }

@@ -34,13 +34,32 @@ extension Journal {
         outcomes.append(.revised(try load(former.key)))
     }
 
-    /// Withdraws an entry.
+    /// Withdraws an entry, or what was imported.
     mutating func add(_ withdrawal: EntryWithdrawal, _ frame: Frame) throws -> FrameOutcome {
         guard let found = try reading(withdrawal.reading) else {
             try keepApart(frame, .nothing)
             return .nothing
         }
+        if case .source(let updatedAt) = withdrawal.origin {
+            return try retract(found.key, found.reading, at: updatedAt, by: frame)
+        }
         return try withdraw(found.key, found.reading, by: frame).first ?? .repeated(found.reading.id)
+    }
+
+    /// Withdraws what the program that it was imported from has taken back; nothing happens if it has said something newer since.
+    private mutating func retract(
+        _ key: Int64, _ reading: Reading, at updatedAt: Instant?, by frame: Frame
+    ) throws -> FrameOutcome {
+        var record = reading.record
+        guard let facts = record.imported, reading.excluded != .withdrawn, !facts.isNewer(than: updatedAt) else {
+            return .repeated(reading.id)
+        }
+        try attach(keep(frame, .record), to: key, .withdrawal)
+        record.exclusion = .withdrawn
+        record.imported?.isRetracted = true
+        record.imported?.updatedAt = updatedAt ?? facts.updatedAt
+        try revise(key, from: reading, to: record)
+        return .revised(try load(key))
     }
 
     /// An entry that is stored already: nothing follows from it, unless it was withdrawn since.
@@ -56,7 +75,7 @@ extension Journal {
     }
 
     private mutating func withdraw(_ key: Int64, _ reading: Reading, by frame: Frame) throws -> [FrameOutcome] {
-        guard reading.record.entry != nil, reading.excluded != .withdrawn else { return [] }
+        guard reading.record.isWithdrawable, reading.excluded != .withdrawn else { return [] }
         try attach(keep(frame, .record), to: key, .withdrawal)
         try setWithdrawn(key, reading)
         return [.revised(try load(key))]

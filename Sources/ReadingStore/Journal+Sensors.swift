@@ -16,8 +16,8 @@ extension Journal {
         var (isStored, stored): (Bool, Int64?) = (false, nil)
         search: for record in scan.records {
             switch try find(record, frame) {
-            case .existing(let key, _):
-                isStored = try isKept(frame, by: key, .record)
+            case .existing(let key, let reading):
+                isStored = try !reading.isTakenOver && isKept(frame, by: key, .record)
                 break search
             case .pruned: continue
             case .none: break search
@@ -27,6 +27,18 @@ extension Journal {
             guard let facts = record.sensor else { continue }
             switch try find(record, frame) {
             case .pruned(let id): outcomes.append(.repeated(id))
+            case .existing(let key, let reading) where reading.isTakenOver:
+                stored = try stored ?? keep(frame, .record)
+                if let stored { try adopt(key, reading, record, frame, as: stored) }
+                let adopted = try load(key)
+                if adopted.excluded == nil {
+                    if facts.source == .history {
+                        outcomes += try supersede(minute: facts.minute, by: key)
+                    } else if try isSuperseded(facts) {
+                        try exclude(key, as: .superseded)
+                    }
+                }
+                outcomes.append(.revised(try load(key)))
             case .existing(let key, let reading):
                 if !isStored {
                     stored = try stored ?? keep(frame, .record)
@@ -95,12 +107,16 @@ extension Journal {
         return try deliverable(minute: minute, source: .trend).map { trend in
             let places = try Row.fetchAll(
                 db, sql: "SELECT destination, timestamp FROM outbox WHERE reading = ?", arguments: [trend])
-            try retractReplaced(trend)
-            try change(trend) { $0.columns.timeExclusion = Exclusion.superseded.code }
-            try db.execute(sql: "DELETE FROM outbox WHERE reading = ?", arguments: [trend])
+            try exclude(trend, as: .superseded)
             for place in places { try hand(try place.value(1), at: try place.value(0)) }
             return .revised(try load(trend))
         }
+    }
+
+    private func exclude(_ trend: Int64, as exclusion: Exclusion) throws {
+        try retractReplaced(trend)
+        try change(trend) { $0.columns.timeExclusion = exclusion.code }
+        try db.execute(sql: "DELETE FROM outbox WHERE reading = ?", arguments: [trend])
     }
 
     /// A destination that tells readings by their second has the history record in the trend record's place; one that tells

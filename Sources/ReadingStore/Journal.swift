@@ -9,6 +9,8 @@ struct Journal {
     let decoder: any FrameDecoding
     let statements: JournalStatements
     let holds: HoldRules
+    /// The rows that stand for what came out of other programs' data; empty for most stores.
+    let imports: [Int64]
     let numbers: RowNumbers
     let sealing: Sealing
     let rows: RowReader
@@ -19,7 +21,7 @@ struct Journal {
 
     init(
         _ db: Database, contact: consuming ContactState, epoch: Int, decoder: any FrameDecoding, sealing: Sealing,
-        pruned: PrunedReadings?, holds: HoldRules, numbers: RowNumbers
+        pruned: PrunedReadings?, memory: JournalMemory, numbers: RowNumbers
     ) throws {
         // Nothing is begun that could not be sealed.
         try sealing.requireKeys()
@@ -31,7 +33,8 @@ struct Journal {
         self.epoch = epoch
         self.decoder = decoder
         statements = try JournalStatements(db)
-        self.holds = holds
+        holds = memory.holds
+        imports = memory.imports
         self.numbers = numbers
     }
 
@@ -116,157 +119,6 @@ struct Journal {
         try forgetWaiting(number)
     }
 
-    func find(_ record: Record, _ frame: Frame) throws -> Match {
-        var (clash, other): (Int, ReadingID?) = (0, nil)
-        while true {
-            let identity = identity(of: record, frame, epoch: epoch, clash: clash)
-            let id = identity.id(device: contact.identity, kind: record.value.kind)
-            guard let found = try reading(id) else {
-                switch try pruned?.find(id, record) ?? .none {
-                case .same: return .pruned(id)
-                case .other where !identity.countsClashes: return .pruned(id)
-                case .other:
-                    other = other ?? id
-                    clash += 1
-                    continue
-                case .none: break
-                }
-                if clash == 0, let found = try elsewhere(record, frame) ?? inOtherForm(record, frame) { return found }
-                return .none(id, clash: clash, with: other)
-            }
-            if found.reading.record.value == record.value, found.reading.record.sensor == record.sensor {
-                return .existing(found.key, found.reading)
-            }
-            // It has taken its mean pressure from another form since, or was read as another model's.
-            if !identity.countsClashes {
-                return .existing(found.key, found.reading)
-            }
-            other = other ?? id
-            clash += 1
-        }
-    }
-
-    /// The same record under an id it got earlier: reading an old memory or an old capture again brings nothing.
-    private func elsewhere(_ record: Record, _ frame: Frame) throws -> Match? {
-        if let found = try underEarlierID(record, as: record, frame) { return found }
-        guard contact.description.model != nil, case .record(let plain) = decoder.decode(frame, model: nil),
-            identity(of: plain, frame, epoch: epoch, clash: 0) != identity(of: record, frame, epoch: epoch, clash: 0)
-        else { return nil }
-        return try beforeModel(plain, as: record, frame)
-    }
-
-    /// The same record as another protocol of the device brought it.
-    private func inOtherForm(_ record: Record, _ frame: Frame) throws -> Match? {
-        guard decoder.comesByTwoProtocols(model: contact.description.model), let baseTime = record.baseTime,
-            let time = try time(of: record, frame).instant?.seconds
-        else { return nil }
-        // The clock may have been compared anew since, and the zone be another.
-        let select = try PreparedStatement(
-            db,
-            """
-            SELECT key FROM reading INDEXED BY reading_kind_time
-            WHERE kind = ? AND time BETWEEN ? AND ? AND device = ? AND base_time = ? ORDER BY key
-            """)
-        select.bind(1, record.value.kind.code)
-        select.bind(2, time - Self.otherFormSpan)
-        select.bind(3, time + Self.otherFormSpan)
-        select.bind(4, contact.device)
-        select.bind(5, baseTime.secondsSinceEpoch)
-        defer { select.reset() }
-        while try select.next() {
-            let key = select.int(0)
-            let reading = try load(key)
-            if record.isSameMeasurement(as: reading.record) { return .existing(key, reading) }
-        }
-        return nil
-    }
-
-    /// How far apart two forms of one record may have been placed, in seconds: a day and a zone's difference.
-    private static let otherFormSpan: Int64 = 26 * 3600
-
-    /// The same record from the time when the device's model was not known, and its frames were read by the standard
-    /// alone.
-    private func beforeModel(_ plain: Record, as record: Record, _ frame: Frame) throws -> Match? {
-        if plain.sequence != nil, record.sequence == nil, let baseTime = record.baseTime {
-            // The number that it had then may have been another.
-            return try numbered(baseTime, record, frame)
-        }
-        let match =
-            try found(plain, as: record, frame, epoch: epoch, of: contact.identity)
-            ?? underEarlierID(plain, as: record, frame)
-        // Two records that the standard cannot tell apart have other octets.
-        guard case .existing(let key, _) = match else { return match }
-        return try same(frame, of: key, .record) == nil ? nil : match
-    }
-
-    /// A reading of this time, value and octets that has a number.
-    private func numbered(_ baseTime: WallTime, _ record: Record, _ frame: Frame) throws -> Match? {
-        let select = try PreparedStatement(
-            db,
-            """
-            SELECT key FROM reading
-            WHERE device = ? AND sequence_epoch <= ? AND sequence IS NOT NULL AND base_time = ? AND kind = ? ORDER BY key
-            """)
-        select.bind(1, contact.device)
-        select.bind(2, Int64(epoch))
-        select.bind(3, baseTime.secondsSinceEpoch)
-        select.bind(4, record.value.kind.code)
-        defer { select.reset() }
-        while try select.next() {
-            let key = select.int(0)
-            let reading = try load(key)
-            if reading.record.value == record.value, try same(frame, of: key, .record) != nil {
-                return .existing(key, reading)
-            }
-        }
-        return nil
-    }
-
-    /// A record under an id it got before two addresses were known to be one device, or before a sequence epoch was begun
-    /// that it did not belong to.
-    ///
-    /// - Parameters:
-    ///   - earlier: the record as it was read when it got the id.
-    ///   - record: as it is read now.
-    private func underEarlierID(_ earlier: Record, as record: Record, _ frame: Frame) throws -> Match? {
-        for alias in contact.aliases where alias.deviceEpoch == epoch {
-            if let found = try found(earlier, as: record, frame, epoch: alias.ownEpoch, of: alias.address) {
-                return found
-            }
-        }
-        // Without a trustworthy time two measurements could agree in number and value by chance.
-        guard epoch > 0, earlier.sequence != nil, earlier.baseTime != nil else { return nil }
-        for past in (0..<epoch).reversed() {
-            let id = identity(of: earlier, frame, epoch: past, clash: 0)
-                .id(device: contact.identity, kind: earlier.value.kind)
-            if let found = try reading(id), [earlier, record].contains(found.reading.record),
-                found.reading.excluded != .implausibleTime
-            {
-                return .existing(found.key, found.reading)
-            }
-            if case .same? = try pruned?.find(id, earlier) { return .pruned(id) }
-        }
-        return nil
-    }
-
-    /// What has the id that a record got as a device's with this address in this epoch, if it has the record's value.
-    private func found(
-        _ earlier: Record, as record: Record, _ frame: Frame, epoch: Int, of address: DeviceAddress?
-    ) throws -> Match? {
-        let id = identity(of: earlier, frame, epoch: epoch, clash: 0).id(device: address, kind: earlier.value.kind)
-        if let found = try reading(id), [earlier.value, record.value].contains(found.reading.record.value) {
-            return .existing(found.key, found.reading)
-        }
-        if case .same? = try pruned?.find(id, earlier) { return .pruned(id) }
-        return nil
-    }
-
-    private func identity(of record: Record, _ frame: Frame, epoch: Int, clash: Int) -> ReadingIdentity {
-        ReadingIdentity(
-            of: record, serial: contact.description.serial, epoch: epoch, frame: frame,
-            contactStart: contact.startedAt, clash: clash)
-    }
-
     /// Stores a record that came with the frame of this row.
     mutating func insert(
         _ record: Record, _ frame: Frame, as row: Int64, id: ReadingID, clash: Int, time: ResolvedTime,
@@ -323,6 +175,11 @@ struct Journal {
     private mutating func repeated(
         _ key: Int64, _ reading: Reading, _ record: Record, _ frame: Frame
     ) throws -> FrameOutcome {
+        if reading.isTakenOver {
+            try adopt(key, reading, record, frame, as: keep(frame, .record))
+            _ = try joinWaiting(numbering(record, frame), key)
+            return .revised(try load(key))
+        }
         let isKept = try isKept(frame, by: key, .record)
         if !isKept { try attach(try keep(frame, .record), to: key, .record) }
         // What waited for the record may have made another of the reading.
@@ -338,7 +195,7 @@ struct Journal {
         return .revised(try load(key))
     }
 
-    private func time(of record: Record, _ frame: Frame) throws -> ResolvedTime {
+    func time(of record: Record, _ frame: Frame) throws -> ResolvedTime {
         try contact.times.resolve(
             record, receivedAt: frame.receivedAt,
             byBaseTime: decoder.clockShowsBaseTime(model: contact.description.model)

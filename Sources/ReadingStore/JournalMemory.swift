@@ -4,6 +4,8 @@ import HealthReadings
 /// What the journal found out in one transaction and need not ask for in the next; any other write makes it void.
 struct JournalMemory: Sendable {
     let holds: HoldRules
+    /// The rows that stand for what came out of other programs' data.
+    let imports: [Int64]
     /// The number of the frame's row that comes next.
     let nextFrame: Int64
     /// The number of the reading's row, or of the change, that comes next.
@@ -11,8 +13,9 @@ struct JournalMemory: Sendable {
     /// The second that was noted last of when readings came.
     let notedSecond: Int64?
 
-    init(holds: HoldRules, numbers: RowNumbers) {
-        self.holds = holds
+    init(of journal: Journal) {
+        let numbers = journal.numbers
+        (holds, imports) = (journal.holds, journal.imports)
         nextFrame = numbers.frame
         nextReading = numbers.reading
         notedSecond = numbers.notedSecond
@@ -20,6 +23,8 @@ struct JournalMemory: Sendable {
 
     init(_ db: Database, _ sealing: Sealing) throws {
         holds = try HoldRules(db, sealing)
+        imports = try Int64.fetchAll(
+            db, sql: "SELECT key FROM device WHERE model = ? AND address IS NULL", arguments: [ImportedSample.model])
         nextFrame = try PreparedStatement(db, "SELECT max(key) + 1 FROM frame").firstInt() ?? 1
         nextReading = try Changes(db: db).newest() + 1
         notedSecond = try Changes(db: db).newestNotedSecond()

@@ -82,7 +82,7 @@ struct Judgement {
                 try journals[contact]
                 ?? Journal(
                     db, contact: ContactState(db, sealing, contact: contact), epoch: epoch, decoder: decoder,
-                    sealing: sealing, pruned: pruned, holds: memory.holds, numbers: numbers)
+                    sealing: sealing, pruned: pruned, memory: memory, numbers: numbers)
             let decoded = decoder.decode(frame, model: journal.contact.description.model)
             let outcome = try StoreError.unlessCorrupt {
                 if hasMemory, decoder.isPlacedByModel(frame) { return try journal.place(reading, decoded) }

@@ -371,19 +371,10 @@ private struct Mover {
         }
         try db.execute(
             sql: "UPDATE destination SET left_behind = left_behind + 1 WHERE \(leftBehind)", arguments: [key])
-        for place in try Retracting(db: db, sealing: sealing).retract(key, id: id) {
+        for place in try Retracting(db: db, sealing: sealing).takeBack(key, id: id) {
             guard let destination = destinations.first(where: { $0.key.rawValue == place }) else { continue }
             move.destinations[destination.name, default: .init()].retracting += 1
         }
-        // Apart from the reading's row: that it counts as another's, or moves again, ends none of these. One that tells
-        // readings by their ids would else take back what it has just been given.
-        try db.execute(
-            sql: """
-                UPDATE retraction SET reading = NULL, blocks = CASE WHEN destination IN (
-                    SELECT key FROM destination WHERE has_unique_seconds & \(trait: .uniqueSeconds) = 0) THEN reading END
-                WHERE reading = ?
-                """, arguments: [key])
-        try db.execute(sql: "DELETE FROM outbox WHERE reading = ?", arguments: [key])
     }
 
     private func queue(

@@ -11,6 +11,13 @@ struct OutboxRun {
 
     var count: Int { readings.count }
 
+    /// How a statement that changes runs begins.
+    ///
+    /// A plain `UPDATE` can fail halfway and keep what came before it in the transaction, so SQLite keeps the former pages
+    /// of a statement that changes many rows: those of a batch no longer fit its memory, and go to a file outside of the
+    /// store's directory. A change that fails here ends its whole transaction anyway.
+    static let update = "UPDATE OR ROLLBACK outbox"
+
     /// The condition on the rows of `outbox`, with parameters 1 to 3; parameter 4 is the revision.
     ///
     /// The plus keeps SQLite from taking an index that begins with the destination: it would walk along every row there.

@@ -44,7 +44,10 @@ struct PrunedReadings {
         findIdentity.bind(1, octets: Self.identity(of: id, key))
         guard try findIdentity.next() else { return .none }
         defer { findIdentity.reset() }
-        return findIdentity.octets(0) == Self.value(of: record, id, key) ? .same : .other
+        let value = findIdentity.octets(0)
+        if value == Self.value(of: record, id, key) { return .same }
+        // It may have come as another gateway's export has it: with less beside its main value.
+        return record.plainForms.contains { value == Self.value(of: $0, id, key) } ? .same : .other
     }
 
     /// Whether a pruned reading is at a destination under this key.

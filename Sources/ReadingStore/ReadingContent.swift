@@ -138,20 +138,26 @@ extension ImportFacts {
     fileprivate func write(to writer: inout ContentWriter) {
         writer.put(source)
         writer.put(device)
-        writer.put((isEntered ? 1 : 0) | (hasOriginalID ? 2 : 0) | (end == nil ? 0 : 4) as UInt64)
+        let marks: UInt64 =
+            (isEntered ? 1 : 0) | (hasOriginalID ? 2 : 0) | (end == nil ? 0 : 4) | (isEstimate ? 8 : 0)
+            | (updatedAt == nil ? 0 : 16) | (isRetracted ? 32 : 0)
+        writer.put(marks)
         if let end { writer.put(signed: end.seconds) }
+        if let updatedAt { writer.put(signed: updatedAt.microseconds) }
         writer.put(optional: utcOffsetMinutes.map { UInt64(bitPattern: Int64($0)) })
     }
 
     fileprivate init(from reader: inout ContentReader) throws {
         let (source, device) = (try reader.text(), try reader.text())
         let flags = try reader.number()
-        guard flags < 8 else { throw StoreError.corrupt(detail: "an import has the marks \(flags)") }
+        guard flags < 64 else { throw StoreError.corrupt(detail: "an import has the marks \(flags)") }
         let end = flags & 4 == 0 ? nil : Instant(seconds: try reader.signed())
+        let updatedAt = flags & 16 == 0 ? nil : Instant(microseconds: try reader.signed())
         self.init(
             source: source, device: device, isEntered: flags & 1 != 0, end: end,
             utcOffsetMinutes: try reader.optional(as: UInt64.self).map { Int(Int64(bitPattern: $0)) },
-            hasOriginalID: flags & 2 != 0)
+            hasOriginalID: flags & 2 != 0, isEstimate: flags & 8 != 0, updatedAt: updatedAt,
+            isRetracted: flags & 32 != 0)
     }
 }
 

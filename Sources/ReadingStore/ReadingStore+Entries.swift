@@ -16,7 +16,7 @@ public enum EntryOutcome: Sendable, Hashable {
 public enum EntryChangeError: Error, Sendable, Hashable {
     /// The store has no reading with this id.
     case noSuchReading(ReadingID)
-    /// A device measured it: nobody entered it.
+    /// Nobody entered it: a device measured it, or it was imported, and cannot be corrected.
     case measured(ReadingID)
     /// It was withdrawn or corrected before.
     case withdrawn(ReadingID)
@@ -36,7 +36,8 @@ extension EntryChangeError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .noSuchReading(let id): "the store has no reading \(id)"
-        case .measured(let id): "reading \(id) was measured by a device; only what was entered by hand can be changed"
+        case .measured(let id):
+            "reading \(id) was not entered by hand: only such a reading can be corrected, and only such a reading or an imported one withdrawn"
         case .withdrawn(let id): "entry \(id) was withdrawn or corrected before"
         }
     }
@@ -79,7 +80,7 @@ extension ReadingStore {
         }
     }
 
-    /// Withdraws what a person entered: destinations that have it are asked to take it back, and it goes to no other.
+    /// Withdraws what a person entered, or what was imported: destinations that have it are asked to take it back, and it goes to no other.
     /// The store keeps it, excluded as `withdrawn`.
     ///
     /// - Returns: the reading as it is now; one that was withdrawn before is returned unchanged.
@@ -87,13 +88,16 @@ extension ReadingStore {
     @discardableResult
     public func withdraw(_ id: ReadingID) async throws -> Reading {
         guard let reading = try await reading(id) else { throw EntryChangeError.noSuchReading(id) }
-        guard reading.record.entry != nil else { throw EntryChangeError.measured(id) }
+        guard reading.record.isWithdrawable else { throw EntryChangeError.measured(id) }
         guard reading.excluded != .withdrawn else { return reading }
         let withdrawal = EntryWithdrawal(person: reading.person ?? "", reading: id)
         let outcomes = try await keep(by: withdrawal.person) { now in
             withdrawal.frame(receivedAt: now)
         } if: { journal in
-            try Self.requireEntry(id, in: journal, allowsWithdrawn: true)
+            // A meter may have brought it meanwhile.
+            guard try journal.reading(id)?.reading.record.isWithdrawable == true else {
+                throw EntryChangeError.measured(id)
+            }
         }
         guard case .revised(let withdrawn) = outcomes.first else { return reading }
         return withdrawn
@@ -138,7 +142,7 @@ extension ReadingStore {
             let memory = try JournalMemory(db, sealing)
             var journal = try Journal(
                 db, contact: ContactState(db, sealing, contact: contact), epoch: 0, decoder: decoder, sealing: sealing,
-                pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)), holds: memory.holds,
+                pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)), memory: memory,
                 numbers: RowNumbers(db, memory, now: now))
             try isAllowed(journal)
             let frame = frame(now)
@@ -161,4 +165,9 @@ extension ReadingStore {
             sql: "INSERT INTO device (model, provider) VALUES (?, ?)", arguments: [device.model, device.provider])
         return db.lastInsertedRowID
     }
+}
+
+extension Record {
+    /// Whether a person can withdraw it: a person entered it, or it came out of another program's data.
+    var isWithdrawable: Bool { entry != nil || imported != nil }
 }

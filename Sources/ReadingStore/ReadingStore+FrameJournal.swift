@@ -56,10 +56,10 @@ extension ReadingStore: FrameJournal {
             // Handed on, not copied: a long contact's state is as large as what came in it.
             var journal = try Journal(
                 db, contact: consume state, epoch: contact.sequenceEpoch, decoder: decoder,
-                sealing: sealing, pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)), holds: memory.holds,
+                sealing: sealing, pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)), memory: memory,
                 numbers: RowNumbers(db, memory, now: now))
             let value = try body(&journal)
-            return (value, journal.contact, JournalMemory(holds: journal.holds, numbers: journal.numbers))
+            return (value, journal.contact, JournalMemory(of: journal))
         } committed: { [self] _, state, memory in
             contacts.withLock { $0[contact.id] = state }
             journalMemory.withLock { $0 = memory }

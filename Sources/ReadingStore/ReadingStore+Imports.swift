@@ -8,6 +8,8 @@ public enum ImportOutcome: Sendable, Hashable {
     case stored(ReadingID, excluded: Exclusion?)
     /// It was stored before, by this import or another: nothing has changed.
     case present(ReadingID)
+    /// It was stored before, and is another person's than the sample says: nothing has changed.
+    case presentOfAnother(ReadingID, person: String)
     /// It has the id of a reading whose time or value is another: it is not stored.
     case conflict(ReadingID)
 }
@@ -38,10 +40,11 @@ extension ReadingStore {
                 let contact = try Self.beginContact(db, origin, at: now, sealing)
                 var journal = try Journal(
                     db, contact: ContactState(db, sealing, contact: contact), epoch: 0, decoder: decoder,
-                    sealing: sealing, pruned: pruned, holds: memory.holds, numbers: numbers)
+                    sealing: sealing, pruned: pruned, memory: memory, numbers: numbers)
+                let others = try Self.others(than: contact, db)
                 var made: [FrameOutcome] = []
                 for place in places {
-                    let outcome = try Self.add(samples[place], to: &journal, at: now, into: &made)
+                    let outcome = try Self.add(samples[place], to: &journal, formerly: others, at: now, into: &made)
                     outcomes[place] = outcome
                 }
                 // An import that brings nothing leaves nothing.
@@ -54,18 +57,87 @@ extension ReadingStore {
         return outcomes
     }
 
+    /// Stores frames of another program's data whose decoding makes samples: the frames, the readings that they make or
+    /// change and what of them waits for destinations, in one commit.
+    ///
+    /// Returns when they are durable. A frame that is stored already changes nothing.
+    ///
+    /// - Parameters:
+    ///   - provider: whose data it is, as a slug: `whoop`.
+    ///   - person: the client's id of the person whose data it is.
+    ///   - frames: makes the frames of when they were received.
+    /// - Returns: what became of each.
+    /// - Throws: ``StoreError``: none of them is stored then; ``StoreError/unknown(_:)`` for a person the store does not know.
+    @discardableResult
+    public func add(
+        of provider: String, person: String, _ frames: @escaping @Sendable (Instant) -> [Frame]
+    ) async throws -> [FrameOutcome] {
+        try await requireKeys()
+        let now = now()
+        let frames = frames(now)
+        guard !frames.isEmpty else { return [] }
+        let outcomes = try await write(.imports) { [self] db in
+            let contact = try Self.beginContact(db, Origin(person: person, provider: provider), at: now, sealing)
+            let memory = try JournalMemory(db, sealing)
+            var journal = try Journal(
+                db, contact: ContactState(db, sealing, contact: contact), epoch: 0, decoder: decoder, sealing: sealing,
+                pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)), memory: memory,
+                numbers: RowNumbers(db, memory, now: now))
+            var outcomes: [FrameOutcome] = []
+            for frame in frames {
+                try journal.add(frame, decoder.decode(frame, model: ImportedSample.model), into: &outcomes)
+            }
+            // What brings nothing leaves nothing.
+            try db.execute(
+                sql: "DELETE FROM contact WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM frame WHERE contact = ?1)",
+                arguments: [contact])
+            return outcomes
+        }
+        publish(outcomes)
+        return outcomes
+    }
+
     private static func add(
-        _ sample: ImportedSample, to journal: inout Journal, at now: Instant, into made: inout [FrameOutcome]
+        _ sample: ImportedSample, to journal: inout Journal, formerly people: [String], at now: Instant,
+        into made: inout [FrameOutcome]
     ) throws -> ImportOutcome {
         if let originalID = sample.originalID, let found = try journal.reading(originalID)?.reading {
-            return sample.isMeasurement(of: found) ? .present(originalID) : .conflict(originalID)
+            return sample.isMeasurement(of: found) ? present(found, sample) : .conflict(originalID)
         }
         let id = sample.id
         guard try !journal.holds(id) else { return .present(id) }
+        if let found = try journal.measuredHere(sample) { return present(found, sample) }
+        if sample.originalID == nil {
+            for person in people {
+                var other = sample
+                other.person = person
+                // It was imported as somebody else's, and moved to the person since.
+                if try journal.holds(other.id), let found = try journal.reading(other.id)?.reading,
+                    found.person == sample.person
+                {
+                    return .present(other.id)
+                }
+            }
+        }
         let outcome = try journal.add(journal.decoder.judged(sample), id, sample.frame(receivedAt: now))
         guard case .new(let reading) = outcome else { return .present(id) }
         made.append(outcome)
         return .stored(id, excluded: reading.excluded)
+    }
+
+    private static func present(_ found: Reading, _ sample: ImportedSample) -> ImportOutcome {
+        let person = found.person ?? ""
+        return person == sample.person ? .present(found.id) : .presentOfAnother(found.id, person: person)
+    }
+
+    /// As whose samples of this origin were imported besides.
+    private static func others(than contact: Int64, _ db: Database) throws -> [String] {
+        try String.fetchAll(
+            db,
+            sql: """
+                SELECT client_user_id FROM user WHERE key IN (SELECT user FROM contact WHERE device =
+                    (SELECT device FROM contact WHERE key = ?1)) AND key <> (SELECT user FROM contact WHERE key = ?1)
+                """, arguments: [contact])
     }
 
     /// Whose samples they are, and whose data they come from.

@@ -87,7 +87,7 @@ extension ReadingStore {
                 try contacts[number]
                 ?? Journal(
                     db, contact: ContactState(db, sealing, contact: number), epoch: row.epoch, decoder: decoder,
-                    sealing: sealing, pruned: pruned, holds: memory.holds, numbers: numbers)
+                    sealing: sealing, pruned: pruned, memory: memory, numbers: numbers)
             let frame = row.frame.frame
             journal.storedFrame = row.frame.key
             try journal.add(

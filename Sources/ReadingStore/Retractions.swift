@@ -252,6 +252,25 @@ struct Retracting {
         }
     }
 
+    /// Asks every destination that can to take back a reading that is queued anew as another's, and takes it out of the
+    /// queues.
+    ///
+    /// - Returns: the destinations that were asked.
+    @discardableResult
+    func takeBack(_ reading: Int64, id: ReadingID) throws -> [Int64] {
+        let asked = try retract(reading, id: id)
+        // Apart from the reading's row: that it counts as another's, or changes again, ends none of these. A destination that
+        // tells readings by their ids would else take back what it has just been given.
+        try db.execute(
+            sql: """
+                UPDATE retraction SET reading = NULL, blocks = CASE WHEN destination IN (
+                    SELECT key FROM destination WHERE has_unique_seconds & \(trait: .uniqueSeconds) = 0) THEN reading END
+                WHERE reading = ?
+                """, arguments: [reading])
+        try db.execute(sql: "DELETE FROM outbox WHERE reading = ?", arguments: [reading])
+        return asked
+    }
+
     /// Whether the reading that is to be taken back is to be delivered, or was, at the same place: it was stored anew
     /// meanwhile, or the row is of an earlier state of the database.
     func countsAgain(_ retraction: Retraction, at destination: DestinationKey) throws -> Bool {

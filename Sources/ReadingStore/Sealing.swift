@@ -271,7 +271,7 @@ final class Sealing: Sendable {
                         try AES.GCM.open(box, using: keys.seal, authenticating: $0)
                     }
                 }
-            return (Array(opened), true)
+            return (opened.withUnsafeBytes { Array($0) }, true)
         } catch {
             throw broken
         }

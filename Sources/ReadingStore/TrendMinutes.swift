@@ -227,7 +227,7 @@ private struct TrendCorrection {
     private func journal(_ scan: Scan, _ row: Int64, memory: JournalMemory, numbers: RowNumbers) throws -> Journal {
         var journal = try Journal(
             db, contact: ContactState(db, sealing, contact: scan.contact), epoch: scan.epoch, decoder: decoder,
-            sealing: sealing, pruned: pruned, holds: memory.holds, numbers: numbers)
+            sealing: sealing, pruned: pruned, memory: memory, numbers: numbers)
         journal.storedFrame = row
         return journal
     }

@@ -172,4 +172,5 @@ package func readVitalAnswer(_ octets: [UInt8]) {
     _ = reader.error(of: answer)
     _ = try? reader.user(of: answer)
     _ = try? reader.sources(of: answer)
+    _ = try? reader.bodyDays(of: answer)
 }

@@ -11,7 +11,7 @@ public enum SummaryKind: String, Sendable, Hashable, CaseIterable {
 /// One post of a summary.
 public struct SummaryPost: Sendable, Hashable {
     /// What it is of.
-    public var kind: SummaryKind
+    public var kind: SummaryKind { data.kind }
     /// The slug of the connected source the data is from.
     public var provider: String
     /// The IANA id of the user's time zone.
@@ -22,15 +22,14 @@ public struct SummaryPost: Sendable, Hashable {
     public var period: ClosedRange<Instant>?
     /// Whether nothing of the same stage follows.
     public var isFinalChunk: Bool
-    /// The summary itself, an object or a list of them in the shape of its kind.
-    public var data: JSONValue
+    /// The summary itself.
+    public var data: SummaryData
 
     /// Makes a post.
     public init(
-        _ kind: SummaryKind, provider: String, timeZone: String, stage: PostStage = .daily,
-        period: ClosedRange<Instant>? = nil, isFinalChunk: Bool = true, data: JSONValue
+        _ data: SummaryData, provider: String, timeZone: String, stage: PostStage = .daily,
+        period: ClosedRange<Instant>? = nil, isFinalChunk: Bool = true
     ) {
-        self.kind = kind
         self.provider = provider
         self.timeZone = timeZone
         self.stage = stage
@@ -45,14 +44,14 @@ public struct SummaryPost: Sendable, Hashable {
         period: ClosedRange<Instant>? = nil, isFinalChunk: Bool = true
     ) {
         self.init(
-            .body, provider: provider, timeZone: timeZone, stage: stage, period: period, isFinalChunk: isFinalChunk,
-            data: body.json)
+            .body(body), provider: provider, timeZone: timeZone, stage: stage, period: period,
+            isFinalChunk: isFinalChunk)
     }
 
     var json: JSONValue {
         PostEnvelope(
             provider: provider, timeZone: timeZone, stage: stage, period: period, isFinalChunk: isFinalChunk
-        ).json(data)
+        ).json(data.json)
     }
 }
 

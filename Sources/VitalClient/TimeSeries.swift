@@ -66,6 +66,9 @@ public enum SampleSource: String, Sendable, Hashable, CaseIterable {
 /// Units of samples, as the server writes them.
 public enum SampleUnit: String, Sendable, Hashable {
     case millimolesPerLitre = "mmol/L"
+    /// A concentration as many meters show it. The server stores mmol/L: posting a time series converts it
+    /// (``QuantitySample/inMillimolesPerLitre``).
+    case milligramsPerDecilitre = "mg/dL"
     case millimetresOfMercury = "mmHg"
     case beatsPerMinute = "bpm"
     case percent = "%"
@@ -76,6 +79,14 @@ public enum SampleUnit: String, Sendable, Hashable {
     case centimetres = "centimeter"
     /// A heart-rate variability in milliseconds, found as the root mean square of successive differences.
     case rootMeanSquareOfSuccessiveDifferences = "rmssd"
+    case kilocalories = "kcal"
+    case count
+    case metres = "meter"
+    /// Oxygen uptake per body mass, in mL/(kg·min).
+    case millilitresPerKilogramAndMinute = "mL/kg/min"
+    case minutes = "minute"
+    /// A stage of sleep, by its number.
+    case stage
 }
 
 /// One value of a time series.
@@ -283,13 +294,25 @@ extension VitalAPI {
     ///
     /// Returns when the server has answered 2xx with JSON or with nothing: the samples are then its own. Posting the
     /// same samples again changes nothing there, since resource, provider, source and time are its key.
+    ///
+    /// Glucose may be in mmol/L or in mg/dL (``QuantitySample/inMillimolesPerLitre``).
+    ///
+    /// - Throws: ``VitalError/Kind/validationFailed`` before anything is sent where a concentration is in neither unit, or
+    ///   does not fit.
     public func post(_ post: TimeSeriesPost, for userID: String) async throws {
-        try await call(
-            VitalRequest(
-                method: .POST,
-                path: [
-                    .fixed("v2"), .fixed("timeseries"), .value(userID, name: "user_id"), .fixed(post.data.resource),
-                ],
-                body: post.json, isCompressed: true))
+        var post = post
+        var request = VitalRequest(
+            method: .POST,
+            path: [
+                .fixed("v2"), .fixed("timeseries"), .value(userID, name: "user_id"), .fixed(post.data.resource),
+            ], isCompressed: true)
+        guard let data = post.data.inServerUnits else {
+            throw VitalError(
+                .validationFailed, route: request.route,
+                serverSaid: "a glucose concentration is neither in mmol/L nor in mg/dL, or does not fit")
+        }
+        post.data = data
+        request.body = post.json
+        try await call(request)
     }
 }

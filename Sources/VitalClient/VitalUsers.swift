@@ -73,12 +73,19 @@ extension VitalAPI {
 
     /// The user with this id of the server (`GET /v2/user/{user_id}`).
     ///
-    /// - Throws: ``VitalError/Kind/notFound`` where there is none.
+    /// - Throws: ``VitalError/Kind/notFound`` where there is none; ``VitalError/Kind/unexpectedAnswer`` where the answer is
+    ///   about another user, or names no client's id.
     public func user(_ userID: String) async throws -> VitalUser {
-        try await call(
-            VitalRequest(method: .GET, path: [.fixed("v2"), .fixed("user"), .value(userID, name: "user_id")]),
-            answers: UserAnswer.self
-        ).user(isNew: false)
+        let request = VitalRequest(
+            method: .GET, path: [.fixed("v2"), .fixed("user"), .value(userID, name: "user_id")])
+        let user = try await call(request, answers: UserAnswer.self).user(isNew: false)
+        // A UUID is the same in capitals.
+        guard let id = UUID(uuidString: user.userID), !user.clientUserID.isEmpty,
+            UUID(uuidString: userID).map({ $0 == id }) ?? (user.userID == userID)
+        else {
+            throw VitalError(.unexpectedAnswer, route: request.route, serverSaid: "user_id is another user's")
+        }
+        return user
     }
 
     /// Changes what is named of a user and leaves the rest (`PATCH /v2/user/{user_id}`).

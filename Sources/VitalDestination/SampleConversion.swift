@@ -98,7 +98,9 @@ public struct SampleConversion: Sendable {
         }
         if provider == "manual" { common.merge(names(of: reading.device)) { own, _ in own } }
         common["note"] = reading.record.entry?.note
-        common["calibration"] = reading.record.sensor?.calibration.name
+        common["calibration"] =
+            reading.record.sensor?.calibration.name
+            ?? (reading.record.isEstimate ? SensorFacts.Calibration.factoryEstimate.name : nil)
         let sender = Sender(
             id: reading.id.description, time: timestamp.flooredToSecond, common: common,
             source: reading.record.samplingMethod.map(SampleSource.init) ?? .unknown)

@@ -9,5 +9,7 @@ package func fuzzSandboxBody(_ octets: [UInt8]) {
     _ = try? LinkTokenBody(json)
     _ = try? TimeseriesBody(json, resource: .glucose, maximumItems: 1000)
     _ = try? TimeseriesBody(json, resource: .bloodPressure, maximumItems: 1000)
+    _ = try? BodySummaryBody(json, maximumItems: 1000)
+    for kind in Vocabulary.summaries { _ = try? SummaryBody(json, kind: kind, maximumItems: 1000) }
     _ = json.text
 }

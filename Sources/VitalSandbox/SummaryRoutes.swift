@@ -21,22 +21,26 @@ struct SummaryRoutes: Sendable {
                 try await store.accept(post, user: user, arrival: arrival)
                 return Response(json: ["success": true])
             }
-            let json = read.json
-            var reader = FieldReader()
-            guard let object = reader.object(json, at: [.name("body")], known: PostEnvelope.fields) else {
-                throw APIError.invalid(reader.problems)
-            }
-            let envelope = PostEnvelope(object, reader: &reader)
-            let data = reader.required("data", of: object, at: [.name("body")])
-            switch data {
-            case nil, .object, .array: break
-            default:
-                reader.note(
-                    [.name("body"), .name("data")], "Input should be a valid dictionary or list", "model_type")
-            }
-            guard let envelope, let data, reader.problems.isEmpty else { throw APIError.invalid(reader.problems) }
-            try await store.accept(data, kind: kind, user: user, envelope)
+            let body = try SummaryBody(read.json, kind: kind, maximumItems: maximumItems)
+            try await store.accept(body.data, kind: kind, user: user, body.envelope)
             return Response(json: ["success": true])
+        }
+        router.get("/v2/summary/:kind/:user_id") { request, context in
+            guard context.parameters.get("kind") == "body" else { throw APIError.unknownResource }
+            let user = try context.uuid("user_id")
+            let query = request.uri.queryParameters
+            var reader = FieldReader()
+            func day(_ name: String) -> String? {
+                reader.day(query[Substring(name)].map { .string(String($0)) }, at: [.name("query"), .name(name)])
+            }
+            let (first, last) = (day("start_date"), day("end_date"))
+            if query["start_date"] == nil {
+                reader.note([.name("query"), .name("start_date")], "Field required", "missing")
+            }
+            try reader.finish()
+            let days = try await store.bodyDays(
+                of: user, from: first ?? "", to: last, provider: query["provider"].map(String.init))
+            return Response(json: ["body": .array(days)])
         }
         router.get("/sandbox/summaries") { _, _ in
             Response(json: ["summaries": .array(try await store.summaries())])

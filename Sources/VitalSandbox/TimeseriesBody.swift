@@ -72,14 +72,14 @@ struct TimeseriesBody: Sendable {
     ]
 
     private static func quantity(
-        _ value: JSONValue?, unit: String, at: [Step], reader: inout FieldReader
+        _ value: JSONValue?, units: [String], at: [Step], reader: inout FieldReader
     ) -> Measured? {
         guard let value, let object = reader.object(value, at: at, known: quantityFields) else { return nil }
         for name in ["id", "source_bundle", "product_type"] {
             _ = reader.string(reader.optional(name, of: object), at: at + [.name(name)])
         }
         let number = reader.number(reader.required("value", of: object, at: at), at: at + [.name("value")])
-        _ = reader.choice(reader.required("unit", of: object, at: at), among: [unit], at: at + [.name("unit")])
+        _ = reader.choice(reader.required("unit", of: object, at: at), among: units, at: at + [.name("unit")])
         let start = reader.instant(
             reader.required("start_date", of: object, at: at), at: at + [.name("start_date")])
         let end = reader.instant(reader.required("end_date", of: object, at: at), at: at + [.name("end_date")])
@@ -93,11 +93,16 @@ struct TimeseriesBody: Sendable {
         return Measured(value: number, start: start, type: type)
     }
 
+    /// Checks a sample of a summary, whose unit is one of these.
+    static func check(_ element: JSONValue, units: [String], at: [FieldReader.Step], reader: inout FieldReader) {
+        _ = quantity(element, units: units, at: at, reader: &reader)
+    }
+
     /// Reads a sample that has one value.
     static func single(
         _ element: JSONValue, unit: String, at: [FieldReader.Step], zone: IANAZone?, reader: inout FieldReader
     ) -> Item? {
-        guard let measured = quantity(element, unit: unit, at: at, reader: &reader) else { return nil }
+        guard let measured = quantity(element, units: [unit], at: at, reader: &reader) else { return nil }
         return Item(
             type: measured.type, at: measured.start, unit: unit, value: measured.value,
             offset: zone?.offset(at: measured.start) ?? 0, text: element.text)
@@ -108,13 +113,13 @@ struct TimeseriesBody: Sendable {
     ) -> Item? {
         guard let object = reader.object(element, at: at, known: ["systolic", "diastolic", "pulse"]) else { return nil }
         let systolic = quantity(
-            reader.required("systolic", of: object, at: at), unit: "mmHg", at: at + [.name("systolic")],
+            reader.required("systolic", of: object, at: at), units: ["mmHg"], at: at + [.name("systolic")],
             reader: &reader)
         let diastolic = quantity(
-            reader.required("diastolic", of: object, at: at), unit: "mmHg", at: at + [.name("diastolic")],
+            reader.required("diastolic", of: object, at: at), units: ["mmHg"], at: at + [.name("diastolic")],
             reader: &reader)
         let pulse = quantity(
-            reader.optional("pulse", of: object), unit: "bpm", at: at + [.name("pulse")], reader: &reader)
+            reader.optional("pulse", of: object), units: ["bpm"], at: at + [.name("pulse")], reader: &reader)
         guard let systolic, let diastolic else { return nil }
         // One measurement has one time and one source; keeping the systolic's would lose the others' silently.
         for (name, part) in [("diastolic", diastolic), ("pulse", pulse ?? systolic)] {

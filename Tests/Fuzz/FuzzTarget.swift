@@ -29,7 +29,7 @@ struct FuzzTarget: Sendable {
         .pcapng, .replay,
         .monitor, .handleMap, .text, .settings,
         .control, .vitalAnswer, .sandboxBody, .busMessage, .libre, .tagAnswer, .cardAnswer, .nfcPipe,
-        .entry, .healthSync, .importedSample, .appleHealth, .libreView, .readingCSV,
+        .entry, .healthSync, .cloud, .importedSample, .appleHealth, .libreView, .readingCSV,
     ]
 }
 

@@ -190,10 +190,19 @@ struct VitalProfileTests {
         ] as [(UInt16, String, Bool)])
     func plausible(characteristic: UInt16, octets: String, isPlausible: Bool) throws {
         #expect(try record(characteristic, octets).exclusion == (isPlausible ? nil : .implausible), "\(octets)")
-        // A variability is computed here, and no device's word; what is kept as it came is not judged.
-        let judged = ReadingKind.allCases.filter { $0 != .hrv && !$0.isKept }
+        // What is kept as it came is not judged.
+        let judged = ReadingKind.allCases.filter { !$0.isKept }
         #expect(Set(Plausibility.stated.map(\.kind)) == Set(judged))
         #expect(Plausibility.stated.allSatisfy { !$0.source.isEmpty })
+    }
+
+    @Test(
+        "promise 6: a variability of the heart rate is at most as far as two beats can differ",
+        arguments: [(-1, false), (0, true), (2800, true), (2801, false)] as [(Int64, Bool)])
+    func variability(milliseconds: Int64, isPlausible: Bool) {
+        let value = VitalValue(
+            kind: .hrv, [.init(.rmssd, Quantity(ExactDecimal(significand: milliseconds), .milliseconds))])
+        #expect(Plausibility.isPlausible(value) == isPlausible)
     }
 
     @Test("promise 6: of any frame, what stands beside the main value is within its stated range, or no number")

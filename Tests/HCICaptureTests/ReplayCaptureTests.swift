@@ -66,6 +66,18 @@ extension ReplayTests {
         }
     }
 
+    @Test("connections are offered as they began, whatever the order of the files")
+    func order() async throws {
+        var (first, second) = (Builder(), Builder())
+        first.delivery(sequences: 1..<2)
+        second.clock = 600_000
+        second.delivery(sequences: 2..<3)
+        let files = try [second.btsnoop(), first.btsnoop()].map { try TemporaryFile($0) }
+        let central = try ReplayCentral(paths: files.map(\.path))
+        #expect(central.connections.map(\.path) == [files[1].path, files[0].path])
+        #expect(await transcript(central) == transcript(try ReplayCentral(paths: files.reversed().map(\.path))))
+    }
+
     @Test(
         "a characteristic that only a handle map names is offered in its profile's service",
         arguments: [

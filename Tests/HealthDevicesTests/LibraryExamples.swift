@@ -52,6 +52,32 @@ private enum LibraryExamples {
         }
     }
 
+    static func withoutStore() async throws {
+        guard let zone = ZoneRules.named("Europe/Berlin") else { return }
+        let manager = DevicesManager(radio: BlueZRadio(), keepingIn: MemoryJournal(timeZone: zone))
+        for try await found in manager.search() {
+            guard let reader = manager.reader(for: found) else { continue }
+            let (_, meter) = try await reader.pair(agent: Person())
+            let read = try await meter.read()
+            for reading in read.usable { print(reading.document.text) }
+            if let failure = read.failure { print("not all came:", failure, failure.hint ?? "") }
+            break
+        }
+    }
+
+    static func sensorAndReadings(_ reader: any TagReader) async throws {
+        let first = try await Libre1Reader(reader).readSensor()
+        print(first.sensor.serial, first.usable.count)
+        let second = try await Libre1Reader(reader).readSensor(start: first.start)
+        print(second.usable.filter { reading in !first.readings.contains { $0.id == reading.id } }.count, "are new")
+    }
+
+    static func faults(_ manager: DevicesManager) async {
+        for await fault in manager.faults() {
+            print(fault.failure.code, fault.isStanding ? "since \(fault.began)" : "has passed")
+        }
+    }
+
     static func sensor() async throws {
         let reader = try NFCReaders().reader("pn532_uart:/dev/ttyACM0:115200")
         _ = try await reader.waitForTag()

@@ -173,6 +173,20 @@ import Testing
         #expect(report.lines.joined().contains("SN4711") == false)
     }
 
+    @Test(
+        "what ends for want of a bond is told so, whether the device leaves or the question runs out first",
+        arguments: [GATTError.disconnected, .timedOut], [false, true])
+    func wantsBond(_ error: GATTError, isPaired: Bool) async throws {
+        let bench = RadioBench()
+        try await bench.meter(0x12_3456, paired: isPaired ? .paired : .unpaired) { behaviour in
+            behaviour.wantsEncryption = false
+            behaviour.readable = [0x2A24: .failure(error)]
+            behaviour.more = [(0x2A24, 0x180A)]
+        }
+        let report = try await bench.manager.probe(.device(0x12_3456))
+        #expect(report.failure?.code == (isPaired ? ContactFailure(error).code : "not_paired"))
+    }
+
     @Test("whatever a name or an advertisement has of an address or a serial number is taken out")
     func disguise() {
         let disguise = Disguise(address: DeviceAddress("28:FF:B2:9A:BC:DE"), serial: "A123-77")

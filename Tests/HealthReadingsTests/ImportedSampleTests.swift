@@ -40,6 +40,13 @@ struct ImportedSampleTests {
                 time: local ?? ImportedTime(start, utcOffsetMinutes: 0),
                 originalID: ReadingID(high: 1, low: 2)),
             ImportedSample(
+                person: "p", provider: "omron_ble", sourceDevice: "C0:00:00:00:18:08", value: .bloodPressure(pressure),
+                time: ImportedTime(start, utcOffsetMinutes: 0), originalID: ReadingID(high: 1, low: 2),
+                deviceTime: .init(base: WallTime(secondsSinceEpoch: 1_795_159_800), offsetMinutes: -60),
+                sequence: 65535,
+                status: [.irregularPulse, .bodyMovement],
+                distinction: "ABC later"),
+            ImportedSample(
                 person: "p", provider: "x",
                 value: .vital(
                     VitalValue(

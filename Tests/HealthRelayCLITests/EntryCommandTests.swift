@@ -72,6 +72,15 @@ import Testing
         #expect(try await readings(scratch).isEmpty)
     }
 
+    @Test("a note that begins like a negative number is kept as it was typed")
+    func note() async throws {
+        let scratch = try Scratch()
+        let entry = ["add", "weight", "70.5", "kg", "--at", "2026-11-20T07:32", "--note", "-2 since Monday"]
+        let result = try await run(entry, scratch)
+        #expect(result.status == 0, "\(result.errors)")
+        #expect(try await readings(scratch).first?["entry"]?["note"]?.plain == "-2 since Monday")
+    }
+
     @Test("an unusual value is refused where nobody can confirm it, and stored with --yes")
     func unusual() async throws {
         let scratch = try Scratch()

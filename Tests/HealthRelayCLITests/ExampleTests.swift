@@ -23,6 +23,8 @@ import Testing
         #expect(result.lines.first == "Hold the reader to the sensor.")
         #expect(result.lines.contains("block 43 of 43"))
         #expect(result.lines.contains("sensor 0M0001H7ZXR, active"))
-        #expect(result.lines.count { $0.hasPrefix("minute ") && $0.hasSuffix(" mg/dL") } > 40)
+        #expect(
+            result.lines.count { $0.wholeMatch(of: /[0-9]{4}-[0-9-]{5}T[0-9:]{8}Z: [0-9]+ mg\/dL/) != nil } > 40,
+            "\(result.lines.suffix(5))")
     }
 }

@@ -34,6 +34,33 @@ import Testing
         Dictionary(grouping: readings, by: { $0["device"]?.text ?? "" }).mapValues { $0.map(\.text) }
     }
 
+    @Test("promise 11: the order in which captures are named changes nothing")
+    func anyOrder() async throws {
+        let paths = Tool.captures.map { Tool.fixture($0 + ".btsnoop") }
+        func stored(_ paths: [String]) async throws -> [String] {
+            let scratch = try Scratch()
+            let replayed = try await Tool.run(["replay", "--state-dir", scratch.state] + paths)
+            #expect(replayed.status == 0, "\(replayed.errors)")
+            let found = try await Tool.run([
+                "query", "--limit", "10000", "--format", "ndjson", "--state-dir", scratch.state,
+            ])
+            return found.lines.sorted()
+        }
+        let expected = try await stored(paths)
+        #expect(expected.count > 100)
+        #expect(try await stored(paths.reversed()) == expected)
+    }
+
+    @Test("a capture of which nothing says what its values are ends with an error that names the way out")
+    func unidentified() async throws {
+        let scratch = try Scratch()
+        let result = try await Tool.run([
+            "replay", Tool.fixture("glucose-bonded-no-discovery.btsnoop"), "--json", "--state-dir", scratch.state,
+        ])
+        #expect(result.status == 65 && result.errors.contains("capture_unidentified"), "\(result.errors)")
+        #expect(result.errors.contains("--handles"))
+    }
+
     @Test("there are captures to replay")
     func captures() { #expect(Tool.captures.count >= 8) }
 }

@@ -248,4 +248,108 @@ import Testing
         #expect(missing.status == 66 && missing.errors.contains("missing"))
         #expect(try await run(["import", scratch.url.path], scratch).status == 66)
     }
+
+    @Test("promise 2: two gateways with the same meters and each other's CSV hold each reading once, in either order")
+    func otherGateway() async throws {
+        let captures = try FileManager.default.contentsOfDirectory(atPath: Tool.root.path + "/Fixtures")
+            .filter { $0.hasSuffix(".btsnoop") && !$0.hasPrefix("glucose-bonded") }.sorted()
+            .map { Tool.root.path + "/Fixtures/" + $0 }
+        func replay(_ scratch: Scratch) async throws {
+            let result = try await run(["replay"] + captures, scratch)
+            #expect(result.status == 0 || result.status == 65, "\(result.errors.suffix(600))")
+        }
+        /// What has to be the same: all but what depends on when and how a reading came.
+        func facts(_ scratch: Scratch) async throws -> [String] {
+            try await readings(scratch).map { reading in
+                [
+                    "id", "kind", "device", "provider", "sequence", "base_time", "time_offset_minutes", "time",
+                    "person",
+                    "glucose", "blood_pressure", "pulse", "sample_type", "sample_location", "status", "excluded",
+                ]
+                .map { reading[$0]?.plain ?? "null" }.joined(separator: " ")
+            }.sorted()
+        }
+        let (here, there) = (try Scratch(), try Scratch())
+        try await replay(here)
+        let expected = try await facts(here)
+        #expect(expected.count > 50)
+        let csv = try write(
+            try await run(["query", "--format", "csv", "--limit", "10000"], here).output, "a.csv", here)
+
+        let imported = try await run(["import", csv, "--json"], there)
+        #expect(imported.status == 0, "\(imported.errors)")
+        let report = try #require(try Document(imported.output).elements("files").first)
+        let stored = try #require(Int(report["stored"]?.plain ?? ""))
+        #expect(stored > 40)
+        try await replay(there)
+        #expect(try await facts(there) == expected)
+        #expect(try await run(["store", "verify"], there).status == 0)
+        for scratch in [here, there] {
+            let again = try await run(["import", csv, "--json"], scratch)
+            let report = try #require(try Document(again.output).elements("files").first)
+            #expect(report["stored"]?.plain == "0" && report["present"]?.plain == "\(stored)", "\(again.errors)")
+            #expect(try await facts(scratch) == expected)
+        }
+    }
+
+    @Test("a row whose pulse or mean pressure was edited is refused, and so is an end that is neither true nor false")
+    func editedCells() async throws {
+        let (here, there) = (try Scratch(), try Scratch())
+        #expect(try await run(["replay", Tool.fixture("cuff-three.btsnoop")], here).status == 0)
+        let csv = try await run(["query", "--format", "csv"], here).output
+        let header = try #require(csv.split(separator: "\n").first).split(separator: ",").map(String.init)
+        func edited(_ column: String, _ text: String) throws -> String {
+            let place = try #require(header.firstIndex(of: column))
+            var lines = csv.split(separator: "\n").map(String.init)
+            var cells = lines[1].split(separator: ",", omittingEmptySubsequences: false).map(String.init)
+            cells[place] = text
+            lines[1] = cells.joined(separator: ",")
+            return try write(lines.joined(separator: "\n") + "\n", "\(column).csv", here)
+        }
+        for (column, text, field) in [("pulse", "61", "id"), ("entered", "maybe", "entered"), ("meal", "x", "meal")] {
+            let result = try await run(["import", try edited(column, text)], here)
+            #expect(result.status == 65 && result.errors.contains(field), "\(column): \(result.errors)")
+        }
+        #expect(try await run(["import", try edited("pulse", "")], here).status == 0)
+        #expect(try await run(["import", try edited("mean", "")], there).status == 0)
+    }
+
+    @Test("a sensor's estimate and a meal stay what they are in another gateway's CSV")
+    func estimates() async throws {
+        let (here, there) = (try Scratch(), try Scratch())
+        #expect(
+            try await run(
+                ["add", "glucose", "5.6", "mmol/L", "--at", "2026-11-20T07:30:00Z", "--meal", "fasting", "--yes"], here
+            ).status == 0)
+        let output = try await run(["query", "--format", "csv", "--limit", "10000"], here).output
+        let header = try #require(output.split(separator: "\n").first)
+        let sensor = [
+            "id": "9f1c0c8e9f1c0c8e9f1c0c8e9f1c0c8e", "kind": "glucose", "time": "2026-11-20T06:30:00Z",
+            "time_basis": "corrected", "model": "freestyle_libre", "serial": "3MH0001", "provider": "freestyle_libre",
+            "glucose_value": "104", "glucose_unit": "mg/dL", "sample_type": "interstitial_fluid",
+            "calibration": "factory_estimate",
+        ]
+        let row = header.split(separator: ",").map { sensor[String($0)] ?? "" }.joined(separator: ",")
+        #expect(try await run(["import", try write(output + row + "\n", "a.csv", here)], there).status == 0)
+        let stored = try await readings(there)
+        #expect(stored.count == 2 && stored.contains { $0["context"]?["meal"]?.plain == "fasting" })
+        #expect(stored.contains { $0["calibration"]?.plain == "factory_estimate" })
+        // Once more by the way of the other gateway.
+        let again = try await run(["query", "--format", "csv", "--limit", "10000"], there).output
+        #expect(again.contains("factory_estimate") && again.contains(",fasting,"))
+        #expect(try await run(["import", try write(again, "b.csv", there)], there).status == 0)
+    }
+
+    @Test("promise 1: a memory's equal records are all stored where something was imported before")
+    func equalRecords() async throws {
+        let (plain, mixed) = (try Scratch(), try Scratch())
+        let capture = Tool.fixture("microlife-memory.btsnoop")
+        #expect(try await run(["replay", capture], plain).status == 0)
+        let file = try write(Self.export([Self.record("BodyMass", "70.5", "kg")]), "export.xml", mixed)
+        #expect(try await run(["import", file], mixed).status == 0)
+        for _ in 0..<2 {
+            #expect(try await run(["replay", capture], mixed).status == 0)
+            #expect(try await readings(mixed).count == readings(plain).count + 1)
+        }
+    }
 }

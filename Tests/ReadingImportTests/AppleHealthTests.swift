@@ -255,6 +255,19 @@ struct AppleHealthTests {
         #expect(sample.source == "a b c")
     }
 
+    @Test("references to characters that XML does not allow are spaces, wherever the buffer ends")
+    func references() throws {
+        let source = "a&#27;b&#x1;c&#031;d&#x00C;e&amp;f&#65;&#xe9;"
+        let records = (0..<3000).map { place in
+            Self.record("BodyMass", "70", "kg", source: String(repeating: "x", count: place % 17) + source)
+        }
+        let found = try Found(Self.export(records.joined(separator: "\n")))
+        #expect(found.damage == nil && found.samples.count == 3000)
+        for (place, sample) in found.samples.enumerated() {
+            #expect(sample.source == String(repeating: "x", count: place % 17) + "a b c d e&fA\u{E9}")
+        }
+    }
+
     @Test("entities are refused, whether they are many, or are to be loaded")
     func entities() throws {
         let bomb = #"<!DOCTYPE HealthData [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>"#

@@ -92,6 +92,38 @@ struct LibreViewTests {
         #expect(found.samples.map(\.time.instant.description) == ["2026-10-25T00:30:00Z", "2026-03-29T01:30:00Z"])
     }
 
+    @Test("promise 1: in an hour that is repeated no row is lost, and a file read again changes nothing")
+    func repeatedHour() throws {
+        let (first, second) = ("5.4", "6.1")
+        let rows = ["02:07", "02:22", "02:07", "02:22", "03:07"].enumerated().map { place, time in
+            Self.row("25-10-2026 \(time)", 0, historic: place == 3 ? second : first)
+        }
+        let scan = Self.row("25-10-2026 02:07", 1, scan: first)
+        let found = try Found(Self.file(Self.english, rows + [scan]))
+        #expect(
+            found.samples.map(\.time.instant.description) == [
+                "2026-10-25T00:07:00Z", "2026-10-25T00:22:00Z", "2026-10-25T01:07:00Z", "2026-10-25T01:22:00Z",
+                "2026-10-25T02:07:00Z", "2026-10-25T00:07:00Z",
+            ])
+        #expect(found.samples.prefix(4).allSatisfy { $0.time.uncertaintyMinutes == 60 })
+        // A scan that stands beside the history's value is that.
+        #expect(Set(found.samples.map(\.id)).count == 5 && found.samples[5].id == found.samples[0].id)
+        #expect(try Found(Self.file(Self.english, rows + [scan])).samples == found.samples)
+        let twice = try Found(Self.file(Self.english, Array(repeating: rows[4], count: 3)))
+        #expect(Set(twice.samples.map(\.id)).count == 1)
+        for sample in found.samples {
+            #expect(DecodedFrame(importedSample: sample.octets) == .imported(sample))
+        }
+    }
+
+    @Test("two sensors that show the same value in the same minute are two readings")
+    func twoSensors() throws {
+        let row = Self.row("20-11-2026 07:30", 0, historic: "5.4")
+        let serial = try #require(Found(Self.file(Self.english, [row])).only.sourceDevice)
+        let found = try Found(Self.file(Self.english, [row, row.replacing(serial, with: "OTHER")]))
+        #expect(Set(found.samples.map(\.id)).count == 2)
+    }
+
     @Test("columns of another language are found by their order, and separators and quotes are heeded")
     func languages() throws {
         let french = Self.english.split(separator: ",").enumerated().map { place, name in
@@ -164,6 +196,35 @@ struct OwnCSVTests {
         #expect(found.counts.notTaken == ["excluded: control_solution": 1])
         for sample in found.samples { #expect(DecodedFrame(importedSample: sample.octets) == .imported(sample)) }
     }
+
+    @Test("what a meter said of its record and what another program said come over")
+    func facts() throws {
+        let more =
+            ",type,end_time,base_time,time_offset_minutes,time_uncertainty_minutes,sample_type,sample_location,source,"
+            + "source_device,entered,utc_offset_minutes\n"
+        let meter =
+            "\(Self.id),glucose,2026-11-20T06:30:00Z,corrected,2026-11-20T07:30:00,C0:00:00:00:18:08,accuchek_guide,,accuchek_ble,5,"
+            + "95,mg/dL,,,,,,,,,,,,,,,2026-11-20T06:30:00,60,,capillary_whole_blood,finger,,,,\n"
+        let imported =
+            "\(Self.id),weight,2026-11-20T06:30:00Z,corrected,2026-11-20T07:30:00,,imported,,apple_health_kit,,"
+            + ",,,,,,,,,,,,70.5,kg,,2026-11-20T06:31:00Z,2026-11-20T07:30:00,,60,,,Scale,S200,true,60\n"
+        let found = try Found(Self.header + more + meter + imported)
+        #expect(found.refused.isEmpty)
+        let (first, second) = (try #require(found.samples.first), try #require(found.samples.last))
+        guard case .glucose(let glucose) = first.value else { throw Unexpected() }
+        #expect(glucose.sampleType == .capillaryWholeBlood && glucose.sampleLocation == .finger)
+        #expect(first.deviceTime?.base == WallTime("2026-11-20T06:30:00") && first.deviceTime?.offsetMinutes == 60)
+        #expect(first.sequence == 5 && first.source == "accuchek_guide" && first.sourceDevice == "C0:00:00:00:18:08")
+        #expect(second.end == Instant(rfc3339: "2026-11-20T06:31:00Z") && second.time.utcOffsetMinutes == 60)
+        #expect(second.source == "Scale" && second.sourceDevice == "S200" && second.isEntered)
+        #expect(second.time.uncertaintyMinutes == 60 && second.deviceTime == nil)
+        let wrong =
+            meter.replacing("finger", with: "toe") + meter.replacing(",60,,capillary", with: ",an hour,,capillary")
+        #expect(
+            try Found(Self.header + more + wrong).refused.map(\.field) == ["sample_location", "time_offset_minutes"])
+    }
+
+    private struct Unexpected: Error {}
 
     @Test("a cell that can be none is named")
     func refused() throws {

@@ -42,6 +42,8 @@ struct DestinationTests {
                 + "UPDATE destination SET name = 'file' WHERE name = 'other'",
             "UPDATE outbox SET tag = (SELECT tag FROM outbox AS o WHERE o.reading = outbox.reading AND destination = 1) "
                 + "WHERE destination = 2",
+            "UPDATE outbox SET tag = substr(tag, 1, 16) WHERE destination = 2",
+            "UPDATE outbox SET tag = CAST(tag || X'00' AS BLOB) WHERE destination = 2",
         ]
         for change in changes {
             try await harness.store.write(.setting) { db in try db.execute(sql: change) }
@@ -55,6 +57,36 @@ struct DestinationTests {
             try await Self.addFile(harness.store)
             try await Self.addFile(harness.store, "other")
         }
+    }
+
+    @Test("the next batch is what waits, unless delivery or the destination is switched off")
+    func nextBatch() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        let place = try await Self.addFile(store)
+        try await Self.fill(harness, 0..<3)
+        let group = try #require(try await store.groupsWaiting(at: place).first)
+        func next(_ limit: Int) async throws -> (hold: Hold?, items: [OutboxItem]) {
+            let batch = try await store.nextBatch(
+                user: group.user, resource: group.resource, provider: group.provider, limit: limit, at: place)
+            switch batch {
+            case .held(let hold): return (hold, [])
+            case .items(let items): return (nil, items)
+            }
+        }
+        let waiting = try await Self.batch(store, at: place)
+        #expect(waiting.count == 3)
+        #expect(try await next(10) == (nil, waiting))
+        #expect(try await next(2) == (nil, Array(waiting.prefix(2))))
+        try await store.setSyncEnabled(false)
+        #expect(try await next(10) == (.syncDisabled, []))
+        try await store.setSyncEnabled(true)
+        try await store.setDestinationEnabled(false, "file")
+        #expect(try await next(10) == (.destinationDisabled, []))
+        try await store.setDestinationEnabled(true, "file")
+        try await store.acknowledge(waiting.map(\.id), at: Build.instant("2026-11-21T10:00:00Z"))
+        #expect(try await next(10) == (nil, []))
+        await #expect(throws: StoreError.limitOutOfRange(0)) { _ = try await next(0) }
     }
 
     @Test("where each device's readings are a series, only those of one device move to the next free second")

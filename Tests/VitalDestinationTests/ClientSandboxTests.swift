@@ -204,16 +204,98 @@ struct ClientSandboxTests {
     func summaries() async throws {
         try await withSandbox { _, api in
             let user = try await api.createUser(clientUserID: Fixture.user).userID
-            func post(_ kind: SummaryKind) async throws {
-                try await api.post(
-                    SummaryPost(
-                        kind, provider: "manual", timeZone: "UTC",
-                        data: kind == .body ? BodySummary().json : .object(["height": .integer(170)])), for: user)
+            func post(_ data: SummaryData) async throws {
+                try await api.post(SummaryPost(data, provider: "manual", timeZone: "UTC"), for: user)
             }
-            let error = await failure { try await post(.body) }
+            let error = await failure { try await post(.body(BodySummary())) }
             #expect(error?.kind == .sourceNotConnected && error?.name == "notConnected")
             try await api.connectManualSource("manual", for: user)
-            for kind in SummaryKind.allCases { try await post(kind) }
+            let span = (from: Instant(seconds: 1_700_000_000), to: Instant(seconds: 1_700_003_600))
+            let steps = QuantitySample(
+                value: ExactDecimal(significand: 120), unit: .count, at: span.from, source: .watch)
+            let stage = QuantitySample(value: ExactDecimal(significand: 1), unit: .stage, at: span.from, source: .watch)
+            let day = ActivitySummary.Day(day: "2023-11-14", floorsClimbed: 2, distance: ExactDecimal(significand: 7))
+            try await post(
+                .profile(ProfileSummary(biologicalSex: .female, dateOfBirth: span.from, heightCentimetres: 170)))
+            try await post(.body(BodySummary()))
+            try await post(.activity([ActivitySummary(day: day, steps: [steps])]))
+            try await post(
+                .sleep([
+                    SleepSummary(
+                        from: span.from, to: span.to, sourceBundle: "org.example", productType: "Watch1,1",
+                        stages: .init(deep: [stage]))
+                ]))
+            try await post(
+                .workouts([
+                    WorkoutSummary(
+                        "running", from: span.from, to: span.to, sourceBundle: "org.example",
+                        energy: ExactDecimal(significand: 300), distance: ExactDecimal(significand: 5000))
+                ]))
+            for kind in [SummaryKind.menstrualCycle, .meal, .electrocardiogram] {
+                try await post(.document(kind, .object(["height": .integer(170)])))
+            }
+            let wrong = await failure {
+                try await post(
+                    .workouts([
+                        WorkoutSummary(
+                            "", from: span.to, to: span.from, sourceBundle: "b", energy: ExactDecimal(significand: 1),
+                            distance: ExactDecimal(significand: 1))
+                    ]))
+            }
+            #expect(wrong?.kind == .validationFailed && wrong?.serverSaid?.contains("ends before it starts") == true)
+        }
+    }
+
+    @Test("days of the body summary come back: of each day what was weighed last, by provider")
+    func bodyDays() async throws {
+        try await withSandbox { _, api in
+            let user = try await api.createUser(clientUserID: Fixture.user).userID
+            try await api.connectManualSource("manual", for: user)
+            // 23:30 and 00:30 in Berlin: two days there, one in UTC.
+            let (late, early) = (Instant(seconds: 1_700_001_000), Instant(seconds: 1_700_004_600))
+            func weight(_ grams: Int64, _ time: Instant) -> QuantitySample {
+                QuantitySample(
+                    value: ExactDecimal(significand: grams, exponent: -3), unit: .kilograms, at: time, source: .scale)
+            }
+            let body = BodySummary(bodyMass: [
+                weight(70_400, Instant(seconds: late.seconds - 3600)), weight(70_505, late), weight(71_000, early),
+            ])
+            try await api.post(SummaryPost(body, provider: "manual", timeZone: "Europe/Berlin"), for: user)
+            let days = try await api.bodyDays(of: user, from: "2023-11-14", to: "2023-11-15")
+            #expect(days.map(\.day) == ["2023-11-14", "2023-11-15"])
+            #expect(days.map { $0.weight?.description } == ["70.505", "71"] && days.allSatisfy { $0.fat == nil })
+            #expect(Set(days.map(\.id)).count == 2 && days.allSatisfy { $0.provider == "manual" })
+            #expect(try await api.bodyDays(of: user, from: "2023-11-15").map(\.day) == ["2023-11-15"])
+            #expect(try await api.bodyDays(of: user, from: "2023-11-14", provider: "omron_ble").isEmpty)
+            let missing = await failure {
+                _ = try await api.bodyDays(of: "00000000-0000-4000-8000-000000000000", from: "2023-11-14")
+            }
+            #expect(missing?.kind == .notFound)
+        }
+    }
+
+    @Test("glucose in mg/dL is stored by the server in mmol/L")
+    func milligrams() async throws {
+        try await withSandbox { _, api in
+            let user = try await api.createUser(clientUserID: Fixture.user).userID
+            try await api.connectManualSource("manual", for: user)
+            let time = Instant(seconds: 1_700_000_000)
+            let sample = QuantitySample(
+                value: ExactDecimal(significand: 95), unit: .milligramsPerDecilitre, at: time, source: .fingerprick)
+            try await api.post(
+                TimeSeriesPost(provider: "manual", timeZone: "UTC", data: .glucose([sample])), for: user)
+            let stored = try await api.newestSample(of: "glucose", for: user, in: time...time)
+            #expect(stored.value?.description == "5.2732" && stored.unit == "mmol/L")
+        }
+    }
+
+    @Test("a user is found by the server's id too")
+    func userByID() async throws {
+        try await withSandbox { _, api in
+            let user = try await api.createUser(clientUserID: Fixture.user)
+            #expect(try await api.user(user.userID.uppercased()).clientUserID == Fixture.user)
+            let missing = await failure { _ = try await api.user("00000000-0000-4000-8000-000000000000") }
+            #expect(missing?.kind == .notFound)
         }
     }
 

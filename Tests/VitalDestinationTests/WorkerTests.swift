@@ -92,9 +92,66 @@ struct WorkerTests {
             #expect(
                 events == [
                     .nothingToSync(.bloodPressure), .syncing(target), .readings(ids, .sourceChecked),
-                    .readings(ids, .posted), .readings(ids, .acknowledged), .successSyncing(target, delivered: 2),
-                    .syncingCompleted,
+                    .readings(ids, .posted), .readings(ids, .acknowledged),
+                    .successSyncing(target, synced(events)), .syncingCompleted,
                 ])
+            let synced = synced(events)
+            #expect(synced.count == 2 && synced.ids == ids)
+            let times = try await fixture.store.query(.init(kinds: [.glucose])).readings.compactMap(\.time.instant)
+            #expect(synced.first == times.min() && synced.last == times.max() && times.count == 2)
+        }
+    }
+
+    /// What the events say was delivered, in all.
+    private func synced(_ events: [SyncEvent]) -> SyncedReadings {
+        for event in events {
+            switch event {
+            case .successSyncing(_, let synced), .failedSyncing(_, _, let synced): return synced
+            default: continue
+            }
+        }
+        return SyncedReadings()
+    }
+
+    @Test(
+        "where a backlog is cut in the middle, the failure says what had been delivered, and the next pass only the rest"
+    )
+    func deliveredBefore() async throws {
+        let script = VitalScript()
+        try await with(script, { $0.batchLimit = 60 }) { worker, fixture in
+            try await fixture.read(150)
+            let posts = Mutex(0)
+            script.change { state in
+                state.judge = { _ in
+                    let number = posts.withLock { posts in
+                        posts += 1
+                        return posts
+                    }
+                    return number == 3 ? .json(503, #"{"detail":"down"}"#) : nil
+                }
+            }
+            func pass() async -> [SyncEvent] {
+                let stream = worker.events()
+                _ = await worker.syncOnce()
+                var events: [SyncEvent] = []
+                for await event in stream {
+                    events.append(event)
+                    if event == .syncingCompleted { break }
+                }
+                return events
+            }
+            let cut = await pass()
+            #expect(
+                cut.contains {
+                    if case .failedSyncing(_, let failure, _) = $0 { failure.code == "server_error" } else { false }
+                })
+            #expect(synced(cut).count == 120 && synced(cut).ids.count == SyncedReadings.idLimit)
+            let taken = script.now.taken
+            #expect(taken.count == 120 && synced(cut).ids.map(\.description) == Array(taken.suffix(100)))
+            let rest = await pass()
+            #expect(synced(rest).count == 30 && script.now.taken.count == 150)
+            let (last, first) = (try #require(synced(cut).last), try #require(synced(rest).first))
+            #expect(last < first)
         }
     }
 

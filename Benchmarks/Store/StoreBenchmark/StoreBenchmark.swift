@@ -133,6 +133,7 @@ struct StoreBenchmark {
         let strap = (clock.now - begin).seconds
         let meter = try await open(path + "-meter", .on())
         let plain = try await fill(meter, readings: 4 * 1440, perTransaction: 1)
+        let (single, many) = try await drain(meter)
         try meter.close()
         report(
             "a day at 1 Hz", "\(two(strap)) s for 5760 commits",
@@ -148,9 +149,33 @@ struct StoreBenchmark {
         }
         let query = (clock.now - start).seconds / Double(rounds)
         guard samples == rounds * 86_400 else { throw BenchmarkError.notNew }
+        let (series, few) = try await drain(store)
+        guard many == 4 * 1440, few == 1440 else { throw BenchmarkError.notNew }
+        report(
+            "its delivery", "\(few) readings in \(Int(series * 1000)) ms",
+            "as many single readings \(Int(single * 1000)) ms", "ratio \(two(series / single)) (bar 1.30)")
         try store.close()
         let size = try FileManager.default.attributesOfItem(atPath: path + "-strap/readings.sqlite")[.size] as? Int ?? 0
         report("its 86400 samples", "read in \(Int(query * 1000)) ms (bar 500)", "\(size / 1000) kB in the store")
+    }
+
+    /// Takes everything out of the queue in batches, as a destination that accepts it does.
+    static func drain(_ store: ReadingStore) async throws -> (seconds: Double, readings: Int) {
+        let clock = ContinuousClock()
+        let start = clock.now
+        var readings = 0
+        while let group = try await store.groupsWaiting().first {
+            let batch = try await store.outboxBatch(
+                user: group.user, resource: group.resource, provider: group.provider, limit: 100)
+            guard !batch.isEmpty else { break }
+            for item in batch {
+                guard case .vital(let value) = item.reading.record.value else { continue }
+                for _ in value.series ?? SampleSeries([]) {}
+            }
+            try await store.acknowledge(batch.map(\.id), at: Instant(seconds: 1_900_100_000))
+            readings += batch.count
+        }
+        return ((clock.now - start).seconds, readings)
     }
 
     static func newest(_ directory: String, _ count: Int, _ encryption: StoreEncryption) async throws {

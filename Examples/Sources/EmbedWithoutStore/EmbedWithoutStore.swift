@@ -20,21 +20,41 @@ enum EmbedWithoutStore {
         var logger = Logger(label: "embedder")
         logger.logLevel = .error
         let journal = MemoryJournal(timeZone: zone)
-        let reader = MeterReader(journal: journal, memory: journal, logger: logger)
         do {
             let captures = Array(arguments.dropFirst())
-            // A capture and a radio are both a `Central`: the rest of the program cannot tell them apart.
-            let central: any Central =
-                try captures.isEmpty ? BlueZRadio(logger: logger) : ReplayCentral(paths: captures)
-            for try await meter in central.peripherals() {
-                guard !captures.isEmpty || meter.advertisement.isPaired else { continue }
-                try await reader.read(meter) { event in report(event) }
+            if captures.isEmpty {
+                try await readMeters(into: journal, logger)
+            } else {
+                // What a capture recorded is read as the meters themselves are.
+                let reader = MeterReader(journal: journal, memory: journal, logger: logger)
+                for try await meter in try ReplayCentral(paths: captures).peripherals() {
+                    try await reader.read(meter) { event in report(event) }
+                }
             }
         } catch {
             fail("\(error)")
         }
         let delivered = journal.readings.filter { $0.excluded == nil }
         print("\(journal.readings.count) readings in memory, \(delivered.count) of them to be used")
+    }
+
+    /// Reads the paired meters that are near, at the same time.
+    static func readMeters(into journal: MemoryJournal, _ logger: Logger) async throws {
+        let manager = DevicesManager(radio: BlueZRadio(logger: logger), keepingIn: journal, logger: logger)
+        let paired = try await manager.reconcilePairings()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for address in paired {
+                group.addTask {
+                    do {
+                        let read = try await manager.readings(of: address, within: .seconds(30)) { report($0) }
+                        print("\(address): \(read.usable.count) new readings", read.failure?.description ?? "")
+                    } catch let error as RadioError {
+                        print("\(address): \(error)", error.hint ?? "")
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
     }
 
     static func report(_ event: TransferEvent) {

@@ -16,11 +16,11 @@ enum ReadLibre {
             let reader = try NFCReaders().reader(setting)
             print("Hold the reader to the sensor.")
             _ = try await reader.waitForTag()
-            let scan = try await Libre1Reader(reader).read { progress in
+            let read = try await Libre1Reader(reader).readSensor { progress in
                 print("block \(progress.blocksRead) of \(progress.blocks)")
             }
             await reader.close()
-            show(scan)
+            show(read)
         } catch let error as LibreReadError {
             fail("\(error); \(error.hint ?? "")")
         } catch let error as ISO15693Error {
@@ -30,15 +30,15 @@ enum ReadLibre {
         }
     }
 
-    static func show(_ scan: LibreScan) {
-        print("sensor \(scan.serial), \(scan.memory.state?.name ?? "state unknown")")
-        guard let records = scan.sensorScan?.records else { fail("the sensor's memory is damaged; read it again") }
-        // Values are estimates of the factory calibration. A record that is excluded is not to be used.
-        for record in records where record.exclusion == nil {
-            guard let facts = record.sensor, case .glucose(let glucose) = record.value,
-                let concentration = glucose.concentration, let number = concentration.number.number
+    static func show(_ read: Libre1Read) {
+        print("sensor \(read.sensor.serial), \(read.sensor.state?.name ?? "state unknown")")
+        guard read.sensor.ageMinutes != nil else { fail("the sensor's memory is damaged; read it again") }
+        // Values are estimates of the factory calibration. A reading that is excluded is not to be used.
+        for reading in read.usable {
+            guard case .glucose(let glucose) = reading.record.value, let concentration = glucose.concentration,
+                let number = concentration.number.number
             else { continue }
-            print("minute \(facts.minute) (\(facts.source.name)): \(number) \(concentration.unit.symbol)")
+            print("\(reading.time.instant?.description ?? "-"): \(number) \(concentration.unit.symbol)")
         }
     }
 

@@ -51,7 +51,7 @@ extension Doctor {
             + settings.destinations.flatMap { destination in
                 ["api_key_file", "sign_in_token_file"].compactMap { destination[$0] }
             }
-            + settings.storeKeyFiles(in: stateDirectory)
+            + settings.storeKeyFiles(in: stateDirectory) + [settings.backup?.passphraseFile].compactMap(\.self)
         for file in files {
             guard isOpenToOthers(fileAt: file) else { continue }
             return .bad(

@@ -67,7 +67,7 @@ actor SampleStorer: SampleReceiver {
                     stored += 1
                     kinds[sample.kind, default: 0] += 1
                     if let exclusion { excluded[exclusion, default: 0] += 1 }
-                case .present, .conflict: present += 1
+                case .present, .presentOfAnother, .conflict: present += 1
                 }
             }
             gateway.destinations.wake()

@@ -40,6 +40,8 @@ public enum ImportResult: Sendable, Hashable {
     case excluded(Exclusion)
     /// It was stored before.
     case present
+    /// It was stored before, and is another person's.
+    case presentOfAnother
     /// Its id is that of a reading with another time or value.
     case conflict
 
@@ -48,6 +50,7 @@ public enum ImportResult: Sendable, Hashable {
         case .stored(_, excluded: nil): self = .stored
         case .stored(_, excluded: .some(let exclusion)): self = .excluded(exclusion)
         case .present: self = .present
+        case .presentOfAnother: self = .presentOfAnother
         case .conflict: self = .conflict
         }
     }
@@ -58,6 +61,7 @@ public enum ImportResult: Sendable, Hashable {
         case .stored: "stored"
         case .excluded(let exclusion): exclusion.rawValue
         case .present: "present"
+        case .presentOfAnother: "present_of_another"
         case .conflict: "conflict"
         }
     }
@@ -66,6 +70,7 @@ public enum ImportResult: Sendable, Hashable {
         switch word {
         case "stored": self = .stored
         case "present": self = .present
+        case "present_of_another": self = .presentOfAnother
         case "conflict": self = .conflict
         default:
             guard let exclusion = Exclusion(rawValue: word) else { return nil }

@@ -18,6 +18,8 @@ public struct ImportReport: Sendable {
         public var stored = 0
         /// How many were stored before.
         public var present = 0
+        /// How many of these are another person's here than the file says.
+        public var ofAnother = 0
         /// How many of those that are stored are never delivered, by the reason.
         public var excluded: [Exclusion: Int] = [:]
         /// How many rows can be no sample.
@@ -42,6 +44,7 @@ public struct ImportReport: Sendable {
                 "file": .string(file), "format": .optional(format?.rawValue), "read": .integer(Int64(counts.read)),
                 "joined": .integer(Int64(counts.joined)), "left_out": .integer(Int64(leftOut)),
                 "stored": .integer(Int64(stored)), "present": .integer(Int64(present)),
+                "present_of_another": .integer(Int64(ofAnother)),
                 "excluded": .object(
                     excluded.map { ($0.key.rawValue, $0.value) }.sorted { $0.0 < $1.0 }.map {
                         .init($0.0, .integer(Int64($0.1)))
@@ -64,6 +67,9 @@ public struct ImportReport: Sendable {
             ]
             if leftOut > 0 { parts.append("\(leftOut) left out") }
             if refused > 0 { parts.append("\(refused) refused") }
+            if ofAnother > 0 {
+                parts[1] += " (\(ofAnother) of them another person's here: `healthrelay move` changes whose they are)"
+            }
             let reasons = excluded.sorted { $0.key.rawValue < $1.key.rawValue }
             return [parts.joined(separator: ", ")]
                 + reasons.map { "  stored, and never sent: \($0.value) \($0.key.words)" }

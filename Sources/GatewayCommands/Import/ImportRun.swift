@@ -174,6 +174,9 @@ public struct ImportRun: Sendable {
                 report.stored += 1
                 report.excluded[exclusion, default: 0] += 1
             case .present: report.present += 1
+            case .presentOfAnother:
+                report.present += 1
+                report.ofAnother += 1
             case .conflict:
                 let refusal = ImportRefusal(
                     line: lines[place], field: "id", expected: "the time and value that the store has under this id",

@@ -1,79 +1,15 @@
-import GatewaySettings
-import GuardedServer
-import HTTPTypes
 import HealthReadings
-import Hummingbird
 import Logging
-import NIOCore
-import ServiceLifecycle
 
-/// Receives the end of a link on loopback (RFC 8252, section 7.3): a port of its own for each link, and a path nobody
-/// can guess, so that no other page of the browser can say how the link ended.
-struct LinkListener: Sendable {
-    /// The port on 127.0.0.1.
-    let port: Int
-    /// Where the server is to send the browser.
-    let redirectURL: String
-    private let redirects: AsyncStream<LinkRedirect>
+/// Receives the end of a link to a server.
+typealias LinkListener = BrowserListener<LinkRedirect>
 
-    /// How long a browser may take to fetch the last page once the link has ended.
-    private static let grace: Duration = .seconds(2)
-
-    /// Listens for as long as `body` runs.
-    /// - Throws: what `body` throws, `Problem` where no port can be had, and `CancellationError`.
+extension LinkListener {
+    /// Listens at a path nobody can guess, so that no other page of the browser can say how the link ended.
     static func listening<Value: Sendable>(
         logger: Logger, _ body: @escaping @Sendable (LinkListener) async throws -> Value
     ) async throws -> Value {
-        let (ports, port) = AsyncStream<Int>.makeStream()
-        let (redirects, redirect) = AsyncStream<LinkRedirect>.makeStream(bufferingPolicy: .bufferingOldest(1))
-        let path = secret()
-        let server = application(path: path, logger: logger, started: port, ended: redirect)
-        var configuration = ServiceGroupConfiguration(services: [.init(service: server)], logger: .quiet(logger))
-        configuration.maximumGracefulShutdownDuration = grace
-        let group = ServiceGroup(configuration: configuration)
-        return try await withThrowingTaskGroup(of: Value?.self) { tasks in
-            tasks.addTask {
-                defer { port.finish() }
-                try await group.run()
-                return nil
-            }
-            tasks.addTask {
-                for await number in ports {
-                    let url = "http://127.0.0.1:\(number)/\(path)"
-                    let listener = LinkListener(port: number, redirectURL: url, redirects: redirects)
-                    let result = await Result { try await body(listener) }
-                    await group.triggerGracefulShutdown()
-                    return try result.get()
-                }
-                // The server did not come about, and says why itself; or it was stopped.
-                return nil
-            }
-            var value: Value?
-            do {
-                while let result = try await tasks.next() { value = value ?? result }
-            } catch let error as IOError {
-                throw Problem(
-                    "cannot_listen", .unavailable, "cannot listen on 127.0.0.1 for the end of the link: \(error)")
-            }
-            guard let value else { throw CancellationError() }
-            return value
-        }
-    }
-
-    /// The end of the link; nil where it does not come within the time.
-    func redirect(within wait: Duration) async throws -> LinkRedirect? {
-        try await withThrowingTaskGroup(of: LinkRedirect?.self) { tasks in
-            tasks.addTask {
-                for await redirect in redirects { return redirect }
-                throw CancellationError()
-            }
-            tasks.addTask {
-                try await Task.sleep(for: wait)
-                return nil
-            }
-            defer { tasks.cancelAll() }
-            return try await tasks.next() ?? nil
-        }
+        try await listening(at: "/" + secret(), logger: logger, reading: LinkRedirect.received, body)
     }
 
     /// 128 random bits.
@@ -81,64 +17,21 @@ struct LinkListener: Sendable {
         var generator = SystemRandomNumberGenerator()
         return (0..<4).map { _ in UInt32.random(in: .min ... .max, using: &generator).hexadecimal() }.joined()
     }
+}
 
-    private static func application(
-        path: String, logger: Logger, started: AsyncStream<Int>.Continuation,
-        ended: AsyncStream<LinkRedirect>.Continuation
-    ) -> some Service {
-        let router = Router()
-        router.add(middleware: HostCheck(names: ["localhost"]))
-        for method in [HTTPRequest.Method.get, .post] {
-            router.on("/\(path)", method: method) { request, _ -> Response in
-                do throws(LinkRedirect.Malformed) {
-                    let redirect = try LinkRedirect(query: request.uri.query ?? "")
-                    return page(for: redirect) { ended.yield(redirect) }
-                } catch {
-                    return page("This is not the end of a link: \(error.description).", .badRequest) {}
+extension LinkRedirect {
+    fileprivate static func received(_ query: String) -> Result<LinkListener.Received, LinkListener.Refused> {
+        do throws(Malformed) {
+            let redirect = try LinkRedirect(query: query)
+            let words =
+                switch redirect.outcome {
+                case .success: "Done. See the terminal for details. You may close this page."
+                case .failure:
+                    "The provider was not connected; see the terminal for the reason. You may close this page."
                 }
-            }
+            return .success(.init(redirect: redirect, words: words))
+        } catch {
+            return .failure(.init(words: error.description))
         }
-        return RestingServer(router: router, address: .hostname("127.0.0.1", port: 0), logger: .quiet(logger)) {
-            channel in
-            if let number = channel.localAddress?.port { started.yield(number) }
-        }
-    }
-
-    private static func page(for redirect: LinkRedirect, written: @escaping @Sendable () -> Void) -> Response {
-        switch redirect.outcome {
-        case .success: page("Done. See the terminal for details. You may close this page.", .ok, written)
-        case .failure:
-            page(
-                "The provider was not connected; see the terminal for the reason. You may close this page.", .ok,
-                written)
-        }
-    }
-
-    /// A plain page. What is waiting for it goes on when it is written, or could not be.
-    private static func page(
-        _ words: String, _ status: HTTPResponse.Status, _ written: @escaping @Sendable () -> Void
-    ) -> Response {
-        let text = words.replacing("&", with: "&amp;").replacing("<", with: "&lt;")
-        let html = ByteBuffer(
-            string: """
-                <!doctype html>
-                <html lang="en"><head><meta charset="utf-8">
-                <meta name="viewport" content="width=device-width, initial-scale=1"><title>HealthRelay</title></head>
-                <body style="font:1.1rem/1.5 system-ui,sans-serif;max-width:32rem;margin:4rem auto;padding:0 1rem">
-                <h1>HealthRelay</h1><p>\(text)</p></body></html>
-
-                """)
-        var headers: HTTPFields = [
-            .contentType: "text/html; charset=utf-8", .cacheControl: "no-store", .connection: "close",
-            .contentSecurityPolicy: "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
-        ]
-        if let name = HTTPField.Name("Referrer-Policy") { headers[name] = "no-referrer" }
-        return Response(
-            status: status, headers: headers,
-            body: ResponseBody(contentLength: html.readableBytes) { writer in
-                defer { written() }
-                try await writer.write(html)
-                try await writer.finish(nil)
-            })
     }
 }

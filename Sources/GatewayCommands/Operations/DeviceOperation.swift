@@ -24,7 +24,8 @@ public enum DeviceOperation: Codable, Sendable, Hashable {
     case monitor(addresses: [String])
     /// Readings as they come into the store, and live values; no type: all. A heart-rate variability covers so many
     /// seconds.
-    case watch(types: [String], window: Int? = nil)
+    /// With `faults`, also faults of the radio and of bonds as they begin and end.
+    case watch(types: [String], window: Int? = nil, faults: Bool = false)
 }
 
 /// The arguments of `scan`.

@@ -29,13 +29,17 @@ struct DeviceRunner {
         case .record(let recording):
             try await RecordRunner(gateway: gateway, json: json, output: output).run(recording)
         case .monitor(let addresses): try await monitor(addresses)
-        case .watch(let types, let window):
-            try await WatchRunner(gateway: gateway, json: json, output: output).run(types, window)
+        case .watch(let types, let window, let faults):
+            try await WatchRunner(gateway: gateway, json: json, output: output).run(types, window, faults: faults)
         }
     }
 
     private func scan(_ scan: ScanOperation) async throws {
         let found = try finds(scan)
+        // Switching the adapter on is no scanning yet: where the radio is missing, its time begins at once.
+        if scan.seconds != nil {
+            for await _ in try gateway.radioSource.requireRadio().adapterStates() { break }
+        }
         let end = scan.seconds.map { ContinuousClock.now + .seconds($0) }
         let heard = Atomic(false)
         let advised = Mutex<Set<String>>([])

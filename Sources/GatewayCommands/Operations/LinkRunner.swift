@@ -23,7 +23,10 @@ struct LinkRunner {
         let (url, redirect) = try await LinkListener.listening(logger: gateway.logger) { listener in
             let url = try await sources.link(provider, for: user, redirectURL: listener.redirectURL).webURL
             if !json { try await output.data(url) }
-            try await output.note(Self.invitation(url, provider, seconds, listener.port, json: json))
+            try await output.note(
+                BrowserInvitation(
+                    page: url, member: "link_web_url", whom: provider, seconds: seconds, port: listener.port
+                ).text(json: json))
             return (url, try await listener.redirect(within: .seconds(seconds)))
         }
         var result = LinkResult(url, provider)
@@ -76,20 +79,6 @@ struct LinkRunner {
                     "link_unexpected", .protocolBroken, reason, hint: "look again: `healthrelay source list`"))
         }
         return source
-    }
-
-    /// What a person is told while the page waits. With JSON a line of the log's form, which alone has the address then.
-    private static func invitation(
-        _ url: String, _ provider: String, _ seconds: Int, _ port: Int, json: Bool
-    ) -> String {
-        let words =
-            "open this page in a browser on this machine to connect \(provider); waiting \(seconds) s. From another "
-            + "machine, first: ssh -L \(port):127.0.0.1:\(port) THIS-MACHINE"
-        guard json else { return words }
-        return JSONValue.object([
-            "at": .string(Instant.systemClock.flooredToSecond.description), "level": "notice",
-            "message": .string(words), "link_web_url": .string(url),
-        ]).text
     }
 
     private static func isSlug(_ octet: UInt8) -> Bool {

@@ -61,7 +61,7 @@ extension Operation {
                 if let window = recording.window {
                     try Self.require(Double(window), "hrv-window", from: 30, upTo: 3600)
                 }
-            case .watch(_, let window):
+            case .watch(_, let window, _):
                 if let window { try Self.require(Double(window), "window", from: 5, upTo: 86_400) }
             case .unpair, .list, .monitor: break
             }
@@ -70,13 +70,16 @@ extension Operation {
         case .healthSync(.pair(let invitation)): try Self.requirePort(invitation.port)
         case .healthSync(.status(let choice)), .healthSync(.types(let choice)): try Self.requirePort(choice.port)
         case .healthSync(.fetch(let request)): try Self.requirePort(request.phone.port)
+        case .cloud(.connect(let connection)): try Self.require(Double(connection.wait), "wait", from: 1, upTo: 86_400)
         case .source(.link(_, let wait)): try Self.require(Double(wait), "wait", upTo: 86_400)
         case .client(.audit(let limit)):
             guard (1...10_000).contains(limit) else { throw Self.unusable("limit", "1 to 10000") }
         // The store checks what a query asks for.
-        case .query, .healthSync, .importing, .summary, .entry, .move, .subscriber, .identity, .auth, .connect, .user,
+        case .query, .cloud, .healthSync, .importing, .summary, .report, .entry, .move, .subscriber, .identity, .auth,
+            .connect,
+            .user,
             .source, .sync,
-            .destination, .store,
+            .destination, .store, .backup,
             .consent, .client,
             .page, .doctor:
             break

@@ -7,6 +7,8 @@ public enum Operation: Codable, Sendable, Hashable {
     case metrics(MetricsOperation)
     /// What was measured on a day, or on each of several days.
     case summary(SummaryOperation)
+    /// A person's readings on pages.
+    case report(ReportOperation)
     /// What a person's kept heart rate comes to.
     case heartRate(HeartRateOperation)
     /// What people enter by hand.
@@ -29,6 +31,8 @@ public enum Operation: Codable, Sendable, Hashable {
     case destination(DestinationOperation)
     /// The store itself.
     case store(StoreOperation)
+    /// The backups that the gateway makes by itself.
+    case backup(BackupOperation)
     /// Devices near and known, over Bluetooth.
     case device(DeviceOperation)
     /// Sensors held to the NFC reader.
@@ -39,6 +43,8 @@ public enum Operation: Codable, Sendable, Hashable {
     case move(MoveOperation)
     /// Samples of an iPhone with the Health Sync app.
     case healthSync(HealthSyncOperation)
+    /// Records of vendors' clouds.
+    case cloud(CloudOperation)
     /// What a person has consented to.
     case consent(ConsentOperation)
     /// Who may use the gateway over the network.
@@ -53,7 +59,7 @@ public enum Operation: Codable, Sendable, Hashable {
 public struct QueryOperation: Codable, Sendable, Hashable {
     /// How readings are printed.
     public enum Format: String, Codable, Sendable, CaseIterable {
-        case text, json, ndjson, csv, fhir, terra, rook
+        case text, json, ndjson, csv, libreview, fhir, terra, rook
         case openMHealth = "open_mhealth"
     }
 
@@ -121,8 +127,10 @@ public struct SummaryOperation: Codable, Sendable, Hashable {
 
 /// The arguments of `user`.
 public enum UserOperation: Codable, Sendable, Hashable {
-    case create(String)
-    case set(String)
+    /// Creates a person at the server; unless `isSet`, nothing here changes.
+    case create(String, isSet: Bool = true)
+    /// Takes a person whom the server knows by our id or, as it may be too, by its own; `userID` is the server's.
+    case set(String?, userID: String? = nil)
     case show
     case clear
     /// Removes the current user, at the server too unless `local`; where a name is given, only if it is theirs.

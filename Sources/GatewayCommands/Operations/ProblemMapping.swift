@@ -1,3 +1,4 @@
+import CloudSources
 import FreeStyleLibre
 import GATTClient
 import GatewaySettings
@@ -48,6 +49,9 @@ extension Problem {
         case let error as VitalError: self.init(error)
         case let error as HealthSyncError: self.init(error)
         case let failure as PhoneDiscovery.Failure: self.init(failure)
+        case let error as CloudError: self.init(error, nil)
+        case let failure as CloudAccounts.Failure: self.init(failure, nil)
+        case let error as CloudSession.NotConnected: self.init(error)
         case let failure as DeliveryFailure: self.init(failure)
         case let error as AccessError: self.init(error)
         case let error as InvalidBaseURL:

@@ -1,4 +1,5 @@
 import GatewaySettings
+import HealthDevices
 import HealthFigures
 import HealthReadings
 import ReadingFormats
@@ -51,6 +52,7 @@ struct QueryDocuments {
         let people = try await People(gateway)
         return switch format {
         case .fhir: bundle(people)
+        case .libreview: libreView(people)
         case .openMHealth:
             array(format) { reading, tally throws(FormatOmission) in
                 let written = try OpenMHealth.dataPoints(of: reading, in: people.context(of: reading))
@@ -66,6 +68,25 @@ struct QueryDocuments {
             }
         default: days(people)
         }
+    }
+
+    private func libreView(_ people: People) -> Written {
+        let table = LibreViewTable(
+            page.readings, person: page.readings.lazy.compactMap(\.person).first ?? "", now: .systemClock,
+            zone: { reading in reading.time.instant.map { people.zones(of: reading).zone(at: $0) } },
+            model: { [catalogue = gateway.catalogue] device in
+                device.model.flatMap { catalogue[$0] }.map { "\($0.brand) \($0.name)" } ?? device.name ?? device.model
+            })
+        var notes: [String] = []
+        if table.leftOut > 0 {
+            notes.append("libreview: readings left out: \(table.leftOut) that are no glucose with a number and a time")
+        }
+        if table.ambiguous > 0 {
+            notes.append(
+                "libreview: readings of an hour that a change of clocks repeats: \(table.ambiguous), whose local times don't say "
+                    + "which of the two it is")
+        }
+        return Written(lines: table.lines, notes: notes)
     }
 
     private func array(

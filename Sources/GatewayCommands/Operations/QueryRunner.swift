@@ -40,7 +40,7 @@ struct QueryRunner {
         case .csv:
             try await output.data(Reading.csvHeader)
             for reading in page.readings { try await output.data(reading.csv) }
-        case .fhir, .openMHealth, .terra, .rook:
+        case .fhir, .openMHealth, .terra, .rook, .libreview:
             let documents = try await QueryDocuments(gateway, page, of: query).written(as: operation.format)
             for line in documents.lines { try await output.data(line) }
             for note in documents.notes { try await output.note(note) }

@@ -27,7 +27,8 @@ extension Reading {
     /// The columns of `query --format csv`.
     package static let csvHeader =
         "id,kind,time,time_basis,device_time,address,model,serial,provider,sequence,"
-        + "glucose_value,glucose_unit,systolic,diastolic,mean,pressure_unit,pulse,user,person,status,excluded,deliveries,value,unit,type,end_time"
+        + "glucose_value,glucose_unit,systolic,diastolic,mean,pressure_unit,pulse,user,person,status,excluded,deliveries,value,unit,type,end_time,"
+        + "base_time,time_offset_minutes,time_uncertainty_minutes,sample_type,sample_location,source,source_device,entered,utc_offset_minutes,meal,calibration"
 
     /// The reading as a line of CSV (RFC 4180).
     package var csv: String {
@@ -62,7 +63,22 @@ extension Reading {
         case .kept(let sample): cells += [sample.value.description, sample.unit, sample.type]
         case .glucose, .bloodPressure: cells += [nil, nil, nil]
         }
-        cells.append(record.imported?.end?.description)
+        let imported = record.imported
+        cells += [
+            imported?.end?.description, record.baseTime?.description, record.timeOffsetMinutes.map { String($0) },
+            time.uncertaintyMinutes.map { String($0) },
+        ]
+        if case .glucose(let glucose) = record.value {
+            cells += [glucose.sampleType?.name, glucose.sampleLocation?.name]
+        } else {
+            cells += [nil, nil]
+        }
+        cells += [
+            imported?.source, imported?.device, imported.map { String($0.isEntered) },
+            imported?.utcOffsetMinutes.map { String($0) },
+            context?.meal.flatMap { ManualEntry.meals.contains($0) ? $0 : nil },
+            record.isEstimate ? SensorFacts.Calibration.factoryEstimate.name : nil,
+        ]
         return cells.map { Self.csvCell($0 ?? "") }.joined(separator: ",")
     }
 

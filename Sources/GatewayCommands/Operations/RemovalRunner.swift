@@ -79,6 +79,7 @@ struct RemovalRunner {
         // A post on its way would arrive for somebody who is gone, and might make them again.
         let removal = try await gateway.destinations.withoutDelivery(work)
         try await tell(removal)
+        try await tellOfBackups()
     }
 
     /// Erases one person, or everybody there is: the current one last, whose devices are those that nobody else has.
@@ -108,6 +109,7 @@ struct RemovalRunner {
             return removals
         }
         let removals = try await gateway.destinations.withoutDelivery(work)
+        try await tellOfBackups()
         guard !json else {
             return try await output.data(JSONValue.object(["users": .array(removals.map(\.document))]).text)
         }
@@ -117,8 +119,20 @@ struct RemovalRunner {
         }
     }
 
-    /// Revokes the clients of people who are about to be erased: nobody who takes the name later gets them.
+    /// Says where what was erased still is.
+    private func tellOfBackups() async throws {
+        guard let folder = try? await gateway.backupFolder(), let count = try? folder.backups().count, count > 0 else {
+            return
+        }
+        try await output.note(
+            "\(count) backups in \(folder.setting.directory) still have what was erased: delete them if it must not come back"
+        )
+    }
+
+    /// Revokes the clients of people who are about to be erased: nobody who takes the name later gets them. Nor does anybody
+    /// fetch from their accounts.
     private func revokeClients(of people: [StoreUser]) async throws {
+        try await gateway.clouds.forget(people: people.map(\.clientUserID))
         let names = people.map(\.clientUserID).filter { !$0.isEmpty }
         gateway.door?.desk.withdraw(people: names)
         guard hasClients else { return }

@@ -225,20 +225,23 @@ extension SyncEvent {
     /// The event for scripts, every key always there; nil for steps of single readings.
     package func document(of destination: String) -> JSONValue? {
         func document(
-            _ event: String, _ target: DeliveryTarget? = nil, kind: ReadingKind? = nil, delivered: Int? = nil,
-            held: Hold? = nil, count: Int? = nil, error: String? = nil
+            _ event: String, _ target: DeliveryTarget? = nil, kind: ReadingKind? = nil,
+            delivered: SyncedReadings? = nil, held: Hold? = nil, count: Int? = nil, error: String? = nil
         ) -> JSONValue {
             .object([
                 "event": .string(event), "destination": .string(destination),
                 "kind": .optional((target?.resource ?? kind)?.rawValue), "provider": .optional(target?.provider),
-                "delivered": .optional(delivered), "held": .optional(held?.rawValue), "count": .optional(count),
-                "error": .optional(error),
+                "delivered": .optional(delivered?.count), "first": .optional(delivered?.first?.description),
+                "last": .optional(delivered?.last?.description),
+                "readings": delivered.map { .array($0.ids.map { .string($0.description) }) } ?? .null,
+                "held": .optional(held?.rawValue), "count": .optional(count), "error": .optional(error),
             ])
         }
         return switch self {
         case .syncing(let target): document("syncing", target)
         case .successSyncing(let target, let delivered): document("successSyncing", target, delivered: delivered)
-        case .failedSyncing(let target, let failure): document("failedSyncing", target, error: failure.code)
+        case .failedSyncing(let target, let failure, let delivered):
+            document("failedSyncing", target, delivered: delivered, error: failure.code)
         case .nothingToSync(let kind): document("nothingToSync", kind: kind)
         case .held(let target, let hold, let count, _): document("held", target, held: hold, count: count)
         case .paused(let failure): document("paused", error: failure.code)
@@ -254,9 +257,10 @@ extension SyncEvent {
         switch self {
         case .syncing(let target): "delivering \(target.resource.rawValue) for \(target.provider)"
         case .successSyncing(let target, let delivered):
-            "delivered \(delivered) \(target.resource.rawValue) for \(target.provider)"
-        case .failedSyncing(let target, let failure):
+            "delivered \(delivered.count) \(target.resource.rawValue) for \(target.provider)\(delivered.range)"
+        case .failedSyncing(let target, let failure, let delivered):
             "could not deliver \(target.resource.rawValue) for \(target.provider): \(failure.message)"
+                + (delivered.count > 0 ? "; \(delivered.count) were delivered before\(delivered.range)" : "")
         case .nothingToSync(let kind): "no \(kind.rawValue) waits"
         case .held(let target, .noPatient, let count, let reason?): "\(count) for \(target.provider) wait: \(reason)"
         case .held(let target, let hold, let count, _): "\(count) for \(target.provider) wait: \(hold.words)"
@@ -266,5 +270,13 @@ extension SyncEvent {
         case .readings: nil
         case .syncingCompleted: "done"
         }
+    }
+}
+
+extension SyncedReadings {
+    /// From when until when, for people.
+    fileprivate var range: String {
+        guard let first, let last else { return "" }
+        return first == last ? " (\(first))" : " (\(first) to \(last))"
     }
 }

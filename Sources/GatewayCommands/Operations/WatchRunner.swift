@@ -18,12 +18,26 @@ struct WatchRunner {
     /// `watch`: readings as they come into the store, and what devices send while somebody looks.
     ///
     /// Where no gateway runs, nothing would come into the store: the paired meters are then read here, as `run` does.
-    func run(_ types: [String], _ window: Int?) async throws {
+    ///
+    /// - Parameters:
+    ///   - types: kinds; none: all.
+    ///   - window: how many seconds a heart-rate variability covers.
+    ///   - faults: whether faults are shown that stand, begin and end.
+    func run(_ types: [String], _ window: Int?, faults: Bool = false) async throws {
         let kinds = try types.isEmpty ? Set(ReadingKind.allCases) : Set(types.map(ReadingKind.argument))
         let readings = gateway.store.committedReadings()
+        let watched = faults ? try gateway.requireManager().faults() : nil
         try await withThrowingTaskGroup(of: Void.self) { group in
             defer { group.cancelAll() }
-            if !gateway.isService, kinds.contains(where: { !$0.isLive }) {
+            if let watched {
+                group.addTask {
+                    for await fault in watched {
+                        try await output.data(
+                            json ? JSONValue.object(["fault": fault.document]).text : fault.line)
+                    }
+                }
+            }
+            if !gateway.isService, faults || kinds.contains(where: { !$0.isLive }) {
                 let manager = try gateway.requireManager()
                 try await tellThatItReads()
                 group.addTask { try await read(manager) }

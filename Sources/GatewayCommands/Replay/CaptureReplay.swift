@@ -9,6 +9,8 @@ public struct CaptureReplay: Sendable {
     public struct Report: Sendable {
         /// Contacts with devices.
         public var contacts = 0
+        /// Records that the devices sent.
+        public var records = 0
         /// Contacts that did not bring everything, with why.
         public var incomplete: [String] = []
         /// What could not be told or read.
@@ -19,7 +21,7 @@ public struct CaptureReplay: Sendable {
 
     private let central: ReplayCentral
 
-    /// A replay of capture files, in this order.
+    /// A replay of capture files; their order does not matter.
     ///
     /// - Parameters:
     ///   - paths: capture files.
@@ -42,6 +44,7 @@ public struct CaptureReplay: Sendable {
                 try Task.checkCancellation()
                 report.contacts += 1
                 let summary = try await reader.read(peripheral, report: event)
+                report.records += summary.received
                 if let error = summary.error {
                     report.incomplete.append(
                         "\(peripheral.advertisement.name ?? peripheral.advertisement.address?.description ?? "a device"): "

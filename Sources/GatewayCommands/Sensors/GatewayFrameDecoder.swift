@@ -1,3 +1,4 @@
+import CloudSources
 import FreeStyleLibre
 import HealthDevices
 import HealthReadings
@@ -42,6 +43,12 @@ public struct GatewayFrameDecoder: FrameDecoding {
 
     /// Decodes one frame.
     public func decode(_ frame: Frame, model: String?) -> DecodedFrame {
+        if frame.format == .cloudRecord {
+            guard case .imported(let sample) = DecodedFrame(cloudRecord: frame.payload) else {
+                return DecodedFrame(cloudRecord: frame.payload)
+            }
+            return .imported(judged(sample))
+        }
         guard frame.format == .libre1Scan else { return meters.decode(frame, model: model) }
         do throws(MalformedFrame) {
             let scan = try LibreScan(payload: frame.payload)

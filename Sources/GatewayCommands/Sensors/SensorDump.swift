@@ -1,5 +1,4 @@
 import FreeStyleLibre
-import HealthDevices
 import HealthReadings
 
 /// A sensor's memory by itself, as `libre decode` shows it: its readings as a store would hold them that was empty before.
@@ -53,35 +52,8 @@ public struct SensorDump: Sendable {
     }
 
     private var readings: [Reading] {
-        guard let age = memory.ageMinutes else { return [] }
-        // The age of a sensor that does not measure stands still.
-        let isRunning = memory.state?.isRunning ?? false
-        let time = isRunning ? scannedAt.map { SensorTime(scannedAt: $0, ageMinutes: age) } : nil
-        let model = Catalogue()[LibreScan.model]
+        let time = scannedAt.flatMap { SensorTime(memory, scannedAt: $0) }
         let serial = uid.map { $0.serialNumber(family: patchInformation?.family ?? 0) }
-        let device = DeviceDescription(
-            address: nil, model: LibreScan.model, serial: serial, name: model?.name,
-            provider: model?.provider ?? "manual")
-        let records = memory.records
-        let won = Set(
-            records.compactMap { $0.sensor?.source == .history && $0.exclusion == nil ? $0.sensor?.minute : nil })
-        return records.compactMap { record in
-            guard let facts = record.sensor else { return nil }
-            let id = ReadingIdentity.sensor(
-                serial: serial ?? "", minute: facts.minute, source: facts.source, clash: 0
-            ).id(device: nil, kind: .glucose)
-            let isWon = facts.source == .trend && won.contains(facts.minute)
-            return Reading(
-                id: id, record: record, device: device,
-                time: zip(time, scannedAt).map { $0.resolve(facts, scannedAt: $1) }
-                    ?? ResolvedTime(instant: nil, basis: .unknown),
-                excluded: record.exclusion ?? (isWon ? .superseded : nil), receivedAt: scannedAt ?? Instant(seconds: 0))
-        }
+        return memory.readings(of: LibreScan.device(serial: serial), time: time, scannedAt: scannedAt)
     }
-}
-
-/// Both, where both are there.
-private func zip<First, Second>(_ first: First?, _ second: Second?) -> (First, Second)? {
-    guard let first, let second else { return nil }
-    return (first, second)
 }

@@ -75,7 +75,7 @@ extension DevicesManager {
         _ peripheral: any Peripheral, _ pace: LivePace, _ yield: @escaping @Sendable (LiveReading) -> Void
     ) async throws -> LiveCourse.End {
         guard let address = peripheral.advertisement.address else { return .gone }
-        return try await turns.inTurn(address) {
+        return try await inTurn(address) {
             do {
                 _ = try await peripheral.connect()
                 let characteristics = try await peripheral.characteristics()

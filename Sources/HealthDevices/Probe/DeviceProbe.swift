@@ -55,10 +55,12 @@ struct DeviceProbe {
             } catch let error as CancellationError {
                 throw error
             } catch {
-                report.failure = ContactFailure(error)
-                // The system begins to pair where a value is refused for want of a bond, and nobody answers that.
-                if !report.isPaired, report.memory == nil, case GATTError.disconnected = error {
+                switch error {
+                // The system begins to pair where a value is refused for want of a bond, and nobody answers that. The
+                // question and the pairing both wait for 30 s, and either may end first.
+                case GATTError.disconnected where !report.isPaired, GATTError.timedOut where !report.isPaired:
                     report.failure = Self.wantsBond
+                default: report.failure = ContactFailure(error)
                 }
             }
             report.disguise(Disguise(address: peripheral.advertisement.address, serial: serial))
@@ -71,7 +73,7 @@ struct DeviceProbe {
     }
 
     private static let wantsBond = ContactFailure(
-        code: "not_paired", description: "the device left when it was asked for its device information",
+        code: "not_paired", description: "the device did not tell its device information",
         hint: "it may tell that only to who is paired with it: pair it, and probe it again")
 
     // MARK: Values
@@ -181,7 +183,7 @@ extension DevicesManager {
     ) async throws -> DeviceReport {
         let known = try await bonded(address) ?? address
         guard try await !isBarred(known) else { throw ContactFailure.barred(known) }
-        return try await turns.inTurn(known) {
+        return try await inTurn(known) {
             let peripheral = try await radio.peripheral(known, within: timeout)
             let probe = DeviceProbe(
                 peripheral, catalogue: catalogue, key: try await secrets?.secret(of: known), progress: progress)

@@ -109,7 +109,7 @@ private struct RecordingSession: Sendable {
     }
 
     private func record(_ peripheral: any Peripheral, at address: DeviceAddress) async throws -> LiveCourse.End {
-        try await manager.turns.inTurn(address) {
+        try await manager.inTurn(address) {
             do {
                 let connectedAt = try await peripheral.connect()
                 let end = try await recordConnected(peripheral, connectedAt, address)

@@ -99,16 +99,27 @@ public struct EntryFacts: Sendable, Hashable {
     }
 }
 
-/// The withdrawal of an entry: its reading is taken back from every destination, and goes to none.
+/// The withdrawal of an entry, or of what was imported: its reading is taken back from every destination, and goes to none.
 public struct EntryWithdrawal: Sendable, Hashable {
+    /// Who withdraws it.
+    public enum Origin: Sendable, Hashable {
+        /// A person: what the other program says of an imported reading changes nothing of that.
+        case person
+        /// The program that a reading was imported from, which has no value any more; and when it says that it changed that.
+        case source(updatedAt: Instant?)
+    }
+
     /// The client's id of the person whose reading it is.
     public var person: String
     /// The reading.
     public var reading: ReadingID
+    /// Who withdraws it.
+    public var origin: Origin
 
     /// Makes a withdrawal.
-    public init(person: String, reading: ReadingID) {
+    public init(person: String, reading: ReadingID, by origin: Origin = .person) {
         self.person = person
         self.reading = reading
+        self.origin = origin
     }
 }

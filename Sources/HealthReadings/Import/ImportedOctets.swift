@@ -56,6 +56,16 @@ extension ImportedSample {
         }
         if let meal { put("meal", meal) }
         if let originalID { put("id", originalID.description) }
+        if let deviceTime {
+            put("base", String(deviceTime.base.secondsSinceEpoch))
+            if let minutes = deviceTime.offsetMinutes { put("base-offset", String(minutes)) }
+        }
+        if let sequence { put("sequence", String(sequence)) }
+        if !status.isEmpty { put("status", status.names.joined(separator: " ")) }
+        if isEstimate { put("estimate") }
+        if let updatedAt { put("updated", String(updatedAt.microseconds)) }
+        if let distinction { put("distinction", distinction) }
+        if let recordName { put("record", recordName) }
         for original in originals { put("original", original) }
         return octets
     }
@@ -138,6 +148,14 @@ extension ImportedSample {
         var site: String?
         var meal: String?
         var id: ReadingID?
+        var base: Int64?
+        var baseOffset: Int16?
+        var sequence: UInt16?
+        var status: ReadingStatus = []
+        var isEstimate = false
+        var updatedAt: Int64?
+        var distinction: String?
+        var record: String?
         var type: String?
         var number: (value: ExactDecimal, unit: String)?
         var keys: [String] = []
@@ -172,6 +190,16 @@ extension ImportedSample {
             case "site": site = text
             case "meal": meal = text
             case "id": id = ReadingID(text)
+            case "base": base = Int64(text)
+            case "base-offset": baseOffset = Int16(text)
+            case "sequence": sequence = UInt16(text)
+            case "status":
+                guard let bits = ReadingStatus(names: text.split(separator: " ")) else { return false }
+                status = bits
+            case "estimate": isEstimate = true
+            case "updated": updatedAt = Int64(text)
+            case "distinction": distinction = text
+            case "record": record = text
             case "type": type = text
             case "number":
                 let words = text.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
@@ -191,10 +219,17 @@ extension ImportedSample {
             guard let person, let provider, let kind, let start, let time = time(start), let value = value(kind) else {
                 return nil
             }
-            return ImportedSample(
+            var sample = ImportedSample(
                 person: person, provider: provider, source: source, sourceDevice: device, isEntered: isEntered,
                 value: value, time: time, end: end.map(Instant.init(seconds:)), meal: meal, originalID: id,
+                deviceTime: base.map {
+                    ImportedSample.DeviceTime(base: WallTime(secondsSinceEpoch: $0), offsetMinutes: baseOffset)
+                },
+                sequence: sequence, status: status, isEstimate: isEstimate, distinction: distinction,
                 originals: originals)
+            sample.recordName = record
+            sample.updatedAt = updatedAt.map(Instant.init(microseconds:))
+            return sample
         }
 
         private func time(_ start: Int64) -> ImportedTime? {
@@ -301,6 +336,39 @@ extension ExactDecimal {
 }
 
 extension RecordValue {
+    /// Whether a measurement of this value is one of the other: the main values are the same, whatever the unit and whatever
+    /// stands beside them.
+    package func hasMainValues(of other: RecordValue) -> Bool {
+        guard kind == other.kind else { return false }
+        switch (comparable, other.comparable) {
+        case (.glucose(let ours), .glucose(let theirs)): return ours.concentration == theirs.concentration
+        case (.bloodPressure(let ours), .bloodPressure(let theirs)): return ours == theirs
+        case (.vital(let ours), .vital(let theirs)): return ours.main == theirs.main
+        case (.kept(let ours), .kept(let theirs)): return ours == theirs
+        default: return false
+        }
+    }
+
+    /// Whether another value with the same main values says something else beside them; what one of the two lacks is none.
+    func contradicts(_ other: RecordValue) -> Bool {
+        func differ<Value: Equatable>(_ ours: Value?, _ theirs: Value?) -> Bool {
+            ours.flatMap { ours in theirs.map { ours != $0 } } ?? false
+        }
+        func differ(_ ours: Quantity?, _ theirs: Quantity?) -> Bool {
+            guard let ours, let theirs, ours.number.digits != nil, theirs.number.digits != nil else { return false }
+            return ours.comparable != theirs.comparable
+        }
+        switch (self, other) {
+        case (.glucose(let ours), .glucose(let theirs)):
+            return differ(ours.sampleType, theirs.sampleType) || differ(ours.sampleLocation, theirs.sampleLocation)
+        case (.bloodPressure(let ours), .bloodPressure(let theirs)):
+            return differ(ours.meanArterial, theirs.meanArterial) || differ(ours.pulse, theirs.pulse)
+        case (.vital(let ours), .vital(let theirs)):
+            return VitalValue.Part.allCases.contains { differ(ours[$0], theirs[$0]) }
+        default: return false
+        }
+    }
+
     /// The value as imported samples are told apart by; see ``Quantity/comparable``.
     var comparable: RecordValue {
         switch self {

@@ -24,12 +24,47 @@ public struct ImportedSample: Sendable, Hashable {
     public var meal: String?
     /// The id that the reading has at another gateway, whose export it comes from: it keeps that.
     public var originalID: ReadingID?
+    /// What the meter's own clock said, as the other gateway's export has it; `nil` where no export does.
+    public var deviceTime: DeviceTime?
+    /// The number that the meter gave the record, as the other gateway's export has it.
+    public var sequence: UInt16?
+    /// What the meter said about the record, as the other gateway's export has it.
+    public var status: ReadingStatus
+    /// Whether the value is the other gateway's estimate of a sensor's raw value: see ``SensorFacts/Calibration/factoryEstimate``.
+    public var isEstimate: Bool
+    /// What tells it apart from an equal sample of the same time: the serial number of a sensor, or which of two hours it is
+    /// that a change of clocks repeats.
+    public var distinction: String?
+    /// What the other program calls the record that it is of, and which part: `sleep/93845/record`. A sample with a name is
+    /// told from others by it, not by its time and value: another value under the same name is a revision.
+    public var recordName: String? { didSet { recordName = recordName.flatMap(Self.line) } }
+    /// When the other program says that it last changed the record; `nil` if it doesn't say. An older version says nothing of a
+    /// record that has a newer one, whichever comes first.
+    public var updatedAt: Instant?
     /// What the other program sent, a line for each record that the sample was made of: kept in its frame, so that nothing of
     /// it is lost, and no part of what tells samples apart.
     public var originals: [String]
     /// Why the reading is never delivered: its value cannot be a person's. The decoder of its frame sets it; it is no part
     /// of the frame.
     public var exclusion: Exclusion?
+
+    /// What a meter's record says of its time.
+    public struct DeviceTime: Sendable, Hashable {
+        /// The record's base time.
+        public var base: WallTime
+        /// The record's time offset, in minutes; `nil` if it has none, or an unknown one.
+        public var offsetMinutes: Int16?
+
+        /// Makes a time.
+        ///
+        /// - Parameters:
+        ///   - base: the record's base time.
+        ///   - offsetMinutes: the record's time offset, in minutes.
+        public init(base: WallTime, offsetMinutes: Int16? = nil) {
+            self.base = base
+            self.offsetMinutes = offsetMinutes
+        }
+    }
 
     /// The most characters of a source, a device or a provider.
     public static let longestText = 200
@@ -45,7 +80,8 @@ public struct ImportedSample: Sendable, Hashable {
     public init(
         person: String, provider: String, source: String? = nil, sourceDevice: String? = nil, isEntered: Bool = false,
         value: RecordValue, time: ImportedTime, end: Instant? = nil, meal: String? = nil, originalID: ReadingID? = nil,
-        originals: [String] = []
+        deviceTime: DeviceTime? = nil, sequence: UInt16? = nil, status: ReadingStatus = [], isEstimate: Bool = false,
+        distinction: String? = nil, originals: [String] = []
     ) {
         self.person = person
         self.provider = Self.line(provider) ?? "manual"
@@ -57,6 +93,11 @@ public struct ImportedSample: Sendable, Hashable {
         self.end = end.map(\.flooredToSecond).flatMap { $0 == time.instant ? nil : $0 }
         self.meal = value.kind == .glucose ? meal.flatMap(Self.line) : nil
         self.originalID = originalID
+        self.deviceTime = deviceTime
+        self.sequence = sequence
+        self.status = status
+        self.isEstimate = value.kind == .glucose && isEstimate
+        self.distinction = distinction.flatMap(Self.line)
         // Between the parts of JSON a line break means nothing, and within them it is escaped.
         let lines = originals.map { original in
             String(String.UnicodeScalarView(original.unicodeScalars.map { $0 == "\n" || $0 == "\r" ? " " : $0 }))
@@ -91,32 +132,46 @@ public struct ImportedSample: Sendable, Hashable {
         DeviceDescription(address: nil, model: model, provider: provider)
     }
 
-    /// Whether a stored reading is this measurement: its time is the same, and so are its main values, whatever the unit.
+    /// Whether a stored reading is this measurement: its time is the same, and so are its main values, whatever the unit. What
+    /// else both of them say is the same, too; either may lack it.
     public func isMeasurement(of reading: Reading) -> Bool {
-        guard reading.time.instant == time.instant, reading.kind == kind else { return false }
-        switch (value.comparable, reading.record.value.comparable) {
-        case (.glucose(let ours), .glucose(let theirs)): return ours.concentration == theirs.concentration
-        case (.bloodPressure(let ours), .bloodPressure(let theirs)): return ours == theirs
-        case (.vital(let ours), .vital(let theirs)): return ours.main == theirs.main
-        case (.kept(let ours), .kept(let theirs)): return ours == theirs
-        default: return false
-        }
+        reading.time.instant == time.instant && reading.record.value.hasMainValues(of: value)
+            && !reading.record.value.contradicts(value)
     }
 
     /// The id of the reading: the same sample has the same id, however often and by whichever way it comes.
     ///
-    /// It is made of the person, the provider, the source, the kind, start, end and values. Values are compared in one unit
-    /// and rounded: 5.6 mmol/L in a file is the 100.89 mg/dL of an API.
+    /// It is made of the person, the provider, the source, the kind, start, end, values and ``distinction``. Values are compared
+    /// in one unit and rounded: 5.6 mmol/L in a file is the 100.89 mg/dL of an API. With a ``recordName`` it is made of the
+    /// person, the provider, the kind and that name.
     public var id: ReadingID {
-        originalID ?? ReadingIdentity.imported(self).id(device: nil, kind: kind)
+        if let originalID { return originalID }
+        if let recordName { return Self.id(ofRecord: recordName, person: person, provider: provider, kind: kind) }
+        return ReadingIdentity.imported(self).id(device: nil, kind: kind)
+    }
+
+    /// The id of the reading that a sample of a record with a name has, whatever its value.
+    ///
+    /// - Parameters:
+    ///   - name: see ``recordName``.
+    ///   - person: the client's id of the person whose record it is.
+    ///   - provider: whose data it is, as a slug.
+    ///   - kind: the kind of the reading.
+    public static func id(
+        ofRecord name: String, person: String, provider: String, kind: ReadingKind
+    ) -> ReadingID {
+        ReadingIdentity.named(line(name) ?? "", person: person, provider: provider).id(device: nil, kind: kind)
     }
 
     /// The record that the reading is stored with.
     public var record: Record {
-        var record = Record(value: value, baseTime: time.wallTime, exclusion: exclusion)
+        var record = Record(
+            value: value, sequence: sequence, baseTime: deviceTime?.base ?? time.wallTime,
+            timeOffsetMinutes: deviceTime?.offsetMinutes, status: status, exclusion: exclusion)
         record.imported = ImportFacts(
             source: source, device: sourceDevice, isEntered: isEntered, end: end,
-            utcOffsetMinutes: time.utcOffsetMinutes, hasOriginalID: originalID != nil)
+            utcOffsetMinutes: time.utcOffsetMinutes, hasOriginalID: originalID != nil, isEstimate: isEstimate,
+            updatedAt: updatedAt)
         return record
     }
 
@@ -179,12 +234,18 @@ public struct ImportedTime: Sendable, Hashable {
 
     /// A time that was written without an offset, taken to be in a person's zone.
     ///
-    /// An hour that is repeated is taken as the earlier one, and one that is missing moves forward; both are uncertain.
-    public init(local wall: WallTime, in zone: ZoneRules) {
+    /// An hour that is missing moves forward; it and one that is repeated are uncertain.
+    ///
+    /// - Parameters:
+    ///   - wall: the time as it was written.
+    ///   - zone: the person's zone.
+    ///   - isLater: whether an hour that is repeated is the later one.
+    public init(local wall: WallTime, in zone: ZoneRules, isLater: Bool = false) {
         switch zone.moment(wall) {
         case .once(let instant): self.init(wall, instant, nil)
         case .never(let instant): self.init(wall, instant, TimeResolution.changeOfClocksMinutes)
-        case .twice(let earlier, later: _): self.init(wall, earlier, TimeResolution.changeOfClocksMinutes)
+        case .twice(let earlier, let later):
+            self.init(wall, isLater ? later : earlier, TimeResolution.changeOfClocksMinutes)
         }
     }
 
@@ -222,11 +283,18 @@ public struct ImportFacts: Sendable, Hashable {
     public var utcOffsetMinutes: Int?
     /// Whether it has kept the id that it has at another gateway.
     public var hasOriginalID: Bool
+    /// Whether the value is an estimate of a sensor's raw value.
+    public var isEstimate: Bool
+    /// When the other program says that it last changed the record; `nil` if it doesn't say.
+    public var updatedAt: Instant?
+    /// Whether the other program has taken the value back, so that the reading is withdrawn until a value comes again.
+    public var isRetracted: Bool
 
     /// Makes facts.
     public init(
         source: String? = nil, device: String? = nil, isEntered: Bool = false, end: Instant? = nil,
-        utcOffsetMinutes: Int? = nil, hasOriginalID: Bool = false
+        utcOffsetMinutes: Int? = nil, hasOriginalID: Bool = false, isEstimate: Bool = false,
+        updatedAt: Instant? = nil, isRetracted: Bool = false
     ) {
         self.source = source
         self.device = device
@@ -234,11 +302,20 @@ public struct ImportFacts: Sendable, Hashable {
         self.end = end
         self.utcOffsetMinutes = utcOffsetMinutes
         self.hasOriginalID = hasOriginalID
+        self.isEstimate = isEstimate
+        self.updatedAt = updatedAt
+        self.isRetracted = isRetracted
     }
 
-    /// What an imported reading shows besides: `imported`.
+    /// Whether the other program has said what it is of later than that.
+    package func isNewer(than other: Instant?) -> Bool {
+        guard let updatedAt, let other else { return false }
+        return other < updatedAt
+    }
+
+    /// What an imported reading shows besides: `imported`, and `calibration` for an estimate.
     var members: [JSONValue.Member] {
-        [
+        (isEstimate ? [.init("calibration", .string(SensorFacts.Calibration.factoryEstimate.name))] : []) + [
             .init(
                 "imported",
                 .object([

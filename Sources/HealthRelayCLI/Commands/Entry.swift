@@ -33,13 +33,19 @@ struct Add: AsyncParsableCommand {
     @OptionGroup var global: GlobalOptions
 
     /// Arguments with a minus sign in place of the hyphen of negative numbers, which the parser would take for flags: they are
-    /// refused as values.
+    /// refused as values. A note that begins like one stays what it is.
     static func keepingNegativeNumbers(_ arguments: [String]) -> [String] {
         guard let command = arguments.first, ["add", "correct"].contains(command) else { return arguments }
-        return arguments.map { argument in
-            guard argument.first == "-", argument.dropFirst().first?.isNumber == true else { return argument }
-            return "\u{2212}" + argument.dropFirst()
+        var kept: [String] = []
+        for argument in arguments {
+            let isNumber = argument.first == "-" && argument.dropFirst().first?.isNumber == true
+            if isNumber, kept.last == "--note" {
+                kept[kept.count - 1] = "--note=" + argument
+            } else {
+                kept.append(isNumber ? "\u{2212}" + argument.dropFirst() : argument)
+            }
         }
+        return kept
     }
 
     func run() async throws {
@@ -80,10 +86,10 @@ struct Correct: AsyncParsableCommand {
 
 struct Withdraw: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "withdraw", abstract: "Withdraw a reading that was entered by hand.",
+        commandName: "withdraw", abstract: "Withdraw a reading that was entered by hand or imported.",
         discussion: """
             Destinations that have it are asked to take it back. The store keeps it, marked as withdrawn; the same entry can \
-            be added again.
+            be added again. Importing its file again does not bring it back.
             """)
 
     @Argument(help: "The reading's id, as query shows it.") var id: String

@@ -17,6 +17,7 @@ struct Watch: AsyncParsableCommand {
     var types: String?
     @Option(help: ArgumentHelp("The window of the heart-rate variability, 5 s to a day.", valueName: "duration"))
     var window = DurationArgument(seconds: 60)
+    @Flag(help: "Also show faults of Bluetooth and of bonds, as they begin and end.") var faults = false
     @Option(
         help: ArgumentHelp(
             "Go on where the last watch under this name ended, with everything since.", valueName: "name"))
@@ -35,7 +36,11 @@ struct Watch: AsyncParsableCommand {
         if subscriber == nil, person != nil || fromBeginning || from != nil || once {
             throw ValidationError("--person, --from-beginning, --from and --once belong to --subscriber NAME")
         }
-        if let from, !["now", "beginning"].contains(from) || (fromBeginning && from == "now") {
+        if subscriber != nil, faults { throw ValidationError("--faults goes without --subscriber") }
+        if fromBeginning, from == "now" {
+            throw ValidationError("--from-beginning and --from now say two different things: use one of them")
+        }
+        if let from, !["now", "beginning"].contains(from) {
             throw ValidationError("--from: expected beginning or now, found '\(from)'")
         }
         guard (5...86_400).contains(window.seconds) else {
@@ -51,7 +56,8 @@ struct Watch: AsyncParsableCommand {
                 fromBeginning: fromBeginning || from == "beginning", once: once)
             return try await OperationCommand.run(.subscriber(.watch(watch)), global)
         }
-        try await OperationCommand.run(.device(.watch(types: kinds, window: Int(window.seconds))), global)
+        try await OperationCommand.run(
+            .device(.watch(types: kinds, window: Int(window.seconds), faults: faults)), global)
     }
 }
 

@@ -9,7 +9,7 @@ struct Query: AsyncParsableCommand {
             Instants are RFC 3339, or a date in the user's zone; both ends are included.
 
             fhir is a Bundle, open_mhealth an array of data points, terra an array with a body event for each day, and rook an array of \
-            event documents. What these formats cannot express is counted on standard error.
+            event documents. libreview is a table of glucose as LibreView exports it. What these formats cannot express is counted on standard error.
             """)
 
     @Option(help: ArgumentHelp("Kinds, separated by commas: \(ReadingKind.list).", valueName: "kinds"))
@@ -30,12 +30,12 @@ struct Query: AsyncParsableCommand {
     var person: String?
     @Option(
         help: ArgumentHelp(
-            "json, ndjson, csv, fhir, open_mhealth, terra or rook; wins over --json.", valueName: "format"))
+            "json, ndjson, csv, libreview, fhir, open_mhealth, terra or rook; wins over --json.", valueName: "format"))
     var format: Format?
     @OptionGroup var global: GlobalOptions
 
     enum Format: String, ExpressibleByArgument, CaseIterable {
-        case json, ndjson, csv, fhir, terra, rook
+        case json, ndjson, csv, libreview, fhir, terra, rook
         case openMHealth = "open_mhealth"
     }
 
@@ -54,6 +54,7 @@ struct Query: AsyncParsableCommand {
             case .json: .json
             case .ndjson: .ndjson
             case .csv: .csv
+            case .libreview: .libreview
             case .fhir: .fhir
             case .openMHealth: .openMHealth
             case .terra: .terra

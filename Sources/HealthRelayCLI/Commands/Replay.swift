@@ -59,6 +59,12 @@ struct Replay: AsyncParsableCommand {
         for warning in report.warnings { Terminal.error("warning: \(warning)") }
         for line in report.incomplete { Terminal.error("incomplete: \(line)") }
         if let damage = report.damage { throw damage }
+        guard report.records > 0 || !report.warnings.contains(where: \.leavesUnidentified) else {
+            throw Problem(
+                "capture_unidentified", .badData,
+                "the captures hold values and none could be read, since nothing says which characteristics they are of",
+                hint: "replay them together with a capture that contains the device's discovery, or pass --handles")
+        }
     }
 
     /// The reader, which also records where that is wanted.

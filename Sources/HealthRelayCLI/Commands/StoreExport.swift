@@ -96,71 +96,54 @@ extension Store {
     }
 }
 
-/// Writes octets into a file that has its name only when it is whole.
+/// Writes octets into a file that has its name only when it is whole, or to standard output.
 private final class ExportFile: OperationOutput {
-    private struct State {
-        var descriptor: Int32
-        var count = 0
-    }
-
     private let path: String
-    private let part: String
     private let other: TerminalOutput
-    private let state: Mutex<State>
+    private let file: Mutex<WholeFile?>
 
     init(_ path: String, beside other: TerminalOutput) throws {
         self.path = path
         self.other = other
-        part = path + ".part"
-        guard path != "-" else {
-            state = Mutex(State(descriptor: 1))
-            return
-        }
-        unlink(part)
-        let descriptor = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw Self.failure(path) }
-        state = Mutex(State(descriptor: descriptor))
-    }
-
-    deinit {
-        let descriptor = state.withLock(\.descriptor)
-        guard descriptor > 1 else { return }
-        close(descriptor)
-        unlink(part)
+        do { file = Mutex(path == "-" ? nil : try WholeFile(path)) } catch { throw Self.failure(error, path) }
     }
 
     func data(_ line: String) throws { try other.data(line) }
     func note(_ line: String) { other.note(line) }
 
     func octets(_ octets: [UInt8]) throws {
-        try state.withLock { state in
-            var rest = octets[...]
-            while !rest.isEmpty {
-                let count = rest.withUnsafeBytes { write(state.descriptor, $0.baseAddress, $0.count) }
-                guard count >= 0 || errno == EINTR else { throw Self.failure(path) }
-                rest = rest.dropFirst(max(count, 0))
+        do {
+            try file.withLock { file in
+                if path == "-" { try Self.print(octets) } else { try file?.write(octets) }
             }
-            state.count += octets.count
-        }
+        } catch let error as POSIXError { throw Self.failure(error, path) }
     }
 
     /// Gives the file its name; returns how many octets it has.
     func finish() throws -> Int {
-        try state.withLock { state in
-            guard state.descriptor > 1 else { return state.count }
-            guard fsync(state.descriptor) == 0, rename(part, path) == 0 else { throw Self.failure(path) }
-            close(state.descriptor)
-            state.descriptor = -1
-            // The backup must survive a power cut once the command has said that it exists.
-            guard synchronizeDirectory(parentDirectory(of: path)) else { throw Self.failure(path) }
-            return state.count
+        do {
+            return try file.withLock { file in
+                guard let whole = file.take() else { return 0 }
+                let count = whole.count
+                try whole.finish()
+                return count
+            }
+        } catch let error as POSIXError { throw Self.failure(error, path) }
+    }
+
+    private static func print(_ octets: [UInt8]) throws(POSIXError) {
+        var rest = octets[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
+            guard count >= 0 || errno == EINTR else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+            rest = rest.dropFirst(max(count, 0))
         }
     }
 
-    private static func failure(_ path: String) -> Problem {
-        let reason = String(cString: strerror(errno))
-        return switch errno {
-        case ENOSPC, EDQUOT, EIO, EPIPE: Problem("export_io", .inputOutput, "cannot write \(path): \(reason)")
+    private static func failure(_ error: POSIXError, _ path: String) -> Problem {
+        let reason = String(cString: strerror(error.code.rawValue))
+        return switch error.code {
+        case .ENOSPC, .EDQUOT, .EIO, .EPIPE: Problem("export_io", .inputOutput, "cannot write \(path): \(reason)")
         default: Problem("export_cannot_create", .cannotCreate, "cannot create \(path): \(reason)")
         }
     }

@@ -81,13 +81,10 @@ struct FHIRContent {
         }
         if glucose.continuous?.quality != nil { omissions.append(FormatOmission(.noPlace, of: "quality")) }
         add(record.status, FHIRCodes.glucoseStatus, to: &measurement)
-        if let sensor = record.sensor {
-            omissions.append(FormatOmission(.noPlace, of: "raw"))
-            if sensor.calibration == .factoryEstimate {
-                notes.append(
-                    "The gateway computed the value from the sensor's signal, with a public estimate of the vendor's rule."
-                )
-            }
+        if record.sensor != nil { omissions.append(FormatOmission(.noPlace, of: "raw")) }
+        if record.isEstimate {
+            notes.append(
+                "The gateway computed the value from the sensor's signal, with a public estimate of the vendor's rule.")
         }
         measurements.append(measurement)
     }

@@ -47,7 +47,7 @@ extension Reading {
         case .kept: break
         }
         add("raw", record.sensor != nil)
-        add("calibration", record.sensor?.calibration == .factoryEstimate)
+        add("calibration", record.isEstimate)
         for name in record.status.names { add("status.\(name)") }
         add("time_uncertainty_minutes", time.uncertaintyMinutes != nil)
         return parts

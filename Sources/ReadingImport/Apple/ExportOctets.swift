@@ -1,16 +1,19 @@
+import Foundation
 import HealthReadings
 
 /// The octets of an export as a parser can take them.
 ///
 /// Apple Health writes a document type that is no use and, since iOS 16, not well-formed; and control characters that XML
-/// does not allow. The document type never reaches the parser, so nothing can declare an entity; characters that are not
-/// allowed become spaces. Lines keep their numbers.
+/// does not allow, as they are or as references (`&#27;`). The document type never reaches the parser, so nothing can
+/// declare an entity; characters that are not allowed become spaces. Lines keep their numbers.
 final class ExportOctets {
     private let source: any OctetSource
     /// What was read ahead to find the document type, and how much of it was handed over.
     private var prolog: [UInt8] = []
     private var position = 0
     private var isBegun = false
+    /// The beginning of a reference whose end is still to come.
+    private var unfinished: [UInt8] = []
     /// Why no more comes.
     private(set) var failure: ImportDamage?
     /// How many octets were read.
@@ -47,23 +50,37 @@ final class ExportOctets {
                 isBegun = true
                 prolog = try readProlog()
             }
-            guard position < prolog.count else {
-                let count = try source.read(into: buffer)
-                octetsRead += Int64(count)
-                Self.replaceControls(UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]))
-                return count
+            let held = unfinished.count
+            buffer.copyBytes(from: unfinished)
+            unfinished = []
+            let count = try readOn(into: UnsafeMutableRawBufferPointer(rebasing: buffer[held...]))
+            var octets = UnsafeMutableRawBufferPointer(rebasing: buffer[..<(held + count)])
+            Self.replaceControls(octets)
+            if count > 0, let start = Self.unfinishedReference(octets), start > 0 {
+                unfinished = Array(octets[start...])
+                octets = UnsafeMutableRawBufferPointer(rebasing: octets[..<start])
             }
-            let count = min(buffer.count, prolog.count - position)
-            prolog.withUnsafeBytes { all in
-                buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: all[position..<position + count]))
-            }
-            position += count
-            if position == prolog.count { (prolog, position) = ([], 0) }
-            return count
+            Self.replaceReferences(octets)
+            return octets.count
         } catch {
             failure = error
             return -1
         }
+    }
+
+    private func readOn(into buffer: UnsafeMutableRawBufferPointer) throws(ImportDamage) -> Int {
+        guard position < prolog.count else {
+            let count = try source.read(into: buffer)
+            octetsRead += Int64(count)
+            return count
+        }
+        let count = min(buffer.count, prolog.count - position)
+        prolog.withUnsafeBytes { all in
+            buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: all[position..<position + count]))
+        }
+        position += count
+        if position == prolog.count { (prolog, position) = ([], 0) }
+        return count
     }
 
     /// Reads up to the root element, and blanks the document type.
@@ -81,7 +98,6 @@ final class ExportOctets {
             octets += piece[..<count]
             let (end, type) = try Self.prolog(of: octets)
             guard end == nil, count > 0 else {
-                octets.withUnsafeMutableBytes { Self.replaceControls($0) }
                 if let type {
                     for place in type where octets[place] != UInt8(ascii: "\n") { octets[place] = UInt8(ascii: " ") }
                 }
@@ -179,6 +195,40 @@ final class ExportOctets {
         while place < octets.count {
             replaceControl(&octets[place])
             place += 1
+        }
+    }
+
+    /// A reference to a character has no more octets, `&` and `;` included: `&#x10FFFF;`, with zeros before.
+    private static let longestReference = 16
+
+    /// Where a reference begins that does not end within these octets.
+    private static func unfinishedReference(_ octets: UnsafeMutableRawBufferPointer) -> Int? {
+        for place in octets.indices.suffix(longestReference - 1).reversed() {
+            if octets[place] == UInt8(ascii: ";") { return nil }
+            if octets[place] == UInt8(ascii: "&") { return place }
+        }
+        return nil
+    }
+
+    /// Has references to what XML allows nowhere refer to a space.
+    private static func replaceReferences(_ octets: UnsafeMutableRawBufferPointer) {
+        guard let base = octets.baseAddress else { return }
+        var place = 0
+        while let found = memchr(base + place, Int32(UInt8(ascii: "&")), octets.count - place) {
+            place = UnsafeMutableRawPointer(base).distance(to: found) + 1
+            guard place < octets.count, octets[place] == UInt8(ascii: "#") else { continue }
+            let isHex = place + 1 < octets.count && octets[place + 1] == UInt8(ascii: "x")
+            let start = place + (isHex ? 2 : 1)
+            let digits = octets[start...].prefix(longestReference).prefix { $0 != UInt8(ascii: ";") }
+            guard let number = UInt32(String(decoding: digits, as: UTF8.self), radix: isHex ? 16 : 10),
+                number < 0x20, ![0x09, 0x0A, 0x0D].contains(number)
+            else { continue }
+            // A tab where there is no room for a space.
+            let space = Array((digits.count == 1 ? "9" : isHex ? "20" : "32").utf8)
+            for digit in digits.indices {
+                let place = digit - digits.endIndex + space.count
+                octets[digit] = place < 0 ? UInt8(ascii: "0") : space[place]
+            }
         }
     }
 

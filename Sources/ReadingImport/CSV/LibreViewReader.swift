@@ -77,7 +77,8 @@ struct LibreViewColumns {
 /// Reads the CSV that LibreView gives out: what sensors measured, and what was measured with test strips.
 ///
 /// Its times have no zone: they are taken to be in the person's. The order of day and month depends on the account; the
-/// file proves it where any day of it is past the 12th.
+/// file proves it where any day of it is past the 12th. Of two rows of one device at a time that a change of clocks repeats,
+/// the second is taken for the later hour.
 public final class LibreViewReader: ImportReader {
     /// The provider of sensors in the catalogue.
     private static let provider = "freestyle_libre_ble"
@@ -93,6 +94,15 @@ public final class LibreViewReader: ImportReader {
     private let rules: ImportRules
     private let columns: LibreViewColumns
     private let order: DateOrder?
+    /// Rows seen at times that a change of clocks repeats.
+    private var repeated: Set<Row> = []
+
+    /// What a device has once, but in an hour that is repeated.
+    private struct Row: Hashable {
+        var serial: String
+        var column: Int
+        var time: WallTime
+    }
 
     init(_ source: any OctetSource, _ rules: ImportRules) throws(ImportDamage) {
         self.rules = rules
@@ -210,14 +220,24 @@ public final class LibreViewReader: ImportReader {
         guard let time = time(cell(columns.time)) else {
             throw refusal(columns.time, "a date and time such as 20-11-2026 07:30")
         }
+        let serial = cell(columns.serial)
+        var distinction = serial
+        var (placed, later) = (time, time)
+        if let wall = time.localTime { later = rules.time(of: wall, isLater: true) ?? time }
+        if later != time, let wall = time.localTime,
+            !repeated.insert(Row(serial: serial, column: place, time: wall)).inserted
+        {
+            // The file has no offsets: the row that comes second is the hour that came second.
+            placed = later
+            distinction += " later"
+        }
         return ImportedSample(
-            person: rules.person, provider: Self.provider, source: cell(columns.device),
-            sourceDevice: cell(columns.serial),
+            person: rules.person, provider: Self.provider, source: cell(columns.device), sourceDevice: serial,
             value: .glucose(
                 GlucoseValue(
                     concentration: Quantity(number, columns.unit),
                     sampleType: place == columns.strip ? nil : .interstitialFluid)),
-            time: time)
+            time: placed, distinction: distinction)
     }
 
     private static let names = ["3": "ketone", "4": "insulin", "5": "food", "6": "note or change of time"]

@@ -72,6 +72,40 @@ public final class OwnCSVReader: ImportReader {
                 line: row.line, field: name, expected: expected, found: self[name].map { "'\($0)'" } ?? "nothing")
         }
 
+        func whole(_ name: String, _ range: ClosedRange<Int>) throws(ImportRefusal) -> Int? {
+            guard let text = self[name] else { return nil }
+            guard let number = Int(text), range.contains(number) else {
+                throw refusal(name, "a whole number from \(range.lowerBound) to \(range.upperBound)")
+            }
+            return number
+        }
+
+        func one<Value: CaseIterable>(
+            _ name: String, named: (Value) -> String
+        ) throws(ImportRefusal) -> Value? {
+            guard let text = self[name] else { return nil }
+            guard let value = Value.allCases.first(where: { named($0) == text }) else {
+                throw refusal(name, "one of " + Value.allCases.map(named).joined(separator: ", "))
+            }
+            return value
+        }
+
+        func word(_ name: String, of words: [String]) throws(ImportRefusal) -> String? {
+            guard let text = self[name] else { return nil }
+            guard words.contains(text) else { throw refusal(name, "one of " + words.joined(separator: ", ")) }
+            return text
+        }
+
+        func isTrue(_ name: String) throws(ImportRefusal) -> Bool { try word(name, of: ["true", "false"]) == "true" }
+
+        func instant(_ name: String) throws(ImportRefusal) -> Instant? {
+            guard let text = self[name] else { return nil }
+            guard let instant = Instant(rfc3339: text) else {
+                throw refusal(name, "a time such as 2026-11-20T07:30:00Z")
+            }
+            return instant
+        }
+
         func quantity(_ name: String, _ unit: String) throws(ImportRefusal) -> Quantity? {
             guard let text = self[name] else { return nil }
             guard let number = TextValue.decimal(text.utf8) else { throw refusal(name, "a number") }
@@ -94,6 +128,11 @@ public final class OwnCSVReader: ImportReader {
             counts.leave("excluded: \(exclusion.prefix(40))")
             return nil
         }
+        // Whoever wrote the file did not know, or did not say.
+        if cells["sample_type"] == "control_solution" || cells["sample_location"] == "control_solution" {
+            counts.leave("excluded: control_solution")
+            return nil
+        }
         // The file does not say which of its numbers it is, or has none of what it came with.
         guard kind != .hrv, !kind.isKept else {
             counts.leave(kind.rawValue)
@@ -102,7 +141,7 @@ public final class OwnCSVReader: ImportReader {
         guard let id = cells["id"].flatMap({ ReadingID($0) }) else {
             throw cells.refusal("id", "the id of a reading, 32 hexadecimal digits")
         }
-        guard let time = cells["time"].flatMap({ Instant(rfc3339: $0) }) else {
+        guard let time = try cells.instant("time") else {
             throw cells.refusal("time", "a time such as 2026-11-20T07:30:00Z")
         }
         guard let basis = cells["time_basis"].flatMap(TimeBasis.init), basis != .unknown else {
@@ -112,12 +151,40 @@ public final class OwnCSVReader: ImportReader {
             let column = kind == .glucose ? "glucose_value" : kind == .bloodPressure ? "systolic" : "value"
             throw cells.refusal(column, "a number")
         }
+        let uncertainty = try cells.whole("time_uncertainty_minutes", 0...Int(Int32.max))
+        let written = try cells.whole("utc_offset_minutes", -1439...1439)
+        let isStandIn = Self.standIns.contains(cells["model"] ?? "")
         return ImportedSample(
             person: (rules.takesPeople ? cells["person"] : nil) ?? rules.person,
-            provider: cells["provider"] ?? "manual",
-            source: Self.standIns.contains(cells["model"] ?? "") ? nil : cells["model"], value: value,
-            time: ImportedTime(time, utcOffsetMinutes: 0, basis: basis),
-            originalID: id)
+            provider: cells["provider"] ?? "manual", source: cells["source"] ?? (isStandIn ? nil : cells["model"]),
+            sourceDevice: cells["source_device"] ?? cells["address"] ?? cells["serial"],
+            isEntered: try cells.isTrue("entered") || cells["model"] == "manual", value: value,
+            time: ImportedTime(
+                time, utcOffsetMinutes: written ?? 0, basis: basis, uncertaintyMinutes: uncertainty),
+            end: try cells.instant("end_time"), meal: try cells.word("meal", of: ManualEntry.meals), originalID: id,
+            deviceTime: written == nil ? try deviceTime(cells) : nil,
+            sequence: try cells.whole("sequence", 0...Int(UInt16.max)).map { UInt16($0) },
+            status: try status(cells),
+            isEstimate: try cells.word("calibration", of: Self.calibrations)
+                == SensorFacts.Calibration.factoryEstimate.name)
+    }
+
+    private static let calibrations = SensorFacts.Calibration.allCases.map(\.name)
+
+    private func status(_ cells: Cells) throws(ImportRefusal) -> ReadingStatus {
+        guard let status = ReadingStatus(names: (cells["status"] ?? "").split(separator: " ")) else {
+            throw cells.refusal("status", "names of status bits, such as irregular_pulse")
+        }
+        return status
+    }
+
+    private func deviceTime(_ cells: Cells) throws(ImportRefusal) -> ImportedSample.DeviceTime? {
+        guard let text = cells["base_time"] else { return nil }
+        guard let base = WallTime(text) else {
+            throw cells.refusal("base_time", "a time without an offset, such as 2026-11-20T07:30:00")
+        }
+        let offset = try cells.whole("time_offset_minutes", Int(Int16.min)...Int(Int16.max))
+        return ImportedSample.DeviceTime(base: base, offsetMinutes: offset.map { Int16($0) })
     }
 
     private func value(_ kind: ReadingKind, _ cells: Cells) throws(ImportRefusal) -> RecordValue? {
@@ -127,9 +194,11 @@ public final class OwnCSVReader: ImportReader {
         }
         switch kind {
         case .glucose:
-            return try cells.quantity("glucose_value", "glucose_unit").map {
-                .glucose(GlucoseValue(concentration: $0))
-            }
+            guard let concentration = try cells.quantity("glucose_value", "glucose_unit") else { return nil }
+            return .glucose(
+                GlucoseValue(
+                    concentration: concentration, sampleType: try cells.one("sample_type", named: \.name),
+                    sampleLocation: try cells.one("sample_location", named: \.name)))
         case .bloodPressure:
             guard let systolic = try cells.quantity("systolic", "pressure_unit"),
                 let diastolic = try cells.quantity("diastolic", "pressure_unit")

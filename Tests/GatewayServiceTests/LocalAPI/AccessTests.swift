@@ -20,7 +20,10 @@ import Testing
             #expect(answer.status == 401 && answer.code == "unauthorized", "\(path): \(answer.status)")
             #expect(answer.headers["www-authenticate"].first?.hasPrefix("Bearer") == true)
         }
-        for path in ["/", "/page.css", "/page.js", "/chart.js", "/pairing.js", "/health", "/api/v1/openapi.json"] {
+        for path in [
+            "/", "/page.css", "/page.js", "/words.js", "/reports.js", "/measure.js", "/pairing.js", "/health",
+            "/api/v1/openapi.json",
+        ] {
             let answer = try await bench.send(path)
             #expect(answer.status == 200, "\(path): \(answer.status)")
             #expect(answer.headers["content-security-policy"].first?.contains("default-src 'none'") == true)

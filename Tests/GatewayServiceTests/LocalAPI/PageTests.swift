@@ -66,6 +66,18 @@ struct PageTests {
         try await bench.stop()
     }
 
+    @Test("a guided measurement has its timers, and counts the readings that come from the cuff")
+    func measure() async throws {
+        let bench = try await APIBench(tls: false, captures: [])
+        let ready = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: ready) }
+        async let seen: Void = browse("measure", bench.address + "/", ready.path)
+        #expect(await eventually { FileManager.default.fileExists(atPath: ready.path) })
+        _ = try await CaptureReplay([APIBench.fixture("cuff-three")]).run(with: bench.gateway.reader())
+        try await seen
+        try await bench.stop()
+    }
+
     @Test(
         "a link opens the page once, also in a tab that shows it; it stays open over a reload, and ends with its session"
     )

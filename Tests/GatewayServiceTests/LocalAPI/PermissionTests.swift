@@ -12,12 +12,13 @@ import Testing
 @Suite("What each scope may do", .timeLimit(.minutes(5))) struct PermissionTests {
     /// What each route has to state. A route that is added fails the first test until it is listed here.
     static let stated: [String: Permission] = [
-        "GET /": .open, "GET /page.css": .open, "GET /page.js": .open, "GET /chart.js": .open,
+        "GET /": .open, "GET /page.css": .open, "GET /page.js": .open, "GET /words.js": .open, "GET /reports.js": .open,
+        "GET /measure.js": .open,
         "GET /pairing.js": .open, "GET /api/v1/openapi.json": .open, "GET /health": .open, "GET /metrics": .metrics,
         "GET /api/v1/session": .open, "POST /api/v1/session": .open, "DELETE /api/v1/session": .read,
         "POST /api/v1/pair": .open, "GET /api/v1/status": .program, "GET /api/v1/health/types": .program,
         "POST /api/v1/health/data": .program, "GET /api/v1/readings": .read, "GET /api/v1/readings/{id}": .read,
-        "GET /api/v1/summaries/body": .read,
+        "GET /api/v1/summaries/body": .read, "GET /api/v1/reports/{kind}": .read,
         "GET /api/v1/devices": .read, "GET /api/v1/sources": .read, "GET /api/v1/sync": .readHousehold,
         "GET /api/v1/consent": .read, "GET /api/v1/gateway": .read, "GET /api/v1/events": .read,
         "POST /api/v1/readings/move": .owner, "POST /api/v1/readings": .write, "PATCH /api/v1/readings/{id}": .write,
@@ -81,7 +82,7 @@ import Testing
         // Signing out comes last.
         for (route, permission) in Self.stated.sorted(by: { $0.key > $1.key }) where route != "DELETE /api/v1/session" {
             let parts = route.split(separator: " ").map(String.init)
-            let path = parts[1].replacing("{id}", with: "00000000")
+            let path = parts[1].replacing("{id}", with: "00000000").replacing("{kind}", with: "bp")
             let body = parts[0] == "POST" ? (path.hasSuffix("scan") ? #"{"seconds":1}"# : "{}") : nil
             let answer = try await bench.peek(path, HTTPMethod(rawValue: parts[0]), headers: headers, body: body)
             if let refusal = caller.refusal(permission) {

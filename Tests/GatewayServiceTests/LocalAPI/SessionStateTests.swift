@@ -48,7 +48,9 @@ private struct Course {
 
     /// What anybody may ask for.
     static let open: Set<String> = [
-        "GET /", "GET /page.css", "GET /page.js", "GET /chart.js", "GET /pairing.js", "GET /api/v1/openapi.json",
+        "GET /", "GET /page.css", "GET /page.js", "GET /words.js", "GET /reports.js", "GET /measure.js",
+        "GET /pairing.js",
+        "GET /api/v1/openapi.json",
         "GET /health", "GET /api/v1/session", "POST /api/v1/session", "POST /api/v1/pair",
     ]
     /// What shows that an answer holds something of a person.

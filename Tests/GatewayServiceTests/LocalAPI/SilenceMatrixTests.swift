@@ -29,12 +29,13 @@ struct SilenceMatrixTests {
 
     /// The declared routes, each with whether it shows readings to a client that may see them.
     static let routes: [String: Bool] = [
-        "GET /": false, "GET /page.css": false, "GET /page.js": false, "GET /chart.js": false,
+        "GET /": false, "GET /page.css": false, "GET /page.js": false, "GET /words.js": false, "GET /reports.js": false,
+        "GET /measure.js": false,
         "GET /pairing.js": false, "GET /api/v1/openapi.json": false, "GET /health": false, "GET /metrics": false,
         "GET /api/v1/session": false, "POST /api/v1/session": false, "DELETE /api/v1/session": false,
         "POST /api/v1/pair": false, "GET /api/v1/status": false, "GET /api/v1/health/types": false,
         "POST /api/v1/health/data": true, "GET /api/v1/readings": true, "GET /api/v1/readings/{id}": true,
-        "GET /api/v1/summaries/body": true,
+        "GET /api/v1/summaries/body": true, "GET /api/v1/reports/{kind}": true,
         "POST /api/v1/readings/move": false,
         "POST /api/v1/readings": false, "PATCH /api/v1/readings/{id}": false, "DELETE /api/v1/readings/{id}": false,
         "GET /api/v1/devices": false, "GET /api/v1/sources": false, "GET /api/v1/sync": false,
@@ -183,7 +184,7 @@ struct SilenceMatrixTests {
             for route in routes.filter({ $0 != "DELETE /api/v1/session" }) + ["DELETE /api/v1/session"] {
                 let text = try await bench.answer(route, credential, last: ring)
                 #expect(!text.contains(anyOf: Marked.values + Marked.names), "\(route): \(text.prefix(300))")
-                let shows = ["/api/v1/readings", "/api/v1/summaries", "/api/v1/health/data"]
+                let shows = ["/api/v1/readings", "/api/v1/summaries", "/api/v1/reports", "/api/v1/health/data"]
                 guard shows.contains(where: { route.contains($0) }) else { continue }
                 let asked = try await bench.answer(route, credential, query: "?person=" + Marked.person)
                 #expect(!asked.contains(anyOf: Marked.values + Marked.names), "\(route): \(asked.prefix(300))")
@@ -199,7 +200,8 @@ struct SilenceMatrixTests {
 
     /// Operations that show what is stored, for the event that takes it away.
     static let operations: [GatewayCommands.Operation] = [
-        .query(.init()), .heartRate(.init()), .summary(.init()), .metrics(.init(maxAge: 3_153_600_000)), .user(.show),
+        .query(.init()), .heartRate(.init()), .summary(.init()), .report(.init(.bp)), .report(.init(.glucose)),
+        .metrics(.init(maxAge: 3_153_600_000)), .user(.show),
         .identity(.show),
         .sync(.status),
         .store(.stats),
@@ -212,7 +214,8 @@ struct SilenceMatrixTests {
     /// has thought about it.
     static func isShowing(_ operation: GatewayCommands.Operation) -> Bool {
         switch operation {
-        case .query, .heartRate, .summary, .metrics, .page, .device(.list), .user(.show), .identity, .sync(.status),
+        case .query, .heartRate, .summary, .report, .metrics, .page, .device(.list), .user(.show), .identity,
+            .sync(.status),
             .store(.stats),
             .consent(.show),
             .client, .subscriber(.list), .subscriber(.watch):
@@ -221,6 +224,8 @@ struct SilenceMatrixTests {
         case .store(.export): false
         // It shows what a phone has, and asks it each time.
         case .healthSync: false
+        // It shows accounts, and counts what it fetches; no reading.
+        case .cloud: false
         // These ask the server, which has its own copy until it is told.
         case .source(.list), .source(.connect), .source(.revoke), .source(.link), .user(.create), .user(.set): false
         // These print what they change or what is wrong, no reading.
@@ -228,7 +233,7 @@ struct SilenceMatrixTests {
             .store(.forget),
             .sync(.now), .importing, .sync(.retry), .sync(.enable), .sync(.disable), .consent(.set), .doctor, .auth,
             .connect,
-            .destination, .entry, .subscriber(.remove), .move:
+            .destination, .entry, .subscriber(.remove), .move, .backup:
             false
         // These show what comes, not what is stored: the stream is looked at by itself.
         case .sync(.watch), .device(.watch), .device(.monitor), .device(.scan), .device(.pair), .device(.unpair),

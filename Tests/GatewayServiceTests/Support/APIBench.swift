@@ -81,7 +81,9 @@ final class APIBench: Sendable {
         routes = server.router().routes.map { "\($0.method) \($0.path)" }
         let (addresses, started) = AsyncStream<String>.makeStream()
         let service = server.service { started.yield($0) }
-        let feed = EventFeed(hub: hub, store: gateway.store, workers: gateway.destinations.workers)
+        let feed = EventFeed(
+            hub: hub, store: gateway.store, workers: gateway.destinations.workers,
+            manager: try? gateway.requireManager())
         let group = ServiceGroup(services: [service, feed], logger: logger)
         self.group = group
         running = Task { try await group.run() }

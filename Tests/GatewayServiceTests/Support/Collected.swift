@@ -45,6 +45,7 @@ final class Collected: OperationOutput {
         try onData(line)
     }
     func note(_ line: String) { state.withLock { $0.notes.append(line) } }
+    func octets(_ octets: [UInt8]) { state.withLock { $0.data.append(String(decoding: octets, as: UTF8.self)) } }
     func progress(_ progress: TransferProgress) { state.withLock { $0.progress.append(progress) } }
     func warn(_ problem: Problem) { state.withLock { $0.warnings.append(problem) } }
 

@@ -94,7 +94,7 @@ final class Marked: Sendable {
             return listener.text
         }
         let id = try await api.gateway.store.query(.init(limit: 1)).readings.first?.id.description ?? firstID
-        let path = parts[1].replacing("{id}", with: id)
+        let path = parts[1].replacing("{id}", with: id).replacing("{kind}", with: "glucose")
         let bodies = [
             "/api/v1/health/data":
                 #"{"startDate":"2020-01-01T00:00:00Z","endDate":"2099-01-01T00:00:00Z","types":["bloodGlucose","#
@@ -103,7 +103,12 @@ final class Marked: Sendable {
         ]
         let body = parts[0] == "POST" ? bodies[path] ?? "{}" : nil
         // The day that the markers are measured on.
-        let day = path == "/api/v1/summaries/body" ? (query.isEmpty ? "?" : "&") + "date=2026-11-20" : ""
+        let days = [
+            "/api/v1/summaries/body": "date=2026-11-20",
+            // CSV has values as they were measured.
+            "/api/v1/reports/glucose": "from=2026-11-20&to=2026-11-20&format=csv",
+        ]
+        let day = days[path].map { (query.isEmpty ? "?" : "&") + $0 } ?? ""
         let answer = try await api.send(
             path + query + day, HTTPMethod(rawValue: parts[0]), headers: credential, body: body)
         return answer.headers.map { "\($0.name): \($0.value)" }.joined(separator: "\n") + "\n" + answer.text

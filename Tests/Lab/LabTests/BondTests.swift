@@ -110,7 +110,7 @@ extension LabTests {
             let meter = try await lab.add(
                 Meters.omron(["records": ["count": 2, "seed": 8], "private": true]), ["leaves_when_done": true])
             let gateway = try TestGateway()
-            let found = try await gateway("scan", "--for", "2")
+            let found = try await gateway.scan()
             let shown = try #require(found.documents.first?["address"]?.text)
             #expect(shown != meter.address)
             let paired = try await gateway.pair(meter, address: shown)
@@ -120,7 +120,7 @@ extension LabTests {
             let read = try await gateway("read", meter.address)
             #expect(read.status == 0, "\(read.errors)")
             Comparison.expect(read.documents, equal: try await meter.readings(ever: true))
-            let scanned = try await gateway("scan", "--for", "2")
+            let scanned = try await gateway.scan()
             #expect(Set(scanned.documents.compactMap { $0["address"]?.text }) == [meter.address], "\(scanned.output)")
             let devices = try await gateway("devices").document["devices"]?.elements ?? []
             #expect(devices.count == 1, "one device, not one for each address: \(devices)")

@@ -121,7 +121,7 @@ extension LabTests {
                     ["answer_time": 0.05, "piece_time": 0.01, "empty_slots": 3]
                 ), clock: 1260, mtu: 23, isPaired: false)
             let (gateway, before) = (monitors.gateway, try await monitors.digests())
-            let found = try await gateway("scan", "--for", "2").documents
+            let found = try await gateway.scan { $0.documents.count == 2 }.documents
             let models = Dictionary(
                 found.map { ($0["address"]?.text ?? "", $0["model"]?.text ?? "") }, uniquingKeysWith: { $1 })
             #expect(

@@ -33,7 +33,7 @@ extension LabTests {
             let read = try await gateway("read", meter.address)
             #expect(read.status == 69 && read.errorCode == "nothing_to_read", "\(read.errors)")
             #expect(try await gateway("devices", "probe", meter.address).status == 0)
-            #expect(try await gateway("scan", "--for", "2").status == 0)
+            #expect(try await gateway.scan().status == 0)
             #expect(try await gateway("measure", meter.address).status == 64)
             #expect(try await told(meter).isEmpty)
             let measured = try await gateway("measure", meter.address, "--yes")

@@ -28,7 +28,7 @@ extension LabTests {
             let gateway = try TestGateway()
             let run = try gateway.start(["run"])
             #expect(try await run.wait { $0.errorText.contains("ready") }, "\(run.errorText)")
-            let found = try await gateway("scan", "--for", "3")
+            let found = try await gateway.scan()
             #expect(found.documents.map { $0["address"]?.text } == [meter.address], "\(found.errors)")
             let paired = try await gateway.pair(meter)
             #expect(paired.status == 0, "\(paired.errors)")
@@ -142,7 +142,7 @@ extension LabTests {
             let lab = try await Lab.fresh()
             _ = try await lab.add(Meters.omron())
             try await lab.adapter("off")
-            let found = try await TestGateway()("scan", "--for", "3")
+            let found = try await TestGateway().scan()
             #expect(found.status == 0 && found.documents.count == 1, "\(found.errors)")
         }
 

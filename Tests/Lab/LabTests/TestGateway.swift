@@ -66,6 +66,13 @@ final class TestGateway: Sendable {
         try await start(arguments, environment: environment).finish()
     }
 
+    /// Scans until something holds, or for a minute. A machine that has other work may take seconds to hear a meter.
+    func scan(until condition: (Running) async throws -> Bool = { !$0.documents.isEmpty }) async throws -> Result {
+        let running = try start(["scan"])
+        _ = try await running.wait(until: condition)
+        return await running.end()
+    }
+
     /// Pairs a meter; what it shows is put into a file as a person would type it, once it is shown.
     @discardableResult
     func pair(_ meter: LabMeter, address: String? = nil, typing digits: String? = nil, _ more: String...) async throws

@@ -1,8 +1,6 @@
-import HealthReadings
-
 /// A JSON value with the octets that it was read from: digits are not rounded, and a part can be kept as it came.
-struct JSONNode: Sendable {
-    enum Value: Sendable {
+package struct JSONNode: Sendable {
+    package enum Value: Sendable {
         case null
         case bool(Bool)
         /// A number as it is written.
@@ -12,12 +10,12 @@ struct JSONNode: Sendable {
         case object([(key: String, node: JSONNode)])
     }
 
-    var value: Value
+    package var value: Value
     /// Where it is in the document.
-    var range: Range<Int>
+    package var range: Range<Int>
 
     /// The value of a key; `nil` if it is absent or null, or if this is no object.
-    subscript(key: String) -> JSONNode? {
+    package subscript(key: String) -> JSONNode? {
         guard case .object(let members) = value, let node = members.first(where: { $0.key == key })?.node else {
             return nil
         }
@@ -25,28 +23,28 @@ struct JSONNode: Sendable {
         return node
     }
 
-    var text: String? {
+    package var text: String? {
         guard case .string(let text) = value else { return nil }
         return text
     }
 
-    var flag: Bool? {
+    package var flag: Bool? {
         guard case .bool(let flag) = value else { return nil }
         return flag
     }
 
-    var elements: [JSONNode]? {
+    package var elements: [JSONNode]? {
         guard case .array(let elements) = value else { return nil }
         return elements
     }
 
-    var members: [(key: String, node: JSONNode)]? {
+    package var members: [(key: String, node: JSONNode)]? {
         guard case .object(let members) = value else { return nil }
         return members
     }
 
     /// A whole number.
-    var integer: Int? {
+    package var integer: Int? {
         guard case .number(let digits) = value else { return nil }
         return Int(digits)
     }
@@ -55,7 +53,7 @@ struct JSONNode: Sendable {
     ///
     /// The app writes doubles. Seventeen digits are the ends of a binary fraction and no precision of a device: such a
     /// number is the shortest one that means the same double.
-    var decimal: ExactDecimal? {
+    package var decimal: ExactDecimal? {
         guard case .number(let digits) = value else { return nil }
         if let exact = ExactDecimal(digits), digits.utf8.count < 16 { return exact }
         guard let double = Double(digits), double.isFinite else { return nil }
@@ -65,7 +63,7 @@ struct JSONNode: Sendable {
 
 extension ExactDecimal {
     /// The shortest decimal number that means this double; `nil` for an infinity, for none, and beyond 10^±30.
-    init?(_ double: Double) {
+    package init?(_ double: Double) {
         let text = "\(double)"
         let parts = text.split(separator: "e", maxSplits: 1)
         guard let mantissa = parts.first, var decimal = ExactDecimal(mantissa) else { return nil }
@@ -82,18 +80,18 @@ extension ExactDecimal {
 }
 
 /// Why octets are no JSON.
-struct JSONFailure: Error, Sendable, Hashable {
+package struct JSONFailure: Error, Sendable, Hashable {
     /// The octet at which it failed.
-    var offset: Int
+    package var offset: Int
     /// What would have been right there.
-    var expected: String
+    package var expected: String
     /// Whether the document ends too early: the rest may have been lost on the way.
-    var endsEarly: Bool
+    package var endsEarly: Bool
 }
 
 /// Reads JSON (RFC 8259) strictly, with limits on depth and number of values, so that no answer traps or takes memory out of
 /// proportion.
-struct JSONReader {
+package struct JSONReader {
     static let maximumDepth = 16
     static let maximumValues = 1_000_000
     static let maximumNumberLength = 64
@@ -102,10 +100,17 @@ struct JSONReader {
     private var position = 0
     private var values = 0
 
-    private init(_ octets: [UInt8]) { self.octets = octets }
+    private let mostMembers: Int
 
-    static func read(_ octets: [UInt8]) throws(JSONFailure) -> JSONNode {
-        var reader = JSONReader(octets)
+    private init(_ octets: [UInt8], _ mostMembers: Int) { (self.octets, self.mostMembers) = (octets, mostMembers) }
+
+    /// Reads a document.
+    ///
+    /// - Parameters:
+    ///   - octets: all of it.
+    ///   - mostMembers: how many members an object may have.
+    package static func read(_ octets: [UInt8], mostMembers: Int = 256) throws(JSONFailure) -> JSONNode {
+        var reader = JSONReader(octets, mostMembers)
         reader.skipSpace()
         let node = try reader.node(depth: 0)
         reader.skipSpace()
@@ -149,6 +154,7 @@ struct JSONReader {
     private mutating func members(depth: Int) throws(JSONFailure) -> [(key: String, node: JSONNode)] {
         position += 1
         var members: [(key: String, node: JSONNode)] = []
+        var keys: Set<String> = []
         skipSpace()
         if take(UInt8(ascii: "}")) { return members }
         while true {
@@ -156,8 +162,8 @@ struct JSONReader {
             guard next == UInt8(ascii: "\"") else { throw failure("a name in double quotes") }
             let key = try string()
             // Which of two to believe would be a guess.
-            guard !members.contains(where: { $0.key == key }) else { throw failure("a name not used before") }
-            guard members.count < 256 else { throw failure("at most 256 members") }
+            guard keys.insert(key).inserted else { throw failure("a name not used before") }
+            guard members.count < mostMembers else { throw failure("at most \(mostMembers) members") }
             skipSpace()
             guard take(UInt8(ascii: ":")) else { throw failure("':'") }
             skipSpace()

@@ -1,0 +1,132 @@
+import Foundation
+import GatewaySettings
+import HealthReadings
+import ReadingStore
+
+/// The backups that a gateway has made in a directory: exports of its store, each named after the gateway and its time.
+package struct BackupFolder: Sendable {
+    /// A backup.
+    package struct Backup: Sendable, Hashable {
+        /// The file's name.
+        package var name: String
+        /// When it was made.
+        package var time: Instant
+        /// How many octets it has.
+        package var octets: Int64
+    }
+
+    let setting: BackupSetting
+    /// The gateway's id: several gateways may share a directory, and each keeps its own backups.
+    let gateway: String
+
+    private var prefix: String { "healthrelay-\(gateway.prefix(8))-" }
+    private static let suffix = ".export"
+
+    /// The backups, the newest first.
+    ///
+    /// - Throws: `Problem` if the directory cannot be read.
+    package func backups() throws(Problem) -> [Backup] {
+        guard access(setting.directory, R_OK | X_OK) == 0,
+            let names = try? FileManager.default.contentsOfDirectory(atPath: setting.directory)
+        else {
+            throw Problem(
+                "backup_unreadable", .inputOutput,
+                "cannot read backup.to, \(setting.directory): \(String(cString: strerror(errno)))",
+                hint: "create the directory, and make the gateway's user its owner")
+        }
+        return names.compactMap { name -> Backup? in
+            guard let time = time(of: name) else { return nil }
+            guard let attributes = try? FileManager.default.attributesOfItem(atPath: path(of: name)),
+                attributes[.type] as? FileAttributeType == .typeRegular, let octets = attributes[.size] as? Int
+            else { return nil }
+            return Backup(name: name, time: time, octets: Int64(octets))
+        }.sorted { ($0.time, $0.name) > ($1.time, $1.name) }
+    }
+
+    package func path(of name: String) -> String { setting.directory + "/" + name }
+
+    /// Makes a backup, reads it again, and removes those that are too many.
+    ///
+    /// The backup has its name only once it was read back whole: nothing older is removed before that.
+    ///
+    /// - Throws: `Problem`, `ExportError`, `StoreError`; nothing has changed then.
+    package func make(of store: ReadingStore, at now: Instant) async throws -> Backup {
+        let passphrase = try self.passphrase()
+        let known = try backups()
+        clearParts()
+        // Of two in one second the later one is a second later.
+        var time = now.flooredToSecond
+        while known.contains(where: { $0.time == time }) { time = time.advanced(bySeconds: 1) }
+        let name = prefix + Self.stamp(time) + Self.suffix
+        do {
+            var file = try WholeFile(path(of: name))
+            try await store.export(passphrase: passphrase) { try file.write($0) }
+            try file.check { try ReadingStore.checkExport(at: $0, passphrase: passphrase) }
+            let octets = file.count
+            try file.finish()
+            let made = Backup(name: name, time: time, octets: Int64(octets))
+            for old in known.dropFirst(setting.count - 1) { unlink(path(of: old.name)) }
+            return made
+        } catch let error as POSIXError { throw Self.problem(error, setting.directory) }
+    }
+
+    /// Reads a backup whole.
+    ///
+    /// - Throws: `Problem`, `ExportError`, `StoreError`.
+    package func verify(_ name: String) throws {
+        try ReadingStore.checkExport(at: path(of: name), passphrase: passphrase())
+    }
+
+    /// When the next one is due; a time that has passed if there is none, or the newest is from a later time than now, as
+    /// after a clock was put right.
+    package func due(after backups: [Backup], now: Instant) -> Instant {
+        guard let newest = backups.first(where: { $0.time <= now }) else { return now }
+        return newest.time.advanced(bySeconds: Int64(setting.interval))
+    }
+
+    private func passphrase() throws(Problem) -> String {
+        try SecretFile.line(in: setting.passphraseFile, of: "the passphrase of backups", called: "passphrase")
+    }
+
+    /// What a gateway that was killed has left.
+    private func clearParts() {
+        for name in (try? FileManager.default.contentsOfDirectory(atPath: setting.directory)) ?? []
+        where name.hasSuffix(".part") && time(of: String(name.dropLast(5))) != nil {
+            unlink(path(of: name))
+        }
+    }
+
+    private func time(of name: String) -> Instant? {
+        guard name.hasPrefix(prefix), name.hasSuffix(Self.suffix) else { return nil }
+        let stamp = Array(name.dropFirst(prefix.count).dropLast(Self.suffix.count))
+        guard stamp.count == 16 else { return nil }
+        // 20261125T011500Z
+        func part(_ range: Range<Int>) -> String { String(stamp[range]) }
+        let time = Instant(
+            rfc3339: "\(part(0..<4))-\(part(4..<6))-\(part(6..<11)):\(part(11..<13)):\(part(13..<16))")
+        return time.flatMap { Self.stamp($0) == String(stamp) ? $0 : nil }
+    }
+
+    private static func stamp(_ time: Instant) -> String {
+        time.description.filter { $0 != "-" && $0 != ":" }
+    }
+
+    static func problem(_ error: POSIXError, _ directory: String) -> Problem {
+        switch error.code {
+        case .ENOSPC, .EDQUOT:
+            Problem(
+                "disk_full", .inputOutput, "cannot write a backup to \(directory): the disk is full",
+                hint: "free space there, or keep fewer backups with backup.keep; the older ones are still there")
+        case .EROFS, .EACCES, .EPERM, .ENOENT, .ENOTDIR:
+            Problem(
+                "backup_cannot_create", .cannotCreate,
+                "cannot write a backup to \(directory): \(String(cString: strerror(error.code.rawValue)))",
+                hint: "create the directory, make the gateway's user its owner, and let the service write there: see "
+                    + "Documentation/storage.md")
+        default:
+            Problem(
+                "backup_io", .inputOutput,
+                "cannot write a backup to \(directory): \(String(cString: strerror(error.code.rawValue)))")
+        }
+    }
+}

@@ -1,0 +1,124 @@
+import Foundation
+import GatewaySettings
+import HealthReadings
+import ReadingStore
+import Synchronization
+
+/// The arguments of `backup`.
+public enum BackupOperation: Codable, Sendable, Hashable {
+    /// Makes a backup.
+    case now
+    case list
+    /// Reads a backup whole; `nil`: the newest.
+    case verify(String?)
+}
+
+/// `backup`: the backups that the gateway makes by itself.
+struct BackupRunner {
+    let gateway: Gateway
+    let json: Bool
+    let output: any OperationOutput
+
+    func run(_ operation: BackupOperation) async throws {
+        let folder = try await gateway.backupFolder()
+        switch operation {
+        case .now: try await show(try await gateway.backUp(), in: folder, as: "verified")
+        case .list: try await list(folder)
+        case .verify(let name):
+            let backups = try folder.backups()
+            let wanted = name.map { name in backups.first { $0.name == name } } ?? backups.first
+            guard let wanted else {
+                throw Problem(
+                    "no_such_backup", .noInput,
+                    name.map { "\(folder.setting.directory) has no backup \($0)" }
+                        ?? "\(folder.setting.directory) has no backup of this gateway",
+                    hint: "`healthrelay backup list` shows the backups")
+            }
+            try folder.verify(wanted.name)
+            try await show(wanted, in: folder, as: "verified")
+        }
+    }
+
+    private func list(_ folder: BackupFolder) async throws {
+        let backups = try folder.backups()
+        let next = folder.due(after: backups, now: await gateway.clock.judgingTime())
+        guard !json else {
+            return try await output.data(
+                JSONValue.object([
+                    "directory": .string(folder.setting.directory),
+                    "every_seconds": .integer(Int64(folder.setting.interval)),
+                    "keep": .integer(Int64(folder.setting.count)), "next": .string(next.description),
+                    "backups": .array(backups.map { .object($0.members) }),
+                ]).text)
+        }
+        for backup in backups { try await output.data(backup.line) }
+        try await output.note(
+            "\(backups.count) backups in \(folder.setting.directory), \(folder.setting.count) are kept; the next is due at \(next)"
+        )
+    }
+
+    private func show(_ backup: BackupFolder.Backup, in folder: BackupFolder, as outcome: String) async throws {
+        let path = folder.path(of: backup.name)
+        guard !json else {
+            return try await output.data(
+                JSONValue.object(
+                    [.init("outcome", .string(outcome)), .init("path", .string(path))] + backup.members
+                ).text)
+        }
+        try await output.data("\(path): \(backup.octets >> 10) KiB, \(outcome)")
+    }
+}
+
+extension BackupFolder.Backup {
+    /// `name`, `time`, `octets`.
+    fileprivate var members: [JSONValue.Member] {
+        [
+            .init("name", .string(name)), .init("time", .string(time.description)),
+            .init("octets", .integer(octets)),
+        ]
+    }
+
+    fileprivate var line: String { "\(time)  \(name)  \(octets >> 10) KiB" }
+}
+
+extension Gateway {
+    /// Where backups are.
+    ///
+    /// - Throws: `Problem` with status 78 if the settings name no place.
+    package func backupFolder() async throws -> BackupFolder {
+        guard let setting = settings.backup else {
+            throw Problem(
+                "no_backups", .configuration, "the settings name no place for backups",
+                hint: "set backup.to and backup.passphrase_file; see Documentation/storage.md")
+        }
+        let (place, own) = (setting.directory.resolvingLinks, store.directory.resolvingLinks)
+        guard place != own, !place.hasPrefix(own + "/") else {
+            throw Problem(
+                "config_invalid", .configuration,
+                "backup.to: expected a directory outside of the state directory, found \(setting.directory)",
+                hint: "what loses the store would lose its backups, too; best is another disk")
+        }
+        return BackupFolder(setting: setting, gateway: try await store.gatewayID())
+    }
+
+    /// Makes a backup now.
+    ///
+    /// - Throws: `Problem` with status 75 while another one is made.
+    package func backUp() async throws -> BackupFolder.Backup {
+        let isFirst = isBackingUp.withLock { isBusy in
+            defer { isBusy = true }
+            return !isBusy
+        }
+        guard isFirst else {
+            throw Problem(
+                "backup_running", .tryAgain, "a backup is being made; this one was not begun",
+                hint: "`healthrelay backup list` shows it when it is there")
+        }
+        defer { isBackingUp.withLock { $0 = false } }
+        return try await backupFolder().make(of: store, at: await clock.judgingTime())
+    }
+}
+
+extension String {
+    fileprivate var resolvingLinks: String { URL(fileURLWithPath: self).resolvingSymlinksInPath().path }
+}

@@ -1,0 +1,171 @@
+import CloudSources
+import GatewaySettings
+import HealthReadings
+import ReadingStore
+
+/// What a fetch of an account came to.
+package struct CloudResult: Sendable {
+    /// Whose cloud.
+    package var vendor: CloudVendor
+    /// The client's id of the person.
+    package var person: String
+    /// What was fetched.
+    package var summary: CloudSession.Summary
+    /// Readings that are new.
+    package var stored = 0
+    /// Readings that have changed since they were stored.
+    package var revised = 0
+    /// Readings that were stored before, unchanged.
+    package var present = 0
+    /// Records that can't be read.
+    package var unreadable = 0
+    /// Records that make no reading yet.
+    package var unscored = 0
+    package var excluded: [Exclusion: Int] = [:]
+    package var kinds: [ReadingKind: Int] = [:]
+
+    /// `{vendor, person, from, to, records, stored, revised, present, unreadable, unscored, unsupported, excluded, kinds}`.
+    var document: JSONValue {
+        .object([
+            "vendor": .string(vendor.rawValue), "person": .string(person),
+            "from": .string(summary.from.flooredToSecond.description),
+            "to": .string(summary.to.flooredToSecond.description),
+            "records": .object(
+                summary.records.sorted { $0.key < $1.key }.map { .init($0.key, .integer(Int64($0.value))) }),
+            "stored": .integer(Int64(stored)), "revised": .integer(Int64(revised)), "present": .integer(Int64(present)),
+            "unreadable": .integer(Int64(unreadable)), "unscored": .integer(Int64(unscored)),
+            "unsupported": .array(summary.unsupported.map(JSONValue.string)),
+            "excluded": .object(
+                excluded.sorted { $0.key.rawValue < $1.key.rawValue }.map {
+                    .init($0.key.rawValue, .integer(Int64($0.value)))
+                }),
+            "kinds": .object(
+                ReadingKind.allCases.compactMap { kind in
+                    kinds[kind].map { .init(kind.rawValue, .integer(Int64($0))) }
+                }),
+        ])
+    }
+}
+
+/// Stores records as they come: each page is durable before the next one is asked for.
+actor CloudStorer {
+    /// About how many octets go into one commit.
+    private static let batch = 4 << 20
+
+    private let gateway: Gateway
+    private let account: CloudAccount
+    private let output: any OperationOutput
+    private(set) var count = 0
+    private var result: CloudResult
+
+    init(_ gateway: Gateway, _ account: CloudAccount, _ output: any OperationOutput) {
+        self.gateway = gateway
+        self.account = account
+        self.output = output
+        let nothing = CloudSession.Summary(from: account.connectedAt, to: account.connectedAt)
+        result = CloudResult(vendor: account.vendor, person: account.person, summary: nothing)
+    }
+
+    func result(_ summary: CloudSession.Summary) -> CloudResult {
+        result.summary = summary
+        return result
+    }
+
+    func take(_ page: CloudBatch) async throws {
+        var rest = page.records[...]
+        while !rest.isEmpty {
+            var size = 0
+            let part = rest.prefix { record in
+                defer { size += record.json.count }
+                return size < Self.batch
+            }
+            rest = rest.dropFirst(part.count)
+            try await store(Array(part))
+        }
+        count += page.records.count
+        try await output.progress(
+            TransferProgress(device: account.vendor.title, received: count, announced: nil, unit: "record"))
+    }
+
+    private func store(_ records: [CloudRecord]) async throws {
+        var frames: [Frame] = []
+        // They are stamped when they are stored.
+        let never = Instant(seconds: 0)
+        for record in records {
+            let own = record.frames(receivedAt: never)
+            if own.isEmpty { result.unscored += 1 }
+            frames += own
+            for (id, frame) in record.retractions(receivedAt: never)
+            where try await gateway.store.reading(id).map({ $0.excluded != .withdrawn }) ?? false {
+                frames.append(frame)
+            }
+        }
+        let outcomes = try await gateway.store.add(of: account.vendor.rawValue, person: account.person) {
+            [frames] now in
+            frames.map { frame in
+                var frame = frame
+                frame.receivedAt = now
+                return frame
+            }
+        }
+        for outcome in outcomes {
+            switch outcome {
+            case .new(let reading), .clash(let reading, _):
+                result.stored += 1
+                result.kinds[reading.kind, default: 0] += 1
+                if let exclusion = reading.excluded { result.excluded[exclusion, default: 0] += 1 }
+            case .revised: result.revised += 1
+            case .repeated: result.present += 1
+            case .malformed: result.unreadable += 1
+            case .waiting, .nothing: break
+            }
+        }
+        gateway.destinations.wake()
+    }
+}
+
+extension Gateway {
+    /// Fetches from every account that is due, and repeats the disconnects that a service could not be told of.
+    ///
+    /// - Parameters:
+    ///   - attempts: when each was tried last, in this process; the present attempts are noted.
+    ///   - interval: how often.
+    ///   - told: is given what each came to, or why it failed.
+    package func fetchClouds(
+        _ attempts: inout [CloudVendor: Instant], every interval: Duration,
+        _ told: @Sendable (CloudVendor, Result<CloudResult, Problem>) -> Void
+    ) async {
+        let runner = CloudRunner(gateway: self, json: false, output: NoOutput())
+        for vendor in CloudVendor.allCases {
+            guard let state = try? clouds.state(vendor), state.account != nil || !state.pending.isEmpty else {
+                continue
+            }
+            let now = Instant.systemClock
+            // An account that was connected since is no old attempt's; and a restart is no reason to ask again.
+            let attempt = attempts[vendor].flatMap { last in
+                state.account.map { last >= $0.connectedAt } ?? true ? last : nil
+            }
+            let last = [attempt, state.account?.lastFetchAt].compactMap(\.self).max()
+            if let last, last <= now, now < last.advanced(by: interval) { continue }
+            attempts[vendor] = now
+            do {
+                guard state.account != nil else {
+                    try await clouds.session(vendor).tellOfDisconnects(clouds.teller(vendor))
+                    continue
+                }
+                told(vendor, .success(try await runner.fetch(vendor)))
+            } catch is CancellationError {
+                return
+            } catch {
+                told(vendor, .failure(Problem(cloud: error, vendor)))
+            }
+        }
+    }
+}
+
+/// Shows nobody anything.
+private struct NoOutput: OperationOutput {
+    func data(_ line: String) async throws {}
+    func note(_ line: String) async throws {}
+    func progress(_ progress: TransferProgress) async throws {}
+}

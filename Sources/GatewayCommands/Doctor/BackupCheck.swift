@@ -1,0 +1,33 @@
+import Foundation
+import GatewaySettings
+import HealthReadings
+import ReadingStore
+
+extension Doctor {
+    /// How old the newest backup is; `nil` if the settings name no place for any.
+    func backupCheck() async -> DoctorCheck? {
+        guard let setting = settings.backup else { return nil }
+        let mend = "`healthrelay backup now` makes one, or says why not"
+        guard case .success(let store?) = store, let gateway = try? await store.gatewayID() else {
+            return .good("backup", "none yet in \(setting.directory)")
+        }
+        do throws(Problem) {
+            let backups = try BackupFolder(setting: setting, gateway: gateway).backups()
+            let now = await clock.judgingTime()
+            guard let newest = backups.first(where: { $0.time <= now }) else {
+                return .bad("backup", .tryAgain, "none in \(setting.directory)", mend: mend)
+            }
+            let age = now.seconds - newest.time.seconds
+            let found = "\(backups.count) in \(setting.directory), the newest \(Self.words(age)) old"
+            // One that failed is tried again every quarter of an hour.
+            return age > Int64(setting.interval) + max(3600, Int64(setting.interval) / 4)
+                ? .bad("backup", .tryAgain, found, mend: mend) : .good("backup", found)
+        } catch {
+            return .bad("backup", error)
+        }
+    }
+
+    private static func words(_ seconds: Int64) -> String {
+        seconds < 7200 ? "\(seconds / 60) min" : seconds < 2 * 86_400 ? "\(seconds / 3600) h" : "\(seconds / 86_400) d"
+    }
+}

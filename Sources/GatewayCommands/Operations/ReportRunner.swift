@@ -1,0 +1,392 @@
+import GatewaySettings
+import HealthDevices
+import HealthFigures
+import HealthReadings
+import ReadingStore
+import ReportPages
+
+/// A person's readings of one kind, as reports take them.
+private struct ReportReadings: Sendable {
+    var pressures: PressureCollection
+    var glucose: GlucoseCollection
+    var weights: [WeightFigures.Point] = []
+    var vital: VitalFigures?
+    var leftOut: [ReportSubject.LeftOut] = []
+    var weightsLeftOut: [Exclusion: Int] = [:]
+    var units: [MeasurementUnit: Int] = [:]
+
+    /// How many readings are listed that are in no figure; the rest is only counted.
+    private static let mostListed = 200
+
+    init(
+        _ kind: ReadingKind, _ period: FigurePeriod, windows: DayWindows,
+        ranges: @escaping @Sendable (DeviceDescription, MeasurementUnit) -> ReportDesk.Limits
+    ) {
+        pressures = PressureCollection(period, windows: windows)
+        vital = VitalFigures(kind, period)
+        glucose = GlucoseCollection(period, limits: ranges)
+    }
+
+    mutating func add(_ reading: Reading, for kind: ReportOperation.Kind) {
+        let isCounted: Bool
+        switch reading.record.value {
+        case .bloodPressure(let value):
+            pressures.add(reading)
+            guard reading.time.instant.map(pressures.counts) == true else { return }
+            isCounted = reading.excluded == nil
+            if isCounted { units[value.systolic.unit, default: 0] += 1 }
+        case .glucose(let value):
+            glucose.add(reading)
+            guard reading.isOfSensor == (kind == .sensor) else { return }
+            // HI and LO are excluded from delivery for want of a number, and count here.
+            isCounted = reading.excluded == nil || GlucosePoint(reading) { _, _ in (nil, nil) } != nil
+            if isCounted, let unit = value.concentration?.unit { units[unit, default: 0] += 1 }
+        case .vital(let value) where value.kind == .weight:
+            let point = WeightFigures.Point(reading)
+            if let point { weights.append(point) }
+            isCounted = point != nil
+            if let point { units[point.unit, default: 0] += 1 }
+            if !isCounted { weightsLeftOut[reading.excluded ?? .noValue, default: 0] += 1 }
+        case .vital:
+            vital?.add(reading)
+            isCounted = VitalFigures.counts(reading)
+        case .kept: return
+        }
+        // What a sensor's history replaces is many, and not lost.
+        guard !isCounted, reading.excluded != .superseded, leftOut.count < Self.mostListed else { return }
+        leftOut.append(
+            ReportSubject.LeftOut(
+                time: reading.time.instant, words: reading.record.words, reason: reading.excluded ?? .noValue))
+    }
+
+    /// The unit that most was measured in.
+    func usual(_ choices: [MeasurementUnit]) -> MeasurementUnit {
+        choices.max { (units[$0] ?? 0) < (units[$1] ?? 0) } ?? choices[0]
+    }
+}
+
+/// `report`: a person's readings on pages.
+struct ReportRunner {
+    let gateway: Gateway
+    let output: any OperationOutput
+
+    private static let chunk = 64 * 1024
+
+    func run(_ operation: ReportOperation) async throws {
+        let person = try await gateway.store.personOrCurrent(named: operation.person)
+        let report = try await ReportDesk(gateway).report(operation, of: person)
+        if report.isEmpty {
+            try await output.note(
+                "nothing was measured from \(report.first) to \(report.last) that this report shows")
+        }
+        let octets = report.octets(operation.format)
+        for start in stride(from: 0, to: octets.count, by: Self.chunk) {
+            try await output.octets(Array(octets[start..<min(octets.count, start + Self.chunk)]))
+        }
+    }
+}
+
+/// A report in every form, made for one person.
+package struct MadeReport: Sendable {
+    private let report: any Report
+    private let period: FigurePeriod
+    private let choices: ReportChoices
+
+    fileprivate init(_ report: any Report, _ period: FigurePeriod, _ choices: ReportChoices) {
+        (self.report, self.period, self.choices) = (report, period, choices)
+    }
+
+    /// Whether nothing was measured that it shows.
+    package var isEmpty: Bool { report.isEmpty }
+    /// The first date.
+    package var first: String { period.days.first?.date ?? "" }
+    /// The last date.
+    package var last: String { period.days.last?.date ?? "" }
+
+    /// The report as a file has it.
+    ///
+    /// - Parameter format: the form.
+    package func octets(_ format: ReportOperation.Format) -> [UInt8] {
+        switch format {
+        case .html: return Array(report.document.html(paper: choices.paper).utf8)
+        case .fragment: return Array(report.fragment(identifier: choices.kind.rawValue).utf8)
+        case .json: return Array((report.json.text + "\n").utf8)
+        case .csv: return Array(report.csv(choices.csvStyle).utf8)
+        case .svg: return Array(report.document.svg(paper: choices.paper).utf8)
+        case .pages:
+            let document = report.document
+            let made = period.now.flooredToSecond.description
+            let facts = "\(document.title)\nHealthRelay \(GatewayVersion.current)\n\(made)"
+            return ([facts] + document.pages(paper: choices.paper)).flatMap { part in
+                let octets = Array(part.utf8)
+                let length = UInt32(octets.count)
+                return (0..<4).map { UInt8(truncatingIfNeeded: length >> (24 - 8 * $0)) } + octets
+            }
+        }
+    }
+}
+
+/// Makes reports from the store.
+package struct ReportDesk: Sendable {
+    typealias Limits = (lowest: ExactDecimal?, highest: ExactDecimal?)
+
+    private let gateway: Gateway
+
+    /// Readings that are taken from the store at once.
+    private static let page = 2000
+
+    /// Makes a desk.
+    package init(_ gateway: Gateway) { self.gateway = gateway }
+
+    /// Makes a report.
+    ///
+    /// - Parameters:
+    ///   - operation: what is wanted; its person is not looked at.
+    ///   - person: whose.
+    /// - Throws: `Problem` with status 64 for what can't be meant, or an error of the store.
+    package func report(_ operation: ReportOperation, of person: StoreUser) async throws -> MadeReport {
+        let choices = try ReportChoices(
+            operation, gateway.settings.people.first { $0.clientUserID == person.clientUserID }?.reports ?? .init())
+        let (desk, now) = (try await SummaryDesk(gateway.store, person), Instant.systemClock)
+        let period = try period(operation, desk, now)
+        let readings = try await readings(of: person.key, operation.kind, in: period, choices.windows)
+        var earlier: ReportReadings?
+        if let before = period.before {
+            earlier = try await self.readings(of: person.key, operation.kind, in: before, choices.windows)
+        }
+        var subject = ReportSubject(
+            person: person.clientUserID, period: period, version: GatewayVersion.current,
+            modelName: { [catalogue = gateway.catalogue] device in
+                device.model.flatMap { catalogue[$0] }.map { "\($0.brand) \($0.name)" } ?? device.name ?? device.model
+            })
+        subject.leftOut = readings.leftOut.sorted { ($0.time?.seconds ?? 0) < ($1.time?.seconds ?? 0) }
+        return MadeReport(try report(operation, choices, subject, readings, earlier), period, choices)
+    }
+
+    /// The days of the report.
+    private func period(_ operation: ReportOperation, _ desk: SummaryDesk, _ now: Instant) throws -> FigurePeriod {
+        let today = desk.zones.day(of: now)
+        let last = try desk.day(operation.to, "--to", now: now)
+        guard last.start <= today.start else {
+            throw Problem("usage", .usage, "--to \(last.date) is in the future: today is \(today.date)")
+        }
+        let first: PersonDay
+        let count = try days(operation.period) ?? operation.kind.usualDays
+        guard operation.period == nil || operation.from == nil else {
+            throw Problem("usage", .usage, "--period and --from exclude each other")
+        }
+        if operation.from == nil, let date = WallTime(last.date + "T00:00:00") {
+            let begin = date.advanced(byMinutes: -(count - 1) * 24 * 60).date
+            first = desk.zones.day(year: begin.year, month: begin.month, day: begin.day) ?? last
+        } else {
+            first = try desk.day(operation.from, "--from", now: now)
+        }
+        guard first.date <= last.date else {
+            throw Problem("usage", .usage, "--from \(first.date) is later than --to \(last.date)")
+        }
+        guard let period = FigurePeriod(from: first, through: last, in: desk.zones, now: now) else {
+            throw Problem("usage", .usage, "expected a period of at most \(FigurePeriod.mostDays) days")
+        }
+        return period
+    }
+
+    /// The days of a period such as `14d`.
+    private func days(_ text: String?) throws(Problem) -> Int? {
+        guard let text else { return nil }
+        guard text.hasSuffix("d"), text.utf8.count <= 5, let days = Int(text.dropLast()),
+            (1...FigurePeriod.mostDays).contains(days)
+        else {
+            throw Problem(
+                "usage", .usage,
+                "--period: expected days from 1d to \(FigurePeriod.mostDays)d, found '\(text.prefix(64))'")
+        }
+        return days
+    }
+
+    private func readings(
+        of person: UserKey, _ kind: ReportOperation.Kind, in period: FigurePeriod, _ windows: DayWindows
+    ) async throws -> ReportReadings {
+        let catalogue = gateway.catalogue
+        var readings = ReportReadings(kind.readings, period, windows: windows) { device, unit in
+            let range = device.model.flatMap { catalogue[$0] }?.ranges.first { $0.kind == .glucose && $0.unit == unit }
+            return (range?.lowest, range?.highest)
+        }
+        let (start, end) =
+            kind == .bp ? (readings.pressures.start, readings.pressures.end) : (period.start, period.end)
+        var query = ReadingQuery(
+            kinds: [kind.readings], from: start, to: Instant(microseconds: end.microseconds - 1), limit: Self.page,
+            user: person)
+        while true {
+            let page = try await gateway.store.gather(query) { [readings] each in
+                var readings = readings
+                try each { readings.add($0, for: kind) }
+                return readings
+            }
+            readings = page.contents
+            guard page.more, let cursor = page.cursor else { break }
+            query.cursor = cursor
+        }
+        readings.glucose.finish()
+        return readings
+    }
+
+    private func report(
+        _ operation: ReportOperation, _ choices: ReportChoices, _ subject: ReportSubject, _ readings: ReportReadings,
+        _ earlier: ReportReadings?
+    ) throws -> any Report {
+        switch operation.kind {
+        case .bp:
+            let unit =
+                try choices.unit([.millimetresOfMercury, .kilopascal])
+                ?? readings.usual([.millimetresOfMercury, .kilopascal])
+            func figures(_ readings: ReportReadings) -> PressureFigures {
+                PressureFigures(
+                    readings.pressures, unit: unit, withoutFlagged: operation.withoutFlagged)
+            }
+            return PressureReport(
+                subject, figures(readings), before: earlier.map(figures), kind: choices.pressureProtocol,
+                line: choices.line)
+        case .glucose, .sensor:
+            let units: [MeasurementUnit] = [.milligramsPerDecilitre, .millimolesPerLitre]
+            let unit = try choices.unit(units) ?? readings.usual(units)
+            let ranges = try choices.ranges(unit) ?? GlucoseRanges(.standard)
+            guard operation.kind == .sensor else {
+                return GlucoseReport(subject, readings.glucose, before: earlier?.glucose, ranges: ranges, unit: unit)
+            }
+            return SensorReport(
+                subject, readings.glucose, before: earlier?.glucose, ranges: ranges,
+                showsGoals: choices.hasChosenPreset, unit: unit)
+        case .weight:
+            let units: [MeasurementUnit] = [.kilograms, .pounds]
+            let unit = try choices.unit(units) ?? readings.usual(units)
+            return WeightReport(
+                subject, WeightFigures(readings.weights, period: subject.period, unit: unit),
+                before: earlier.flatMap { earlier in
+                    subject.period.before.map { WeightFigures(earlier.weights, period: $0, unit: unit) }
+                }, leftOut: readings.weightsLeftOut)
+        case .heartRate, .hrv, .spo2, .temperature, .bodyComposition:
+            guard let figures = readings.vital else {
+                throw Problem("unexpected", .ourFault, "\(operation.kind.rawValue) has no figures")
+            }
+            return VitalReport(subject, figures, before: earlier?.vital)
+        }
+    }
+}
+
+extension ReportOperation.Kind {
+    /// How many days a report is of where nobody says.
+    fileprivate var usualDays: Int {
+        switch self {
+        case .bp, .glucose, .heartRate, .hrv, .spo2, .temperature, .bodyComposition: 30
+        case .sensor: 14
+        case .weight: 90
+        }
+    }
+
+    /// The kind of readings it is made of.
+    package var readings: ReadingKind {
+        switch self {
+        case .bp: .bloodPressure
+        case .glucose, .sensor: .glucose
+        case .weight: .weight
+        case .heartRate: .heartRate
+        case .hrv: .hrv
+        case .spo2: .spo2
+        case .temperature: .temperature
+        case .bodyComposition: .bodyComposition
+        }
+    }
+}
+
+/// What a report shows, by the command's arguments or else the person's settings.
+private struct ReportChoices {
+    let paper: ReportPaper
+    let pressureProtocol: PressureProtocol
+    let csvStyle: ReportCSV.Style
+    let line: PressureLine?
+    let windows: DayWindows
+    let kind: ReportOperation.Kind
+    private let operation: ReportOperation
+    private let setting: ReportSetting
+
+    init(_ operation: ReportOperation, _ setting: ReportSetting) throws(Problem) {
+        (kind, self.operation, self.setting) = (operation.kind, operation, setting)
+        paper = try Self.choice(operation.paper ?? setting.paper ?? "a4", "--paper")
+        pressureProtocol = try Self.choice(operation.protocolName, "--protocol")
+        csvStyle = try Self.choice(operation.csvStyle, "--csv-style")
+        let text = operation.line ?? setting.pressureLine
+        line = text.flatMap { PressureLine($0) }
+        if let text, line == nil {
+            throw Problem(
+                "usage", .usage, "--line: expected pressures in mmHg such as 135/85, found '\(text.prefix(64))'")
+        }
+        var windows = DayWindows()
+        if let morning = setting.morning { windows.morning = .init(begin: morning.begin, end: morning.end) }
+        if let evening = setting.evening { windows.evening = .init(begin: evening.begin, end: evening.end) }
+        self.windows = windows
+    }
+
+    private static func choice<Choice: RawRepresentable<String> & CaseIterable>(
+        _ text: String, _ flag: String
+    ) throws(Problem) -> Choice {
+        if let choice = Choice(rawValue: text) { return choice }
+        let choices = Choice.allCases.map(\.rawValue).joined(separator: ", ")
+        throw Problem("usage", .usage, "\(flag): expected one of \(choices), found '\(text.prefix(64))'")
+    }
+
+    /// The unit that was chosen; nil where nobody has.
+    func unit(_ choices: [MeasurementUnit]) throws(Problem) -> MeasurementUnit? {
+        let own =
+            switch kind {
+            case .bp: setting.pressureUnit
+            case .glucose, .sensor: setting.glucoseUnit
+            case .weight: setting.weightUnit
+            case .heartRate, .hrv, .spo2, .temperature, .bodyComposition: nil as String?
+            }
+        guard let text = operation.unit ?? own else { return nil }
+        guard let unit = choices.first(where: { $0.symbol.lowercased() == text.lowercased() }) else {
+            throw Problem(
+                "usage", .usage,
+                "--unit: expected \(choices.map(\.symbol).joined(separator: " or ")), found '\(text.prefix(64))'")
+        }
+        return unit
+    }
+
+    /// The bounds of glucose that were chosen; nil where nobody has.
+    func ranges(_ unit: MeasurementUnit) throws(Problem) -> GlucoseRanges? {
+        guard let text = operation.ranges ?? setting.glucoseRanges else { return nil }
+        if let preset = GlucoseRanges.Preset(rawValue: text) { return GlucoseRanges(preset) }
+        let numbers = text.split(separator: "-", omittingEmptySubsequences: false).map { ExactDecimal($0) }
+        let own: GlucoseRanges.Bounds? =
+            switch numbers.count {
+            case 2: Self.bounds(nil, numbers[0], numbers[1], nil)
+            case 4 where numbers[0] != nil && numbers[3] != nil:
+                Self.bounds(numbers[0], numbers[1], numbers[2], numbers[3])
+            default: nil
+            }
+        // Nobody has a target above 40 mg/dL in mmol/L, or below 40 mmol/L in mg/dL.
+        let isMolar = (numbers.last.flatMap(\.self)?.approximation ?? 0) < 40
+        guard let own,
+            let ranges = GlucoseRanges(own, in: isMolar ? .millimolesPerLitre : .milligramsPerDecilitre)
+        else {
+            let presets = GlucoseRanges.Preset.allCases.map(\.rawValue).joined(separator: ", ")
+            throw Problem(
+                "usage", .usage,
+                "--ranges: expected \(presets), or numbers such as 70-180, 3.9-10.0 or 54-70-180-250, found '\(text.prefix(64))'"
+            )
+        }
+        return ranges
+    }
+
+    private static func bounds(
+        _ veryLow: ExactDecimal?, _ lowest: ExactDecimal?, _ highest: ExactDecimal?, _ veryHigh: ExactDecimal?
+    ) -> GlucoseRanges.Bounds? {
+        guard let lowest, let highest else { return nil }
+        return GlucoseRanges.Bounds(veryLow: veryLow, lowest: lowest, highest: highest, veryHigh: veryHigh)
+    }
+
+    /// Whether the person has chosen a preset, so that its goals are shown.
+    var hasChosenPreset: Bool {
+        (operation.ranges ?? setting.glucoseRanges).map { GlucoseRanges.Preset(rawValue: $0) != nil } ?? false
+    }
+}

@@ -1,0 +1,89 @@
+import HealthReadings
+import Synchronization
+
+/// What reading a device has brought, as values.
+public struct DeviceReadings: Sendable, Hashable {
+    /// The device, with what is known of it.
+    public internal(set) var device: DeviceDescription
+    /// The readings that were not known before, in the order in which they came; where all records were asked for, also those
+    /// that were (``DevicesManager/readings(of:within:allRecords:report:)``).
+    public internal(set) var readings: [Reading] = []
+    /// Readings that were known before, and differ now: a context that came, a status that changed.
+    public internal(set) var revised: [Reading] = []
+    /// Frames that are no records, and why: they say nothing of what the others hold.
+    public internal(set) var malformed: [MalformedFrame] = []
+    /// How many records came, those that were known included.
+    public internal(set) var received = 0
+    /// How many records the device said it would send, where it can count.
+    public internal(set) var announced: Int?
+    /// Why not everything came; `nil` where everything did. The next reading brings the rest.
+    public internal(set) var failure: ContactFailure?
+
+    /// Whether everything came.
+    public var isComplete: Bool { failure == nil }
+    /// Those of ``readings`` that are a person's values: without control solution, damaged records, and the like
+    /// (`Reading.excluded`).
+    public var usable: [Reading] { readings.filter { $0.excluded == nil } }
+}
+
+/// Collects what a transfer tells.
+final class ReadingCollector: Sendable {
+    fileprivate struct State {
+        var found: DeviceReadings?
+        /// The places of readings, by their ids.
+        var places: [ReadingID: Int] = [:]
+        var revisedPlaces: [ReadingID: Int] = [:]
+    }
+
+    private let state = Mutex(State())
+    private let lookup: @Sendable (ReadingID) -> Reading?
+
+    /// - Parameter lookup: the reading with an id that came again; `nil` for one that is not wanted.
+    init(lookup: @escaping @Sendable (ReadingID) -> Reading?) { self.lookup = lookup }
+
+    func note(_ event: TransferEvent) {
+        state.withLock { state in
+            switch event {
+            case .began(let contact): state.found = DeviceReadings(device: contact.device)
+            case .progress(let received, let announced):
+                state.found?.received = received
+                if let announced { state.found?.announced = announced }
+            case .stored(let outcomes): for outcome in outcomes { state.add(outcome, lookup) }
+            case .ended(let summary):
+                state.found?.received = summary.received
+                state.found?.announced = summary.announced
+                state.found?.failure = ContactFailure(summary)
+            }
+        }
+    }
+
+    /// What came; `nil` where the device was not reached.
+    var found: DeviceReadings? { state.withLock(\.found) }
+}
+
+extension ReadingCollector.State {
+    fileprivate mutating func add(_ outcome: FrameOutcome, _ lookup: (ReadingID) -> Reading?) {
+        switch outcome {
+        case .new(let reading), .clash(let reading, _): put(reading)
+        case .revised(let reading):
+            if let place = places[reading.id] {
+                found?.readings[place] = reading
+            } else if let reading = lookup(reading.id) {
+                put(reading)
+            } else if let place = revisedPlaces[reading.id] {
+                found?.revised[place] = reading
+            } else {
+                revisedPlaces[reading.id] = found?.revised.count
+                found?.revised.append(reading)
+            }
+        case .repeated(let id): if places[id] == nil, let reading = lookup(id) { put(reading) }
+        case .malformed(let frame): found?.malformed.append(frame)
+        case .waiting, .nothing: break
+        }
+    }
+
+    private mutating func put(_ reading: Reading) {
+        places[reading.id] = found?.readings.count
+        found?.readings.append(reading)
+    }
+}

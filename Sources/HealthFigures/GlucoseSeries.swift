@@ -1,0 +1,236 @@
+import HealthReadings
+
+/// The values of one sensor as figures take them: each once, in the order of their times, with the time each stands for.
+public struct SensorSeries: Sendable {
+    /// A value with the time it stands for.
+    public struct Value: Sendable {
+        /// The value.
+        public var point: GlucosePoint
+        /// How many seconds it stands for.
+        public var seconds: Int64
+        /// The seconds between values of its sensor.
+        public var pace: Int64
+
+        /// How many seconds of data it is: a value that is followed late stands for a longer time, and is no more data.
+        public var covered: Int64 { min(seconds, pace) }
+    }
+
+    /// The values, oldest first.
+    public let values: [Value]
+    /// Values of the trend that the sensor's own history replaces.
+    public let replaced: Int
+    /// Values that repeat another one of about the same time.
+    public let repeated: Int
+
+    /// Seconds before its own time at which a value already counts as the next one.
+    private static let tolerance: Int64 = 10
+
+    /// Takes the values of one sensor.
+    ///
+    /// A sensor's history counts, and of its trend only what is newer than the newest history. Values are taken in the order of
+    /// their times; behind each, others are ignored until 10 s before the next one is due. A sensor whose pace isn't known has the
+    /// median distance of its values as its pace, and a value then stands for the time until the next one, at most twice the pace.
+    ///
+    /// - Parameter points: the values, in any order.
+    public init(_ points: [GlucosePoint]) {
+        let sorted = points.sorted { ($0.time, $0.reading) < ($1.time, $1.reading) }
+        let newest = sorted.last { if case .history = $0.source { true } else { false } }?.time
+        var kept: [GlucosePoint] = []
+        var replaced = 0
+        for point in sorted {
+            if case .trend = point.source, let newest, point.time <= newest {
+                replaced += 1
+            } else {
+                kept.append(point)
+            }
+        }
+        let pace = Self.medianGap(kept)
+        var values: [Value] = []
+        var (next, repeated) = (Instant(microseconds: .min), 0)
+        for point in kept {
+            guard point.time >= next else {
+                repeated += 1
+                continue
+            }
+            let seconds = point.source.seconds ?? pace
+            values.append(Value(point: point, seconds: seconds, pace: seconds))
+            next = point.time.advanced(bySeconds: max(1, seconds - Self.tolerance))
+        }
+        for (place, value) in values.enumerated() where value.point.source.seconds == nil {
+            guard values.indices.contains(place + 1) else { continue }
+            let gap = (values[place + 1].point.time.microseconds - value.point.time.microseconds + 500_000) / 1_000_000
+            values[place].seconds = min(gap, 2 * pace)
+        }
+        (self.values, self.replaced, self.repeated) = (values, replaced, repeated)
+    }
+
+    private init(_ values: [Value], replaced: Int, repeated: Int) {
+        (self.values, self.replaced, self.repeated) = (values, replaced, repeated)
+    }
+
+    /// The median distance of neighbours in seconds, at least half a minute; five minutes where there are no neighbours.
+    private static func medianGap(_ points: [GlucosePoint]) -> Int64 {
+        let gaps = zip(points, points.dropFirst()).map { ($1.time.microseconds - $0.time.microseconds) / 1_000_000 }
+            .filter { $0 >= 30 }.sorted()
+        return gaps.isEmpty ? 300 : gaps[(gaps.count - 1) / 2]
+    }
+
+    /// The values within a period.
+    func within(_ period: FigurePeriod) -> SensorSeries {
+        if let first = values.first, let last = values.last, period.start <= first.point.time,
+            last.point.time < period.end
+        {
+            return self
+        }
+        return excerpt(of: period)
+    }
+
+    private func excerpt(of period: FigurePeriod) -> SensorSeries {
+        SensorSeries(
+            values.filter { period.start <= $0.point.time && $0.point.time < period.end }, replaced: replaced,
+            repeated: repeated)
+    }
+
+    /// The seconds that the values stand for.
+    public var seconds: Int64 { values.reduce(0) { $0 + $1.seconds } }
+
+    /// Whether a line between two neighbours is to be broken: where the gap is longer than 2.5 times the pace and a minute.
+    public static func isGap(from value: Value, to next: Value) -> Bool {
+        2 * (next.point.time.microseconds - value.point.time.microseconds) > (5 * value.pace + 120) * 1_000_000
+    }
+
+    /// One series of all sensors that a person has worn one after the other.
+    ///
+    /// Of two that were worn at the same time, the one with more values counts; of the other only what lies outside of its span.
+    ///
+    /// - Parameter series: the series of each sensor.
+    /// - Returns: the values, and how many are left out because another sensor was worn at the same time.
+    public static func joined(_ series: [SensorSeries]) -> (series: SensorSeries, overlapping: Int) {
+        if series.count == 1 { return (series[0], 0) }
+        let order = series.filter { !$0.values.isEmpty }.sorted {
+            let (one, other) = ($0.values[0].point, $1.values[0].point)
+            return (-$0.values.count, one.time, one.reading) < (-$1.values.count, other.time, other.reading)
+        }
+        var (spans, values, overlapping): ([ClosedRange<Instant>], [Value], Int) = ([], [], 0)
+        for one in order {
+            guard let first = one.values.first, let last = one.values.last else { continue }
+            let free = one.values.filter { value in !spans.contains { $0.contains(value.point.time) } }
+            overlapping += one.values.count - free.count
+            values += free
+            spans.append(first.point.time...last.point.time)
+        }
+        values.sort { ($0.point.time, $0.point.reading) < ($1.point.time, $1.point.reading) }
+        return (
+            SensorSeries(
+                values, replaced: series.reduce(0) { $0 + $1.replaced }, repeated: series.reduce(0) { $0 + $1.repeated }
+            ),
+            overlapping
+        )
+    }
+}
+
+extension GlucosePoint.Source {
+    /// The seconds that a value stands for; `nil` where the pace isn't known.
+    public var seconds: Int64? {
+        switch self {
+        case .history(let seconds), .trend(let seconds): seconds
+        case .blood, .sensor: nil
+        }
+    }
+
+    /// Whether it is a sensor in the interstitial fluid.
+    public var isSensor: Bool { self != .blood }
+}
+
+/// A person's glucose values of a period, by what measured them: the two kinds are never mixed.
+public struct GlucoseCollection: Sendable {
+    /// The period.
+    public let period: FigurePeriod
+    /// Values of meters, oldest first.
+    public private(set) var blood: [GlucosePoint] = []
+    /// Readings of meters in the period that are in no figure, by reason.
+    public private(set) var leftOut: [Exclusion: Int] = [:]
+    /// Readings of sensors in the period that are in no figure, by reason.
+    public private(set) var sensorsLeftOut: [Exclusion: Int] = [:]
+    /// Values of meters that repeat a sensor's value of the same moment.
+    public private(set) var echoes = 0
+
+    private var sensors: [DeviceDescription: [GlucosePoint]] = [:]
+    private var boxes: [DeviceDescription: DeviceBox] = [:]
+    private let limits:
+        @Sendable (DeviceDescription, MeasurementUnit) -> (lowest: ExactDecimal?, highest: ExactDecimal?)
+
+    /// Makes a collection without values.
+    ///
+    /// - Parameters:
+    ///   - period: the period.
+    ///   - limits: what devices can show.
+    public init(
+        _ period: FigurePeriod,
+        limits:
+            @escaping @Sendable (DeviceDescription, MeasurementUnit) -> (
+                lowest: ExactDecimal?, highest: ExactDecimal?
+            ) = { _, _ in (nil, nil) }
+    ) {
+        (self.period, self.limits) = (period, limits)
+    }
+
+    /// Adds a reading. Each reading is to be added once, and ``finish()`` to be called behind the last.
+    public mutating func add(_ reading: Reading) {
+        guard reading.kind == .glucose, let time = reading.time.instant, period.start <= time, time < period.end else {
+            return
+        }
+        guard let point = GlucosePoint(reading, limits: limits) else {
+            let reason = reading.excluded ?? .noValue
+            if reading.isOfSensor { sensorsLeftOut[reason, default: 0] += 1 } else { leftOut[reason, default: 0] += 1 }
+            return
+        }
+        add(point)
+    }
+
+    /// Adds a value.
+    public mutating func add(_ point: GlucosePoint) {
+        let box = boxes[point.device] ?? point.box
+        boxes[point.device] = box
+        var point = point
+        point.box = box
+        if point.source.isSensor { sensors[box.device, default: []].append(point) } else { blood.append(point) }
+    }
+
+    /// Puts the values in order, and drops echoes: where more than ten values of meters have the value and, within half a second,
+    /// the time of a sensor's, another program has stored the sensor's values as a meter's.
+    public mutating func finish() {
+        blood.sort { ($0.time, $0.reading) < ($1.time, $1.reading) }
+        let all = sensors.values.joined().sorted { $0.time < $1.time }
+        guard !all.isEmpty, !blood.isEmpty else { return }
+        let repeats = blood.map { point -> Bool in
+            var (low, high) = (0, all.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if all[middle].time.microseconds < point.time.microseconds - 500_000 {
+                    low = middle + 1
+                } else {
+                    high = middle
+                }
+            }
+            while low < all.count, all[low].time.microseconds <= point.time.microseconds + 500_000 {
+                if all[low].level == point.level, all[low].unit == point.unit { return true }
+                low += 1
+            }
+            return false
+        }
+        let count = repeats.count { $0 }
+        guard count > 10 else { return }
+        echoes += count
+        blood = zip(blood, repeats).filter { !$1 }.map(\.0)
+    }
+
+    /// The series of each sensor, in the order of their first values.
+    public var series: [(device: DeviceDescription, series: SensorSeries)] {
+        sensors.map { ($0.key, SensorSeries($0.value)) }.sorted {
+            let (one, other) = ($0.1.values.first?.point, $1.1.values.first?.point)
+            return (one?.time ?? period.end, one?.reading ?? ReadingID(high: 0, low: 0))
+                < (other?.time ?? period.end, other?.reading ?? ReadingID(high: 0, low: 0))
+        }
+    }
+}

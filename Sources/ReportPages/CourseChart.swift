@@ -1,0 +1,162 @@
+import HealthFigures
+import HealthReadings
+
+extension Plot {
+    /// Round numbers from below the lowest to above the highest value.
+    static func scale(_ low: Double, _ high: Double) -> [Double] {
+        let (low, high) = high - low < 1e-9 ? (low - 1, high + 1) : (low, high)
+        let steps = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500]
+        let step = steps.first { $0 * 5 >= high - low } ?? (high - low) / 5
+        let (first, last) = ((low / step).rounded(.down), (high / step).rounded(.up))
+        return stride(from: first, through: last, by: 1).map { $0 * step }
+    }
+}
+
+extension GlucoseAxis {
+    /// The most days of which a sensor's values are drawn as a line; of more each day is a bar.
+    private static let mostLineDays = 31
+    /// The most values that can be told apart over the width of a chart.
+    private static let mostValues = 900
+
+    /// Values over a period: those of a sensor as a line, those of meters as marks with the shape of their class.
+    ///
+    /// Values of meters are never joined. A sensor's line is broken at gaps, and has the lowest and the highest value of each narrow
+    /// strip where there are more than can be drawn. Of more than 31 days each day is a bar from its lowest to its highest value, without
+    /// values of meters.
+    ///
+    /// - Parameters:
+    ///   - blood: what meters measured, oldest first.
+    ///   - sensor: what a sensor measured.
+    ///   - period: the period.
+    func course(_ blood: [GlucosePoint], sensor: SensorFigures?, _ period: FigurePeriod) -> ReportChart {
+        var plot = Plot(width: 520, height: 220, values: 0...top, top: 18, right: 26)
+        plot.grid(ticks)
+        draw(into: &plot)
+        plot.days(period)
+        plot.text(unit.symbol, 4, 7)
+        var marks: [ReportChart.Mark] = []
+        func x(_ time: Instant) -> Double { plot.x(period.share(time)) }
+        func mark(_ point: GlucosePoint, _ name: String) {
+            marks.append(.init(x(point.time), "\(words(point, period))\(name)"))
+        }
+        let values = sensor?.series.values ?? []
+        var seen: [String] = []
+        if let sensor, period.days.count > Self.mostLineDays {
+            let width = (plot.width - plot.left - plot.right) / Double(period.days.count) * 0.6
+            for (index, day) in period.days.enumerated() {
+                let points = sensor.values(ofDay: index).map(\.point)
+                let figures = GlucoseFigures(points, ranges: ranges, unit: unit, period: period)
+                guard let lowest = figures.lowest, let highest = figures.highest else { continue }
+                let middle = (x(day.start) + x(day.end)) / 2
+                plot.line(
+                    middle, plot.y(place(lowest)), middle, plot.y(place(highest)) - 0.5, color: "#8A6FD1",
+                    width: max(0.6, width))
+                if let mean = figures.mean?.approximation {
+                    plot.rectangle(middle - width, plot.y(mean) - 0.6, 2 * width, 1.2, color: "#3B1F7A")
+                }
+                marks.append(
+                    .init(
+                        middle,
+                        "\(day.date): sensor \(lowest.text(in: unit)) to \(highest.text(in: unit)), mean "
+                            + "\(figures.mean.text) \(unit.symbol), \(Count.of(points.count, "value"))"))
+            }
+            if !values.isEmpty { seen.append("bar: lowest to highest of a day, with its mean") }
+        } else if !values.isEmpty {
+            var run: [SensorSeries.Value] = []
+            func close() {
+                let kept = Self.thinned(run, all: values.count) { Int(period.share($0.point.time) * 440) }
+                draw(kept.map { (x($0.point.time), plot.y(place($0.point))) }, into: &plot)
+                for value in kept { mark(value.point, ", sensor") }
+                run = []
+            }
+            for value in values {
+                if let before = run.last, SensorSeries.isGap(from: before, to: value) { close() }
+                run.append(value)
+            }
+            close()
+            seen.append("line: sensor")
+        }
+        // Over months they would hide the days behind them, and a report of their own has them.
+        let drawn = values.isEmpty || period.days.count <= Self.mostLineDays ? blood : []
+        for point in drawn {
+            plot.body += point.classified(by: ranges).mark(x(point.time), plot.y(place(point)), size: 2.6)
+            mark(point, "")
+        }
+        if !drawn.isEmpty { seen.append("mark: finger stick") }
+        plot.text(seen.joined(separator: "; "), plot.width - plot.right, 7, anchor: "end")
+        return ReportChart(
+            title: "Glucose over the period", summary: summary(drawn, sensor), width: plot.width, height: plot.height,
+            body: plot.body, marks: marks.sorted { $0.x < $1.x })
+    }
+
+    private func summary(_ blood: [GlucosePoint], _ sensor: SensorFigures?) -> String {
+        func range(_ figures: GlucoseFigures) -> String {
+            "from \(figures.lowest?.text(in: unit) ?? "–") to \(figures.highest?.text(in: unit) ?? "–") \(unit.symbol)"
+        }
+        var parts: [String] = []
+        if let sensor, sensor.figures.count > 0 {
+            parts.append("\(Count.of(sensor.figures.count, "value")) of a sensor \(range(sensor.figures))")
+        }
+        if let first = blood.first {
+            var (lowest, highest) = (first, first)
+            for point in blood {
+                if place(point) < place(lowest) { lowest = point }
+                if place(point) > place(highest) { highest = point }
+            }
+            parts.append(
+                "\(Count.of(blood.count, "finger stick")) from \(lowest.text(in: unit)) to \(highest.text(in: unit)) "
+                    + unit.symbol)
+        }
+        return parts.isEmpty ? "no values" : parts.joined(separator: "; ")
+    }
+
+    /// `2026-11-20 07:12: 142 mg/dL, in range`.
+    private func words(_ point: GlucosePoint, _ period: FigurePeriod) -> String {
+        let wall = period.wallTime(at: point.time)
+        let more = [point.meal?.replacing("_", with: " "), point.note].compactMap { $0.map { ", \($0)" } }.joined()
+        return "\(wall.dateText) \(wall.clockText): \(point.text(in: unit)) \(unit.symbol), "
+            + point.classified(by: ranges).words + more
+    }
+
+    /// Of each strip the lowest and the highest value in the order of time, where there are more values than can be drawn.
+    private static func thinned(
+        _ run: [SensorSeries.Value], all: Int, strip: (SensorSeries.Value) -> Int
+    ) -> [SensorSeries.Value] {
+        guard all > mostValues else { return run }
+        var kept: [SensorSeries.Value] = []
+        var (lowest, highest, current) = (run.first, run.first, run.first.map(strip))
+        func keep() {
+            guard let low = lowest, let high = highest else { return }
+            if low.point.time == high.point.time {
+                kept.append(low)
+            } else {
+                kept += low.point.time < high.point.time ? [low, high] : [high, low]
+            }
+        }
+        for value in run.dropFirst() {
+            if strip(value) != current {
+                keep()
+                (lowest, highest, current) = (value, value, strip(value))
+            } else {
+                if let low = lowest, value.point.isBelow(low.point) { lowest = value }
+                if let high = highest, high.point.isBelow(value.point) { highest = value }
+            }
+        }
+        keep()
+        return kept
+    }
+}
+
+extension GlucosePoint {
+    /// Whether it is drawn below another value of its sensor, which has one unit.
+    fileprivate func isBelow(_ other: GlucosePoint) -> Bool {
+        func height(_ point: GlucosePoint) -> Double {
+            switch point.level {
+            case .number(let number): number.approximation
+            case .above: .infinity
+            case .below: -.infinity
+            }
+        }
+        return height(self) < height(other)
+    }
+}

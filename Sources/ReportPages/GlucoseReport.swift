@@ -1,0 +1,345 @@
+import HealthFigures
+import HealthReadings
+
+/// The report of finger sticks: what meters measured in blood.
+public struct GlucoseReport: Report {
+    private let subject: ReportSubject
+    private let points: [GlucosePoint]
+    private let figures: GlucoseFigures
+    private let meals: MealFigures
+    private let before: GlucoseFigures?
+    private let leftOutCounts: [Exclusion: Int]
+    private let echoes: Int
+    private let hasSensor: Bool
+    private let axis: GlucoseAxis
+
+    /// The least number of readings that percentiles are drawn of.
+    private static let leastForCurves = 30
+
+    /// Makes the report.
+    ///
+    /// - Parameters:
+    ///   - subject: whom it is of.
+    ///   - collection: the values of the period.
+    ///   - before: those of the period before; `nil` for no comparison.
+    ///   - ranges: the person's bounds.
+    ///   - unit: mg/dL or mmol/L.
+    public init(
+        _ subject: ReportSubject, _ collection: GlucoseCollection, before: GlucoseCollection?, ranges: GlucoseRanges,
+        unit: MeasurementUnit
+    ) {
+        self.subject = subject
+        (points, leftOutCounts, echoes) = (collection.blood, collection.leftOut, collection.echoes)
+        figures = GlucoseFigures(points, ranges: ranges, unit: unit, period: collection.period)
+        meals = MealFigures(points, ranges: ranges, unit: unit, period: collection.period)
+        // Nothing is no comparison.
+        self.before = before.flatMap { before in
+            before.blood.isEmpty
+                ? nil : GlucoseFigures(before.blood, ranges: ranges, unit: unit, period: before.period)
+        }
+        hasSensor = !collection.series.isEmpty
+        axis = GlucoseAxis(unit: unit, ranges: ranges)
+    }
+
+    /// Whether nothing was measured.
+    public var isEmpty: Bool { points.isEmpty }
+
+    private var period: FigurePeriod { subject.period }
+    private var unit: String { axis.unit.symbol }
+    private var leftOut: String {
+        subject.leftOutWords(
+            leftOutCounts, echoes > 0 ? ["\(echoes) that repeat a sensor's value of the same moment"] : [])
+    }
+
+    // MARK: Pages
+
+    /// What is on its pages.
+    public var document: ReportDocument {
+        ReportDocument(
+            title: "Blood glucose, finger sticks",
+            facts: subject.facts(unit: unit, devices: Set(points.map(\.device))),
+            blocks: isEmpty
+                ? [.text("No blood glucose was measured with a meter in this period.")] + subject.leftOutBlocks()
+                : [summary] + shares + [.chart(axis.course(points, sensor: nil, period)), .chart(modalDay)]
+                    + mealBlocks + [logbook, list] + subject.leftOutBlocks(),
+            notes: notes, leftOut: leftOut, maker: subject.maker)
+    }
+
+    /// What the page shows: also the course over the period, with every reading behind it.
+    public var pageBlocks: [ReportDocument.Block] {
+        guard !isEmpty else { return document.blocks }
+        return [summary] + shares + [axis.course(points, sensor: nil, period).before(list), modalDay.before(logbook)]
+            + mealBlocks + subject.leftOutBlocks()
+    }
+
+    private func when(_ point: GlucosePoint?) -> String {
+        guard let point else { return "–" }
+        let wall = period.wallTime(at: point.time)
+        return "\(point.text(in: axis.unit)) on \(wall.dateText) at \(wall.clockText)"
+    }
+
+    private var summary: ReportDocument.Block {
+        func row(_ name: String, _ value: (GlucoseFigures) -> String, _ comparison: Bool = true) -> ReportTable.Row {
+            let then = before.map { $0.count == 0 || !comparison ? "–" : value($0) }
+            return ReportTable.Row([.init(name), .init(value(figures))] + (then.map { [.init($0)] } ?? []))
+        }
+        let days = period.days.count
+        var rows = [
+            row("readings") { String($0.count) },
+            row("days with readings") { "\($0.daysWithReadings) of \(days)" },
+            row("readings a day") {
+                "\($0.readingsPerDay(period).text); \($0.readingsPerDayWithReadings.text) on days with readings"
+            },
+            row("mean") { $0.mean.text },
+            row("standard deviation") { $0.deviation.text },
+            row("coefficient of variation") { $0.variation.map { "\($0) %" } ?? "–" },
+            row("lowest", { _ in when(figures.lowest) }, false), row("highest", { _ in when(figures.highest) }, false),
+        ]
+        if figures.above + figures.below > 0 {
+            rows.append(
+                row("HI, LO") { "\($0.above) HI, \($0.below) LO: in their class, in no mean" })
+        }
+        var columns: [ReportTable.Column] = [.init("", weight: 1), .init("this period", weight: 2)]
+        if let before { columns.append(.init("the period before (\(Count.of(before.count, "reading")))", weight: 2)) }
+        return .table(ReportTable("Figures, in \(unit)", columns, rows))
+    }
+
+    private var shares: [ReportDocument.Block] {
+        guard let shares = figures.shares else { return [] }
+        return [
+            .heading("Per cent of readings"),
+            .chart(
+                axis.chart(shares, title: "Per cent of readings") { kind in
+                    "\(figures.classCounts[kind] ?? 0) of \(figures.count)"
+                }),
+        ]
+    }
+
+    private var modalDay: ReportChart {
+        // Three hours a bin: a person with a meter has few readings in an hour.
+        let pattern =
+            points.count >= Self.leastForCurves
+            ? DailyPattern(points, period: period, unit: axis.unit, hoursPerBin: 3) : nil
+        return axis.modalDay(points, period, pattern: pattern)
+    }
+
+    private var mealBlocks: [ReportDocument.Block] {
+        guard !meals.slots.isEmpty else { return [] }
+        let rows = meals.slots.map { slot in
+            let figures = slot.figures
+            return ReportTable.Row(
+                [
+                    slot.name + (slot.isByTime ? " (by time)" : ""), String(figures.count), figures.mean.text,
+                    "\(figures.lowest?.text(in: axis.unit) ?? "–") to \(figures.highest?.text(in: axis.unit) ?? "–")",
+                    figures.shares?[.target].text ?? "–",
+                ].map { .init($0) })
+        }
+        var blocks: [ReportDocument.Block] = [
+            .table(
+                ReportTable(
+                    "Meals, as told to the meter; by time where nothing was told",
+                    [
+                        .init("", weight: 1.6), .init("n", isNumber: true), .init("mean", isNumber: true),
+                        .init("lowest to highest", weight: 1.6, isNumber: true), .init("in range", isNumber: true),
+                    ], rows))
+        ]
+        if meals.pairs > 0 {
+            blocks.append(
+                .text(
+                    "After meals: \(meals.meanRise.signed) \(unit) on average from the reading before, of "
+                        + "\(Count.of(meals.pairs, "pair")) one to three hours apart."))
+        }
+        return blocks
+    }
+
+    private var logbook: ReportDocument.Block {
+        var byDay: [Int: [[GlucosePoint]]] = [:]
+        for point in points {
+            guard let day = period.index(of: point.time) else { continue }
+            let slot = period.wallTime(at: point.time).timeOfDay.hour / 3
+            byDay[day, default: [[GlucosePoint]](repeating: [], count: 8)][slot].append(point)
+        }
+        var rows: [ReportTable.Row] = []
+        for day in byDay.keys.sorted(by: >) {
+            let date = period.days[day].date
+            let weekday = WallTime(date + "T00:00:00")?.weekday ?? 0
+            let slots = byDay[day] ?? []
+            for line in 0..<(slots.map(\.count).max() ?? 0) {
+                let cells = slots.map { slot -> ReportTable.Cell in
+                    guard slot.indices.contains(line) else { return .init("") }
+                    return .init(slot[line].text(in: axis.unit), slot[line].classified(by: axis.ranges))
+                }
+                rows.append(
+                    ReportTable.Row(
+                        [.init(line == 0 ? "\(date) \(WallTime.weekdays[weekday])" : "")] + cells,
+                        isTinted: weekday >= 5))
+            }
+        }
+        let hours = (0..<8).map { slot in "\(slot * 3)–\(slot * 3 + 3) h" }
+        return .table(
+            ReportTable(
+                "Logbook, newest first, in \(unit): \(Count.of(figures.daysWithReadings, "day")), "
+                    + "\(Count.of(figures.count, "reading")), \(figures.readingsPerDayWithReadings.text) a day, mean "
+                    + figures.mean.text, [.init("day", weight: 1.9)] + hours.map { .init($0) }, rows))
+    }
+
+    private var list: ReportDocument.Block {
+        .table(
+            ReportTable(
+                "All readings, in \(unit)",
+                [
+                    .init("time", weight: 1.5), .init("value", weight: 1.1), .init("class"), .init("meal", weight: 1.2),
+                    .init("device", weight: 1.6), .init("note", weight: 2),
+                ],
+                points.map { point in
+                    let (wall, kind) = (period.wallTime(at: point.time), point.classified(by: axis.ranges))
+                    return ReportTable.Row([
+                        .init("\(wall.dateText) \(wall.clockText)"), .init(point.text(in: axis.unit), kind),
+                        .init(kind.words), .init(point.meal?.replacing("_", with: " ") ?? ""),
+                        .init(subject.modelName(point.device) ?? ""), .init(point.note ?? ""),
+                    ])
+                }))
+    }
+
+    private var notes: [String] {
+        [
+            leftOut,
+            axis.note
+                + " Shares are per cent of readings, not of time: whole numbers that add up to 100 (what rounding leaves goes to "
+                + "\"high\").",
+            "Mean, SD and CV are of numbers, rounded once, half to even; SD and CV from 30 readings on. 1 mmol/L is 18.0156 mg/dL. "
+                + "HI and LO are beyond what the meter can measure.",
+            hasSensor ? "A sensor's values are in a report of their own, and in no figure here." : "",
+        ].filter { !$0.isEmpty }
+    }
+
+    // MARK: Data
+
+    /// The figures as JSON.
+    public var json: JSONValue {
+        func document(_ figures: GlucoseFigures, _ period: FigurePeriod) -> JSONValue {
+            .object(figures.members(axis, readingsPerDay: figures.readingsPerDay(period)))
+        }
+        return .object(
+            subject.members("glucose", unit: axis.unit) + axis.members + [
+                .init("left_out", ReportSubject.document(of: leftOutCounts)),
+                .init("echoes", .integer(Int64(echoes))),
+            ] + figures.members(axis, readingsPerDay: figures.readingsPerDay(period)) + [
+                .init(
+                    "meals",
+                    .array(
+                        meals.slots.map { slot in
+                            .object([
+                                "name": .string(slot.name), "by_time": .bool(slot.isByTime),
+                                "readings": .integer(Int64(slot.figures.count)), "mean": slot.figures.mean.json,
+                                "in_range_percent": .optional(slot.figures.shares?[.target].percent),
+                            ])
+                        })),
+                .init(
+                    "after_meals",
+                    .object(["pairs": .integer(Int64(meals.pairs)), "mean_rise": meals.meanRise.json])),
+                .init(
+                    "values",
+                    .array(
+                        points.map { point in
+                            .object([
+                                "id": .string(point.reading.description),
+                                "time": .string(subject.local(point.time).rfc3339),
+                                "value": point.number.json, "unit": .string(point.unit.symbol),
+                                "beyond": point.beyond, "class": .string(point.classified(by: axis.ranges).name),
+                                "meal": .optional(point.meal), "note": .optional(point.note),
+                            ])
+                        })),
+                .init("before", before.flatMap { figures in period.before.map { document(figures, $0) } } ?? .null),
+            ])
+    }
+
+    /// The readings as CSV.
+    public func csv(_ style: ReportCSV.Style) -> String { axis.csv(points, subject, style) }
+}
+
+extension GlucosePoint {
+    /// `high`, `low`, or null for a number.
+    var beyond: JSONValue {
+        switch level {
+        case .number: .null
+        case .above: .string("high")
+        case .below: .string("low")
+        }
+    }
+}
+
+extension GlucoseFigures {
+    func members(_ axis: GlucoseAxis, readingsPerDay: ExactDecimal?) -> [JSONValue.Member] {
+        [
+            .init("readings", .integer(Int64(count))), .init("above", .integer(Int64(above))),
+            .init("below", .integer(Int64(below))), .init("days_with_readings", .integer(Int64(daysWithReadings))),
+            .init("readings_per_day", readingsPerDay.json), .init("mean", mean.json),
+            .init("deviation", deviation.json), .init("variation_percent", variation.json),
+            .init("lowest", lowest.map { .string($0.text(in: axis.unit)) } ?? .null),
+            .init("highest", highest.map { .string($0.text(in: axis.unit)) } ?? .null),
+            .init("percent_of_readings", axis.document(shares)),
+        ]
+    }
+}
+
+extension GlucoseAxis {
+    /// What the classes are, in words.
+    var note: String {
+        let classes = ranges.classes.map { "\($0.words) \(bounds($0))" }.joined(separator: ", ")
+        return "Classes in \(unit.symbol): \(classes). A value is classed in the unit it was measured in."
+    }
+
+    var members: [JSONValue.Member] {
+        func bounds(_ bounds: GlucoseRanges.Bounds) -> JSONValue {
+            .object([
+                "very_low": bounds.veryLow.json, "lowest": .number(bounds.lowest), "highest": .number(bounds.highest),
+                "very_high": bounds.veryHigh.json,
+            ])
+        }
+        return [
+            .init(
+                "ranges",
+                .object([
+                    "preset": .optional(ranges.preset?.rawValue), "mg/dL": bounds(ranges.milligrams),
+                    "mmol/L": bounds(ranges.millimoles),
+                ]))
+        ]
+    }
+
+    /// Printed shares by class, null for classes that the bounds don't split.
+    func document(_ shares: PercentShares?) -> JSONValue {
+        guard let shares else { return .null }
+        return .object(
+            GlucoseClass.allCases.map { kind in
+                .init(kind.name, ranges.classes.contains(kind) ? .integer(Int64(shares[kind].percent)) : .null)
+            })
+    }
+
+    func csv(_ points: [GlucosePoint], _ subject: ReportSubject, _ style: ReportCSV.Style) -> String {
+        var csv = ReportCSV(style)
+        csv.row(
+            [
+                "id", "time", "local_date", "local_time", "time_zone", "value", "unit", "beyond", "class", "source",
+                "meal", "model", "serial", "note",
+            ].map { .text($0) })
+        for point in points {
+            let local = subject.local(point.time)
+            let beyond: String? = if case .string(let words) = point.beyond { words } else { nil }
+            let source: String =
+                switch point.source {
+                case .blood: "meter"
+                case .history: "history"
+                case .trend: "trend"
+                case .sensor: "sensor"
+                }
+            csv.row([
+                .text(point.reading.description), .text(local.rfc3339), .text(local.date), .text(local.clock),
+                .text(local.zone), .number(point.number), .text(point.unit.symbol), .text(beyond),
+                .text(point.classified(by: ranges).name), .text(source), .text(point.meal), .text(point.device.model),
+                .text(point.device.serial), .text(point.note),
+            ])
+        }
+        return csv.text
+    }
+}

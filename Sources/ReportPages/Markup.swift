@@ -1,0 +1,110 @@
+import HealthReadings
+
+/// Text as XML and HTML carry it.
+enum Markup {
+    /// A text with everything escaped that would be markup. Characters that XML can't have at all, and those that turn the direction
+    /// of the text around them, become U+FFFD.
+    static func escaped(_ text: some StringProtocol) -> String {
+        var result = ""
+        result.reserveCapacity(text.utf8.count)
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "&": result += "&amp;"
+            case "<": result += "&lt;"
+            case ">": result += "&gt;"
+            case "\"": result += "&quot;"
+            case "'": result += "&#39;"
+            case "\t", "\n", "\r": result += " "
+            case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}", "\u{FFFE}", "\u{FFFF}", "\u{202A}"..."\u{202E}",
+                "\u{2066}"..."\u{2069}":
+                result += "\u{FFFD}"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result
+    }
+
+    /// A coordinate: at most two decimal places, the same digits on every machine.
+    static func number(_ value: Double) -> String {
+        guard value.isFinite else { return "0" }
+        let hundredths = Int64((min(max(value, -1e9), 1e9) * 100).rounded(.toNearestOrEven))
+        let (whole, part) = (hundredths.magnitude / 100, hundredths.magnitude % 100)
+        let sign = hundredths < 0 ? "-" : ""
+        if part == 0 { return "\(sign)\(whole)" }
+        if part % 10 == 0 { return "\(sign)\(whole).\(part / 10)" }
+        return "\(sign)\(whole).\(part < 10 ? "0" : "")\(part)"
+    }
+}
+
+/// How wide text is, for a page whose fonts aren't known: no common sans-serif font is wider.
+enum TextWidth {
+    /// The width of a text in a size.
+    static func of(_ text: some StringProtocol, size: Double) -> Double {
+        text.unicodeScalars.reduce(0) { $0 + units($1) } * size / 1000
+    }
+
+    /// The text, shortened with an ellipsis where it is wider.
+    static func fitted(_ text: String, width: Double, size: Double) -> String {
+        guard of(text, size: size) > width else { return text }
+        var kept = ""
+        var used = of("…", size: size)
+        for character in text {
+            used += of(String(character), size: size)
+            if used > width { break }
+            kept.append(character)
+        }
+        return kept + "…"
+    }
+
+    /// The text in lines; a word that is wider than a line is broken.
+    static func lines(_ text: String, width: Double, size: Double) -> [String] {
+        var (lines, line): ([String], String) = ([], "")
+        for word in text.split(separator: " ") {
+            let longer = line.isEmpty ? String(word) : line + " " + word
+            if of(longer, size: size) <= width {
+                line = longer
+                continue
+            }
+            if !line.isEmpty { lines.append(line) }
+            line = ""
+            for character in word {
+                if !line.isEmpty, of(line + String(character), size: size) > width {
+                    lines.append(line)
+                    line = ""
+                }
+                line.append(character)
+            }
+        }
+        if !line.isEmpty { lines.append(line) }
+        return lines.isEmpty ? [""] : lines
+    }
+
+    private static func units(_ scalar: Unicode.Scalar) -> Double {
+        switch scalar {
+        case " ", "i", "j", "l", "I", ".", ",", ":", ";", "'", "|", "!": 330
+        case "f", "t", "r", "/", "(", ")", "[", "]", "-": 420
+        case "m", "M", "w", "W", "%", "@": 980
+        case "A"..."Z": 720
+        case "0"..."9": 640
+        case "\u{20}"..."\u{24F}": 630
+        case "\u{300}"..."\u{36F}": 0
+        case "\u{2010}"..."\u{2015}": 640
+        default: 1000
+        }
+    }
+}
+
+/// The light palette, for paper and screen, with the shape and the word that go with each colour.
+///
+/// The five colours are 31 apart (CIE76) for anybody with protanopia, deuteranopia or tritanopia, and have 3.6 : 1 and more to
+/// white. Grey tells none of five colours apart: shape and word do.
+enum Palette {
+    static let text = "#1f2933"
+    static let muted = "#52606d"
+    static let grid = "#d5dbe1"
+    static let edge = "#7b8794"
+    static let systolic = "#3B1F7A"
+    static let diastolic = "#2A8C82"
+    static let line = "#7A2500"
+    static let tint = "#f3f5f7"
+}

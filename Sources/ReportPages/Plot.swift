@@ -1,0 +1,148 @@
+import HealthFigures
+import HealthReadings
+
+/// The area of a chart between its axes, and what is drawn into it.
+struct Plot {
+    let width: Double
+    let height: Double
+    let left: Double
+    let top: Double
+    let right: Double
+    let bottom: Double
+    /// The range of values from bottom to top.
+    let values: ClosedRange<Double>
+    var body = ""
+
+    /// Makes an area; margins are those of axes with labels.
+    init(
+        width: Double, height: Double, values: ClosedRange<Double>, left: Double = 34, top: Double = 10,
+        right: Double = 8, bottom: Double = 18
+    ) {
+        (self.width, self.height, self.values) = (width, height, values)
+        (self.left, self.top, self.right, self.bottom) = (left, top, right, bottom)
+    }
+
+    /// The place of a share of the width, 0 … 1.
+    func x(_ share: Double) -> Double { left + (width - left - right) * share }
+
+    /// The place of a value; values beyond the range lie on its edge.
+    func y(_ value: Double) -> Double {
+        let inside = min(max(value, values.lowerBound), values.upperBound)
+        let share = (inside - values.lowerBound) / max(values.upperBound - values.lowerBound, 1e-9)
+        return height - bottom - (height - top - bottom) * share
+    }
+
+    mutating func text(
+        _ text: String, _ x: Double, _ y: Double, size: Double = 8, anchor: String = "start",
+        color: String = Palette.muted
+    ) {
+        body +=
+            "<text x=\"\(Markup.number(x))\" y=\"\(Markup.number(y))\" font-size=\"\(Markup.number(size))\" "
+            + "fill=\"\(color)\" text-anchor=\"\(anchor)\">\(Markup.escaped(text))</text>"
+    }
+
+    mutating func line(
+        _ x1: Double, _ y1: Double, _ x2: Double, _ y2: Double, color: String, width: Double = 0.6, dash: String? = nil
+    ) {
+        body +=
+            "<path d=\"M\(Markup.number(x1)) \(Markup.number(y1))L\(Markup.number(x2)) \(Markup.number(y2))\" "
+            + "stroke=\"\(color)\" stroke-width=\"\(Markup.number(width))\" fill=\"none\""
+            + (dash.map { " stroke-dasharray=\"\($0)\"" } ?? "") + "/>"
+    }
+
+    mutating func rectangle(
+        _ x: Double, _ y: Double, _ width: Double, _ height: Double, color: String, opacity: Double = 1
+    ) {
+        body +=
+            "<rect x=\"\(Markup.number(x))\" y=\"\(Markup.number(y))\" width=\"\(Markup.number(max(0, width)))\" "
+            + "height=\"\(Markup.number(max(0, height)))\" fill=\"\(color)\""
+            + (opacity < 1 ? " fill-opacity=\"\(Markup.number(opacity))\"" : "") + "/>"
+    }
+
+    /// A line through points, and a filled area where it is closed.
+    mutating func path(
+        _ points: [(Double, Double)], color: String, width: Double = 1.2, fill: String = "none", opacity: Double = 1
+    ) {
+        guard let first = points.first else { return }
+        var data = "M\(Markup.number(first.0)) \(Markup.number(first.1))"
+        for point in points.dropFirst() { data += "L\(Markup.number(point.0)) \(Markup.number(point.1))" }
+        let stroke =
+            fill == "none"
+            ? "stroke=\"\(color)\" stroke-width=\"\(Markup.number(width))\" stroke-linejoin=\"round\" "
+                + "stroke-linecap=\"round\" fill=\"none\""
+            : "fill=\"\(fill)\" fill-opacity=\"\(Markup.number(opacity))\""
+        body += "<path d=\"\(data)\(fill == "none" ? "" : "Z")\" \(stroke)/>"
+    }
+
+    /// Lines at values, with their labels on the left.
+    mutating func grid(_ ticks: [(value: Double, label: String)]) {
+        for tick in ticks {
+            line(left, y(tick.value), width - right, y(tick.value), color: Palette.grid, width: 0.5)
+            text(tick.label, left - 4, y(tick.value) + 2.8, anchor: "end")
+        }
+    }
+
+    /// Ticks along the bottom.
+    mutating func labels(_ ticks: [(share: Double, label: String)]) {
+        for tick in ticks {
+            let anchor = tick.share < 0.02 ? "start" : tick.share > 0.98 ? "end" : "middle"
+            line(x(tick.share), height - bottom, x(tick.share), height - bottom + 3, color: Palette.edge, width: 0.5)
+            text(tick.label, x(tick.share), height - bottom + 11, anchor: anchor)
+        }
+        line(left, height - bottom, width - right, height - bottom, color: Palette.edge)
+    }
+
+    /// The hours of a day along the bottom.
+    mutating func hours(_ step: Int = 3) {
+        labels(
+            stride(from: 0, through: 24, by: step).map { hour in
+                (Double(hour) / 24, (hour < 10 ? "0" : "") + "\(hour):00")
+            })
+    }
+
+    /// What the person's clocks show every three hours of a period along the bottom: on a day whose clocks change, too.
+    private mutating func clock(_ period: FigurePeriod) {
+        let whole = period.end.seconds - period.start.seconds
+        labels(
+            stride(from: 0, to: whole, by: 3 * 3600).map { seconds in
+                let wall = period.wallTime(at: Instant(seconds: period.start.seconds + seconds))
+                return (Double(seconds) / Double(max(1, whole)), wall.clockText)
+            })
+    }
+
+    /// The days of a period along the bottom: at most a dozen labels.
+    mutating func days(_ period: FigurePeriod) {
+        guard period.days.count > 1 else { return clock(period) }
+        let step = max(1, (period.days.count + 11) / 12)
+        let whole = Double(max(1, period.end.seconds - period.start.seconds))
+        labels(
+            stride(from: 0, to: period.days.count, by: step).map { index in
+                let day = period.days[index]
+                let middle = Double(day.start.seconds + day.end.seconds) / 2
+                return ((middle - Double(period.start.seconds)) / whole, String(day.date.dropFirst(5)))
+            })
+    }
+}
+
+extension FigurePeriod {
+    /// The place of an instant within the period, 0 … 1.
+    func share(_ instant: Instant) -> Double {
+        Double(instant.seconds - start.seconds) / Double(max(1, end.seconds - start.seconds))
+    }
+}
+
+extension WallTime {
+    /// Minutes since midnight.
+    var minutes: Int { timeOfDay.hour * 60 + timeOfDay.minute }
+    /// `2026-11-20`.
+    var dateText: String { String(description.prefix(10)) }
+    /// `13:30`.
+    var clockText: String { String(description.dropFirst(11).prefix(5)) }
+    /// The day of the week, 0 Monday … 6 Sunday.
+    var weekday: Int {
+        let days = (secondsSinceEpoch - (secondsSinceEpoch % 86_400 + 86_400) % 86_400) / 86_400
+        return Int(((days + 3) % 7 + 7) % 7)
+    }
+
+    static let weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
+}

@@ -1,0 +1,76 @@
+import HealthReadings
+
+extension ReportDocument {
+    /// The most rows of a table that is shown without asking.
+    private static let mostRowsShown = 16
+
+    /// The report as a part of the gateway's page: an element without styles, scripts or ids but those that begin with the identifier.
+    ///
+    /// Charts are the same bytes as in the other forms. A table behind a chart is opened with "Show as table", other long tables
+    /// with their caption.
+    ///
+    /// - Parameters:
+    ///   - identifier: what the part is called, a name of letters, digits and `_`.
+    ///   - blocks: what is in it.
+    ///   - isEmpty: whether nothing was measured.
+    public func fragment(identifier: String, blocks: [Block], isEmpty: Bool) -> String {
+        var (body, charts) = ("", 0)
+        for block in blocks {
+            switch block {
+            case .heading(let text): body += "<h3>\(Markup.escaped(text))</h3>\n"
+            case .text(let text): body += "<p>\(Markup.escaped(text))</p>\n"
+            case .table(let table):
+                let isLong = table.rows.count > Self.mostRowsShown
+                body +=
+                    isLong
+                    ? "<details><summary>\(Markup.escaped(table.caption))</summary>\(Self.html(table))</details>\n"
+                    : Self.html(table) + "\n"
+            case .chart(let chart):
+                charts += 1
+                body += Self.figure(chart, identifier: "\(identifier)-chart\(charts)")
+            case .charts(let all, _):
+                for chart in all {
+                    charts += 1
+                    body += Self.figure(chart, identifier: "\(identifier)-chart\(charts)")
+                }
+            }
+        }
+        let facts = facts.map {
+            "<div><dt>\(Markup.escaped($0.name))</dt><dd>\(Markup.escaped($0.value))</dd></div>"
+        }.joined()
+        let notes = notes.map { "<li>\(Markup.escaped($0))</li>" }.joined()
+        return """
+            <div class="report" data-empty="\(isEmpty)">
+            <h2 id="\(identifier)-title">\(Markup.escaped(title))</h2>
+            <dl class="facts">\(facts)</dl>
+            \(body)<p class="left-out">\(Markup.escaped(leftOut))</p>
+            <details><summary>About these figures</summary><ul>\(notes)</ul></details>
+            </div>
+
+            """
+    }
+
+    private static func figure(_ chart: ReportChart, identifier: String) -> String {
+        let marks = chart.marks.map { "[\(Markup.number($0.x)),\(JSONValue.string($0.text).text)]" }
+        let keys =
+            marks.isEmpty
+            ? ""
+            : " tabindex=\"0\" role=\"group\" aria-label=\"\(Markup.escaped(chart.title)). Left and right arrow keys go "
+                + "through it.\" data-width=\"\(Markup.number(chart.width))\" "
+                + "data-marks=\"\(Markup.escaped("[\(marks.joined(separator: ","))]"))\""
+        return "<figure><figcaption><b>\(Markup.escaped(chart.title))</b> \(Markup.escaped(chart.summary))</figcaption>"
+            + "<div class=\"plot\"\(keys)>\(chart.svg(identifier: identifier))</div>"
+            + (marks.isEmpty ? "" : "<output class=\"readout\"></output>")
+            + (chart.table.map { "<details><summary>Show as table</summary>\(html($0))</details>" } ?? "")
+            + "</figure>\n"
+    }
+}
+
+extension ReportChart {
+    /// The chart with a table behind it.
+    func before(_ block: ReportDocument.Block) -> ReportDocument.Block {
+        var chart = self
+        if case .table(let table) = block { chart.table = table }
+        return .chart(chart)
+    }
+}

@@ -1,0 +1,238 @@
+import HealthFigures
+import HealthReadings
+
+/// A line of blood pressure that a person wants to be compared with.
+public struct PressureLine: Sendable, Hashable {
+    /// The systolic pressure in mmHg.
+    public var systolic: ExactDecimal
+    /// The diastolic pressure in mmHg.
+    public var diastolic: ExactDecimal
+
+    /// Reads `135/85`; `nil` for anything that is no pair of pressures, 30 … 300 mmHg.
+    public init?(_ text: String) {
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 2, let systolic = ExactDecimal(parts[0]), let diastolic = ExactDecimal(parts[1]),
+            (30...300).contains(systolic.approximation), (30...300).contains(diastolic.approximation),
+            diastolic.isNumericallyLess(than: systolic)
+        else { return nil }
+        (self.systolic, self.diastolic) = (systolic, diastolic)
+    }
+
+    /// `135/85`.
+    public var text: String { "\(systolic)/\(diastolic)" }
+}
+
+/// Whom a report is of, and what it says of them.
+public struct ReportSubject: Sendable {
+    /// A reading that is in no figure, told apart so that nobody thinks it was lost.
+    public struct LeftOut: Sendable {
+        /// When it was measured; `nil` where no time is known.
+        public var time: Instant?
+        /// What it says.
+        public var words: String
+        /// Why it is in no figure.
+        public var reason: Exclusion
+
+        /// Makes it.
+        public init(time: Instant?, words: String, reason: Exclusion) {
+            (self.time, self.words, self.reason) = (time, words, reason)
+        }
+    }
+
+    /// The person's id or name; empty where nobody has named them.
+    public var person: String
+    /// The period.
+    public var period: FigurePeriod
+    /// The version of the program that makes it.
+    public var version: String
+    /// The name of a device's model for people.
+    public var modelName: @Sendable (DeviceDescription) -> String?
+    /// Readings that are in no figure, oldest first; those that a sensor's history replaces are only counted.
+    public var leftOut: [LeftOut] = []
+
+    /// Makes a subject.
+    public init(
+        person: String, period: FigurePeriod, version: String,
+        modelName: @escaping @Sendable (DeviceDescription) -> String? = { $0.model ?? $0.name }
+    ) {
+        (self.person, self.period, self.version, self.modelName) = (person, period, version, modelName)
+    }
+
+    var zoneName: String {
+        var names: [String] = []
+        for day in period.days {
+            guard let name = day.zone(at: day.start)?.name, names.last != name else { continue }
+            names.append(name)
+        }
+        return names.joined(separator: ", ")
+    }
+
+    func facts(unit: String, devices: Set<DeviceDescription>) -> [ReportDocument.Fact] {
+        let (first, last) = (period.days.first?.date ?? "", period.days.last?.date ?? "")
+        let names = devices.map { device in
+            [modelName(device), device.serial.map { "(\($0))" }].compactMap(\.self).joined(separator: " ")
+        }.filter { !$0.isEmpty }.sorted()
+        return [
+            .init("Person", person.isEmpty ? "not named" : person),
+            .init("Period", "\(first) to \(last) (\(Count.of(period.days.count, "day")))"),
+            .init("Time zone", zoneName), .init("Unit", unit),
+            .init("Devices", names.isEmpty ? "none" : names.joined(separator: ", ")),
+            .init("Made on", made),
+        ]
+    }
+
+    var made: String {
+        let wall = period.wallTime(at: period.now)
+        return "\(wall.dateText) \(wall.clockText)"
+    }
+
+    var maker: String { "Made by HealthRelay \(version) on \(made)" }
+
+    /// What was left out, in a sentence.
+    func leftOutWords(_ counts: [Exclusion: Int], _ others: [String] = []) -> String {
+        let parts =
+            counts.sorted { $0.key.rawValue < $1.key.rawValue }.map {
+                "\($0.value) \($0.key.rawValue.replacing("_", with: " "))"
+            } + others
+        return parts.isEmpty ? "Nothing was left out." : "Left out: \(parts.joined(separator: ", "))."
+    }
+
+    func leftOutBlocks() -> [ReportDocument.Block] {
+        guard !leftOut.isEmpty else { return [] }
+        let rows = leftOut.map { left in
+            ReportTable.Row(
+                left.time.map { time in
+                    let wall = period.wallTime(at: time)
+                    return "\(wall.dateText) \(wall.clockText)"
+                } ?? "unknown", left.words, left.reason.rawValue.replacing("_", with: " "))
+        }
+        return [
+            .heading("Readings that are in no figure"),
+            .table(
+                ReportTable(
+                    "Left out, with the reason", [.init("time"), .init("reading", weight: 2), .init("reason")], rows)),
+        ]
+    }
+
+    func members(_ kind: String, unit: MeasurementUnit) -> [JSONValue.Member] {
+        [
+            .init("report", .string(kind)), .init("person", .optional(person.isEmpty ? nil : person)),
+            .init("time_zone", .string(zoneName)), .init("from", .optional(period.days.first?.date)),
+            .init("to", .optional(period.days.last?.date)), .init("days", .integer(Int64(period.days.count))),
+            .init("made_at", .string(period.now.flooredToSecond.description)), .init("unit", .string(unit.symbol)),
+        ]
+    }
+
+    static func document(of counts: [Exclusion: Int]) -> JSONValue {
+        .array(
+            counts.sorted { $0.key.rawValue < $1.key.rawValue }.map {
+                .object(["reason": .string($0.key.rawValue), "readings": .integer(Int64($0.value))])
+            })
+    }
+
+    func local(_ time: Instant) -> (date: String, clock: String, zone: String, rfc3339: String) {
+        let zone = period.zones.zone(at: time)
+        let (wall, offset) = (zone.wallTime(at: time), zone.offsetSeconds(at: time))
+        let minutes = abs(offset) / 60
+        func two(_ number: Int64) -> String { (number < 10 ? "0" : "") + String(number) }
+        let suffix = offset == 0 ? "Z" : "\(offset < 0 ? "-" : "+")\(two(minutes / 60)):\(two(minutes % 60))"
+        return (wall.dateText, String(wall.description.dropFirst(11)), zone.name, wall.description + suffix)
+    }
+}
+
+/// Numbers with their words.
+enum Count {
+    static func of(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
+
+    /// `2 h 5 min`.
+    static func duration(_ seconds: Int64) -> String {
+        let minutes = (seconds + 30) / 60
+        return minutes < 60 ? "\(minutes) min" : "\(minutes / 60) h" + (minutes % 60 == 0 ? "" : " \(minutes % 60) min")
+    }
+}
+
+extension ExactDecimal? {
+    var text: String { map(\.description) ?? "–" }
+    var json: JSONValue { map(JSONValue.number) ?? .null }
+    /// With its sign: `+3`, `-2`, `0`.
+    var signed: String { map { $0.significand > 0 ? "+\($0)" : $0.description } ?? "–" }
+}
+
+/// CSV for spreadsheets.
+public struct ReportCSV: Sendable {
+    /// How numbers and cells are parted.
+    public enum Style: String, Sendable, Hashable, CaseIterable, Codable {
+        /// Commas between cells and a decimal point (RFC 4180).
+        case comma
+        /// Semicolons between cells and a decimal comma, for spreadsheets of such countries.
+        case semicolon
+    }
+
+    /// A cell.
+    enum Cell {
+        case text(String?)
+        case number(ExactDecimal?)
+    }
+
+    private let style: Style
+    private(set) var text = ""
+
+    init(_ style: Style) { self.style = style }
+
+    mutating func row(_ cells: [Cell]) {
+        text += cells.map(written).joined(separator: style == .comma ? "," : ";") + "\r\n"
+    }
+
+    private func written(_ cell: Cell) -> String {
+        switch cell {
+        case .number(let number):
+            let digits = number?.description ?? ""
+            return style == .semicolon ? digits.replacing(".", with: ",") : digits
+        case .text(let words): return Self.quoted(Self.harmless(words ?? ""))
+        }
+    }
+
+    /// A text that no spreadsheet takes for a formula.
+    public static func harmless(_ text: String) -> String {
+        guard let first = text.unicodeScalars.first, "=+-@\t\r\n＝＋－＠".unicodeScalars.contains(first) else {
+            return text
+        }
+        return "'" + text
+    }
+
+    private static func quoted(_ text: String) -> String {
+        let isPlain = !text.unicodeScalars.contains { ",;\"\r\n".unicodeScalars.contains($0) }
+        return isPlain ? text : "\"" + text.replacing("\"", with: "\"\"") + "\""
+    }
+}
+
+/// A report in every form: pages, HTML, JSON and CSV, of the same figures.
+public protocol Report: Sendable {
+    /// What is on its pages.
+    var document: ReportDocument { get }
+    /// The figures as JSON.
+    var json: JSONValue { get }
+    /// The readings as CSV.
+    ///
+    /// - Parameter style: how cells and numbers are parted.
+    func csv(_ style: ReportCSV.Style) -> String
+    /// Whether there is nothing to report of.
+    var isEmpty: Bool { get }
+    /// What the gateway's page shows of it, in order: a chart is followed by the table behind it.
+    var pageBlocks: [ReportDocument.Block] { get }
+}
+
+extension Report {
+    /// What is on the report's own pages.
+    public var pageBlocks: [ReportDocument.Block] { document.blocks }
+
+    /// The report as a part of the gateway's page.
+    ///
+    /// - Parameter identifier: what the part is called, a name of letters, digits and `_`.
+    public func fragment(identifier: String) -> String {
+        var document = document
+        // The page says whom it shows, and is made anew when a reading comes.
+        document.facts.removeAll { ["Person", "Made on"].contains($0.name) }
+        return document.fragment(identifier: identifier, blocks: pageBlocks, isEmpty: isEmpty)
+    }
+}

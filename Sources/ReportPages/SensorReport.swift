@@ -1,0 +1,337 @@
+import HealthFigures
+import HealthReadings
+
+/// The report of a continuous glucose sensor.
+public struct SensorReport: Report {
+    private let subject: ReportSubject
+    private let figures: SensorFigures
+    private let before: SensorFigures?
+    private let devices: [(device: DeviceDescription, figures: SensorFigures)]
+    private let blood: [GlucosePoint]
+    private let leftOutCounts: [Exclusion: Int]
+    private let axis: GlucoseAxis
+    private let showsGoals: Bool
+
+    /// Makes the report.
+    ///
+    /// - Parameters:
+    ///   - subject: whom it is of.
+    ///   - collection: the values of the period.
+    ///   - before: those of the period before; `nil` for no comparison.
+    ///   - ranges: the person's bounds.
+    ///   - showsGoals: whether the person has chosen the preset of the bounds, so that its goals are printed.
+    ///   - unit: mg/dL or mmol/L.
+    public init(
+        _ subject: ReportSubject, _ collection: GlucoseCollection, before: GlucoseCollection?, ranges: GlucoseRanges,
+        showsGoals: Bool, unit: MeasurementUnit
+    ) {
+        self.subject = subject
+        let series = collection.series
+        let joined = SensorSeries.joined(series.map(\.series))
+        figures = SensorFigures(
+            joined.series, overlapping: joined.overlapping, ranges: ranges, unit: unit, period: collection.period)
+        self.before = before.map { SensorFigures($0, ranges: ranges, unit: unit) }
+        // One sensor's figures are those of the whole.
+        devices =
+            series.count == 1
+            ? [(series[0].device, figures)]
+            : series.map { device, series in
+                (device, SensorFigures(series, ranges: ranges, unit: unit, period: collection.period))
+            }
+        (leftOutCounts, blood) = (collection.sensorsLeftOut, collection.blood)
+        axis = GlucoseAxis(unit: unit, ranges: ranges)
+        self.showsGoals = showsGoals
+    }
+
+    /// Whether nothing was measured.
+    public var isEmpty: Bool { figures.series.values.isEmpty }
+
+    private var period: FigurePeriod { subject.period }
+    private var unit: String { axis.unit.symbol }
+    private var isEstimate: Bool { figures.series.values.contains { $0.point.isEstimate } }
+    private var leftOut: String {
+        let series = figures.series
+        return subject.leftOutWords(
+            leftOutCounts,
+            [
+                (series.replaced, "trend values that the sensor's history replaces"),
+                (series.repeated, "values that repeat another of about the same time"),
+                (figures.overlapping, "values of a sensor worn at the same time as another"),
+            ].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" })
+            + (isEstimate ? " Values are estimates from a Libre's raw values." : "")
+    }
+
+    // MARK: Pages
+
+    /// What is on its pages.
+    public var document: ReportDocument {
+        ReportDocument(
+            title: "Glucose, continuous sensor",
+            facts: subject.facts(unit: unit, devices: Set(devices.map(\.device))),
+            blocks: isEmpty
+                ? [.text("No sensor measured glucose in this period.")] + subject.leftOutBlocks()
+                : blocks + subject.leftOutBlocks(),
+            notes: notes, leftOut: leftOut, maker: subject.maker)
+    }
+
+    /// What the page shows: the course over the period instead of a chart for each day, with the days behind it.
+    public var pageBlocks: [ReportDocument.Block] {
+        guard !isEmpty else { return document.blocks }
+        return figureBlocks + [axis.course(blood, sensor: figures, period).before(dayTable)] + patternBlocks
+            + episodeBlocks + [deviceTable] + subject.leftOutBlocks()
+    }
+
+    private var blocks: [ReportDocument.Block] {
+        figureBlocks + patternBlocks
+            + [.heading("Days"), .charts(period.days.indices.map { axis.day($0, figures) }, perRow: 7)]
+            + episodeBlocks + [dayTable, deviceTable]
+    }
+
+    private var figureBlocks: [ReportDocument.Block] {
+        var blocks: [ReportDocument.Block] = [.text(sufficiency)]
+        if figures.sufficiency != .notEnough {
+            blocks.append(summary)
+            if let shares = figures.timeInRanges {
+                blocks += [
+                    .heading("Time in ranges"),
+                    .chart(
+                        axis.chart(shares, title: "Time in ranges") { kind in
+                            "\(figures.secondsOfDay(kind).map { Count.duration($0) } ?? "–") a day"
+                        }),
+                ]
+                blocks += goals(shares)
+            }
+        }
+        return blocks
+    }
+
+    private var patternBlocks: [ReportDocument.Block] {
+        guard figures.sufficiency != .notEnough else { return [] }
+        if let pattern = figures.pattern {
+            return [
+                .heading("Daily pattern, the last \(Count.of(min(14, period.days.count), "day"))"),
+                .chart(axis.chart(pattern)),
+            ]
+        }
+        return [
+            .text("No daily pattern: it needs seven days with data, with 70 % of their time.")
+        ]
+    }
+
+    private var sufficiency: String {
+        let share = figures.activeOfPeriod.text
+        let base = "\(Count.of(figures.daysWithData, "day")) with data, \(share) % of the time of the period"
+        switch figures.sufficiency {
+        case .notEnough: return "Not enough data for figures: less than a day. \(base)."
+        case .limited:
+            return
+                "\(base): may not be representative. A management indicator needs 14 days with data and 70 % of the time."
+        case .full: return "\(base)."
+        }
+    }
+
+    private var summary: ReportDocument.Block {
+        let others = before.flatMap { $0.sufficiency == .notEnough ? nil : $0 }
+        let compared = Comparison(figures, before: others)
+        func percent(_ number: ExactDecimal?) -> String { number.map { "\($0) %" } ?? "–" }
+        let rows = [
+            compared.row("values") { String($0.figures.count) },
+            compared.row("days with data") { "\($0.daysWithData) of \($0.period.days.count)" },
+            compared.row("time with data, of the period") { percent($0.activeOfPeriod) },
+            compared.row("time with data, from first to last value") { percent($0.activeOfSpan) },
+            compared.row("mean") { $0.figures.mean.text },
+            compared.row("glucose management indicator (GMI)") { figures in
+                figures.managementIndicator.map { "\($0.percent) % (\($0.millimolesPerMole) mmol/mol)" }
+                    ?? "not enough data"
+            },
+            compared.row("standard deviation") { $0.figures.deviation.text },
+            compared.row("coefficient of variation") { percent($0.figures.variation) },
+            compared.row("in range") { $0.timeInRanges?[.target].text ?? "–" },
+            compared.row("below range") { $0.timeInRanges?.sum([.veryLow, .low]).text ?? "–" },
+            compared.row("above range") { $0.timeInRanges?.sum([.high, .veryHigh]).text ?? "–" },
+            compared.row("lowest, highest") {
+                "\($0.figures.lowest?.text(in: axis.unit) ?? "–"), \($0.figures.highest?.text(in: axis.unit) ?? "–")"
+            },
+        ]
+        return .table(compared.table("Figures, in \(unit)", rows))
+    }
+
+    private func goals(_ shares: PercentShares) -> [ReportDocument.Block] {
+        guard showsGoals, !axis.ranges.goals.isEmpty else { return [] }
+        let rows = axis.ranges.goals.map { goal in
+            let words = goal.classes.map(\.words).joined(separator: " or ")
+            return ReportTable.Row(
+                words, "\(goal.isLeast ? "more than" : "less than") \(goal.percent) %", shares.sum(goal.classes).text)
+        }
+        return [
+            .table(
+                ReportTable(
+                    "The goals that go with the chosen ranges (\(axis.ranges.preset?.rawValue ?? ""))",
+                    [.init("class", weight: 2), .init("goal"), .init("measured")], rows))
+        ]
+    }
+
+    private var episodeBlocks: [ReportDocument.Block] {
+        guard !figures.episodes.isEmpty else {
+            return [.text("No episode of 15 minutes or more below or above the range.")]
+        }
+        let low = figures.episodes.filter(\.isLow)
+        let rows = figures.episodes.suffix(60).map { episode in
+            let wall = period.wallTime(at: episode.begin)
+            return ReportTable.Row([
+                .init("\(wall.dateText) \(wall.clockText)"), .init(Count.duration(episode.seconds)),
+                .init(episode.worst.words, episode.worst), .init(episode.extreme.text(in: axis.unit)),
+                .init(episode.isExtendedLow ? "longer than 2 hours" : ""),
+            ])
+        }
+        let count = figures.episodes.count
+        return [
+            .heading("Episodes"),
+            .text(
+                "\(Count.of(low.count, "episode")) below the range, \(count - low.count) above it. An episode begins with 15 minutes "
+                    + "beyond the range and ends with 15 minutes back, or with a gap in the data."
+                    + (count > rows.count ? " The last \(rows.count) are listed." : "")),
+            .table(
+                ReportTable(
+                    "Episodes, in \(unit)",
+                    [
+                        .init("begin", weight: 1.4), .init("length"), .init("worst level", weight: 1.2),
+                        .init("most extreme value"), .init("", weight: 1.2),
+                    ], Array(rows))),
+        ]
+    }
+
+    private var dayTable: ReportDocument.Block {
+        let rows = period.days.indices.map { day in
+            let values = figures.values(ofDay: day)
+            let figures = GlucoseFigures(
+                values.map(\.point), ranges: axis.ranges, unit: axis.unit, period: period)
+            var seconds: [GlucoseClass: Int64] = [:]
+            for value in values { seconds[value.point.classified(by: axis.ranges), default: 0] += value.seconds }
+            let (shares, date) = (PercentShares(seconds), period.days[day].date)
+            let weekday = WallTime(date + "T00:00:00")?.weekday ?? 0
+            return ReportTable.Row(
+                [
+                    "\(date) \(WallTime.weekdays[weekday])", Count.duration(self.figures.daySeconds[day]),
+                    figures.mean.text, figures.variation.map { "\($0) %" } ?? "–",
+                    shares?[.target].text ?? "–", shares?.sum([.veryLow, .low]).text ?? "–",
+                    shares?.sum([.high, .veryHigh]).text ?? "–", figures.lowest?.text(in: axis.unit) ?? "–",
+                    figures.highest?.text(in: axis.unit) ?? "–",
+                ].map { .init($0) }, isTinted: weekday >= 5)
+        }
+        let titles = ["data", "mean", "CV", "in range", "below", "above", "lowest", "highest"]
+        return .table(
+            ReportTable(
+                "Days, in \(unit)", [.init("day", weight: 1.7)] + titles.map { .init($0, isNumber: true) }, rows))
+    }
+
+    private var deviceTable: ReportDocument.Block {
+        .table(
+            ReportTable(
+                "Sensors",
+                [
+                    .init("sensor", weight: 2), .init("values", isNumber: true),
+                    .init("time with data, of the period", weight: 1.6, isNumber: true),
+                    .init("from first to last value", weight: 1.6, isNumber: true),
+                ],
+                devices.map { device, figures in
+                    ReportTable.Row(
+                        [subject.modelName(device), device.serial].compactMap(\.self).joined(separator: " "),
+                        String(figures.figures.count), figures.activeOfPeriod.map { "\($0) %" } ?? "–",
+                        figures.activeOfSpan.map { "\($0) %" } ?? "–")
+                }))
+    }
+
+    private var notes: [String] {
+        [
+            leftOut,
+            axis.note
+                + " Shares are of the time that values stand for: whole numbers that add up to 100 (what rounding leaves goes to "
+                + "\"high\"). Lines are broken at gaps; no value is invented.",
+            "Mean, SD and CV are of numbers, rounded once, half to even. 1 mmol/L is 18.0156 mg/dL. GMI % = 3.31 + 0.02392 x mean "
+                + "in mg/dL (Bergenstal 2018).",
+            "Daily pattern: percentiles 5, 25, 50, 75 and 95 of each hour by the person's clocks, smoothed over neighbouring hours "
+                + "with the weights 1, 4, 1. An hour with few values has fewer percentiles or none.",
+            isEstimate
+                ? "The values are this gateway's estimate from the raw values of the sensor, not those that the maker's reader shows."
+                : "",
+        ].filter { !$0.isEmpty }
+    }
+
+    // MARK: Data
+
+    /// The figures as JSON.
+    public var json: JSONValue {
+        .object(
+            subject.members("sensor", unit: axis.unit) + axis.members + [
+                .init("estimate", .bool(isEstimate)),
+                .init("left_out", ReportSubject.document(of: leftOutCounts)),
+                .init("replaced", .integer(Int64(figures.series.replaced))),
+                .init("repeated", .integer(Int64(figures.series.repeated))),
+                .init("overlapping", .integer(Int64(figures.overlapping))),
+            ] + members(of: figures) + [
+                .init(
+                    "pattern",
+                    figures.pattern.map { pattern in
+                        .array(
+                            pattern.hours.map { hour in
+                                .object(
+                                    [
+                                        .init("hour", .integer(Int64(hour.hour))),
+                                        .init("values", .integer(Int64(hour.count))),
+                                    ]
+                                        + DailyPattern.percentiles.map { percentile in
+                                            .init(
+                                                "p\(percentile.percent)",
+                                                .optional(hour.percentiles[percentile.percent].map(\.text)))
+                                        })
+                            })
+                    } ?? .null),
+                .init(
+                    "episodes",
+                    .array(
+                        figures.episodes.map { episode in
+                            .object([
+                                "begin": .string(subject.local(episode.begin).rfc3339),
+                                "seconds": .integer(episode.seconds), "worst": .string(episode.worst.name),
+                                "extreme": .string(episode.extreme.text(in: axis.unit)),
+                                "extended_low": .bool(episode.isExtendedLow),
+                            ])
+                        })),
+                .init(
+                    "sensors",
+                    .array(
+                        devices.map { device, figures in
+                            .object([
+                                "model": .optional(device.model), "serial": .optional(device.serial),
+                                "values": .integer(Int64(figures.figures.count)),
+                                "active_of_period_percent": figures.activeOfPeriod.json,
+                                "active_of_span_percent": figures.activeOfSpan.json,
+                            ])
+                        })),
+                .init("before", before.map { .object(members(of: $0)) } ?? .null),
+            ])
+    }
+
+    private func members(of figures: SensorFigures) -> [JSONValue.Member] {
+        let isShown = figures.sufficiency != .notEnough
+        let own = figures.figures
+        return [
+            .init("sufficiency", .string(figures.sufficiency.rawValue)), .init("values", .integer(Int64(own.count))),
+            .init("above", .integer(Int64(own.above))), .init("below", .integer(Int64(own.below))),
+            .init("days_with_data", .integer(Int64(figures.daysWithData))),
+            .init("active_of_period_percent", figures.activeOfPeriod.json),
+            .init("active_of_span_percent", figures.activeOfSpan.json),
+            .init("mean", isShown ? own.mean.json : .null), .init("deviation", isShown ? own.deviation.json : .null),
+            .init("variation_percent", isShown ? own.variation.json : .null),
+            .init("gmi_percent", figures.managementIndicator.map { .number($0.percent) } ?? .null),
+            .init("gmi_mmol_mol", figures.managementIndicator.map { .number($0.millimolesPerMole) } ?? .null),
+            .init("percent_of_time", isShown ? axis.document(figures.timeInRanges) : .null),
+        ]
+    }
+
+    /// The values that figures are made of, as CSV.
+    public func csv(_ style: ReportCSV.Style) -> String {
+        axis.csv(figures.series.values.map(\.point), subject, style)
+    }
+}

@@ -1,0 +1,165 @@
+import HealthFigures
+import HealthReadings
+
+/// What the page shows of a vital sign that has no report of its own on paper.
+public struct VitalReport: Report {
+    private let subject: ReportSubject
+    private let figures: VitalFigures
+    private let before: VitalFigures?
+
+    /// Makes the report.
+    ///
+    /// - Parameters:
+    ///   - subject: whom it is of.
+    ///   - figures: the figures of the period.
+    ///   - before: those of the period before; `nil` for no comparison.
+    public init(_ subject: ReportSubject, _ figures: VitalFigures, before: VitalFigures?) {
+        (self.subject, self.figures) = (subject, figures)
+        // Nothing is no comparison.
+        self.before = before.flatMap { $0.all == nil ? nil : $0 }
+    }
+
+    /// Whether nothing was measured.
+    public var isEmpty: Bool { figures.all == nil }
+
+    private var unit: String { figures.unit.symbol }
+
+    private var title: String {
+        switch figures.kind {
+        case .heartRate: "Heart rate"
+        case .hrv: "Heart-rate variability (RMSSD)"
+        case .spo2: "Oxygen saturation"
+        case .temperature: "Temperature"
+        default: "Body fat"
+        }
+    }
+
+    /// What is on its pages.
+    public var document: ReportDocument {
+        ReportDocument(
+            title: title, facts: subject.facts(unit: unit, devices: figures.devices),
+            blocks: isEmpty
+                ? [.text("Nothing of this kind was measured in this period.")] + subject.leftOutBlocks()
+                : [summary, .chart(figures.chart(title)), days] + subject.leftOutBlocks(),
+            notes: notes, leftOut: subject.leftOutWords(figures.leftOut), maker: subject.maker)
+    }
+
+    /// What the page shows: the days are the table behind the chart.
+    public var pageBlocks: [ReportDocument.Block] {
+        isEmpty ? document.blocks : [summary, figures.chart(title).before(days)] + subject.leftOutBlocks()
+    }
+
+    private func when(_ point: VitalFigures.Point) -> String {
+        let wall = figures.period.wallTime(at: point.time)
+        return "\(point.value) on \(wall.dateText) at \(wall.clockText)"
+    }
+
+    private var summary: ReportDocument.Block {
+        let compared = Comparison(figures, before: before)
+        let rows = [
+            compared.row("readings") { String($0.all?.count ?? 0) },
+            compared.row("days with readings") { "\($0.byDay.count) of \($0.period.days.count)" },
+            compared.row("lowest") { $0.all.map { when($0.lowest) } ?? "–" },
+            compared.row("highest") { $0.all.map { when($0.highest) } ?? "–" },
+        ]
+        return .table(compared.table("Figures, in \(unit)", rows))
+    }
+
+    private var days: ReportDocument.Block {
+        .table(
+            ReportTable(
+                "Days, in \(unit)",
+                [.init("day", weight: 1.6)] + ["readings", "lowest", "highest"].map { .init($0, isNumber: true) },
+                figures.byDay.reversed().map { day in
+                    ReportTable.Row(
+                        day.date, String(day.span.count), day.span.lowest.value.description,
+                        day.span.highest.value.description)
+                }))
+    }
+
+    private var notes: [String] {
+        let kind: String? =
+            switch figures.kind {
+            case .temperature: "Temperatures of different places of the body are not comparable, so there is no mean."
+            case .heartRate, .spo2: "A recorded minute counts with its mean."
+            case .bodyComposition: "An estimate of the scale."
+            default: nil
+            }
+        return [
+            subject.leftOutWords(figures.leftOut),
+            "A dot is a reading. A bar goes from the lowest to the highest of readings that lie close together.", kind,
+        ].compactMap(\.self)
+    }
+
+    /// The figures as JSON.
+    public var json: JSONValue {
+        .object(
+            subject.members(figures.kind.rawValue, unit: figures.unit) + [
+                .init("readings", .integer(Int64(figures.all?.count ?? 0))),
+                .init("left_out", ReportSubject.document(of: figures.leftOut)),
+                .init(
+                    "by_day",
+                    .array(
+                        figures.byDay.map { day in
+                            .object([
+                                "date": .string(day.date), "readings": .integer(Int64(day.span.count)),
+                                "lowest": .number(day.span.lowest.value), "highest": .number(day.span.highest.value),
+                            ])
+                        })),
+            ])
+    }
+
+    /// The days as CSV.
+    public func csv(_ style: ReportCSV.Style) -> String {
+        var csv = ReportCSV(style)
+        csv.row(["date", "readings", "lowest", "highest", "unit"].map { .text($0) })
+        for day in figures.byDay {
+            csv.row([
+                .text(day.date), .number(ExactDecimal(significand: Int64(day.span.count))),
+                .number(day.span.lowest.value), .number(day.span.highest.value), .text(unit),
+            ])
+        }
+        return csv.text
+    }
+}
+
+extension VitalFigures {
+    /// Readings as dots; those that lie close together as bars from the lowest to the highest.
+    func chart(_ title: String) -> ReportChart {
+        var (low, high) = (
+            all?.lowest.value.approximation ?? 0, all?.highest.value.approximation ?? 1
+        )
+        // Saturations are looked at from 80 to 100.
+        if kind == .spo2 { (low, high) = (min(low, 80), 100) }
+        let ticks = Plot.scale(low, high)
+        var plot = Plot(width: 520, height: 190, values: (ticks.first ?? low)...(ticks.last ?? high), top: 18)
+        plot.grid(ticks.map { ($0, Markup.number($0)) })
+        plot.days(period)
+        plot.text(unit.symbol, 4, 7)
+        var marks: [ReportChart.Mark] = []
+        for span in byPart {
+            let (x, y) = (plot.x(period.share(span.lowest.time)), plot.y(span.lowest.value.approximation))
+            let top = plot.y(span.highest.value.approximation)
+            if y - top > 1 {
+                plot.line(x, y, x, top, color: Palette.systolic, width: 1.6)
+            } else {
+                plot.body +=
+                    "<circle cx=\"\(Markup.number(x))\" cy=\"\(Markup.number(y))\" r=\"1.8\" fill=\"\(Palette.systolic)\"/>"
+            }
+            let wall = period.wallTime(at: min(span.lowest.time, span.highest.time))
+            let values =
+                span.count == 1
+                ? "\(span.lowest.value) \(unit.symbol)"
+                : "\(span.lowest.value) to \(span.highest.value) \(unit.symbol) in \(span.count) readings"
+            let site = span.count == 1 ? span.lowest.site.map { " (\($0.replacing("_", with: " ")))" } ?? "" : ""
+            let note = span.count == 1 ? span.lowest.note.map { ", \($0)" } ?? "" : ""
+            marks.append(.init(x, "\(wall.dateText) \(wall.clockText): \(values)\(site)\(note)"))
+        }
+        let summary =
+            all.map { all in
+                "\(Count.of(all.count, "reading")) from \(all.lowest.value) to \(all.highest.value) \(unit.symbol)"
+            } ?? "no readings"
+        return ReportChart(
+            title: title, summary: summary, width: plot.width, height: plot.height, body: plot.body, marks: marks)
+    }
+}

@@ -1,0 +1,150 @@
+import HealthFigures
+import HealthReadings
+
+/// The report of weights.
+public struct WeightReport: Report {
+    private let subject: ReportSubject
+    private let figures: WeightFigures
+    private let before: WeightFigures?
+    private let leftOutCounts: [Exclusion: Int]
+
+    /// Makes the report.
+    ///
+    /// - Parameters:
+    ///   - subject: whom it is of.
+    ///   - figures: the figures of the period.
+    ///   - before: those of the period before; `nil` for no comparison.
+    ///   - leftOut: readings that are in no figure, by reason.
+    public init(
+        _ subject: ReportSubject, _ figures: WeightFigures, before: WeightFigures?, leftOut: [Exclusion: Int]
+    ) {
+        // Nothing is no comparison.
+        let compared = before.flatMap { $0.days.isEmpty ? nil : $0 }
+        (self.subject, self.figures, self.before, leftOutCounts) = (subject, figures, compared, leftOut)
+    }
+
+    /// Whether nothing was measured.
+    public var isEmpty: Bool { figures.days.isEmpty }
+
+    private var unit: String { figures.unit.symbol }
+    private var repeated: Int { figures.points.count - figures.days.count }
+    private var leftOut: String {
+        subject.leftOutWords(leftOutCounts, repeated > 0 ? ["\(repeated) later weighings of a day"] : [])
+    }
+
+    /// What the page shows: the days are the table behind the chart.
+    public var pageBlocks: [ReportDocument.Block] {
+        isEmpty ? document.blocks : [summary, figures.chart().before(days)] + subject.leftOutBlocks()
+    }
+
+    private func shown(_ point: WeightFigures.Point) -> ExactDecimal? {
+        point.weight.shown(point.unit, in: figures.unit, places: 1)
+    }
+
+    private static func trend(_ day: WeightFigures.Day?) -> ExactDecimal? {
+        day.map { WeightFigures.text(ofTrend: $0.trend) }
+    }
+
+    /// What is on its pages.
+    public var document: ReportDocument {
+        ReportDocument(
+            title: "Weight", facts: subject.facts(unit: unit, devices: Set(figures.points.map(\.device))),
+            blocks: isEmpty
+                ? [.text("No weight was measured in this period.")] + subject.leftOutBlocks()
+                : [summary, .chart(figures.chart()), days] + subject.leftOutBlocks(),
+            notes: [
+                leftOut,
+                "The first weighing of a day counts. The trend moves by a tenth of the difference a day, T = T + (1 - 0.9^d)(W - T) for "
+                    + "d days since the weighing before; it lags behind a steady change. Its change a week is that of the last four weeks.",
+            ], leftOut: leftOut, maker: subject.maker)
+    }
+
+    private var summary: ReportDocument.Block {
+        let compared = Comparison(figures, before: before)
+        let rows = [
+            compared.row("days with weighings") { "\($0.days.count) of \($0.period.days.count)" },
+            compared.row("mean of the days") { $0.mean.text },
+            compared.row("trend, first and last day") {
+                "\(Self.trend($0.days.first).text), \(Self.trend($0.days.last).text)"
+            },
+            compared.row("change of the trend a week") {
+                $0.changePerWeek.map { "\(Optional($0).signed) \(unit)" } ?? "needs two weeks"
+            },
+        ]
+        return .table(compared.table("Figures, in \(unit)", rows))
+    }
+
+    private var days: ReportDocument.Block {
+        .table(
+            ReportTable(
+                "Days, in \(unit)",
+                [
+                    .init("day", weight: 1.6), .init("time"), .init("scale", weight: 2),
+                    .init("weight", isNumber: true),
+                    .init("trend", isNumber: true), .init("weighings", isNumber: true),
+                ],
+                figures.days.reversed().map { day in
+                    let weekday = WallTime(day.date + "T00:00:00")?.weekday ?? 0
+                    return ReportTable.Row(
+                        [
+                            "\(day.date) \(WallTime.weekdays[weekday])",
+                            figures.period.wallTime(at: day.first.time).clockText,
+                            subject.modelName(day.first.device) ?? "", shown(day.first).text,
+                            WeightFigures.text(ofTrend: day.trend).description, String(day.count),
+                        ].map { .init($0) }, isTinted: weekday >= 5)
+                }))
+    }
+
+    /// The figures as JSON.
+    public var json: JSONValue {
+        func members(_ figures: WeightFigures) -> [JSONValue.Member] {
+            [
+                .init("days_with_weighings", .integer(Int64(figures.days.count))), .init("mean", figures.mean.json),
+                .init("trend_first", Self.trend(figures.days.first).json),
+                .init("trend_last", Self.trend(figures.days.last).json),
+                .init("change_per_week", figures.changePerWeek.json),
+            ]
+        }
+        return .object(
+            subject.members("weight", unit: figures.unit) + [
+                .init("left_out", ReportSubject.document(of: leftOutCounts)),
+                .init("later_weighings", .integer(Int64(repeated))),
+            ] + members(figures) + [
+                .init(
+                    "by_day",
+                    .array(
+                        figures.days.map { day in
+                            .object([
+                                "date": .string(day.date), "id": .string(day.first.reading.description),
+                                "time": .string(subject.local(day.first.time).rfc3339),
+                                "weight": .number(day.first.weight), "unit": .string(day.first.unit.symbol),
+                                "trend": .number(WeightFigures.text(ofTrend: day.trend)),
+                                "trend_unit": .string(unit),
+                                "weighings": .integer(Int64(day.count)),
+                            ])
+                        })),
+                .init("before", before.map { .object(members($0)) } ?? .null),
+            ])
+    }
+
+    /// The weighings as CSV.
+    public func csv(_ style: ReportCSV.Style) -> String {
+        var csv = ReportCSV(style)
+        csv.row(
+            [
+                "id", "time", "local_date", "local_time", "time_zone", "weight", "unit", "trend",
+                "trend_unit", "counts", "model", "serial",
+            ].map { .text($0) })
+        let firsts = Dictionary(uniqueKeysWithValues: figures.days.map { ($0.first.reading, $0.trend) })
+        for point in figures.points {
+            let (local, trend) = (subject.local(point.time), firsts[point.reading])
+            csv.row([
+                .text(point.reading.description), .text(local.rfc3339), .text(local.date), .text(local.clock),
+                .text(local.zone), .number(point.weight), .text(point.unit.symbol),
+                .number(trend.map { WeightFigures.text(ofTrend: $0) }), .text(trend == nil ? nil : unit),
+                .text(trend == nil ? "no" : "yes"), .text(point.device.model), .text(point.device.serial),
+            ])
+        }
+        return csv.text
+    }
+}

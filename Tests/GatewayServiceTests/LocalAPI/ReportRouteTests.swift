@@ -1,0 +1,153 @@
+import Foundation
+import HealthReadings
+import LocalAccess
+import NIOHTTP1
+import ReadingStore
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import GatewayCommands
+@testable import LocalAPI
+
+/// Reports over the local API.
+@Suite("Reports over the local API", .timeLimit(.minutes(5))) struct ReportRouteTests {
+    private static let day = "from=2026-11-20&to=2026-11-20"
+
+    /// What `report` writes.
+    private static func command(_ kind: ReportOperation.Kind, _ format: ReportOperation.Format, _ house: Household)
+        async throws -> String
+    {
+        var operation = ReportOperation(kind)
+        (operation.person, operation.from, operation.to) = (house.people[1], "2026-11-20", "2026-11-20")
+        operation.format = format
+        let output = KeptOctets()
+        try await ReportRunner(gateway: house.api.gateway, output: output).run(operation)
+        return String(decoding: output.kept, as: UTF8.self)
+    }
+
+    /// A report without the time it was made at.
+    private static func timeless(_ text: String) -> String {
+        text.replacing(/"made_at":"[^"]*"/, with: "").replacing(/2026-\d\d-\d\d \d\d:\d\d/, with: "")
+            .replacing(/20\d\d-\d\d-\d\d \d\d:\d\d/, with: "")
+    }
+
+    @Test("each form of each report is byte for byte what the command writes")
+    func sameBytes() async throws {
+        let house = try await Household(2)
+        for _ in 0..<3 { _ = try await house.glucose(1) }
+        _ = try await house.pressure(slot: 2)
+        let hers = try await house.token(.read, 1)
+        let forms: [(String, ReportOperation.Format, String)] = [
+            ("html", .html, "text/html; charset=utf-8"), ("svg", .svg, "image/svg+xml"),
+            ("json", .json, "application/json"), ("csv", .csv, "text/csv; charset=utf-8"),
+        ]
+        for kind in ReportOperation.Kind.allCases {
+            for (name, format, type) in forms {
+                let answer = try await house.get("/api/v1/reports/\(kind.rawValue)?\(Self.day)&format=\(name)", hers)
+                #expect(answer.status == 200, "\(kind) \(name): \(answer.text.prefix(300))")
+                #expect(answer.headers.first(name: "content-type") == type)
+                #expect(answer.headers.first(name: "cache-control") == "no-store")
+                let written = try await Self.command(kind, format, house)
+                #expect(Self.timeless(answer.text) == Self.timeless(written), "\(kind) \(name)")
+            }
+        }
+        let page = try await house.get("/api/v1/reports/bp?\(Self.day)", hers)
+        #expect(page.text.contains("<svg ") && page.text.contains(house.people[1]))
+        #expect(page.headers.first(name: "content-security-policy")?.hasSuffix("sandbox") == true)
+        #expect(
+            page.headers.first(name: "content-disposition") == "inline; filename=\"bp-2026-11-20-2026-11-20.html\"")
+        try await house.stop()
+    }
+
+    @Test("a PDF is made by its own program; a few at a time, and the server answers meanwhile")
+    func pdf() async throws {
+        let house = try await Household(2)
+        _ = try await house.pressure(slot: 2)
+        let hers = try await house.token(.read, 1)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<6 {
+                group.addTask {
+                    let answer = try await house.get("/api/v1/reports/bp?\(Self.day)&format=pdf", hers)
+                    #expect(answer.status == 200, "\(answer.text.prefix(300))")
+                    #expect(answer.headers.first(name: "content-type") == "application/pdf")
+                    #expect(answer.text.hasPrefix("%PDF-"))
+                }
+            }
+            try await group.waitForAll()
+        }
+        try await house.stop()
+    }
+
+    @Test("a report is one person's: a client gets its own person's, and the household each by name")
+    func people() async throws {
+        let house = try await Household(2)
+        _ = try await house.pressure(slot: 2)
+        let hers = try await house.token(.read, 1)
+        let household = try await house.token(.read, nil)
+        let path = "/api/v1/reports/bp?\(Self.day)&format=json"
+        let own = try await house.get(path, hers)
+        #expect(own.text.contains(#""person":"person-1""#) && own.text.contains(#""readings":1"#), "\(own.text)")
+        let named = try await house.get(path + "&person=person-1", household)
+        #expect(Self.timeless(named.text) == Self.timeless(own.text))
+        let current = try await house.get(path, household)
+        #expect(current.text.contains(#""person":"person-0""#) && current.text.contains(#""readings":0"#))
+        #expect(try await house.get(path + "&person=person-0", hers).code == "other_person")
+        #expect(try await house.get(path + "&person=nobody", household).code == "no_such_user")
+        try await house.stop()
+    }
+
+    @Test("what can't be meant is refused in the words of the API; a kind without consent is not shown")
+    func refused() async throws {
+        let house = try await Household(1)
+        _ = try await house.pressure(slot: 1)
+        let token = try await house.token(.read, 0)
+        for query in [
+            "from=yesterday", "from=2026-02-30", "period=0d", "period=14", "period=99999d", "period=7d&from=2026-11-20",
+            "format=docx", "protocol=who", "paper=a3", "line=85/135", "unit=bar", "without_flagged=1", "csv_style=tab",
+            "to=9000-01-01", "period=7d&period=7d", "color=red", "from=2026-11-21&to=2026-11-20",
+        ] {
+            let answer = try await house.get("/api/v1/reports/bp?\(query)", token)
+            #expect(answer.status == 400 && answer.code == "bad_request", "\(query): \(answer.text)")
+            #expect(!answer.text.contains("--"), "\(query): \(answer.text)")
+        }
+        #expect(try await house.get("/api/v1/reports/mood", token).code == "no_such_report")
+        let fortnight = try await house.get("/api/v1/reports/bp?period=14d&to=2026-11-20&format=json", token)
+        #expect(fortnight.text.contains(#""from":"2026-11-07","to":"2026-11-20","days":14"#), "\(fortnight.text)")
+        try await house.api.gateway.store.setConsent(.bloodPressure, granted: false, of: house.key(0))
+        #expect(try await house.get("/api/v1/reports/bp?\(Self.day)", token).code == "no_consent")
+        #expect(try await house.get("/api/v1/reports/weight?\(Self.day)", token).status == 200)
+        try await house.stop()
+    }
+
+    @Test("few get in at a time, the others in turn, and too many are told so")
+    func turnstile() async throws {
+        let turnstile = Turnstile(width: 1, mostWaiting: 1)
+        let (gate, open) = AsyncStream<Void>.makeStream()
+        let first = Task {
+            try await turnstile.pass {
+                for await _ in gate { break }
+                return 1
+            }
+        }
+        while await turnstile.isFree { await Task.yield() }
+        let second = Task { try await turnstile.pass { 2 } }
+        while await turnstile.queue == 0 { await Task.yield() }
+        await #expect(throws: Turnstile.Full.self) { try await turnstile.pass { 3 } }
+        open.yield()
+        #expect(try await first.value == 1)
+        #expect(try await second.value == 2)
+        #expect(try await turnstile.pass { 4 } == 4)
+        #expect(await turnstile.isFree)
+    }
+}
+
+/// Keeps the octets that an operation yields.
+private final class KeptOctets: OperationOutput {
+    private let state = Mutex<[UInt8]>([])
+    var kept: [UInt8] { state.withLock(\.self) }
+
+    func data(_ line: String) {}
+    func note(_ line: String) {}
+    func octets(_ octets: [UInt8]) { state.withLock { $0 += octets } }
+}

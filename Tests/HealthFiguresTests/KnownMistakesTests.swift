@@ -1,0 +1,503 @@
+import HealthReadings
+import Testing
+
+@testable import HealthFigures
+
+/// Mistakes that other programs' reports have made, each with the figure that is right.
+@Suite struct KnownMistakesTests {
+    private static let mass = MeasurementUnit.milligramsPerDecilitre
+    private static let molar = MeasurementUnit.millimolesPerLitre
+
+    private static func period(
+        _ first: String, _ last: String, zone: String = "Europe/Berlin", now: String = "2027-06-01T00:00:00Z"
+    ) throws -> FigurePeriod {
+        let zones = ZoneHistory(try #require(ZoneRules.named(zone)))
+        func day(_ text: String) throws -> PersonDay {
+            let date = try #require(WallTime(text + "T00:00:00")).date
+            return try #require(zones.day(year: date.year, month: date.month, day: date.day))
+        }
+        let (begin, end, instant) = (try day(first), try day(last), try #require(Instant(rfc3339: now)))
+        return try #require(FigurePeriod(from: begin, through: end, in: zones, now: instant))
+    }
+
+    private static func number(_ text: String) -> ExactDecimal { ExactDecimal(text) ?? ExactDecimal(significand: -1) }
+
+    private static func value(
+        _ text: String, _ unit: MeasurementUnit = mass, at time: Instant, _ source: GlucosePoint.Source = .blood,
+        device: String = "meter"
+    ) -> GlucosePoint {
+        GlucosePoint(
+            time: time, reading: ReadingID(high: UInt64(bitPattern: time.microseconds), low: 0),
+            level: text == "HI" ? .above(limit: nil) : text == "LO" ? .below(limit: nil) : .number(number(text)),
+            unit: unit, source: source, device: DeviceDescription(address: nil, model: device))
+    }
+
+    private static func values(
+        _ texts: [String], _ unit: MeasurementUnit = mass, every seconds: Int64 = 900, from start: Instant,
+        _ source: GlucosePoint.Source = .history(seconds: 900), device: String = "sensor"
+    ) -> [GlucosePoint] {
+        texts.enumerated().map {
+            value($1, unit, at: start.advanced(bySeconds: Int64($0) * seconds), source, device: device)
+        }
+    }
+
+    // MARK: Classes and units
+
+    @Test(
+        "bounds belong to the class nearer to the target: 180 is in target, 54 is low, 250 is high",
+        arguments: [
+            ("53", GlucoseClass.veryLow), ("54", .low), ("69", .low), ("70", .target), ("180", .target), ("181", .high),
+            ("250", .high), ("251", .veryHigh), ("180.5", .high),
+        ])
+    func bounds(_ text: String, _ expected: GlucoseClass) {
+        #expect(GlucoseRanges(.standard).classify(Self.number(text), Self.mass) == expected)
+    }
+
+    @Test(
+        "a value is classed in the unit measured: 181, 251 and in pregnancy 141 mg/dL don't become 10.0, 13.9 and 7.8")
+    func classesBeforeConversion() {
+        for (text, preset, kind, shown) in [
+            ("181", GlucoseRanges.Preset.standard, GlucoseClass.high, "10.0"),
+            ("251", .standard, .veryHigh, "13.9"), ("141", .pregnancy, .high, "7.8"),
+        ] {
+            let ranges = GlucoseRanges(preset)
+            #expect(ranges.classify(Self.number(text), Self.mass) == kind)
+            #expect(Self.number(text).shown(Self.mass, in: Self.molar)?.description == shown)
+            // Rounded first, each would be classed lower.
+            #expect(ranges.classify(Self.number(shown), Self.molar) < kind)
+        }
+        // 10.0 mmol/L is 180.16 mg/dL: in target by the bounds of its own unit.
+        #expect(GlucoseRanges(.standard).classify(Self.number("10.0"), Self.molar) == .target)
+    }
+
+    @Test("mmol/L is mg/dL by 18.0156, rounded once and half to even; by 18, 85 of 581 values print another digit")
+    func factor() {
+        var different = 0
+        for milligrams in 20...600 as ClosedRange<Int64> {
+            let own = ExactDecimal(significand: milligrams).shown(Self.mass, in: Self.molar)
+            let byEighteen = ExactDecimal(significand: milligrams).divided(by: ExactDecimal(significand: 18), places: 1)
+            if own != byEighteen { different += 1 }
+        }
+        #expect(different == 85)
+        for tenths in 11...333 as ClosedRange<Int64> {
+            let molar = ExactDecimal(significand: tenths, exponent: -1)
+            let back = molar.shown(Self.molar, in: Self.mass)?.shown(Self.mass, in: Self.molar)
+            #expect(back == molar)
+        }
+        #expect(Self.number("90").shown(Self.mass, in: Self.molar)?.description == "5.0")
+        #expect(Self.number("2.5").rounded(toPlaces: 0)?.description == "2")
+    }
+
+    @Test("bounds in mmol/L keep their tenths, and a person's own order is checked")
+    func ownBounds() throws {
+        let own = GlucoseRanges.Bounds(lowest: Self.number("4.4"), highest: Self.number("8.3"))
+        let ranges = try #require(GlucoseRanges(own, in: Self.molar))
+        #expect(ranges.millimoles.lowest.description == "4.4" && ranges.milligrams.lowest.description == "79")
+        #expect(ranges.milligrams.highest.description == "150" && ranges.goals.isEmpty)
+        #expect(ranges.classify(Self.number("4.3"), Self.molar) == .low && ranges.classes.count == 3)
+        let turned = GlucoseRanges.Bounds(lowest: Self.number("8.3"), highest: Self.number("4.4"))
+        #expect(GlucoseRanges(turned, in: Self.molar) == nil && GlucoseRanges(own, in: .kilograms) == nil)
+        #expect(GlucoseRanges(.gestational).goals.isEmpty, "none is agreed")
+    }
+
+    // MARK: Percentages
+
+    @Test("printed percentages add up to 100: the difference goes to high, and 0 < x < 0.5 is <1 %")
+    func percentages() throws {
+        let thirds = try #require(PercentShares([.low: 1, .target: 1, .high: 1]))
+        #expect(thirds[.low].percent == 33 && thirds[.target].percent == 33 && thirds[.high].percent == 34)
+        let small = try #require(PercentShares([.veryLow: 3, .low: 4, .target: 993]))
+        #expect(small[.veryLow].text == "<1 %" && small[.low].text == "<1 %" && small[.target].text == "100 %")
+        #expect(small.sum([.veryLow, .low]).text == "<1 %" && small[.high].text == "0 %")
+        let shares = try #require(PercentShares([.veryLow: 6, .low: 16, .target: 778, .high: 200]))
+        #expect(shares.sum([.veryLow, .low]).percent == shares[.veryLow].percent + shares[.low].percent)
+        #expect(PercentShares([:]) == nil && PercentShares([.low: 0]) == nil)
+        // Goals are met by exact sizes, not by what is printed: 3.96 % prints as 4.
+        let goal = GlucoseRanges.Goal(classes: [.veryLow, .low], isLeast: false, percent: 4)
+        let (met, missed) = (PercentShares([.low: 396, .target: 9604]), PercentShares([.low: 400, .target: 9600]))
+        #expect(met?.meets(goal) == true && missed?.meets(goal) == false)
+    }
+
+    // MARK: Days
+
+    @Test("days are 23 and 25 hours long when clocks change, and a period goes from midnight to midnight")
+    func changingClocks() throws {
+        let spring = try Self.period("2026-03-29", "2026-03-29")
+        let autumn = try Self.period("2026-10-25", "2026-10-25")
+        #expect(spring.possibleSeconds == 23 * 3600 && autumn.possibleSeconds == 25 * 3600)
+        for (period, count) in [(spring, 92), (autumn, 100)] {
+            let points = Self.values([String](repeating: "120", count: count), from: period.start)
+            let figures = SensorFigures(
+                SensorSeries(points), ranges: GlucoseRanges(.standard), unit: Self.mass, period: period)
+            #expect(figures.activeOfPeriod?.description == "100.0" && figures.activeOfSpan?.description == "100.0")
+            #expect(figures.daySeconds == [period.possibleSeconds])
+        }
+        let two = try Self.period("2026-10-24", "2026-10-25")
+        #expect(two.index(of: autumn.start) == 1 && two.index(of: Instant(seconds: autumn.start.seconds - 1)) == 0)
+        #expect(two.index(of: two.end) == nil && two.before?.days.map(\.date) == ["2026-10-22", "2026-10-23"])
+    }
+
+    @Test("days without readings don't lower an average: both numbers of days are there")
+    func daysWithoutReadings() throws {
+        let period = try Self.period("2026-06-01", "2026-06-10")
+        let points = (0..<6).map {
+            Self.value("100", at: period.start.advanced(bySeconds: 3600 + $0 % 2 * 86_400 + $0 * 60))
+        }
+        let figures = GlucoseFigures(points, ranges: GlucoseRanges(.standard), unit: Self.mass, period: period)
+        #expect(figures.daysWithReadings == 2 && figures.readingsPerDay(period)?.description == "0.6")
+        #expect(figures.readingsPerDayWithReadings?.description == "3.0")
+    }
+
+    @Test("the day that isn't over counts with what of it has passed")
+    func today() throws {
+        let period = try Self.period("2026-06-01", "2026-06-01", now: "2026-06-01T04:00:00Z")
+        #expect(period.possibleSeconds == 6 * 3600)
+        let points = Self.values([String](repeating: "120", count: 24), from: period.start)
+        let figures = SensorFigures(
+            SensorSeries(points), ranges: GlucoseRanges(.standard), unit: Self.mass, period: period)
+        #expect(figures.activeOfPeriod?.description == "100.0")
+        #expect(figures.sufficiency == .notEnough && figures.managementIndicator == nil)
+    }
+
+    // MARK: Sensors
+
+    @Test("% active is of the pace of the sensor: 288 a day is only that of one value in five minutes")
+    func active() throws {
+        let period = try Self.period("2026-06-01", "2026-06-01")
+        for (seconds, count) in [(60, 720), (300, 144), (900, 48)] as [(Int64, Int)] {
+            let points = Self.values(
+                [String](repeating: "120", count: count), every: seconds, from: period.start, .sensor)
+            let figures = SensorFigures(
+                SensorSeries(points), ranges: GlucoseRanges(.standard), unit: Self.mass, period: period)
+            #expect(figures.activeOfPeriod?.description == "50.0" && figures.activeOfSpan?.description == "100.0")
+        }
+    }
+
+    @Test("a sensor of unknown pace that misses two values in five has 60 % of the data, and no GMI")
+    func missingValues() throws {
+        let period = try Self.period("2026-06-01", "2026-06-14")
+        let all = Self.values([String](repeating: "150", count: 14 * 96), from: period.start, .sensor)
+        let sparse = all.enumerated().filter { $0.offset % 5 < 3 }.map(\.element)
+        let gapped = SensorFigures(
+            SensorSeries(sparse), ranges: GlucoseRanges(.standard), unit: Self.mass, period: period)
+        #expect(gapped.activeOfPeriod?.description == "60.0" || gapped.activeOfPeriod?.description == "60.1")
+        #expect(gapped.sufficiency == .limited && gapped.managementIndicator == nil)
+    }
+
+    @Test("a Libre's trend counts only behind its newest history, and what is sent twice counts once")
+    func trendAndHistory() throws {
+        let period = try Self.period("2026-06-01", "2026-06-01")
+        let history = Self.values(["100", "110", "120"], from: period.start)
+        let end = period.start.advanced(bySeconds: 1800)
+        let trend = (-10...10).map { minute in
+            Self.value(
+                "200", at: end.advanced(bySeconds: Int64(minute) * 60), .trend(seconds: 60), device: "sensor")
+        }
+        let series = SensorSeries(history + trend + history)
+        // The newest history stands for its quarter of an hour, and no trend within it counts.
+        #expect(series.replaced == 11 && series.repeated == 3 + 10)
+        #expect(series.values.count == 3 && series.seconds == 2700)
+    }
+
+    @Test("a line is broken at a gap of its sensor's own pace, and no point is invented")
+    func gaps() throws {
+        let period = try Self.period("2026-06-01", "2026-06-01")
+        for (pace, most) in [(60, 210), (300, 810), (900, 2310)] as [(Int64, Int64)] {
+            func gap(_ seconds: Int64) -> Bool {
+                let point = Self.value("100", at: period.start, .history(seconds: pace))
+                let next = Self.value("100", at: period.start.advanced(bySeconds: seconds), .history(seconds: pace))
+                return SensorSeries.isGap(
+                    from: .init(point: point, seconds: pace, pace: pace),
+                    to: .init(point: next, seconds: pace, pace: pace))
+            }
+            #expect(!gap(most) && gap(most + 1))
+        }
+    }
+
+    @Test("two sensors at once aren't mixed: one counts, the other outside of its span alone")
+    func twoSensors() throws {
+        let period = try Self.period("2026-06-01", "2026-06-02")
+        var collection = GlucoseCollection(period)
+        for point in Self.values([String](repeating: "100", count: 50), from: period.start, device: "old") {
+            collection.add(point)
+        }
+        let later = period.start.advanced(bySeconds: 45 * 900 + 60)
+        for point in Self.values([String](repeating: "200", count: 20), from: later, device: "new") {
+            collection.add(point)
+        }
+        collection.finish()
+        let figures = SensorFigures(collection, ranges: GlucoseRanges(.standard), unit: Self.mass)
+        #expect(figures.overlapping == 4 && figures.figures.count == 66 && collection.series.count == 2)
+    }
+
+    @Test("meters and sensors are two series, and a sensor's value stored as a meter's is an echo if it happens often")
+    func echoes() throws {
+        let period = try Self.period("2026-06-01", "2026-06-01")
+        for (copies, expected) in [(10, 0), (11, 11)] {
+            var collection = GlucoseCollection(period)
+            let sensor = Self.values((0..<20).map { String(100 + $0) }, from: period.start)
+            for point in sensor { collection.add(point) }
+            for point in sensor.prefix(copies) {
+                collection.add(
+                    Self.value(
+                        point.number?.description ?? "",
+                        at: Instant(microseconds: point.time.microseconds + 400_000)))
+            }
+            collection.add(Self.value("100", at: period.start.advanced(bySeconds: 7000)))
+            collection.finish()
+            #expect(collection.echoes == expected && collection.blood.count == 1 + copies - expected)
+        }
+    }
+
+    @Test(
+        "180, 260, 190 is one episode, of its worst level; in target for less than a quarter of an hour doesn't end it")
+    func episodes() throws {
+        let period = try Self.period("2026-06-01", "2026-06-01")
+        func found(_ texts: [String], every seconds: Int64 = 300) -> [GlucoseEpisode] {
+            let series = SensorSeries(
+                Self.values(texts, every: seconds, from: period.start, .history(seconds: seconds)))
+            return GlucoseEpisode.find(in: series, ranges: GlucoseRanges(.standard))
+        }
+        let one = found(["120", "120", "190", "260", "190", "190", "120", "120", "120"])
+        #expect(one.count == 1 && one[0].worst == .veryHigh && one[0].seconds == 1200)
+        #expect(found(["120", "190", "260", "120", "120", "120"]).isEmpty, "ten minutes")
+        #expect(found(["190", "190", "190", "175", "175", "190", "120", "120", "120"]).count == 1)
+        #expect(found(["190", "190", "190", "175", "175", "175", "190", "190", "190"]).count == 2)
+        let low = found([String](repeating: "60", count: 25) + ["100", "100", "100"])
+        #expect(low.count == 1 && low[0].isExtendedLow && low[0].worst == .low)
+        #expect(found([String](repeating: "60", count: 24) + ["100", "100", "100"]).first?.isExtendedLow == false)
+    }
+
+    @Test("no management indicator below 14 days, below 70 % or of finger sticks; 154 mg/dL is 7.0")
+    func managementIndicator() throws {
+        func figures(_ days: Int, _ share: Int) throws -> SensorFigures {
+            let period = try Self.period("2026-06-01", days < 10 ? "2026-06-0\(days)" : "2026-06-\(days)")
+            var points: [GlucosePoint] = []
+            for day in period.days {
+                points += Self.values([String](repeating: "154", count: share), from: day.start)
+            }
+            return SensorFigures(
+                SensorSeries(points), ranges: GlucoseRanges(.standard), unit: Self.molar, period: period)
+        }
+        let full = try figures(14, 68)
+        #expect(full.managementIndicator?.percent.description == "7.0")
+        #expect(full.managementIndicator?.millimolesPerMole.description == "53" && full.pattern != nil)
+        #expect(full.figures.mean?.description == "8.5", "by 18.0156 whatever the unit")
+        #expect(try figures(13, 96).managementIndicator == nil && figures(14, 67).managementIndicator == nil)
+        #expect(try figures(13, 96).sufficiency == .limited && figures(1, 95).sufficiency == .notEnough)
+        #expect(try figures(6, 96).pattern == nil && figures(7, 68).pattern != nil)
+    }
+
+    @Test("the pattern is smoothed over midnight, an empty hour stays empty, and few values give no percentile")
+    func pattern() throws {
+        #expect(
+            DailyPattern.smoothed([10, 20, 60].map { .number(Ratio($0)) }).map { value -> String? in
+                if case .number(let ratio) = value { ratio.rounded(1)?.description } else { nil }
+            } == ["20.0", "25.0", "45.0"])
+        let gap = DailyPattern.smoothed([.number(Ratio(10)), nil, .number(Ratio(20)), .number(Ratio(30))])
+        #expect(gap[1] == nil && gap[0] == .number(Ratio(70, 5)) && gap[2] == .number(Ratio(110, 5)))
+        let period = try Self.period("2026-06-01", "2026-06-14")
+        let points = (0..<4).map { Self.value("100", at: period.start.advanced(bySeconds: Int64($0) * 60)) }
+        let hour = DailyPattern(points, period: period, unit: Self.mass).hours[0]
+        #expect(hour.count == 4 && hour.percentiles.keys.sorted() == [50])
+        #expect(hour.percentiles[50] == .number(Self.number("100"), place: 100))
+    }
+
+    // MARK: HI and LO
+
+    @Test("HI and LO are in their class and in percentiles, and in no mean; a control solution is in nothing")
+    func beyondTheMeter() throws {
+        let period = try Self.period("2026-06-01", "2026-06-01")
+        let points = ["LO", "100", "110", "120", "HI"].enumerated().map {
+            Self.value($1, at: period.start.advanced(bySeconds: Int64($0) * 60))
+        }
+        let figures = GlucoseFigures(points, ranges: GlucoseRanges(.standard), unit: Self.mass, period: period)
+        #expect(figures.count == 5 && figures.above == 1 && figures.below == 1 && figures.mean?.description == "110")
+        #expect(figures.shares?[.veryHigh].percent == 20 && figures.shares?[.veryLow].percent == 20)
+        #expect(figures.lowest?.text(in: Self.mass) == "LO" && figures.highest?.text(in: Self.mass) == "HI")
+        #expect(Percentiles(points).value(100) == .above && Percentiles(points).value(90) == .above)
+        #expect(Percentiles(points).value(50) == .number(Ratio(110)) && Percentiles(points).value(0) == .below)
+
+        func reading(
+            _ concentration: MeasuredNumber?, _ status: ReadingStatus, _ excluded: Exclusion?
+        ) -> Reading {
+            let quantity = concentration.map { Quantity($0, Self.mass) }
+            return Reading(
+                id: ReadingID(high: 1, low: 1),
+                record: Record(value: .glucose(GlucoseValue(concentration: quantity)), status: status),
+                device: DeviceDescription(address: nil),
+                time: ResolvedTime(instant: period.start, basis: .corrected), excluded: excluded,
+                receivedAt: period.start)
+        }
+        func level(_ reading: Reading) -> GlucosePoint.Level? {
+            GlucosePoint(reading) { _, _ in (Self.number("20"), Self.number("600")) }?.level
+        }
+        #expect(level(reading(.positiveInfinity, [], .notANumber)) == .above(limit: Self.number("600")))
+        #expect(level(reading(nil, .resultTooLow, .noValue)) == .below(limit: Self.number("20")))
+        // 401 of a sensor that ends at 400.
+        #expect(level(reading(.value(Self.number("601")), .resultTooHigh, nil)) == .above(limit: Self.number("600")))
+        #expect(level(reading(.notANumber, [], .notANumber)) == nil)
+        #expect(level(reading(.value(Self.number("100")), [], .controlSolution)) == nil)
+        #expect(level(reading(nil, [.resultTooHigh, .sensorMalfunction], .errorRecord)) == nil)
+        var collection = GlucoseCollection(period)
+        collection.add(reading(.value(Self.number("100")), [], .controlSolution))
+        collection.finish()
+        #expect(collection.blood.isEmpty && collection.leftOut == [.controlSolution: 1])
+        let beyond = GlucosePoint(reading(.positiveInfinity, [], .notANumber)) { _, _ in (nil, Self.number("600")) }
+        #expect(beyond?.text(in: Self.mass) == "HI (>600)" && beyond?.text(in: Self.molar) == "HI (>33.3)")
+        #expect(beyond?.classified(by: GlucoseRanges(.standard)) == .veryHigh)
+    }
+
+    // MARK: Blood pressure
+
+    private static func pressure(_ systolic: Int64, _ diastolic: Int64, at text: String, _ cuff: String = "a") throws
+        -> PressurePoint
+    {
+        let time = try #require(Instant(rfc3339: text + "+02:00"))
+        return PressurePoint(
+            time: time, reading: ReadingID(high: UInt64(time.seconds), low: UInt64(systolic)),
+            systolic: ExactDecimal(significand: systolic), diastolic: ExactDecimal(significand: diastolic),
+            unit: .millimetresOfMercury, device: DeviceDescription(address: nil, model: cuff))
+    }
+
+    @Test("the mean is of readings, not of the means of days")
+    func meanOfReadings() throws {
+        var collection = PressureCollection(try Self.period("2026-06-01", "2026-06-02"))
+        for minute in 10...15 {
+            collection.add(try Self.pressure(120, 80, at: "2026-06-01T08:\(minute):00"))
+        }
+        collection.add(try Self.pressure(160, 90, at: "2026-06-02T08:00:00"))
+        let figures = PressureFigures(collection, unit: .millimetresOfMercury)
+        #expect(figures.all.text == "126/81" && figures.all.pulsePressure?.description == "44")
+        #expect(figures.days.map(\.sessions.count) == [1, 1])
+        #expect(!figures.mean(.aha).isSufficient && figures.mean(.esh).means.text == "160/90")
+        #expect(figures.mean(.esh).left == .init(ofFirstDay: 6, beforeDays: 0))
+        let line = (systolic: Self.number("160"), diastolic: Self.number("95"))
+        #expect(figures.count(atOrAbove: line) == 1)
+    }
+
+    @Test("a session after midnight is of the evening before; sessions are of one cuff, and end after ten minutes")
+    func sessions() throws {
+        var collection = PressureCollection(try Self.period("2026-06-01", "2026-06-03"))
+        for (text, cuff) in [
+            ("2026-06-01T23:55:00", "a"), ("2026-06-02T00:05:00", "a"), ("2026-06-02T00:06:00", "b"),
+            ("2026-06-02T00:15:01", "a"), ("2026-06-02T13:00:00", "a"), ("2026-06-02T11:59:00", "a"),
+        ] {
+            collection.add(try Self.pressure(130, 80, at: text, cuff))
+        }
+        let figures = PressureFigures(collection, unit: .millimetresOfMercury)
+        #expect(figures.days.map(\.date) == ["2026-06-01", "2026-06-02"])
+        #expect(figures.days[0].sessions.map(\.points.count) == [2, 1, 1])
+        #expect(figures.means(.evening).count == 4 && figures.means(.morning).count == 1)
+        #expect(figures.means(.other).count == 1 && figures.all.count == 6)
+    }
+
+    @Test(
+        "an evening after the last midnight counts for the period, one after the first midnight doesn't, nor an excluded one"
+    )
+    func edges() throws {
+        var collection = PressureCollection(try Self.period("2026-06-02", "2026-06-03"))
+        for text in [
+            "2026-06-01T23:58:00", "2026-06-02T00:03:00", "2026-06-02T01:30:00", "2026-06-02T08:00:00",
+            "2026-06-04T01:57:00", "2026-06-04T02:05:00", "2026-06-04T03:30:00",
+        ] {
+            let point = try Self.pressure(130, 80, at: text)
+            #expect(collection.start <= point.time && (point.time < collection.end || text.contains("03:30")))
+            collection.add(point)
+        }
+        let figures = PressureFigures(collection, unit: .millimetresOfMercury)
+        #expect(figures.days.map(\.date) == ["2026-06-02", "2026-06-03"])
+        #expect(figures.days.map(\.points.count) == [1, 2] && figures.all.count == 3)
+        #expect(!collection.counts(try #require(Instant(rfc3339: "2026-06-02T01:30:00+02:00"))))
+        #expect(collection.counts(try #require(Instant(rfc3339: "2026-06-04T01:30:00+02:00"))))
+    }
+
+    @Test("a cuff that measures every nine minutes all day makes a session of each hour")
+    func longestSession() throws {
+        var collection = PressureCollection(try Self.period("2026-06-02", "2026-06-02"))
+        let begin = try #require(Instant(rfc3339: "2026-06-02T10:00:00+02:00"))
+        for number in 0..<20 {
+            var point = try Self.pressure(130, 80, at: "2026-06-02T10:00:00")
+            point.time = Instant(seconds: begin.seconds + Int64(number) * 540)
+            collection.add(point)
+        }
+        let figures = PressureFigures(collection, unit: .millimetresOfMercury)
+        #expect(figures.days.flatMap(\.sessions).map(\.points.count) == [7, 7, 6])
+        #expect(figures.means(.morning).count == 14 && figures.means(.other).count == 6)
+    }
+
+    @Test("protocols leave out the first day or not, and what lies before their seven days is counted")
+    func protocols() throws {
+        var collection = PressureCollection(try Self.period("2026-06-01", "2026-06-10"))
+        for day in 1...9 {
+            for clock in ["07:00:00", "07:01:00", "20:00:00", "20:01:00"] {
+                collection.add(try Self.pressure(day == 3 ? 150 : 130, 80, at: "2026-06-0\(day)T\(clock)"))
+            }
+        }
+        let figures = PressureFigures(collection, unit: .millimetresOfMercury)
+        let (esh, aha) = (figures.mean(.esh), figures.mean(.aha))
+        #expect(esh.means.count == 24 && esh.kind.expected == 24 && esh.isSufficient && esh.means.text == "130/80")
+        #expect(esh.left == .init(ofFirstDay: 4, beforeDays: 8) && esh.dates?.first == "2026-06-03")
+        #expect(aha.means.count == 28 && aha.kind.expected == 28 && aha.means.text == "133/80")
+        #expect(figures.mean(.nice).means.text == "130/80")
+    }
+
+    @Test("flagged readings count unless a person leaves them out, and then they are counted apart")
+    func flags() throws {
+        var collection = PressureCollection(try Self.period("2026-06-01", "2026-06-01"))
+        var flagged = try Self.pressure(160, 100, at: "2026-06-01T08:00:00")
+        flagged.status = .irregularPulse
+        collection.add(flagged)
+        collection.add(try Self.pressure(120, 80, at: "2026-06-01T08:01:00"))
+        let (with, without) = (
+            PressureFigures(collection, unit: .millimetresOfMercury),
+            PressureFigures(collection, unit: .millimetresOfMercury, withoutFlagged: true)
+        )
+        #expect(with.all.text == "140/90" && with.flagged(.irregularPulse) == 1 && with.flaggedLeftOut == 0)
+        #expect(without.all.text == "120/80" && without.flaggedLeftOut == 1)
+    }
+
+    // MARK: Others
+
+    @Test("the first weighing of a day counts, and a gap of days makes the trend follow faster")
+    func weight() throws {
+        let period = try Self.period("2026-06-01", "2026-06-30")
+        func point(_ day: Int, _ grams: Int64, hour: Int64 = 8) -> WeightFigures.Point {
+            WeightFigures.Point(
+                time: period.days[day].start.advanced(bySeconds: hour * 3600),
+                reading: ReadingID(high: UInt64(day), low: UInt64(hour)),
+                weight: ExactDecimal(significand: grams, exponent: -3), unit: .kilograms,
+                device: DeviceDescription(address: nil))
+        }
+        let figures = WeightFigures(
+            [point(0, 80_000), point(0, 90_000, hour: 9), point(1, 81_000), point(3, 82_000)], period: period,
+            unit: .kilograms)
+        #expect(figures.days.map(\.count) == [2, 1, 1] && figures.points.count == 4)
+        #expect(abs(figures.days[1].trend - 80.1) < 1e-9 && abs(figures.days[2].trend - 80.461) < 1e-9)
+        #expect(figures.changePerWeek == nil)
+        let steady = WeightFigures(
+            (0..<29).map { point($0, 80_000) }, period: period, unit: .kilograms)
+        #expect(steady.changePerWeek?.description == "0.00" && steady.mean?.description == "80.0")
+    }
+
+    @Test("drops of oxygen are counted once each, and time below 90 % is of recorded time alone")
+    func saturation() throws {
+        let start = Instant(seconds: 1_780_000_000)
+        var samples: [(time: Instant, value: ExactDecimal)] = []
+        for second in 0..<3600 {
+            let inDrop = second % 600 >= 300 && second % 600 < 330
+            samples.append(
+                (start.advanced(bySeconds: Int64(second)), ExactDecimal(significand: inDrop ? 88 : 97)))
+        }
+        // A pause of an hour is no recorded time.
+        samples.append((start.advanced(bySeconds: 7200), ExactDecimal(significand: 97)))
+        let figures = SaturationFigures(samples)
+        #expect(
+            figures.seconds == 3599 && figures.lowest?.description == "88" && figures.belowNinety?.description == "5.0")
+        #expect(figures.dropsOfFour?.description == "6.0" && figures.dropsOfThree?.description == "6.0")
+        #expect(SaturationFigures([]).mean == nil)
+        let day = try #require(HeartRateDay([60, 62, 61, 90].map { ExactDecimal(significand: $0) }))
+        #expect(day.lowest.description == "60" && day.highest.description == "90" && day.median.description == "62")
+        #expect(HeartRateDay([]) == nil)
+    }
+}

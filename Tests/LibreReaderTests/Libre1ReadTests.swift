@@ -1,0 +1,64 @@
+import EncodedSensor
+import FreeStyleLibre
+import HealthReadings
+import ISO15693Reader
+import LibreReader
+import Testing
+
+/// A sensor and its readings, without a store.
+@Suite struct Libre1ReadTests {
+    private static let sensor = EncodedSensor(age: 5021)
+
+    @Test("the reader returns the sensor and its readings, those of the past before those of now")
+    func whole() async throws {
+        let read = try await Libre1Reader(EmulatedTag(Self.sensor)).readSensor(person: "white_bear")
+        #expect(read.sensor.serial == read.scan.serial && read.sensor.ageMinutes == 5021)
+        #expect(read.sensor.state == read.scan.memory.state && read.sensor.failureCode == nil)
+        #expect(!read.readings.isEmpty && read.usable.count < read.readings.count + 1)
+        #expect(Set(read.readings.map(\.id)).count == read.readings.count)
+        #expect(read.readings.allSatisfy { $0.person == "white_bear" && $0.device.serial == read.sensor.serial })
+        let minutes = read.readings.compactMap(\.record.sensor?.minute)
+        #expect(minutes == minutes.sorted() && minutes.count == read.readings.count)
+        // No minute counts twice.
+        let usable = read.usable.compactMap(\.record.sensor?.minute)
+        #expect(Set(usable).count == usable.count)
+    }
+
+    @Test("a reading has the same id and time at each scan, if the start is given on")
+    func twice() async throws {
+        let scan = try await Libre1Reader(EmulatedTag(Self.sensor)).read()
+        let now = Instant(seconds: 1_795_000_030)
+        let first = Libre1Read(scan, at: now)
+        let start = try #require(first.start)
+        #expect(start.seconds % 60 == 0 && now.seconds - start.seconds >= 5021 * 60)
+        // The sensor has not counted on, and the scan came half a minute later: the start it shows is another minute.
+        let again = Libre1Read(scan, at: Instant(seconds: now.seconds + 35), start: start)
+        #expect(again.start == start && again.readings.map(\.id) == first.readings.map(\.id))
+        #expect(again.readings.dropLast().map(\.time) == first.readings.dropLast().map(\.time))
+        // A clock that was wrong by hours at the first scan.
+        let corrected = Libre1Read(scan, at: Instant(seconds: now.seconds + 7200), start: start)
+        #expect(corrected.start == Instant(seconds: start.seconds + 7200))
+    }
+
+    @Test("a sensor that does not measure has readings without times, unless its start is known")
+    func stopped() async throws {
+        var sensor = Self.sensor
+        sensor.state = .shutDown
+        let scan = try await Libre1Reader(EmulatedTag(sensor)).read()
+        let now = Instant(seconds: 1_795_000_030)
+        #expect(Libre1Read(scan, at: now).readings.allSatisfy { $0.time.instant == nil })
+        #expect(Libre1Read(scan, at: now).start == nil)
+        let start = Instant(seconds: 1_794_000_000)
+        let known = Libre1Read(scan, at: now, start: start)
+        #expect(known.start == start && known.readings.allSatisfy { $0.time.instant != nil })
+    }
+
+    @Test("a damaged memory has a sensor and no readings")
+    func damaged() async throws {
+        var sensor = Self.sensor
+        sensor.damaged = [.body]
+        let tag = EmulatedTag(sensor)
+        let read = try await Libre1Reader(tag).readSensor()
+        #expect(read.readings.isEmpty && read.sensor.ageMinutes == nil && !read.sensor.serial.isEmpty)
+    }
+}

@@ -1,0 +1,281 @@
+import Foundation
+import HealthFigures
+import HealthReadings
+import Testing
+
+@testable import ReportPages
+
+/// Reports of made-up readings, on pages, as HTML, JSON and CSV.
+@Suite struct ReportTests {
+    /// What a person may type, or a device may call itself.
+    static let hostile = "<script>alert('x')</script>&\"\u{202E}=cmd|' /C calc'!A0"
+
+    static func subject(_ first: String = "2026-10-19", _ last: String = "2026-11-01", person: String = "anna") throws
+        -> ReportSubject
+    {
+        let zones = ZoneHistory(try #require(ZoneRules.named("Europe/Berlin")))
+        func day(_ text: String) throws -> PersonDay {
+            let date = try #require(WallTime(text + "T00:00:00")).date
+            return try #require(zones.day(year: date.year, month: date.month, day: date.day))
+        }
+        let (begin, end) = (try day(first), try day(last))
+        let period = try #require(
+            FigurePeriod(from: begin, through: end, in: zones, now: Instant(seconds: 1_793_800_000)))
+        return ReportSubject(person: person, period: period, version: "0.0")
+    }
+
+    static func pressures(_ subject: ReportSubject, name: String = "Cuff") -> PressureCollection {
+        var collection = PressureCollection(subject.period)
+        for (number, day) in subject.period.days.enumerated() {
+            for (place, hour) in [7, 7, 20, 20].enumerated() {
+                var point = PressurePoint(
+                    time: day.start.advanced(bySeconds: Int64(hour) * 3600 + Int64(place % 2) * 60),
+                    reading: ReadingID(high: UInt64(number), low: UInt64(place)),
+                    systolic: ExactDecimal(significand: 120 + Int64((number * 7 + place * 5) % 31)),
+                    diastolic: ExactDecimal(significand: 75 + Int64((number * 3 + place) % 17)),
+                    unit: .millimetresOfMercury, pulse: ExactDecimal(significand: 60 + Int64(number % 9)),
+                    status: number % 6 == 0 && place == 0 ? .irregularPulse : [],
+                    device: DeviceDescription(address: nil, model: name, serial: "S1"))
+                if number == 3 { point.note = hostile }
+                collection.add(point)
+            }
+        }
+        return collection
+    }
+
+    static func glucose(_ subject: ReportSubject, name: String = "Meter") -> GlucoseCollection {
+        var collection = GlucoseCollection(subject.period)
+        let sensor = DeviceDescription(address: nil, model: "Libre", serial: "3MH0")
+        let meter = DeviceDescription(address: nil, model: name)
+        var number: UInt64 = 0
+        func point(
+            _ time: Instant, _ value: Int64, _ source: GlucosePoint.Source, _ device: DeviceDescription
+        ) -> GlucosePoint {
+            number += 1
+            let level: GlucosePoint.Level =
+                value > 320 ? .above(limit: ExactDecimal(significand: 320)) : .number(ExactDecimal(significand: value))
+            return GlucosePoint(
+                time: time, reading: ReadingID(high: 1, low: number), level: level, unit: .milligramsPerDecilitre,
+                source: source, device: device)
+        }
+        for (index, day) in subject.period.days.enumerated() {
+            for step in stride(from: Int64(0), to: day.seconds, by: 900) where !(index == 4 && step < 20_000) {
+                let hour = Double(step) / 3600
+                let value =
+                    130 + 60 * (hour / 24 * 6.28).approximateSine + Double((index * 37 + Int(step / 900) * 11) % 70)
+                collection.add(
+                    point(day.start.advanced(bySeconds: step), Int64(value), .history(seconds: 900), sensor))
+            }
+            for (place, hour) in [7, 9, 12, 14, 22].enumerated() {
+                var one = point(
+                    day.start.advanced(bySeconds: Int64(hour) * 3600 + 240),
+                    Int64(60 + (index * 53 + place * 41) % 290),
+                    .blood, meter)
+                one.meal = [nil, "postprandial", "preprandial", "postprandial", "bedtime"][place]
+                if index == 2 { one.note = hostile }
+                collection.add(one)
+            }
+        }
+        collection.finish()
+        return collection
+    }
+
+    static func weights(_ subject: ReportSubject) -> WeightFigures {
+        WeightFigures(
+            subject.period.days.enumerated().filter { $0.offset % 4 != 3 }.map { number, day in
+                WeightFigures.Point(
+                    time: day.start.advanced(bySeconds: 7 * 3600), reading: ReadingID(high: 2, low: UInt64(number)),
+                    weight: ExactDecimal(significand: 80_000 - Int64(number * 37 % 500), exponent: -3),
+                    unit: .kilograms, device: DeviceDescription(address: nil, model: "Scale"))
+            }, period: subject.period, unit: .kilograms)
+    }
+
+    static func reports(_ subject: ReportSubject, name: String = "Meter") -> [any Report] {
+        let pressure = PressureFigures(pressures(subject, name: name), unit: .millimetresOfMercury)
+        let glucose = glucose(subject, name: name)
+        return [
+            PressureReport(subject, pressure, before: pressure, kind: .esh, line: PressureLine("135/85")),
+            GlucoseReport(
+                subject, glucose, before: glucose, ranges: GlucoseRanges(.standard), unit: .milligramsPerDecilitre),
+            SensorReport(
+                subject, glucose, before: nil, ranges: GlucoseRanges(.standard), showsGoals: true,
+                unit: .millimolesPerLitre),
+            WeightReport(subject, weights(subject), before: nil, leftOut: [.implausible: 1]),
+        ]
+    }
+
+    /// Reports of nothing.
+    static func empty(_ subject: ReportSubject) -> [any Report] {
+        [
+            PressureReport(
+                subject, PressureFigures(PressureCollection(subject.period), unit: .millimetresOfMercury), before: nil,
+                kind: .nice, line: nil),
+            GlucoseReport(
+                subject, GlucoseCollection(subject.period), before: nil, ranges: GlucoseRanges(.standard),
+                unit: .milligramsPerDecilitre),
+            SensorReport(
+                subject, GlucoseCollection(subject.period), before: nil, ranges: GlucoseRanges(.standard),
+                showsGoals: false, unit: .milligramsPerDecilitre),
+            WeightReport(
+                subject, WeightFigures([], period: subject.period, unit: .kilograms), before: nil, leftOut: [:]),
+        ]
+    }
+
+    /// Whether documents are XML, as Python's parser reads it, and what texts they hold.
+    static func texts(_ documents: [String]) throws -> [[String]] {
+        let process = Process()
+        let (input, output) = (Pipe(), Pipe())
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        process.arguments = [
+            "python3", "-c",
+            """
+            import json, sys, xml.etree.ElementTree as tree
+            for text in json.load(sys.stdin):
+                print(json.dumps([t.strip() for t in tree.fromstring(text).itertext() if t.strip()]))
+            """,
+        ]
+        (process.standardInput, process.standardOutput) = (input, output)
+        try process.run()
+        let octets = try JSONEncoder().encode(documents)
+        let writing = Thread {
+            try? input.fileHandleForWriting.write(contentsOf: octets)
+            try? input.fileHandleForWriting.close()
+        }
+        writing.start()
+        let data = try output.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 0)
+        return try data.split(separator: UInt8(ascii: "\n")).map { try JSONDecoder().decode([String].self, from: $0) }
+    }
+
+    @Test("pages are SVG that a parser reads, with the number of each, the last words, and nothing beyond the paper")
+    func pages() throws {
+        let subject = try Self.subject()
+        for paper in ReportPaper.allCases {
+            for report in Self.reports(subject) + Self.empty(subject) {
+                let pages = report.document.pages(paper: paper)
+                let texts = try Self.texts(pages + [report.document.svg(paper: paper)])
+                try #require(texts.count == pages.count + 1)
+                for (place, text) in texts.dropLast().enumerated() {
+                    #expect(text.last == "Page \(place + 1) of \(pages.count)")
+                    #expect(text.contains { $0.hasSuffix(ReportDocument.disclaimer) })
+                    for text in pages[place].matches(of: /<text x="([-0-9.]+)" y="([-0-9.]+)" font-size="([0-9.]+)"/) {
+                        let (x, y) = (Double(text.1) ?? -1, Double(text.2) ?? -1)
+                        #expect(x >= 0 && y >= 0 && x <= paper.size.width && y <= paper.size.height - 20)
+                    }
+                }
+            }
+        }
+    }
+
+    @Test("the same figures give the same bytes")
+    func determinism() throws {
+        let subject = try Self.subject()
+        for (one, other) in zip(Self.reports(subject), Self.reports(subject)) {
+            #expect(one.document.pages(paper: .a4) == other.document.pages(paper: .a4))
+            #expect(one.document.html(paper: .a4) == other.document.html(paper: .a4))
+            #expect(one.json == other.json && one.csv(.comma) == other.csv(.comma))
+        }
+    }
+
+    @Test("what people type and devices call themselves is text everywhere, and no formula of a spreadsheet")
+    func escaping() throws {
+        let subject = try Self.subject(person: Self.hostile)
+        for report in Self.reports(subject, name: Self.hostile) {
+            let html = report.document.html(paper: .letter)
+            #expect(!html.contains("<script") && !html.contains("\u{202E}"))
+            #expect(html.contains("&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt;&amp;&quot;"))
+            let pages = report.document.pages(paper: .a4)
+            #expect(!pages.contains { $0.contains("<script") })
+            #expect(try Self.texts(pages).count == pages.count)
+        }
+        for text in ["=1+1", "+1", "-1", "@a", "\t=1"] {
+            #expect(ReportCSV.harmless(text) == "'" + text)
+        }
+        #expect(ReportCSV.harmless("a=1") == "a=1" && ReportCSV.harmless("") == "")
+    }
+
+    @Test("numbers of a spreadsheet have its comma, and cells their quotes")
+    func csv() throws {
+        let subject = try Self.subject()
+        let reports = Self.reports(subject)
+        let weight = reports[3].csv(.semicolon).split(separator: "\r\n")
+        #expect(
+            weight.first == "id;time;local_date;local_time;time_zone;weight;unit;trend;trend_unit;counts;model;serial")
+        #expect(weight[1].contains(";80,000;kg;80,0;kg;yes;Scale;"))
+        #expect(weight[1].contains(";2026-10-19T07:00:00+02:00;2026-10-19;07:00:00;Europe/Berlin;"))
+        let pressure = reports[0].csv(.comma)
+        #expect(pressure.split(separator: "\r\n").count == 1 + 14 * 4)
+        #expect(pressure.contains("\"<script>alert('x')</script>&\"\"\u{202E}=cmd|' /C calc'!A0\""))
+        // The winter's hour, behind the change of clocks.
+        #expect(pressure.contains("2026-10-25T06:00:00+01:00") || pressure.contains("2026-10-26T07:00:00+01:00"))
+    }
+
+    @Test("the numbers of HTML, pages and JSON are one")
+    func sameNumbers() throws {
+        let subject = try Self.subject()
+        let report = Self.reports(subject)[0]
+        let mean = try #require(report.json["all"])
+        guard case .number(let systolic)? = mean["systolic"], case .number(let diastolic)? = mean["diastolic"] else {
+            Issue.record("no mean")
+            return
+        }
+        let texts = try Self.texts(report.document.pages(paper: .a4)).joined()
+        #expect(texts.contains { $0.contains("mean \(systolic)/\(diastolic) mmHg") })
+        #expect(report.document.html(paper: .a4).contains("mean \(systolic)/\(diastolic) mmHg"))
+        #expect(report.json["protocol"]?["used"] == .integer(24))
+    }
+
+    @Test("nothing measured is said, and still a page")
+    func nothing() throws {
+        for report in Self.empty(try Self.subject()) {
+            #expect(report.isEmpty && report.document.pages(paper: .a4).count == 1)
+            #expect(report.document.html(paper: .a4).contains("in this period."))
+        }
+        for report in Self.reports(try Self.subject()) { #expect(!report.isEmpty) }
+    }
+
+    @Test("HTML has a heading, a language, a table with headings of rows and columns, and charts with names")
+    func accessible() throws {
+        for report in Self.reports(try Self.subject()) {
+            let html = report.document.html(paper: .a4)
+            #expect(html.hasPrefix("<!DOCTYPE html>") && html.contains("<html lang=\"en\" dir=\"ltr\">"))
+            let charts = html.matches(of: /role="img" aria-labelledby="(chart[0-9]+)-t (chart[0-9]+)-d"/)
+            #expect(!charts.isEmpty)
+            for chart in charts {
+                #expect(html.contains("<title id=\"\(chart.1)-t\">") && html.contains("<desc id=\"\(chart.2)-d\">"))
+            }
+            #expect(Set(charts.map { String($0.1) }).count == charts.count)
+            #expect(html.contains("<caption>") && html.contains("scope=\"col\"") && html.contains("scope=\"row\""))
+            let others = html.replacing("http://www.w3.org/2000/svg", with: "")
+            #expect(!others.contains("http:") && !others.contains("https:") && !others.contains("<script"))
+        }
+    }
+
+    @Test("a line is a pair of pressures, and none without one")
+    func lines() {
+        #expect(PressureLine("135/85")?.text == "135/85" && PressureLine("135.5/85")?.text == "135.5/85")
+        for text in ["", "135", "85/135", "135/85/1", "a/b", "135/-85", "1350/85", "135/"] {
+            #expect(PressureLine(text) == nil, "\(text)")
+        }
+    }
+
+    @Test("text is broken and shortened to a width")
+    func widths() {
+        #expect(TextWidth.lines("one two three", width: 30, size: 10) == ["one", "two", "three"])
+        #expect(TextWidth.lines("", width: 30, size: 10) == [""])
+        #expect(TextWidth.lines(String(repeating: "x", count: 9), width: 20, size: 10).count == 3)
+        #expect(TextWidth.fitted("abc", width: 100, size: 10) == "abc")
+        #expect(TextWidth.fitted("abcdefghijkl", width: 40, size: 10).hasSuffix("…"))
+        #expect([0.0, 1, -1.5, 2.25, 0.005, .nan].map(Markup.number) == ["0", "1", "-1.5", "2.25", "0", "0"])
+    }
+}
+
+extension Double {
+    /// Bhaskara's approximation: the test needs a curve, and the same one everywhere.
+    fileprivate var approximateSine: Double {
+        let (angle, sign) = self > 3.1415926 ? (self - 3.1415926, -1.0) : (self, 1.0)
+        let part = angle * (3.1415926 - angle)
+        return sign * 16 * part / (49.348 - 4 * part)
+    }
+}
