@@ -148,6 +148,7 @@ public final class BlueZRadio: Radio {
         let usable = try await context.link.usableAdapter()
         var wasBonded = false
         for device in try await devices(of: usable) where device.address?.bits == address.bits {
+            if device.isBonded { await endReconnecting(to: device, usable) }
             do {
                 _ = try await usable.service.connection.call(
                     BlueZName.service, usable.adapter.path, BlueZName.adapter, "RemoveDevice",
@@ -220,6 +221,13 @@ extension BlueZRadio {
         } catch is TimeIsUp {
             throw RadioError.notSeen(address, within: timeout)
         }
+    }
+
+    private func endReconnecting(to device: DeviceObject, _ usable: ServiceLink.UsableAdapter) async {
+        let wire = PeripheralWire(usable.service, path: device.path)
+        defer { wire.subscription.close() }
+        guard (try? await wire.open()) != nil, (try? await wire.look()) != nil else { return }
+        await wire.endReconnecting(context.limits)
     }
 
     /// The bond with a device, trusted, where there is one.

@@ -52,7 +52,7 @@ struct LinkCourse {
             if device.isBonded {
                 let hadLink = wire.link.connections != connections
                 if hadLink { losses += 1 }
-                if isAuthenticationLost || losses == Self.lossesToForget { throw RadioError.forgottenByDevice(address) }
+                if isAuthenticationLost || losses == Self.lossesToForget { throw await forgotten() }
             }
             guard ContinuousClock.now + pause < deadline else {
                 await abandon()
@@ -103,7 +103,7 @@ struct LinkCourse {
             if case .timedOut = error { throw RadioError.notConnected(address, "no answer in time") }
             throw error.radioError
         }
-        if device.isBonded, remote.isKeyMissing { throw RadioError.forgottenByDevice(address) }
+        if device.isBonded, remote.isKeyMissing { throw await forgotten() }
         if remote.isVanished { throw RadioError.notConnected(address, "the service has forgotten it") }
         if let fault = await context.link.fault(of: usable) { throw fault }
         if remote.isNotReady { throw RadioError.poweredOff(usable.adapter.name) }
@@ -120,6 +120,12 @@ struct LinkCourse {
     private func describe(_ before: DeviceObject) async throws -> DeviceObject {
         guard let properties = try await wire.look() else { return before }
         return DeviceObject(path: wire.path, properties, logger: context.logger)
+    }
+
+    /// Ends the daemon's own attempts as well: they would fail like ours, until the device's battery is empty.
+    private func forgotten() async -> RadioError {
+        await shieldedFromCancellation { [wire, limits] in await wire.endReconnecting(limits) }
+        return .forgottenByDevice(address)
     }
 
     /// Ends an attempt that may still be under way.

@@ -91,6 +91,31 @@ final class PeripheralWire: Sendable {
         }
     }
 
+    /// Ends the link, and the daemon's own attempts to make it again, at a moment when none of them is under way.
+    ///
+    /// An attempt that is cancelled while the adapter completes it leaves a link that the kernel (6.1) knows nothing of: nobody
+    /// ends it, and the device isn't heard again. After a link was lost, the daemon makes one more attempt by itself.
+    func endReconnecting(_ limits: RadioLimits) async {
+        for _ in 0..<5 {
+            let isQuiet = await !connects(within: limits.reconnecting)
+            // This disables auto-connection as well, until the daemon is asked to connect.
+            _ = try? await service.connection.call(
+                BlueZName.service, path, BlueZName.device, "Disconnect", timeout: limits.disconnect)
+            if isQuiet { return }
+        }
+    }
+
+    /// Whether there is a link, or one comes within a time.
+    private func connects(within time: Duration) async -> Bool {
+        let deadline = ContinuousClock.now + time
+        while !link.isConnected {
+            guard case .signals = await subscription.next(within: ContinuousClock.now.duration(to: deadline)) else {
+                return false
+            }
+        }
+        return true
+    }
+
     /// From now on the values of this characteristic count. What else changes them (a read, another program's
     /// notifications) does not.
     func notify(_ characteristic: Characteristic, at path: String) async throws(DBusError) {

@@ -64,6 +64,8 @@ struct RadioLimits: Sendable {
     var person: Duration = .seconds(60)
     /// Between attempts at first; it doubles.
     var pause: Duration = .milliseconds(300)
+    /// The daemon's own attempt to connect again, after a link was lost.
+    var reconnecting: Duration = .seconds(1)
     /// A private address becoming an identity address, after pairing.
     var identity: Duration = .seconds(3)
 }

@@ -3,6 +3,7 @@ import HealthReadings
 import LibDBus
 import TestBus
 import TestSupport
+import Synchronization
 import Testing
 
 @testable import BlueZCentral
@@ -357,6 +358,28 @@ struct PairingTests {
             throw EmulatedDaemon.error("DoesNotExist", "Does Not Exist")
         }
         #expect(try await bench.radio.unpair(Bench.meter))
+    }
+
+    @Test("A device that the daemon connects to by itself is removed when its link has ended and stays away")
+    func unpairsAfterReconnecting() async throws {
+        let bench = try await Bench()
+        let path = try await bench.daemon.addDevice(
+            "C0:00:00:00:18:08", ["Bonded": .bool(true), "Paired": .bool(true), "Connected": .bool(true)])
+        let reconnects = Mutex(2)
+        await bench.daemon.on("Device1.Disconnect") { daemon, call in
+            let isConnected = reconnects.withLock { reconnects in
+                reconnects -= 1
+                return reconnects >= 0
+            }
+            try await daemon.changeDevice(call.path, ["Connected": .bool(false)])
+            try await daemon.changeDevice(call.path, ["Connected": .bool(isConnected)])
+            return []
+        }
+        #expect(try await bench.radio.unpair(Bench.meter))
+        #expect(await bench.daemon.objects[path] == nil)
+        let log = await bench.daemon.log
+        #expect(log.count { $0.hasSuffix("Device1.Disconnect") } == 4)
+        #expect(log.last?.hasSuffix("Adapter1.RemoveDevice") ?? false)
     }
 
     @Test("A pairing in the middle of which the service is killed is told as lost")

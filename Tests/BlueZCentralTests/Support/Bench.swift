@@ -69,6 +69,7 @@ extension RadioLimits {
     static var test: RadioLimits {
         var limits = RadioLimits()
         limits.pause = .milliseconds(5)
+        limits.reconnecting = .milliseconds(5)
         return limits
     }
 }

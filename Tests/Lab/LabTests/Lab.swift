@@ -43,6 +43,16 @@ struct Lab: Sendable {
         return result
     }
 
+    /// What the meters, the adapter and bluetoothd did last. Blocks until the lab has answered.
+    static var story: String {
+        guard let path = ProcessInfo.processInfo.environment["HEALTHRELAY_LAB_SOCKET"] else { return "no lab" }
+        do {
+            return try Document(exchange(Document.object(["do": .string("story")]).json, path))["ok"]?["story"]?.text ?? ""
+        } catch {
+            return "the lab does not say what happened: \(error)"
+        }
+    }
+
     /// One request on a connection of its own; the lab's answers may be long.
     private static func exchange(_ line: String, _ path: String) throws -> String {
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)

@@ -5,5 +5,11 @@ import Testing
 ///
 /// There is one radio, so there is one test at a time. Without the lab all are skipped: `Tests/Lab/run-lab --suite` starts
 /// it, and `make test` runs them so.
-@Suite(.serialized, .enabled(if: Lab.isAvailable, "needs the Bluetooth lab: Tests/Lab/run-lab --suite"))
+@Suite(
+    .serialized, .enabled(if: Lab.isAvailable, "needs the Bluetooth lab: Tests/Lab/run-lab --suite"),
+    .compactMapIssues { issue in
+        var issue = issue
+        issue.comments.append(Comment(rawValue: "what the lab saw last:\n\(Lab.story)"))
+        return issue
+    })
 struct LabTests {}

@@ -8,6 +8,7 @@ import time
 import traceback
 
 from . import documents
+from .collector import ADAPTER, DEVICE
 from .documents import Unclear
 from .expected import dump
 from .makers import kind_of
@@ -219,6 +220,25 @@ class Server:
         """Everything that passed the adapter: for finding out what happened."""
         return {"packets": [{"at": round(at, 6), "direction": direction, "hex": packet.hex()}
                             for at, direction, packet in self.air.packets if at >= since]}
+
+    async def do_story(self, packets=80):
+        """What a test that failed is told: what the meters did last, what the adapter does, and what bluetoothd has."""
+        lines = []
+        for name, live in self.meters.items():
+            lines.append(f"{name} at {live.meter.address}: {await self.do_state(name)}")
+            lines += [f"  {json.dumps(event)[:200]}" for event in live.events[-30:]]
+        lines.append(f"adapter: {await self.do_scanning()}, now {time.monotonic():.3f}")
+        lines += [f"  {at:.3f} {direction} {packet[:24].hex()}" for at, direction, packet in list(self.air.packets)[-packets:]]
+        try:
+            for path, interfaces in (await self.guest.collector.objects()).items():
+                for interface in (ADAPTER, DEVICE):
+                    if interface in interfaces:
+                        kept = {key: value.value for key, value in interfaces[interface].items() if key not in ("UUIDs", "Modalias")}
+                        lines.append(f"bluetoothd: {path} {kept}")
+            lines.append((await self.guest.shell("tail -n 20 /run/bluetoothd.log", timeout=5))[1])
+        except Exception as error:
+            lines.append(f"bluetoothd does not answer: {error!r}")
+        return {"story": "\n".join(lines)}
 
     async def do_scanning(self):
         """Whether the adapter listens for advertisements now, and for whose."""
