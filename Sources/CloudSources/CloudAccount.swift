@@ -14,6 +14,8 @@ public struct CloudAccount: Sendable, Hashable {
     public var person: String
     /// The account's id at a wear service.
     public var user: String?
+    /// The account's id at the vendor, by the first record that came; `nil` for a wear service's account, and until then.
+    public var owner: String?
     /// What a vendor gave; a wear service keeps it.
     var tokens: CloudTokens?
     /// When it was connected.
@@ -150,7 +152,8 @@ extension CloudAccount {
     fileprivate var document: JSONValue {
         .object([
             "contract": .string(contract.rawValue), "service": .string(service), "app": .string(app),
-            "person": .string(person), "user": .optional(user), "access_token": .optional(tokens?.access.value),
+            "person": .string(person), "user": .optional(user), "owner": .optional(owner),
+            "access_token": .optional(tokens?.access.value),
             "refresh_token": .optional(tokens?.refresh?.value),
             "token_expires_at": .optional(tokens?.expiresAt?.description),
             "connected_at": .string(connectedAt.description), "not_before": .optional(notBefore?.description),
@@ -175,8 +178,9 @@ extension CloudAccount {
         // Without one of them nothing can be asked.
         guard contract == .vendor ? tokens != nil : user.map(Self.isUser) == true else { return nil }
         self.init(
-            vendor: vendor, contract: contract, service: service, app: app, person: person, user: user, tokens: tokens,
-            connectedAt: connectedAt, notBefore: instant("not_before"), lastFetchAt: instant("last_fetch_at"))
+            vendor: vendor, contract: contract, service: service, app: app, person: person, user: user,
+            owner: node["owner"]?.text, tokens: tokens, connectedAt: connectedAt, notBefore: instant("not_before"),
+            lastFetchAt: instant("last_fetch_at"))
         for (collection, end) in node["fetched_through"]?.members ?? [] {
             fetchedThrough[collection] = end.text.flatMap { Instant(rfc3339: $0) }
         }

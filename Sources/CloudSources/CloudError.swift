@@ -8,6 +8,8 @@ public struct CloudError: Error, Sendable, Hashable {
         case tokenExpired
         /// The person, the vendor or the service refused to connect the account, or the key of the app is wrong.
         case authenticationFailed
+        /// A record is another account's than those that were fetched before for this person.
+        case otherAccount
         /// 403: the app may not have this.
         case forbidden
         /// 429: more requests than the service allows.
@@ -65,6 +67,7 @@ public struct CloudError: Error, Sendable, Hashable {
         switch kind {
         case .tokenExpired: "token_expired"
         case .authenticationFailed: "authentication_failed"
+        case .otherAccount: "other_account"
         case .forbidden: "forbidden"
         case .rateLimitExceeded: "rate_limit_exceeded"
         case .noConnection: "no_connection"
@@ -86,7 +89,7 @@ public struct CloudError: Error, Sendable, Hashable {
     public var name: String? {
         switch kind {
         case .tokenExpired: "tokenExpired"
-        case .authenticationFailed, .forbidden: "authenticationFailed"
+        case .authenticationFailed, .otherAccount, .forbidden: "authenticationFailed"
         case .rateLimitExceeded: "rateLimitExceeded"
         case .noConnection, .connectionLost, .untrustedServer: "noConnection"
         case .timeout: "timeout"
@@ -112,6 +115,7 @@ extension CloudError: CustomStringConvertible {
             switch kind {
             case .tokenExpired: "the account is no longer connected"
             case .authenticationFailed: "the account was not connected"
+            case .otherAccount: "the records are another account's than before"
             case .forbidden: "the app may not have this"
             case .rateLimitExceeded: "the service allows no more requests now"
             case .noConnection: "the service can't be reached"

@@ -75,6 +75,9 @@ struct CloudParts {
             }
             self.id = id
             time = try Self.whoopTime(node, record.collection)
+            if let text = node["timezone_offset"]?.text, Self.minutes(text) == nil {
+                unreadable = Unreadable(expected: "an offset such as -05:00 in timezone_offset")
+            }
             end = (node["end"] ?? node["end_time"])?.text.flatMap { Instant(rfc3339: $0) }
             readWhoop()
         case .garmin:
@@ -171,11 +174,13 @@ struct CloudParts {
                 .bodyComposition, .bodyFat, ["bodyFatInPercent", "bodyFatPercentage"], .percent, part: "body_fat")
             keepRest()
         case "pulseox":
-            // A spot check has one value; of a night's, the average is a reading.
-            if let values = node["timeOffsetSpo2Values"]?.members, values.count == 1,
-                let value = values.first?.node.decimal
-            {
+            // A spot check has one value, or a few; of a night's, the average is a reading.
+            let values = node["timeOffsetSpo2Values"]?.members ?? []
+            let isOnDemand = if case .bool(true)? = node["onDemand"]?.value { true } else { false }
+            if values.count == 1, let value = values.first?.node.decimal {
                 add(.spo2, [measured(.saturation, value, .percent)], part: "spo2")
+            } else if isOnDemand, (2...Self.mostSpotChecks).contains(values.count) {
+                for (offset, value) in values { addSpotCheck(offset, value) }
             } else {
                 vital(
                     .spo2, .saturation, ["averageSpo2", "spo2Value"], .percent, part: "spo2", source: "Garmin average")
@@ -198,6 +203,24 @@ struct CloudParts {
             }
         default: keepRest()
         }
+    }
+
+    /// The most values of one spot check; what has more is a night's or a day's.
+    private static let mostSpotChecks = 20
+
+    /// Adds one value of a spot check; its key is its distance from the record's time, in seconds.
+    private mutating func addSpotCheck(_ offset: String, _ value: JSONNode) {
+        guard let seconds = Int64(offset), (0...86_400).contains(seconds), let number = value.decimal else {
+            unreadable = unreadable ?? Unreadable(expected: "seconds and percentages in timeOffsetSpo2Values")
+            return
+        }
+        let value = VitalValue(kind: .spo2, [.init(.saturation, Quantity(number, .percent))])
+        readings.append(
+            Part(
+                part: "spo2 \(seconds)", value: .vital(value),
+                time: ImportedTime(
+                    time.instant.advanced(bySeconds: seconds), utcOffsetMinutes: time.utcOffsetMinutes ?? 0,
+                    basis: time.basis, uncertaintyMinutes: time.uncertaintyMinutes)))
     }
 
     /// The averages of a two-minute session.
@@ -323,7 +346,7 @@ struct CloudParts {
     ]
 
     /// An id, short enough to be told apart with what stands around it.
-    private static func id(_ node: JSONNode) -> String? { name(node).flatMap { $0.count <= 120 ? $0 : nil } }
+    static func id(_ node: JSONNode) -> String? { name(node).flatMap { $0.count <= 120 ? $0 : nil } }
 
     /// A text, a number or a flag as a text; `nil` for anything else, and for what is longer than 200 characters.
     private static func name(_ node: JSONNode) -> String? {

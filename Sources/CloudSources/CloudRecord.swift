@@ -55,6 +55,12 @@ public struct CloudRecord: Sendable, Hashable {
         return names.map { frame(of: $0, receivedAt: receivedAt) }
     }
 
+    /// The id of the account that it is of, where WHOOP's API says so.
+    var owner: String? {
+        guard let node = try? JSONReader.read(json, mostMembers: CloudAnswerReader.mostMembers) else { return nil }
+        return node["user_id"].flatMap(CloudParts.id)
+    }
+
     /// What its reading of a part is known by.
     func recordName(_ id: String, _ part: String) -> String { "\(collection)/\(id)/\(part)" }
 

@@ -122,11 +122,14 @@ public actor CloudSession {
         _ end: CloudAuthorization.End, of attempt: CloudAuthorization, through client: CloudClient, person: String
     ) async throws -> CloudAccount {
         try await exclusively {
-            let account = try await client.account(end, of: attempt, person: person, now: now())
+            var account = try await client.account(end, of: attempt, person: person, now: now())
             CrashPoint.reach("cloud.connect.before-keeping")
             var state = try accounts.state(of: vendor)
             // It is connected again: to tell the service of the former disconnect would undo that.
             state.pending.removeAll { $0.user == account.user && $0.service == account.service }
+            if let former = state.account, former.person == person, former.contract == account.contract {
+                account.owner = former.owner
+            }
             state.account = account
             try accounts.save(state, of: vendor)
             return account
@@ -281,6 +284,7 @@ public actor CloudSession {
             let fresh = page.records.filter { seen.insert(SHA256.hash(data: $0)).inserted }
             if !fresh.isEmpty {
                 let records = fresh.map { CloudRecord(vendor, collection, $0, person: account.person) }
+                if account.contract == .vendor { try check(records) }
                 try await receive(CloudBatch(collection: collection, records: records))
                 summary.records[collection, default: 0] += fresh.count
                 CrashPoint.reach("cloud.fetch.after-page")
@@ -300,6 +304,23 @@ public actor CloudSession {
         throw CloudError(
             .pagesDoNotAdvance, route: "GET \(vendor.rawValue)/\(collection)", status: 200,
             detail: "more than \(limits.mostPages) pages")
+    }
+
+    /// Compares whose the records are with whose the first one was: a browser may have been signed in to somebody else's account when
+    /// this one was connected again.
+    private func check(_ records: [CloudRecord]) throws {
+        for record in records {
+            guard let owner = record.owner else { continue }
+            guard let known = try account().owner else {
+                try change { $0.owner = owner }
+                continue
+            }
+            guard owner == known else {
+                throw CloudError(
+                    .otherAccount, route: "GET \(vendor.rawValue)/\(record.collection)", status: 200,
+                    detail: "expected \(vendor.title)'s user \(known), found \(owner)")
+            }
+        }
     }
 
     /// Gets a page: again after a passing fault, with renewed tokens if the old ones have expired, and later if the service

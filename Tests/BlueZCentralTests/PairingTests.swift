@@ -1,9 +1,9 @@
 import GATTClient
 import HealthReadings
 import LibDBus
+import Synchronization
 import TestBus
 import TestSupport
-import Synchronization
 import Testing
 
 @testable import BlueZCentral

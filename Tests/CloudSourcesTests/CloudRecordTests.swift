@@ -37,6 +37,22 @@ import Testing
         return value
     }
 
+    @Test("a time zone that can't be read is named; the instant is right all the same")
+    func zones() throws {
+        let night = CloudRecords.sleep("n", at: Self.date)
+        for zone in ["+25:00", "Europe/Berlin", ""] {
+            let frames = CloudRecord(
+                .whoop, "sleep", Array(night.replacing("+01:00", with: zone).utf8), person: "ann"
+            ).frames(receivedAt: Instant(seconds: 0))
+            let decoded = frames.map { DecodedFrame(cloudRecord: $0.payload) }
+            guard case .imported(let sample)? = decoded.first, case .malformed(let error)? = decoded.last else {
+                throw Failed()
+            }
+            #expect(sample.time.instant == Instant(seconds: 1_795_176_000) && sample.time.utcOffsetMinutes == 0)
+            #expect(error.expected == "an offset such as -05:00 in timezone_offset")
+        }
+    }
+
     @Test("a recovery is a variability in milliseconds, a resting heart rate, an oxygenation, and kept itself")
     func recovery() throws {
         let samples = try Self.samples(.whoop, "recovery", CloudRecords.recovery(93845, at: Self.date))
@@ -100,6 +116,10 @@ import Testing
             number(try samples("pulseox", #""timeOffsetSpo2Values":{"0":97},"onDemand":true"#)["spo2"], .saturation)
                 == "97 %")
         #expect(try samples("pulseox", #""timeOffsetSpo2Values":{"0":97,"60":96}"#).keys.sorted() == ["record"])
+        let checks = try samples("pulseox", #""timeOffsetSpo2Values":{"0":97,"60":96},"onDemand":true"#)
+        #expect(checks.keys.sorted() == ["record", "spo2 0", "spo2 60"])
+        #expect(number(checks["spo2 60"], .saturation) == "96 %")
+        #expect(checks["spo2 60"]?.time.instant == checks["spo2 0"]?.time.instant.advanced(bySeconds: 60))
         let pressure = try samples("bloodPressures", #""systolic":120,"diastolic":80,"pulse":62"#)
         guard case .bloodPressure(let value)? = pressure["blood_pressure"]?.value else { throw Failed() }
         #expect(value.systolic == Quantity(ExactDecimal(significand: 120), .millimetresOfMercury))

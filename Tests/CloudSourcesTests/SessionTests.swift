@@ -188,6 +188,33 @@ struct CloudBench: Sendable {
         }
     }
 
+    @Test("records of another of WHOOP's users than before are refused, until the account is disconnected")
+    func anotherOwner() async throws {
+        try await CloudBench.run(.whoop, Self.nights(2)) { bench in
+            try await bench.connect()
+            try await bench.fetch()
+            #expect(try bench.accounts.state(of: .whoop).account?.owner == "10129")
+            // The browser was signed in to somebody else's account when ann connected hers again.
+            bench.cloud.change {
+                $0.records["whoop/sleep"] = [
+                    CloudRecords.sleep("other", at: Self.now - 1800).replacing("10129", with: "4242")
+                ]
+            }
+            try await bench.connect()
+            let received = Mutex(0)
+            let error = await #expect(throws: CloudError.self) {
+                try await bench.session.fetch(through: try bench.client()) { batch in
+                    received.withLock { $0 += batch.records.count }
+                }
+            }
+            #expect(error?.kind == .otherAccount && error?.detail == "expected WHOOP's user 10129, found 4242")
+            #expect(received.withLock(\.self) == 0)
+            try await bench.session.forget()
+            try await bench.connect()
+            #expect(try await bench.fetch().1.count == 1)
+        }
+    }
+
     @Test("a fetch that is ended while tokens are renewed keeps the new ones: the old ones are worth nothing")
     func endedWhileRenewing() async throws {
         try await CloudBench.run(.whoop, Self.nights(3)) { bench in

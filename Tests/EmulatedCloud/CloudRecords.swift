@@ -30,7 +30,7 @@ public enum CloudRecords {
 
     /// A workout of WHOOP's API, version 2.
     public static func workout(_ id: String, at date: Date) -> String {
-        #"{"id":"\#(id)","user_id":9012,"created_at":"\#(time(date))","updated_at":"\#(time(date))","start":"\#(time(date))","end":"\#(time(date + 1800))","timezone_offset":"-05:00","sport_name":"running","score_state":"SCORED","score":{"strain":8.2463,"average_heart_rate":123,"max_heart_rate":146,"kilojoule":1569.34033203125,"distance_meter":1772.77,"zone_durations":{"zone_zero_milli":300000}}}"#
+        #"{"id":"\#(id)","user_id":10129,"created_at":"\#(time(date))","updated_at":"\#(time(date))","start":"\#(time(date))","end":"\#(time(date + 1800))","timezone_offset":"-05:00","sport_name":"running","score_state":"SCORED","score":{"strain":8.2463,"average_heart_rate":123,"max_heart_rate":146,"kilojoule":1569.34033203125,"distance_meter":1772.77,"zone_durations":{"zone_zero_milli":300000}}}"#
     }
 
     /// A cycle of WHOOP's API, version 2; one that goes on has no end.

@@ -120,6 +120,11 @@ extension Problem {
         let (status, hint): (ExitStatus, String?) =
             switch error.kind {
             case .tokenExpired, .authenticationFailed: (.notPermitted, again)
+            case .otherAccount:
+                (
+                    .notPermitted,
+                    "nothing of it is stored. Connect again, signed in to the former account; or, if this is the person's new one, `healthrelay cloud disconnect \(vendor?.rawValue ?? "whoop|garmin")` first"
+                )
             case .forbidden: (.notPermitted, "the service's operator knows what the app may do")
             case .rateLimitExceeded: (.tryAgain, "what came is stored; the next fetch waits as long as was asked")
             case .timeout, .connectionLost, .serverError:

@@ -47,7 +47,8 @@ struct Lab: Sendable {
     static var story: String {
         guard let path = ProcessInfo.processInfo.environment["HEALTHRELAY_LAB_SOCKET"] else { return "no lab" }
         do {
-            return try Document(exchange(Document.object(["do": .string("story")]).json, path))["ok"]?["story"]?.text ?? ""
+            return try Document(exchange(Document.object(["do": .string("story")]).json, path))["ok"]?["story"]?.text
+                ?? ""
         } catch {
             return "the lab does not say what happened: \(error)"
         }
