@@ -247,7 +247,8 @@ let package = Package(
             path: "Tests/ScriptedServer",
             swiftSettings: settings
         ),
-        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
+        .target(name: "TestWidth", path: "Tests/TestWidth"),
+        .target(name: "TestSupport", dependencies: ["TestWidth"], path: "Tests/TestSupport", swiftSettings: settings),
         .target(
             name: "DeliveryFixture", dependencies: ["ReadingDelivery", "ReadingStore", "HealthReadings", logging],
             path: "Tests/DeliveryFixture", swiftSettings: settings),

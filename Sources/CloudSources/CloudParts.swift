@@ -78,7 +78,12 @@ struct CloudParts {
             if let text = node["timezone_offset"]?.text, Self.minutes(text) == nil {
                 unreadable = Unreadable(expected: "an offset such as -05:00 in timezone_offset")
             }
-            end = (node["end"] ?? node["end_time"])?.text.flatMap { Instant(rfc3339: $0) }
+            if let text = (node["end"] ?? node["end_time"])?.text {
+                end = Instant(rfc3339: text).flatMap { [time] in $0 < time.instant ? nil : $0 }
+                if end == nil {
+                    unreadable = unreadable ?? Unreadable(expected: "an end that is a time after its start")
+                }
+            }
             readWhoop()
         case .garmin:
             guard let id = node["summaryId"].flatMap(Self.id) else { throw Unreadable(expected: "a summaryId") }

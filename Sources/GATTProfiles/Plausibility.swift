@@ -62,6 +62,7 @@ public enum Plausibility {
         case (.temperature, .degreesFahrenheit): temperatures.contains((number - 32) / 1.8)
         case (.temperature, _): temperatures.contains(number)
         case (.weight, .pounds): weights.contains(number * 0.453_592_37)
+        case (.weight, .grams): weights.contains(number / 1000)
         case (.weight, _): weights.contains(number)
         case (.bodyComposition, _): bodyFats.contains(number)
         case (.hrv, _): variabilities.contains(number)

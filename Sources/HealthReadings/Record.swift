@@ -137,6 +137,10 @@ extension Record {
         record.fill(from: stored)
         // A withdrawal is another frame, which this one says nothing of.
         if stored.exclusion == .withdrawn { record.exclusion = .withdrawn }
+        if let facts = stored.imported, facts.isRetracted {
+            record.imported?.isRetracted = true
+            record.imported?.updatedAt = facts.updatedAt
+        }
         guard stored.exclusion == .ketone else { return record }
         var context = GlucoseContext()
         context.isOfKetone = true

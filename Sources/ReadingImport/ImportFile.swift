@@ -68,8 +68,8 @@ public final class ImportFile {
         if text.starts(with: [0xEF, 0xBB, 0xBF]) { text = text.dropFirst(3) }
         let first = text.first { !" \t\r\n".utf8.contains($0) }
         if first == UInt8(ascii: "<") { return .appleHealth }
-        if text.starts(with: "id,kind,time,".utf8) { return .csv }
-        let lines = text.split(separator: UInt8(ascii: "\n"), maxSplits: 3).prefix(3)
+        if OwnCSVReader.isHeader(text.prefix { !"\r\n".utf8.contains($0) }) { return .csv }
+        let lines = text.split(maxSplits: 3) { "\r\n".utf8.contains($0) }.prefix(3)
         return lines.contains { LibreViewColumns(String(decoding: $0, as: UTF8.self)) != nil } ? .libreView : nil
     }
 

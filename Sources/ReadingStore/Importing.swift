@@ -97,7 +97,16 @@ struct StoreImport {
             // The store that was exported goes on, too: a position in its changes says nothing of these.
             try Changes(db: db).renewFeed()
         }
-        let findings = try await store.verify()
+        // The export is sealed, so a reading that isn't what this version reads from its frame is no damage: an earlier version may
+        // have read it otherwise. It must not keep the owner from the backup.
+        let all = try await store.verify()
+        let others = all.filter { $0.problem == .differs }
+        let findings = all.filter { $0.problem != .differs }
+        if !others.isEmpty {
+            logger.warning(
+                "readings of the export differ from their frames; `store verify` lists them",
+                metadata: ["readings": "\(others.count)"])
+        }
         guard findings.isEmpty else {
             throw StoreError.corrupt(
                 detail: "the export has \(findings.count) findings, the first: \(findings[0].problem.rawValue) "

@@ -201,19 +201,49 @@ extension ReadingStore {
                 findings.append(VerificationFinding(problem: .unreadable, subject: "frame \(select.int(first))"))
                 continue
             }
-            // What was stored before its device's model was known stays as it was read then.
-            let isAsRead = [reading.device.model, nil].contains { model in
-                let decoded = decoder.decode(frame, model: model).record(like: reading.record)
-                return decoded?.heeding(reading.record) == reading.record
-            }
             let isElsewhere = reading.record.exclusion == .superseded && decoder.isPlacedByModel(frame)
-            guard isAsRead || isElsewhere else {
+            guard
+                try isElsewhere || reading.isAsRead(from: frame, decoder)
+                    || isOfEarlierFrame(db, rows, key: ReadingRow.key(select), reading, newest: frame, decoder)
+            else {
                 findings.append(VerificationFinding(problem: .differs, subject: reading.id.description))
                 continue
             }
         }
         progress(done, total)
         return findings
+    }
+
+    /// Whether the newest frame is of an older version of another program's record than the stored one, and an earlier frame is what
+    /// was stored.
+    private static func isOfEarlierFrame(
+        _ db: Database, _ rows: RowReader, key: Int64, _ reading: Reading, newest: Frame, _ decoder: any FrameDecoding
+    ) throws -> Bool {
+        guard case .imported(let sample) = decoder.decode(newest, model: nil),
+            reading.record.imported?.isNewer(than: sample.updatedAt) == true
+        else { return false }
+        let select = try PreparedStatement(
+            db,
+            """
+            SELECT \(FrameRow.columns) FROM reading_frame AS x JOIN frame AS f ON f.key = x.frame
+            WHERE x.reading = ? AND x.role = \(role: .record) ORDER BY f.key DESC
+            """)
+        select.bind(1, key)
+        defer { select.reset() }
+        while try select.next() {
+            if let frame = try? rows.frame(select).frame, reading.isAsRead(from: frame, decoder) { return true }
+        }
+        return false
+    }
+}
+
+extension Reading {
+    /// Whether it is what a frame says.
+    fileprivate func isAsRead(from frame: Frame, _ decoder: any FrameDecoding) -> Bool {
+        // What was stored before its device's model was known stays as it was read then.
+        [device.model, nil].contains { model in
+            decoder.decode(frame, model: model).record(like: record)?.heeding(record) == record
+        }
     }
 }
 

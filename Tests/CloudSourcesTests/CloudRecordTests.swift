@@ -53,6 +53,18 @@ import Testing
         }
     }
 
+    @Test("an end that is none, or before the start, is named", arguments: ["x", "2020-01-01T00:00:00Z", ""])
+    func ends(_ end: String) throws {
+        let json = #"{"id":"n","start":"2026-11-20T06:30:00Z","end":"\#(end)"}"#
+        let frames = CloudRecord(.whoop, "sleep", Array(json.utf8), person: "ann")
+            .frames(receivedAt: Instant(seconds: 0))
+        #expect(frames.count == 1)
+        guard case .malformed(let error)? = frames.first.map({ DecodedFrame(cloudRecord: $0.payload) }) else {
+            throw Failed()
+        }
+        #expect(error.expected == "an end that is a time after its start")
+    }
+
     @Test("a recovery is a variability in milliseconds, a resting heart rate, an oxygenation, and kept itself")
     func recovery() throws {
         let samples = try Self.samples(.whoop, "recovery", CloudRecords.recovery(93845, at: Self.date))

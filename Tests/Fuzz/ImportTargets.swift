@@ -64,10 +64,10 @@ extension FuzzTarget {
         ],
         seeds: { _ in
             [
-                "id,kind,time,time_basis,provider,glucose_value,glucose_unit,systolic,diastolic,pressure_unit,value,unit\n"
-                    + "9f1c0c8e9f1c0c8e9f1c0c8e9f1c0c8e,glucose,2026-11-20T06:30:00Z,corrected,x,95,mg/dL,,,,,\n"
-                    + "9f1c0c8e9f1c0c8e9f1c0c8e9f1c0c8f,blood_pressure,2026-11-20T06:30:00Z,corrected,x,,,127.0,79.0,mmHg,,\n"
-                    + "9f1c0c8e9f1c0c8e9f1c0c8e9f1c0c80,weight,2026-11-20T06:30:00Z,assumed_zone,\"x\",,,,,,70.5,kg\n"
+                "id,kind,time,time_basis,provider,glucose_value,glucose_unit,systolic,diastolic,pressure_unit,value,unit,excluded\n"
+                    + "9f1c0c8e9f1c0c8e9f1c0c8e9f1c0c8e,glucose,2026-11-20T06:30:00Z,corrected,x,95,mg/dL,,,,,,\n"
+                    + "9f1c0c8e9f1c0c8e9f1c0c8e9f1c0c8f,blood_pressure,2026-11-20T06:30:00Z,corrected,x,,,127.0,79.0,mmHg,,,\n"
+                    + "9f1c0c8e9f1c0c8e9f1c0c8e9f1c0c80,weight,2026-11-20T06:30:00Z,assumed_zone,\"x\",,,,,,70.5,kg,\n"
             ].inputs
         }
     ) { octets in ImportProperties.check(octets, .csv) }

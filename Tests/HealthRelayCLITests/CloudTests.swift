@@ -341,6 +341,7 @@ import Testing
                 cloud.change { $0.records.merge(records) { $1 } }
                 let result = try await gateway.run("cloud", "fetch", "--json")
                 #expect(result.status == 0, "\(result.errors)")
+                try await gateway.verify()
                 return result
             }
             func weighed() async throws -> [Double] {

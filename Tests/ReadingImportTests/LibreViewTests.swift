@@ -124,6 +124,15 @@ struct LibreViewTests {
         #expect(Set(found.samples.map(\.id)).count == 2)
     }
 
+    @Test("a test strip beside a sensor's equal value is a reading of its own")
+    func strips() throws {
+        let rows = [Self.row("20-11-2026 07:30", 0, historic: "5.4"), Self.row("20-11-2026 07:30", 2, strip: "5.4")]
+        let found = try Found(Self.file(Self.english, rows))
+        #expect(Set(found.samples.map(\.id)).count == 2)
+        #expect(
+            Set(try Found(Self.file(Self.english, rows.reversed())).samples.map(\.id)) == Set(found.samples.map(\.id)))
+    }
+
     @Test("columns of another language are found by their order, and separators and quotes are heeded")
     func languages() throws {
         let french = Self.english.split(separator: ",").enumerated().map { place, name in
@@ -225,6 +234,25 @@ struct OwnCSVTests {
     }
 
     private struct Unexpected: Error {}
+
+    @Test("quoted names, columns in another order and other line ends change nothing", arguments: ["\n", "\r\n", "\r"])
+    func spreadsheets(_ end: String) throws {
+        let row = "\(Self.id),weight,2026-11-20T06:30:00Z,corrected,,,,,manual,,,,,,,,,,,,,,70500,g"
+        let plain = Self.file(row).replacing("\n", with: end)
+        #expect(try Found(plain).only.main == "70.500 kg")
+        let cells = { (line: String) in line.split(separator: ",", omittingEmptySubsequences: false) }
+        let changed = [Self.header, row].map { line in
+            cells(line).reversed().map { "\"\($0)\"" }.joined(separator: ",")
+        }
+        #expect(try Found(changed.joined(separator: end)).only == Found(plain).only)
+    }
+
+    @Test("without the column that says what is no reading the file is refused")
+    func withoutExclusions() throws {
+        let file = Self.file("\(Self.id),glucose,2026-11-20T06:30:00Z,corrected,,,,,x,,95,mg/dL,,,,,,,,,error,,,")
+            .replacing("excluded,", with: "was,")
+        #expect(try damage(of: file, format: .csv)?.expected == "a column named excluded")
+    }
 
     @Test("a cell that can be none is named")
     func refused() throws {

@@ -240,7 +240,7 @@ extension Destinations {
     /// Why nothing is delivered anywhere.
     var nothingDelivered: Problem? {
         guard workers.isEmpty else { return nil }
-        return links.lazy.compactMap(\.refusal).first ?? Problem.noServer
+        return links.lazy.compactMap(\.refusal).first ?? (links.isEmpty ? .noDestination : .noServer)
     }
 
     /// Does work while nothing is delivered anywhere.
@@ -257,6 +257,11 @@ extension Destinations {
 }
 
 extension Problem {
+    /// The problem that there is nowhere to deliver to.
+    static let noDestination = Problem(
+        "no_server_key", .configuration, "no destination is set, so nothing can be delivered; readings are kept",
+        hint: "add one under `destinations` in the settings: Documentation/delivery.md")
+
     /// The problem that no server can be delivered to.
     static let noServer = Problem(
         "no_server_key", .configuration,

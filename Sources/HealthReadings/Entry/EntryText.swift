@@ -49,6 +49,9 @@ extension ManualEntry {
     /// How far ahead of the gateway's clock a measurement may be: clocks differ.
     public static let futureTolerance: Int64 = 120
 
+    /// The earliest time that can be meant.
+    private static let earliest = Instant(seconds: -2_208_988_800)
+
     /// Makes an entry of what was typed.
     ///
     /// - Parameters:
@@ -99,6 +102,9 @@ extension ManualEntry {
             throw EntryError(
                 part: "time", expected: "no later than now, \(now.flooredToSecond)",
                 found: time.instant?.description ?? "none")
+        }
+        guard instant >= Self.earliest else {
+            throw EntryError(part: "time", expected: "no earlier than 1900", found: instant.description)
         }
         self.init(
             person: person, value: value, time: time, localTime: localTime, meal: try Self.meal(text.meal, of: kind),

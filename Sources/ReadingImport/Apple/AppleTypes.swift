@@ -46,8 +46,8 @@ enum AppleType {
 
     /// A number with its unit, as the store has it; `nil` for a unit that the type is not written in.
     ///
-    /// Digits and unit stay as they were written, but for two: per cent are written as a fraction, and stones, which no
-    /// other unit of the store is, become pounds.
+    /// Digits and unit stay as they were written, but for three: per cent are written as a fraction, stones, which no other
+    /// unit of the store is, become pounds, and grams become kilograms.
     func quantity(_ number: ExactDecimal, unit: UnsafeBufferPointer<UInt8>) -> Quantity? {
         func isUnit(_ text: StaticString) -> Bool {
             unit.elementsEqual(UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
@@ -74,7 +74,7 @@ enum AppleType {
             return isUnit("degF") ? Quantity(number, .degreesFahrenheit) : nil
         case .weight:
             if isUnit("kg") { return Quantity(number, .kilograms) }
-            if isUnit("g") { return Quantity(number, .grams) }
+            if isUnit("g") { return Quantity(number.scaled(byPowerOfTen: -3), .kilograms) }
             if isUnit("lb") { return Quantity(number, .pounds) }
             guard isUnit("st") else { return nil }
             let places = Int16(max(0, -Int(number.exponent)))

@@ -1,6 +1,6 @@
 import HealthReadings
 
-/// The rows of a CSV file (RFC 4180), one after the other. Lines may end in CR LF or LF; a field in quotes may have line
+/// The rows of a CSV file (RFC 4180), one after the other. Lines may end in CR LF, LF or CR; a field in quotes may have line
 /// breaks in it.
 struct CSVRows {
     /// A row, with the line on which it begins.
@@ -68,7 +68,11 @@ struct CSVRows {
             case separator:
                 cells.append(text())
                 cell.removeAll(keepingCapacity: true)
-            case UInt8(ascii: "\r"): continue
+            case UInt8(ascii: "\r"):
+                if try peek() == UInt8(ascii: "\n") { continue }
+                line += 1
+                cells.append(text())
+                return Row(line: first, cells: cells)
             case UInt8(ascii: "\n"):
                 cells.append(text())
                 return Row(line: first, cells: cells)

@@ -222,6 +222,8 @@ public final class LibreViewReader: ImportReader {
         }
         let serial = cell(columns.serial)
         var distinction = serial
+        // A finger stick is a measurement of its own, whatever the sensor says at that minute.
+        if place == columns.strip { distinction += " strip" }
         var (placed, later) = (time, time)
         if let wall = time.localTime { later = rules.time(of: wall, isLater: true) ?? time }
         if later != time, let wall = time.localTime,

@@ -23,7 +23,15 @@ public final class OwnCSVReader: ImportReader {
 
     /// Models that stand for no device.
     private static let standIns: Set = ["imported", "manual"]
-    private static let required = ["id", "kind", "time", "time_basis", "provider"]
+    private static let required = ["id", "kind", "time", "time_basis", "provider", "excluded"]
+
+    /// Whether a line names our columns, in whatever order; spreadsheets may put each name in quotes.
+    static func isHeader(_ line: ArraySlice<UInt8>) -> Bool {
+        let names = String(decoding: line, as: UTF8.self).split(separator: ",").map { name in
+            name.filter { $0 != "\"" }
+        }
+        return required.allSatisfy(names.contains)
+    }
 
     init(_ source: any OctetSource, _ rules: ImportRules) throws(ImportDamage) {
         self.rules = rules
@@ -151,6 +159,10 @@ public final class OwnCSVReader: ImportReader {
             let column = kind == .glucose ? "glucose_value" : kind == .bloodPressure ? "systolic" : "value"
             throw cells.refusal(column, "a number")
         }
+        let end = try cells.instant("end_time")
+        guard end.map({ $0 >= time }) ?? true else {
+            throw cells.refusal("end_time", "a time that is not before `time`")
+        }
         let uncertainty = try cells.whole("time_uncertainty_minutes", 0...Int(Int32.max))
         let written = try cells.whole("utc_offset_minutes", -1439...1439)
         let isStandIn = Self.standIns.contains(cells["model"] ?? "")
@@ -161,7 +173,7 @@ public final class OwnCSVReader: ImportReader {
             isEntered: try cells.isTrue("entered") || cells["model"] == "manual", value: value,
             time: ImportedTime(
                 time, utcOffsetMinutes: written ?? 0, basis: basis, uncertaintyMinutes: uncertainty),
-            end: try cells.instant("end_time"), meal: try cells.word("meal", of: ManualEntry.meals), originalID: id,
+            end: end, meal: try cells.word("meal", of: ManualEntry.meals), originalID: id,
             deviceTime: written == nil ? try deviceTime(cells) : nil,
             sequence: try cells.whole("sequence", 0...Int(UInt16.max)).map { UInt16($0) },
             status: try status(cells),
@@ -209,7 +221,11 @@ public final class OwnCSVReader: ImportReader {
                     systolic: systolic, diastolic: diastolic,
                     meanArterial: mean ?? Quantity(.notANumber, systolic.unit), pulse: pulse))
         case .heartRate, .hrv, .spo2, .temperature, .weight, .bodyComposition:
-            guard let main = try cells.quantity("value", "unit"), let value = AppleType.value(kind, main),
+            guard var main = try cells.quantity("value", "unit") else { return nil }
+            if kind == .weight, main.unit == .grams {
+                main = Quantity(main.number.scaled(byPowerOfTen: -3), .kilograms)
+            }
+            guard let value = AppleType.value(kind, main),
                 case .vital(let vital) = value
             else { return nil }
             guard kind == .spo2, let pulse else { return value }
