@@ -58,9 +58,31 @@ extension Reading {
     }
 }
 
+extension TimeSeriesData {
+    /// The data in pieces of so many samples as a post has at most: a night of an oximeter may have more.
+    var cutBySamples: [TimeSeriesData] {
+        func cut(_ samples: [QuantitySample], _ make: ([QuantitySample]) -> TimeSeriesData) -> [TimeSeriesData] {
+            stride(from: 0, to: samples.count, by: DeliveryPart.mostSamples).map {
+                make(Array(samples[$0..<min($0 + DeliveryPart.mostSamples, samples.count)]))
+            }
+        }
+        switch self {
+        case .bloodOxygen(let samples) where samples.count > DeliveryPart.mostSamples:
+            return cut(samples, TimeSeriesData.bloodOxygen)
+        case .heartRate(let samples) where samples.count > DeliveryPart.mostSamples:
+            return cut(samples, TimeSeriesData.heartRate)
+        default: return [self]
+        }
+    }
+}
+
 extension VitalDestination {
-    /// How far a recording's samples reach behind its time, in seconds.
+    /// How far the samples of a strap's recording reach behind its time, in seconds.
     private static let reach: Int64 = 61
+    /// How far those of an oximeter's night do.
+    private static let reachOfNight: Int64 = 65_536
+    /// The age of a recording, in seconds, from which a night may have come meanwhile that was measured at the same time.
+    private static let ageOfNight: Int64 = 3600
 
     /// The seconds of a part's samples that another device of the person has at the server, by the part's device.
     ///
@@ -70,9 +92,12 @@ extension VitalDestination {
         let own = part.items.filter { $0.reading.seriesCount > 0 }
         guard let first = own.map(\.timestamp).min(), let last = own.map(\.timestamp).max() else { return [:] }
         var others: [(device: DeviceDescription, readings: [Reading])] = []
+        let end = own.compactMap(\.reading.seriesEnd).max() ?? last
+        let isOld = clock.now().seconds - first.seconds > Self.ageOfNight
         var query = ReadingQuery(
-            kinds: [part.target.resource], from: first.advanced(bySeconds: -Self.reach),
-            to: last.advanced(bySeconds: Self.reach), limit: 1000, user: part.target.user)
+            kinds: [part.target.resource],
+            from: first.advanced(bySeconds: -(isOld ? Self.reachOfNight : Self.reach)),
+            to: max(last, end).advanced(bySeconds: Self.reach), limit: 1000, user: part.target.user)
         while true {
             let page = try await store.query(query)
             let wanted = page.readings.filter {

@@ -36,6 +36,7 @@ public struct VitalDestination: Destination {
     public let sources: SourceKeeper
     let store: ReadingStore
     let api: VitalAPI
+    let clock: SyncClock
     private let conversion: SampleConversion
 
     /// Creates a destination; nothing is sent yet.
@@ -48,6 +49,7 @@ public struct VitalDestination: Destination {
         self.store = store
         self.api = api
         self.conversion = conversion
+        self.clock = clock
         sources = SourceKeeper(
             store: store, destination: name, api: api, policy: policy, clock: clock, logger: logger)
     }
@@ -137,10 +139,13 @@ public struct VitalDestination: Destination {
         let userID = try await sources.serverUserID(of: part.person)
         CrashPoint.reach("post.before")
         if let data = batch.timeSeries(part.target.resource) {
-            try await api.post(
-                TimeSeriesPost(
-                    provider: provider, timeZone: zone, stage: batch.stage, period: batch.period,
-                    isFinalChunk: part.isLast, data: data), for: userID)
+            let pieces = data.cutBySamples
+            for (number, piece) in pieces.enumerated() {
+                try await api.post(
+                    TimeSeriesPost(
+                        provider: provider, timeZone: zone, stage: batch.stage, period: batch.period,
+                        isFinalChunk: part.isLast && number == pieces.count - 1, data: piece), for: userID)
+            }
         } else {
             try await api.post(
                 SummaryPost(
