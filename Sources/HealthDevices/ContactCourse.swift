@@ -25,11 +25,11 @@ struct ContactCourse: Sendable {
     /// Reads every service the gateway knows: a device may offer both glucose and blood pressure.
     mutating func run(
         _ peripheral: any Peripheral, _ characteristics: [Characteristic], allRecords: Bool, secret: DeviceSecret,
-        cursors: OmronCursors, journal: any FrameJournal, memory: any DeviceMemory,
+        known: KnownMemories, journal: any FrameJournal, memory: any DeviceMemory,
         report: @escaping @Sendable (TransferEvent) async -> Void
     ) async {
         let transfers = RecordTransfers(
-            of: peripheral, characteristics, model: model, allRecords: allRecords, secret: secret, cursors: cursors
+            of: peripheral, characteristics, model: model, allRecords: allRecords, secret: secret, known: known
         ).transfers
         guard !transfers.isEmpty else {
             // What is sent only while somebody looks is nothing to read, and nothing is wrong.
@@ -73,6 +73,7 @@ struct ContactCourse: Sendable {
         }
         summary.isComplete = false
         summary.error = ContactFailure(failure ?? error).code
+        if case .refused(_, let description)? = failure as? TransferError { summary.errorDetail = description }
     }
 
     private mutating func add(_ intake: FrameIntake, of transfer: any RecordTransfer) {

@@ -41,6 +41,10 @@ public struct ContactFailure: Error, Sendable, Hashable {
             "what stands in the monitor's memory are no records of the model that it was paired as",
             "pair it again with --model, as the model whose number is on its label: see `healthrelay catalog`"
         ),
+        "o2ring_layout": (
+            "a recording of the oximeter has a layout that the gateway doesn't know, or isn't whole",
+            "see Documentation/makers.md: its octets are kept, and are read once the layout is known"
+        ),
     ]
 
     /// The failure that an error of a contact stands for.
@@ -48,7 +52,9 @@ public struct ContactFailure: Error, Sendable, Hashable {
         switch error {
         case let failure as ContactFailure: self = failure
         case let error as RadioError: self.init(code: error.code, description: error.description, hint: error.hint)
-        case let error as TransferError: self.init(code: error.code, description: error.description)
+        case let error as TransferError:
+            self.init(
+                code: error.code, description: error.description, hint: Self.explanations[error.code]?.mend)
         case let error as GATTError: self.init(code: error.code, description: error.description)
         case is CancellationError: self.init(code: "interrupted", description: "the transfer was ended here")
         default: self.init(code: "not_stored", description: "cannot store what arrived: \(error)")
@@ -58,7 +64,9 @@ public struct ContactFailure: Error, Sendable, Hashable {
     /// The failure that a summary tells of; nil where everything came.
     public init?(_ summary: ContactSummary) {
         if let error = summary.error, let known = Self.explanations[error] {
-            self.init(code: error, description: known.what, hint: known.mend)
+            self.init(code: error, description: summary.errorDetail ?? known.what, hint: known.mend)
+        } else if let error = summary.error, let detail = summary.errorDetail {
+            self.init(code: error, description: "\(detail); \(summary.received) records are kept")
         } else if let error = summary.error {
             self.init(
                 code: error,

@@ -147,14 +147,24 @@ struct FrameIntake: Sendable {
         _ message: [UInt8], as format: FrameFormat, records: [[UInt8]], as recordFormat: FrameFormat,
         receivedAt: Instant
     ) async throws -> [FrameOutcome] {
+        try await take(message, as: format, records: records.map { (recordFormat, $0) }, receivedAt: receivedAt)
+    }
+
+    /// Makes a message durable, and the records without numbers that it completes, each of its format.
+    ///
+    /// - Returns: what became of the message, then of each record.
+    mutating func take(
+        _ message: [UInt8], as format: FrameFormat, records: [(format: FrameFormat, octets: [UInt8])],
+        receivedAt: Instant
+    ) async throws -> [FrameOutcome] {
         var frames = [
             Frame(format: format, payload: message, receivedAt: receivedAt, ordinal: nextOrdinal(of: format))
         ]
         for record in records {
             frames.append(
                 Frame(
-                    format: recordFormat, payload: record, receivedAt: receivedAt,
-                    ordinal: nextOrdinal(of: recordFormat)))
+                    format: record.format, payload: record.octets, receivedAt: receivedAt,
+                    ordinal: nextOrdinal(of: record.format)))
         }
         return try await store(frames, records: records.count)
     }

@@ -65,6 +65,11 @@ public final class MemoryJournal: FrameJournal, DeviceMemory, PairingMemory {
         state.withLock { $0.previousSummary(before: contact) }
     }
 
+    /// Which of these recordings of the contact's device are known.
+    public func recordings(of contact: Contact, beganAt starts: [WallTime]) async throws -> Set<WallTime> {
+        state.withLock { $0.recordings(of: contact, beganAt: starts) }
+    }
+
     /// Begins a new sequence epoch of the contact's device.
     public func beginSequenceEpoch(in contact: Contact) async throws -> Contact {
         state.withLock { $0.beginSequenceEpoch(in: contact) }

@@ -312,6 +312,12 @@ struct MemoryState {
 
     func previousSummary(before contact: Contact) -> ContactSummary? { contacts[contact.id]?.previous }
 
+    func recordings(of contact: Contact, beganAt starts: [WallTime]) -> Set<WallTime> {
+        guard let device = contacts[contact.id]?.device else { return [] }
+        let known = zip(readings, origins).filter { $0.1.device == device && $0.0.kind == .spo2 }
+        return Set(known.compactMap(\.0.record.baseTime)).intersection(starts)
+    }
+
     mutating func beginSequenceEpoch(in contact: Contact) -> Contact {
         var renewed = contact
         renewed.sequenceEpoch += 1

@@ -15,7 +15,7 @@ public struct MeterReader: Sendable {
     let memory: any DeviceMemory
     private let pairings: (any PairingMemory)?
     private let secrets: (any DeviceSecrets)?
-    private let cursors = OmronCursors()
+    private let known = KnownMemories()
     let catalogue: Catalogue
     private let provider: @Sendable (DeviceModel) -> String
     private let model: String?
@@ -123,7 +123,7 @@ public struct MeterReader: Sendable {
             model: contact.device.model.flatMap { catalogue[$0] })
         await course.run(
             peripheral, characteristics, allRecords: allRecords, secret: try await secret(of: contact.device),
-            cursors: cursors, journal: journal, memory: memory, report: report)
+            known: known, journal: journal, memory: memory, report: report)
         await recordIfWanted(peripheral, characteristics, &course, report)
         do {
             let (memory, ended) = (memory, course)

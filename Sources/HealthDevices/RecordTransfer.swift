@@ -25,6 +25,12 @@ extension RecordTransfer {
     var hasPartners: Bool { false }
 }
 
+/// What is known of devices' memories while the process runs.
+struct KnownMemories: Sendable {
+    let cursors = OmronCursors()
+    let settled = O2RingSettled()
+}
+
 /// The transfers that a connected device is read by, in the order in which they are made.
 struct RecordTransfers {
     let transfers: [any RecordTransfer]
@@ -34,7 +40,7 @@ struct RecordTransfers {
     /// What comes as soon as it is enabled is enabled together, and last: a cuff disconnects when it has sent all it has.
     init(
         of peripheral: any Peripheral, _ characteristics: [Characteristic], model: DeviceModel?, allRecords: Bool,
-        secret: DeviceSecret = .unknown, cursors: OmronCursors = OmronCursors()
+        secret: DeviceSecret = .unknown, known: KnownMemories = KnownMemories()
     ) {
         func offers(_ profile: ServiceProfile) -> Bool {
             RecordStreams([profile]).areThere(in: characteristics)
@@ -46,7 +52,7 @@ struct RecordTransfers {
             self.transfers = [
                 OmronTransfer(
                     link: link, memory: memory, model: model.name, secret: secret, wantsAll: allRecords,
-                    cursors: cursors)
+                    cursors: known.cursors)
             ]
             return
         }
@@ -55,7 +61,7 @@ struct RecordTransfers {
             self.transfers = []
             return
         }
-        if let transfer = Self.own(of: model, peripheral, characteristics) {
+        if let transfer = Self.own(of: model, peripheral, characteristics, allRecords: allRecords, known) {
             self.transfers = [transfer]
             return
         }
@@ -88,11 +94,16 @@ struct RecordTransfers {
 
     /// The transfer by a maker's own protocol, where the model has one and the device offers it.
     private static func own(
-        of model: DeviceModel?, _ peripheral: any Peripheral, _ characteristics: [Characteristic]
+        of model: DeviceModel?, _ peripheral: any Peripheral, _ characteristics: [Characteristic], allRecords: Bool,
+        _ known: KnownMemories
     ) -> (any RecordTransfer)? {
         switch model?.ownProtocol {
         case .microlife: MicrolifeLink(peripheral, characteristics).map(MicrolifeTransfer.init)
         case .viatom: ViatomLink(peripheral, characteristics).map(ViatomTransfer.init)
+        case .oximeter(.o2ring):
+            O2RingLink(peripheral, characteristics).map {
+                O2RingTransfer(link: $0, wantsAll: allRecords, settled: known.settled)
+            }
         // The values of the first are for those who look, the second measures when it is told to, the third is not connected.
         case .oximeter, .qardio, .xiaomiScale, nil: nil
         }

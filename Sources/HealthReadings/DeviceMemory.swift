@@ -29,6 +29,9 @@ public struct ContactSummary: Sendable, Hashable {
     public var isComplete: Bool
     /// The error that ended it early, in the published snake_case names; nil where it ended well.
     public var error: String?
+    /// What the device refused, in one line for people, where the error's name does not say it: which model it says that it
+    /// is. Not remembered with the contact.
+    public var errorDetail: String?
     /// How many records the device said it would send, where it can count.
     public var announced: Int?
     /// How many records came.
@@ -38,10 +41,12 @@ public struct ContactSummary: Sendable, Hashable {
 
     /// Makes a summary.
     public init(
-        isComplete: Bool, error: String? = nil, announced: Int? = nil, received: Int, gaps: [ClosedRange<UInt16>] = []
+        isComplete: Bool, error: String? = nil, errorDetail: String? = nil, announced: Int? = nil, received: Int,
+        gaps: [ClosedRange<UInt16>] = []
     ) {
         self.isComplete = isComplete
         self.error = error
+        self.errorDetail = errorDetail
         self.announced = announced
         self.received = received
         self.gaps = gaps
@@ -68,6 +73,11 @@ public protocol DeviceMemory: Sendable {
     /// is replayed says nothing of what came since: `nil` too.
     func previousSummary(before contact: Contact) async throws -> ContactSummary?
 
+    /// Which of these recordings of the contact's device are stored, so that they need not be read again.
+    ///
+    /// - Parameter starts: when recordings of saturations began, as the device's clock showed it.
+    func recordings(of contact: Contact, beganAt starts: [WallTime]) async throws -> Set<WallTime>
+
     /// Begins a new sequence epoch: the device has restarted or wrapped its numbers.
     ///
     /// The device is then read from its first record, and may still hold records of the epochs before: one that comes
@@ -81,6 +91,9 @@ public protocol DeviceMemory: Sendable {
 extension DeviceMemory {
     /// It is not remembered: each contact is taken for the first.
     public func previousSummary(before contact: Contact) async throws -> ContactSummary? { nil }
+
+    /// None is known: each is read again.
+    public func recordings(of contact: Contact, beganAt starts: [WallTime]) async throws -> Set<WallTime> { [] }
 
     /// The contact alone remembers it.
     public func noteClock(_ clock: ClockReading, in contact: Contact) async throws -> Contact {

@@ -120,6 +120,50 @@ extension ReadingStore: DeviceMemory {
         }
     }
 
+    /// Which of these recordings of the contact's device are stored, or were until they were pruned.
+    public func recordings(of contact: Contact, beganAt starts: [WallTime]) async throws -> Set<WallTime> {
+        guard let first = starts.min(), let last = starts.max() else { return [] }
+        return try await read { db in
+            // Where a clock is wrong, recordings lie at other times than their own. They are looked for at both.
+            let clock = contact.clock.map { $0.readAt.seconds - $0.deviceTime.secondsSinceEpoch } ?? 0
+            var known: Set<WallTime> = []
+            for moved in Set([0, clock]) {
+                known.formUnion(
+                    try WallTime.fetched(
+                        db,
+                        """
+                        SELECT DISTINCT base_time FROM reading INDEXED BY reading_kind_time
+                        WHERE kind = ?1 AND time BETWEEN ?3 AND ?4 AND base_time IS NOT NULL
+                            AND device = (SELECT device FROM contact WHERE key = ?2)
+                        """,
+                        [
+                            ReadingKind.spo2.code, contact.id, first.secondsSinceEpoch + moved - Journal.otherFormSpan,
+                            last.secondsSinceEpoch + moved + Journal.otherFormSpan,
+                        ]))
+            }
+            known.formUnion(
+                try WallTime.fetched(
+                    db,
+                    """
+                    SELECT DISTINCT base_time FROM reading INDEXED BY reading_kind_time
+                    WHERE kind = ?1 AND time IS NULL AND base_time IS NOT NULL
+                        AND device = (SELECT device FROM contact WHERE key = ?2)
+                    """, [ReadingKind.spo2.code, contact.id]))
+            if !known.isSuperset(of: starts) {
+                known.formUnion(
+                    try WallTime.fetched(
+                        db,
+                        """
+                        SELECT DISTINCT base_time FROM pruned
+                        WHERE kind = ?1 AND device = (SELECT device FROM contact WHERE key = ?2)
+                            AND base_time BETWEEN ?3 AND ?4
+                        """,
+                        [ReadingKind.spo2.code, contact.id, first.secondsSinceEpoch, last.secondsSinceEpoch]))
+            }
+            return known.intersection(starts)
+        }
+    }
+
     /// Begins a new sequence epoch: the device has restarted or wrapped its numbers.
     public func beginSequenceEpoch(in contact: Contact) async throws -> Contact {
         let epoch = try await write(.contact) { db in
@@ -182,5 +226,13 @@ extension ReadingStore: DeviceMemory {
                     (SELECT user FROM device WHERE key = ?),
                     (SELECT CAST(value AS INTEGER) FROM setting WHERE name = 'user.current'))
                 """, arguments: [key])
+    }
+}
+
+extension WallTime {
+    /// The times that a query gives.
+    fileprivate static func fetched(_ db: Database, _ sql: String, _ arguments: StatementArguments) throws -> [WallTime]
+    {
+        try Int64.fetchAll(db, sql: sql, arguments: arguments).map(WallTime.init(secondsSinceEpoch:))
     }
 }

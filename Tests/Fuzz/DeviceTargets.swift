@@ -27,6 +27,9 @@ extension FuzzTarget {
             case 7: .microlifeRecord
             case 8: .viatomPressure
             case 9: .qardioMessage
+            case 10: .o2ringSaturations
+            case 11: .o2ringPulses
+            case 12: .o2ringMessage
             default: FrameFormat(characteristic: characteristics[Int(octets[1]) % 4])
             }
         let frame = Frame(
@@ -48,7 +51,8 @@ extension FuzzTarget {
             }
         }
         let formats: [FrameFormat] = [
-            .oneTouchRecord, .omronRecord, .microlifeRecord, .viatomPressure, .qardioMessage,
+            .oneTouchRecord, .omronRecord, .microlifeRecord, .viatomPressure, .qardioMessage, .o2ringSaturations,
+            .o2ringPulses, .o2ringMessage,
         ]
         if model.quirks.isEmpty, !model.measuresOnCommand, !formats.contains(format) {
             let standard = StandardFrameDecoder().decode(frame, model: nil)

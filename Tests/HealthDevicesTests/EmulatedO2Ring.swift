@@ -1,6 +1,7 @@
 import GATTClient
 import HealthReadings
 import Synchronization
+import Testing
 
 @testable import HealthDevices
 
@@ -24,6 +25,21 @@ final class EmulatedO2Ring: Peripheral {
         /// Whether its service has a characteristic to be asked at.
         var canBeAsked = true
         var hasService = true
+        /// What it has recorded, by name.
+        var recordings: [(name: String, octets: [UInt8])] = []
+        /// What its clock shows.
+        var clock = "2026-11-18,07:30:00"
+        /// The most octets of a recording in one answer.
+        var pieceOfRecording = 512
+        /// The name for which it opens another recording instead, the first of these times.
+        var mistakes: (name: String, times: Int)?
+        /// Octets that recordings are said to have beyond those that they have.
+        var claims = 0
+        /// Notifications that are lost, counted over all that are sent.
+        var losesPieces: Set<Int> = []
+        /// Answers that come twice, and that come with the next one, counted as questions.
+        var repeats: Set<Int> = []
+        var delays: Set<Int> = []
         var name = "O2Ring 4512"
         var address = DeviceAddress.device(11)
     }
@@ -37,6 +53,12 @@ final class EmulatedO2Ring: Peripheral {
         var questionsOfConnection = 0
         var connections = 0
         var askedAt: [Int64] = []
+        var written: [UInt8] = []
+        /// The commands of the last connection.
+        var commands: [UInt8] = []
+        var open: [UInt8]?
+        var late: [[UInt8]] = []
+        var pieces = 0
         var now: Int64 = 1_795_000_000_000_000
     }
 
@@ -59,6 +81,10 @@ final class EmulatedO2Ring: Peripheral {
     func change(_ change: @Sendable (inout Behaviour) -> Void) { state.withLock { change(&$0.behaviour) } }
     var connections: Int { state.withLock { $0.connections } }
     var isConnected: Bool { state.withLock { $0.isConnected } }
+    /// What the last connection was asked.
+    var commands: [UInt8] { state.withLock { $0.commands } }
+    /// Whether a recording was left open.
+    var isOpen: Bool { state.withLock { $0.open != nil } }
     /// When it was asked, in microseconds.
     var askedAt: [Int64] { state.withLock { $0.askedAt } }
 
@@ -70,6 +96,7 @@ final class EmulatedO2Ring: Peripheral {
         log.note(.connect)
         return state.withLock { state in
             (state.isConnected, state.questionsOfConnection, state.queue) = (true, 0, [])
+            (state.written, state.commands, state.open, state.late) = ([], [], nil, [])
             state.connections += 1
             return Instant(microseconds: state.now)
         }
@@ -98,6 +125,10 @@ final class EmulatedO2Ring: Peripheral {
             guard characteristic.uuid == Viatom.requests,
                 (state.behaviour.properties ?? .writeWithoutResponse).contains(needed)
             else { throw GATTError.attribute(0x03) }
+            state.written += octets
+            guard state.written.count >= 8, state.written.count >= 8 + Int(state.written[5]) else { return }
+            let question = state.written
+            state.written = []
             let number = state.questions
             state.questions += 1
             state.questionsOfConnection += 1
@@ -106,15 +137,62 @@ final class EmulatedO2Ring: Peripheral {
                 state.isConnected = false
                 throw GATTError.disconnected
             }
-            guard octets == [0xAA, 0x17, 0xE8, 0, 0, 0, 0, 0x1B], state.isNotifying, !state.behaviour.ignores(number)
+            #expect(ViatomFrame.checksum(question.dropLast()) == question.last && question[2] == ~question[1])
+            state.commands.append(question[1])
+            guard state.isNotifying, !state.behaviour.ignores(number), let given = Self.answer(question, number, &state)
             else { return }
-            var answer = O2RingAnswer(status: state.behaviour.status, payload: state.behaviour.values(number)).encoded
-            if state.behaviour.damages.contains(number) { answer[8] ^= 0x10 }
+            var answer = given.encoded
+            if state.behaviour.damages.contains(number) { answer[min(8, answer.count - 1)] ^= 0x10 }
+            let answers = state.late + [answer] + (state.behaviour.repeats.contains(number) ? [answer] : [])
+            state.late = []
+            if state.behaviour.delays.contains(number) { return state.late = answers }
             // The link carries twenty octets at a time.
-            for place in stride(from: 0, to: answer.count, by: 20) {
-                state.queue.append(
-                    (state.now + state.behaviour.delay, Array(answer[place..<min(place + 20, answer.count)])))
+            for answer in answers {
+                for place in stride(from: 0, to: answer.count, by: 20) {
+                    defer { state.pieces += 1 }
+                    guard !state.behaviour.losesPieces.contains(state.pieces) else { continue }
+                    state.queue.append(
+                        (state.now + state.behaviour.delay, Array(answer[place..<min(place + 20, answer.count)])))
+                }
             }
+        }
+    }
+
+    private static func answer(_ question: [UInt8], _ number: Int, _ state: inout State) -> O2RingAnswer? {
+        let behaviour = state.behaviour
+        let block = UInt16(question[3]) | UInt16(question[4]) << 8
+        switch question[1] {
+        case 0x17: return O2RingAnswer(status: behaviour.status, payload: behaviour.values(number))
+        case 0x14:
+            let list = behaviour.recordings.map { $0.name + "," }.joined()
+            let text =
+                #"{"Region":"CE","Model":"1652","CurTIME":"\#(behaviour.clock)","CurBAT":"97%","FileList":"\#(list)"}"#
+            return O2RingAnswer(payload: Array(text.utf8) + [UInt8](repeating: 0, count: max(0, 512 - text.utf8.count)))
+        case 0x03:
+            let name = String(decoding: question[7..<(question.count - 2)], as: UTF8.self)
+            guard question[question.count - 2] == 0, behaviour.status == 0 else {
+                return O2RingAnswer(status: 9, payload: [])
+            }
+            state.open = behaviour.recordings.first { $0.name == name }?.octets
+            if let mistake = behaviour.mistakes, mistake.name == name, mistake.times > 0 {
+                state.behaviour.mistakes?.times -= 1
+                state.open = behaviour.recordings.first { $0.name != name }?.octets
+            }
+            guard let open = state.open else { return O2RingAnswer(status: 1, payload: []) }
+            let size = UInt32(open.count + behaviour.claims)
+            return O2RingAnswer(payload: (0..<4).map { UInt8(truncatingIfNeeded: size >> (8 * UInt32($0))) })
+        case 0x04:
+            guard let open = state.open else { return O2RingAnswer(status: 2, payload: []) }
+            let start = Int(block) * behaviour.pieceOfRecording
+            guard start < open.count else { return O2RingAnswer(status: 3, block: block, payload: []) }
+            return O2RingAnswer(
+                block: block, payload: Array(open[start..<min(start + behaviour.pieceOfRecording, open.count)]))
+        case 0x05:
+            state.open = nil
+            return O2RingAnswer(payload: [])
+        default:
+            Issue.record("an oximeter is told \(question[1])")
+            return nil
         }
     }
 

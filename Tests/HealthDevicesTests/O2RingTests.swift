@@ -226,7 +226,7 @@ import Testing
         return (ring, radio, clock, manager, store)
     }
 
-    @Test("an oximeter is paired without a bond and without a question, is live, and has nothing to read")
+    @Test("an oximeter is paired without a bond and without a question, is live, and is asked for what it has recorded")
     func pairing() async throws {
         let (ring, _, _, manager, store) = bench()
         let address = ring.behaviour.address
@@ -234,9 +234,11 @@ import Testing
         let device = try await manager.pair(address, within: .seconds(1), agent: TestAgent())
         #expect(device.isPaired && device.isProven && device.model?.id == "viatom_o2ring")
         #expect(try await manager.liveDevices() == [address])
-        #expect(try await manager.devicesWithRecords([address]).isEmpty)
-        #expect(try await manager.read(address) { _ in } == ContactSummary(isComplete: true, received: 0))
         #expect(ring.log.requests.isEmpty && store.frames.isEmpty)
+        #expect(try await manager.devicesWithRecords([address]) == [address])
+        let summary = ContactSummary(isComplete: true, announced: 0, received: 0)
+        #expect(try await manager.read(address) { _ in } == summary)
+        #expect(ring.commands == [0x14] && store.readingCount == 0)
         let impostor = bench { $0.hasService = false }
         let error = await #expect(throws: ContactFailure.self) {
             try await impostor.manager.pair(impostor.ring.behaviour.address, within: .seconds(1), agent: TestAgent())
@@ -302,8 +304,8 @@ import Testing
             "Checkme 1234",
         ] { #expect(model(name) == nil, "\(name)") }
         let models = Catalogue.ownProtocols.filter { $0.oximeterStream == .o2ring }
-        #expect(models.map(\.certainty) == [.verified, .fromCode, .fromDocuments])
-        #expect(models.allSatisfy { $0.sendsLive && $0.isLiveOnly && $0.pairing == .none && !$0.consumesRecords })
+        #expect(models.map(\.certainty) == [.fromCode, .fromCode, .fromDocuments])
+        #expect(models.allSatisfy { $0.sendsLive && !$0.isLiveOnly && $0.pairing == .none && !$0.consumesRecords })
     }
 }
 

@@ -161,6 +161,15 @@ final class RecordingStore: FrameJournal, DeviceMemory, PairingMemory {
         }
     }
 
+    func recordings(of contact: Contact, beganAt starts: [WallTime]) async throws -> Set<WallTime> {
+        state.withLock { state in
+            let ours = state.readings.values.filter {
+                $0.device == contact.device.address && $0.record.value.kind == .spo2
+            }
+            return Set(ours.compactMap(\.record.baseTime)).intersection(starts)
+        }
+    }
+
     func beginSequenceEpoch(in contact: Contact) async throws -> Contact {
         let epoch = state.withLock { state in
             state.epoch += 1

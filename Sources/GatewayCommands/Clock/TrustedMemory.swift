@@ -28,6 +28,10 @@ struct TrustedMemory: DeviceMemory {
         try await memory.previousSummary(before: contact)
     }
 
+    func recordings(of contact: Contact, beganAt starts: [WallTime]) async throws -> Set<WallTime> {
+        try await memory.recordings(of: contact, beganAt: starts)
+    }
+
     func beginSequenceEpoch(in contact: Contact) async throws -> Contact {
         try await memory.beginSequenceEpoch(in: contact)
     }

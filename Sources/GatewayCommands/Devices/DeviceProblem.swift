@@ -34,7 +34,8 @@ extension Problem {
         let status: ExitStatus =
             switch code {
             // It did not answer to the end, which the next time it may; any other answer is the device's own.
-            case "racp_aborted", "racp_count_missing", "racp_timed_out", "microlife_measuring", "viatom_measuring":
+            case "racp_aborted", "racp_count_missing", "racp_timed_out", "microlife_measuring", "viatom_measuring",
+                "o2ring_incomplete":
                 .tryAgain
             case _ where code.hasPrefix("racp_"): .protocolBroken
             case "device_refused", "clock_refused", "onetouch_not_allowed", "omron_key_refused",
@@ -43,7 +44,8 @@ extension Problem {
             case "clock_cannot_be_set", "encrypted_scale", "cannot_measure": .unavailable
             case "omron_key_missing", "omron_wrong_model", "no_place_for_secrets": .configuration
             case "model_not_chosen", "model_not_credible": .usage
-            case _ where ["onetouch_", "cgm_", "omron_", "microlife_", "viatom_"].contains(where: code.hasPrefix):
+            case _
+            where ["onetouch_", "cgm_", "omron_", "microlife_", "viatom_", "o2ring_"].contains(where: code.hasPrefix):
                 .protocolBroken
             case "device_barred", "clock_not_trusted", "private_address": .configuration
             case "nothing_to_read": .unavailable

@@ -101,7 +101,7 @@ extension DeviceModel {
     }
 
     /// Whether it does nothing else, as far as the gateway reads it.
-    public var isLiveOnly: Bool { oximeterStream != nil || (sendsLive && memory == .none) }
+    public var isLiveOnly: Bool { sendsLive && memory == .none }
 }
 
 /// Devices that answer and are not worn. They are left alone for a while, also if they are heard.

@@ -1,21 +1,65 @@
 import HealthReadings
 
-/// What is written to an O2Ring or a relative: the one type that ``LiveCourse`` takes.
+/// What is written to an O2Ring or a relative: the one type that ``LiveCourse`` and ``O2RingLink`` take.
 ///
 /// Its constructors are all that there is. Other commands of such an oximeter set its clock, its alarms and its vibration
 /// (16), erase it (18) or program it (19, 1A); none can be made of this type.
 struct O2RingQuestion: Sendable, Hashable {
     private let command: UInt8
+    private let block: UInt16
+    private let payload: [UInt8]
 
-    private init(_ command: UInt8) { self.command = command }
+    private init(_ command: UInt8, block: UInt16 = 0, _ payload: [UInt8] = []) {
+        (self.command, self.block, self.payload) = (command, block, payload)
+    }
 
     /// Asks for the values that the oximeter shows.
     static let values = O2RingQuestion(0x17)
+    /// Asks what the oximeter is, what its clock shows, and which recordings it has.
+    static let information = O2RingQuestion(0x14)
+    /// Opens a recording to be read; the answer is its size.
+    static func open(_ name: O2RingRecordingName) -> O2RingQuestion { O2RingQuestion(0x03, name.octets + [0]) }
+    /// Asks for a piece of the open recording, by its number.
+    static func piece(_ number: UInt16) -> O2RingQuestion { O2RingQuestion(0x04, block: number) }
+    /// Closes the open recording.
+    static let close = O2RingQuestion(0x05)
 
-    /// The octets: `AA | command | its complement | block (2) | length (2) | CRC-8`, as no question has a payload.
+    /// The octets: `AA | command | its complement | block (2) | length (2) | payload | CRC-8`.
     var octets: [UInt8] {
-        let body: [UInt8] = [0xAA, command, ~command, 0, 0, 0, 0]
+        let body =
+            [
+                0xAA, command, ~command, UInt8(truncatingIfNeeded: block), UInt8(block >> 8), UInt8(payload.count), 0,
+            ] + payload
         return body + [ViatomFrame.checksum(body[...])]
+    }
+}
+
+/// What an oximeter calls a recording: letters, digits, dots and lines, up to 32 of them.
+struct O2RingRecordingName: Sendable, Hashable, CustomStringConvertible {
+    let octets: [UInt8]
+
+    /// - Returns: `nil` for what an oximeter does not call a recording.
+    init?(_ octets: some Collection<UInt8>) {
+        let allowed = octets.allSatisfy { octet in
+            (0x30...0x39).contains(octet) || (0x41...0x5A).contains(octet) || (0x61...0x7A).contains(octet)
+                || octet == 0x2E || octet == 0x2D || octet == 0x5F
+        }
+        guard (1...32).contains(octets.count), allowed else { return nil }
+        self.octets = Array(octets)
+    }
+
+    var description: String { String(decoding: octets, as: UTF8.self) }
+
+    /// When the recording began, as the name says: `20200817225251`, in the oximeter's local time.
+    var start: WallTime? {
+        let digits = octets.prefix(14).map { Int($0) - 0x30 }
+        guard digits.count == 14, digits.allSatisfy((0...9).contains),
+            octets.count == 14 || octets[14] == 0x2E
+        else { return nil }
+        func number(_ range: Range<Int>) -> Int { digits[range].reduce(0) { $0 * 10 + $1 } }
+        return WallTime(
+            year: number(0..<4), month: number(4..<6), day: number(6..<8), hour: number(8..<10),
+            minute: number(10..<12), second: number(12..<14))
     }
 }
 
@@ -35,8 +79,10 @@ public struct O2RingAnswer: Sendable, Hashable {
     static let start: UInt8 = 0x55
     /// Octets around the payload.
     static let overhead = 8
-    /// The longest payload that is believed: the values have thirteen octets.
-    static let longestPayload = 56
+    /// The longest payload that is believed of values: they have thirteen octets.
+    static let longestValues = 56
+    /// The longest payload that is believed: what an oximeter says of itself has 512 octets.
+    static let longestPayload = 2048
 
     init(status: UInt8 = 0, block: UInt16 = 0, payload: [UInt8]) {
         (self.status, self.block) = (status, block)
@@ -75,7 +121,7 @@ public struct O2RingAnswer: Sendable, Hashable {
         let body =
             [
                 Self.start, status, ~status, UInt8(truncatingIfNeeded: block), UInt8(truncatingIfNeeded: block >> 8),
-                UInt8(payload.count), 0,
+                UInt8(truncatingIfNeeded: payload.count), UInt8(payload.count >> 8),
             ] + payload
         return body + [ViatomFrame.checksum(body[...])]
     }
@@ -88,31 +134,57 @@ public struct O2RingAnswer: Sendable, Hashable {
 
 /// Puts together the answers that an O2Ring sends in pieces of twenty octets.
 struct O2RingPieces: Sendable {
+    /// How many octets that belong to no answer are kept.
+    private static let mostRefused = 4096
+
+    /// The longest payload that is waited for.
+    private let longest: Int
     private var octets: [UInt8] = []
+    private var refused: [UInt8] = []
+
+    /// - Parameter longest: the longest payload that is waited for.
+    init(longest: Int = O2RingAnswer.longestValues) { self.longest = longest }
 
     /// Takes a piece.
     ///
-    /// - Returns: the answers that are whole now. Octets that belong to none are dropped.
+    /// - Returns: the answers that are whole now.
     mutating func take(_ piece: [UInt8]) -> [O2RingAnswer] {
         octets += piece
         var answers: [O2RingAnswer] = []
-        while octets.count >= O2RingAnswer.overhead {
-            let length = O2RingAnswer.length(octets[...])
-            guard octets[0] == O2RingAnswer.start, octets[2] == ~octets[1],
-                length <= O2RingAnswer.longestPayload + O2RingAnswer.overhead
+        var place = 0
+        while octets.count - place >= O2RingAnswer.overhead {
+            let length = O2RingAnswer.length(octets[place...])
+            guard octets[place] == O2RingAnswer.start, octets[place + 2] == ~octets[place + 1],
+                length <= longest + O2RingAnswer.overhead
             else {
-                octets.removeFirst()
+                refuse(octets[place])
+                place += 1
                 continue
             }
-            guard octets.count >= length else { break }
-            guard let answer = try? O2RingAnswer(decoding: Array(octets.prefix(length))) else {
-                octets.removeFirst()
+            guard octets.count - place >= length else { break }
+            guard let answer = try? O2RingAnswer(decoding: Array(octets[place..<(place + length)])) else {
+                refuse(octets[place])
+                place += 1
                 continue
             }
             answers.append(answer)
-            octets.removeFirst(length)
+            place += length
         }
+        octets.removeFirst(place)
         return answers
+    }
+
+    /// Whether octets have come that belong to no answer.
+    var hasRefused: Bool { !refused.isEmpty }
+
+    /// Takes out what has come and belongs to no answer, and what may be the beginning of one.
+    mutating func takeRefused() -> [UInt8] {
+        defer { (octets, refused) = ([], []) }
+        return Array((refused + octets).prefix(Self.mostRefused))
+    }
+
+    private mutating func refuse(_ octet: UInt8) {
+        if refused.count < Self.mostRefused { refused.append(octet) }
     }
 }
 

@@ -98,6 +98,9 @@ public struct ModelFrameDecoder: FrameDecoding {
         }
         if frame.format == .microlifeRecord { return MicrolifeRecord.decode(frame.payload) }
         if frame.format == .viatomPressure { return ViatomPressure.decode(frame.payload) }
+        if frame.format == .o2ringSaturations { return O2RingRecording.decode(frame.payload, as: .saturation) }
+        if frame.format == .o2ringPulses { return O2RingRecording.decode(frame.payload, as: .pulse) }
+        if frame.format == .o2ringMessage { return O2RingRecording.decode(message: frame.payload) }
         if frame.format == .xiaomiComposition || frame.format == .xiaomiWeight {
             return XiaomiMeasurement.decode(frame.payload, as: frame.format)
         }

@@ -147,7 +147,7 @@ enum Meters {
                 [
                     "name": layout == "7380T1" ? "X7 Smart AFib" : "BLESmart_0000021A28FF", "protocol": "omron",
                     "layout": .string(layout), "said": .string(model), "clock": 0, "battery": 0, "mtu": 185,
-                    "serial": nil,
+                    "serial": nil, "model": .string("HEM-\(layout)"),
                 ], more))
     }
 
@@ -174,6 +174,14 @@ enum Meters {
         [
             "name": .string(name), "address": .string("C0:00:00:00:18:\(last)"), "service": "1822",
             "protocol": .string(stream),
+        ]
+    }
+
+    /// An O2Ring, which makes no bond.
+    static func o2ring(clock: Int = 0, _ last: Int = 45) -> Document {
+        [
+            "name": "O2Ring 4512", "address": .string("C0:00:00:00:18:\(last)"), "service": "1822",
+            "protocol": "o2ring", "clock": .number(clock),
         ]
     }
 
