@@ -218,6 +218,9 @@ extension DevicesManager {
         do {
             let summary = try await reader.readAtPairing(peripheral)
             await progress(.read(summary))
+            if summary.error == "omron_wrong_model", let failure = ContactFailure(summary) { throw failure }
+        } catch let failure as ContactFailure where failure.code == "omron_wrong_model" {
+            throw failure
         } catch is CancellationError {
             throw CancellationError()
         } catch {
@@ -314,7 +317,9 @@ extension DevicesManager {
             let key = kept ?? .random()
             if kept == nil { try await secrets.keep(key.octets, of: address) }
             _ = try await peripheral.connect()
-            guard let link = OmronLink(peripheral, try await peripheral.characteristics(), stack: memory.stack) else {
+            let characteristics = try await peripheral.characteristics()
+            try await requireStatedModel(peripheral, characteristics, device)
+            guard let link = OmronLink(peripheral, characteristics, stack: memory.stack) else {
                 throw ContactFailure(
                     code: "omron_wrong_model",
                     description: "the monitor does not offer what the model that was chosen has",
@@ -323,9 +328,20 @@ extension DevicesManager {
             try await link.store(key)
         } catch {
             await peripheral.disconnectSurely()
-            throw (error as? TransferError).map(ContactFailure.init) ?? error
+            throw (error as? TransferError).map { ContactFailure($0) } ?? error
         }
         await peripheral.disconnectSurely()
+    }
+
+    /// - Throws: `TransferError` where the device says that it is another model than the one that was chosen.
+    private func requireStatedModel(
+        _ peripheral: any Peripheral, _ characteristics: [Characteristic], _ device: DeviceDescription
+    ) async throws {
+        guard let model = device.model.flatMap({ catalogue[$0] }),
+            let stated = try await OmronModelNumber.read(from: peripheral, characteristics),
+            let refusal = stated.refusal(of: model, in: catalogue)
+        else { return }
+        throw refusal
     }
 
     private func result(

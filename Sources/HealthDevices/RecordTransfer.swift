@@ -51,8 +51,8 @@ struct RecordTransfers {
             // Alone: what the standard service would send is in the memory too, and some monitors delete what they send.
             self.transfers = [
                 OmronTransfer(
-                    link: link, memory: memory, model: model.name, secret: secret, wantsAll: allRecords,
-                    cursors: known.cursors)
+                    link: link, memory: memory, model: model, characteristics: characteristics, secret: secret,
+                    wantsAll: allRecords, cursors: known.cursors)
             ]
             return
         }

@@ -9,6 +9,8 @@ final class EmulatedOmron: Peripheral {
     struct Behaviour: Sendable {
         /// The catalogue's id of the layout that the memory has.
         var model = "omron_hem7322t"
+        /// The model that its device information names.
+        var stated: String?
         /// What it calls itself.
         var name = "BLESmart_0000021A28FF"
         /// Each user's slots; `nil`: nothing was recorded there.
@@ -146,6 +148,9 @@ final class EmulatedOmron: Peripheral {
         log.note(.read(characteristic.uuid))
         if characteristic.uuid == 0x2A19, let battery = behaviour.battery {
             return CharacteristicValue(uuid: 0x2A19, octets: [battery], receivedAt: Instant(seconds: 0))
+        }
+        if characteristic.uuid == 0x2A24, let stated = behaviour.stated {
+            return CharacteristicValue(uuid: 0x2A24, octets: Array(stated.utf8), receivedAt: Instant(seconds: 0))
         }
         throw GATTError.attribute(0x02)
     }

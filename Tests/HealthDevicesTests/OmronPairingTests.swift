@@ -205,7 +205,7 @@ import Testing
 }
 
 /// A radio with one Omron monitor near it.
-private struct OmronRadio: Radio {
+struct OmronRadio: Radio {
     let monitor: EmulatedOmron
     private var address: DeviceAddress { .device(7) }
 

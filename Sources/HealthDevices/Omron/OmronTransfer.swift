@@ -17,8 +17,10 @@ enum DeviceSecret: Sendable, Hashable {
 struct OmronTransfer: RecordTransfer {
     let link: OmronLink
     let memory: OmronMemory
-    /// What the model is called.
-    let model: String
+    /// The model that it is paired as.
+    let model: DeviceModel
+    /// What the device has: some say in their device information which model they are.
+    let characteristics: [Characteristic]
     let secret: DeviceSecret
     let wantsAll: Bool
     let cursors: OmronCursors
@@ -35,7 +37,10 @@ struct OmronTransfer: RecordTransfer {
     /// - Throws: ``TransferError``, ``GATTError``, `CancellationError`, or an error of the journal or the memory. What
     ///   came before is durable.
     func run(into intake: inout FrameIntake, memory: any DeviceMemory) async throws -> Bool {
-        // Asked first, so that nothing is enabled where the store does not answer.
+        // Asked first: under another model's layout, records would be readings that nobody has measured.
+        let stated = try await OmronModelNumber.read(from: link.peripheral, characteristics)
+        if let refusal = stated?.refusal(of: model) { throw refusal }
+        // Asked before anything is enabled, for a store that does not answer.
         let previous = try await memory.previousSummary(before: intake.contact)
         let key = try key()
         let wasWhole = previous.map { $0.isComplete && $0.announced != nil } ?? false
@@ -207,8 +212,8 @@ struct OmronTransfer: RecordTransfer {
                 if records == 0, failures >= OmronTransfer.mostFailures {
                     throw TransferError.refused(
                         code: "omron_wrong_model",
-                        description: "what stands in the monitor's memory are no records of \(transfer.model); pair it "
-                            + "again as the model whose number is on its label")
+                        description: "what stands in the monitor's memory are no records of \(transfer.model.id), "
+                            + "\(transfer.model.name), which it is paired as")
                 }
                 if block.isKnown, mayEnd { return }
                 // A record that is not shown does not end those before it.
