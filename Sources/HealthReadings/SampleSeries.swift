@@ -1,5 +1,5 @@
-/// What a device sent while it measured, about once a second, of a minute at most: the samples behind a kept reading whose own
-/// value is their mean.
+/// What a device sent while it measured, about once a second, of a minute at most; or what an oximeter has recorded in a night:
+/// the samples behind a kept reading whose own value is their mean.
 ///
 /// A day of a strap has 86,400 samples, so they stay in the octets that they are stored as, and are read one after the other
 /// when somebody asks for them.
