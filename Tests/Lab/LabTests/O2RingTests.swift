@@ -186,7 +186,8 @@ extension LabTests {
 
         @Test("a running gateway reads a night by itself as the ring is taken off")
         func running() async throws {
-            let ring = try await Ring(["advertises": "never"])
+            let ring = try await Ring()
+            try await ring.meter.behave(["advertises": "never"])
             try await ring.sleep("2026-10-02T22:41:07", 300)
             let run = try ring.gateway.start(["run"])
             #expect(try await run.wait { $0.errorText.contains("ready") }, "\(run.errorText)")

@@ -28,10 +28,15 @@ extension LabTests {
 
         private func pair(
             _ layout: String, as model: String, records: Document, _ gateway: TestGateway,
-            clock: Int = 0, _ behaviour: Document = [:]
+            clock: Int = 0, stated: String? = nil, _ behaviour: Document = [:]
         ) async throws -> LabMeter {
             let meter = try await Lab.fresh().add(
-                Meters.omron(layout, said: model, ["records": records, "clock": .number(clock)]), behaviour)
+                Meters.omron(
+                    layout, said: model,
+                    [
+                        "records": records, "clock": .number(clock),
+                        "model": .string(stated ?? "HEM-\(layout)"),
+                    ]), behaviour)
             let paired = try await gateway("pair", meter.address, "--model", model)
             try #require(paired.status == 0, "\(paired.errors)")
             #expect(try paired.document["model"]?.text == model)
@@ -212,7 +217,30 @@ extension LabTests {
             let denied = try await gateway("pair", modern.address, "--model", "omron_hem7322t")
             #expect(denied.errorCode == "omron_wrong_model", "\(denied.errors)")
             try await modern.remove()
-            let meter = try await pair("6161T", as: "omron_hem7322t", records: both(30, 0), gateway)
+            // One that says its number is given no key, and is not read where it wants none.
+            for (layout, wrong, last) in [("7361T", "omron_hem7322t", 61), ("7143T1", "omron_hem7155tmw", 62)] {
+                let outspoken = try await lab.add(
+                    Meters.omron(
+                        layout, said: wrong,
+                        ["records": both(3, 0), "address": .string("C0:00:00:00:18:\(last)")]))
+                let before = try await outspoken.act("memory")
+                for command in ["pair", "read"] {
+                    let arguments = [command, outspoken.address] + (command == "pair" ? ["--model", wrong] : [])
+                    let refused = try await gateway.start(arguments).finish()
+                    #expect(refused.status == 78 && refused.errorCode == "omron_wrong_model", "\(refused.errors)")
+                    for words in ["HEM-\(layout)", wrong] {
+                        #expect(refused.errors.contains(words), "\(refused.errors)")
+                    }
+                    // Without its key there is nothing to read it by.
+                    if layout == "7361T" { break }
+                }
+                #expect(try await gateway.stored().isEmpty)
+                let after = try await outspoken.act("memory")
+                #expect(after["digest"] == before["digest"] && after["session_open"] == false)
+                try await outspoken.remove()
+            }
+            let meter = try await pair(
+                "6161T", as: "omron_hem7322t", records: both(30, 0), gateway, stated: "RS2")
             let before = try await meter.act("memory")
             let read = try await gateway("read", meter.address)
             #expect(read.errorCode == "omron_wrong_model", "\(read.errors)")
