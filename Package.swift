@@ -204,7 +204,7 @@ let package = Package(
             resources: [
                 .embedInCode("Page/page.html"), .embedInCode("Page/page.css"), .embedInCode("Page/page.js"),
                 .embedInCode("Page/words.js"), .embedInCode("Page/reports.js"), .embedInCode("Page/measure.js"),
-                .embedInCode("Page/pairing.js"),
+                .embedInCode("Page/pairing.js"), .embedInCode("Page/figures.js"),
                 .embedInCode("openapi.json"),
             ]),
         module(

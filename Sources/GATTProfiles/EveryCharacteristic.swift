@@ -7,7 +7,7 @@ extension StandardFrameDecoder {
     public func characteristics(accepting octets: [UInt8]) -> [UInt16] {
         Self.knownCharacteristics.filter { characteristic in
             switch decode(characteristic: characteristic, octets: octets.span.bytes) {
-            case .record, .glucoseContext, .sensor, .entry, .imported, .withdrawal: true
+            case .record, .glucoseContext, .sensor, .entry, .imported, .withdrawal, .figures: true
             case .malformed: false
             case .nothing: (try? describe(characteristic: characteristic, octets: octets)) != nil
             }

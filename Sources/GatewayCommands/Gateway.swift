@@ -231,6 +231,8 @@ public final class Gateway: Sendable {
             try await ConnectRunner(gateway: self, json: json, output: output).run(operation)
         case .auth(let name): try await AuthRunner(gateway: self, json: json, output: output).check(name)
         case .move(let operation): try await MoveRunner(gateway: self, json: json, output: output).run(operation)
+        case .figures(let operation):
+            try await FigureRunner(gateway: self, json: json, output: output).run(operation)
         case .subscriber(let operation):
             try await SubscriberRunner(gateway: self, json: json, output: output).run(operation)
         case .importing(let operation): try await ImportRunner(gateway: self, output: output).run(operation)

@@ -112,7 +112,7 @@ struct MemoryState {
             let kept = KeptContext(number: contextCount, contact: contact.id, lastingOctets: octets, context: context)
             return add(kept, named(number), in: contact)
         case .malformed(let error): return .malformed(error)
-        case .sensor, .entry, .imported, .withdrawal, .nothing: return .nothing
+        case .sensor, .entry, .imported, .withdrawal, .figures, .nothing: return .nothing
         }
     }
 

@@ -89,9 +89,10 @@ public struct GlucosePoint: Sendable, Hashable {
     /// - Parameters:
     ///   - reading: the reading.
     ///   - limits: what devices can show.
-    /// - Returns: `nil` for a reading that is no glucose, has no time, or is left out of figures: `Reading.excluded` says why.
+    /// - Returns: `nil` for a reading that is no glucose, has no time, or is left out of figures: `Reading.figureExclusion` says why.
     public init?(_ reading: Reading, limits: Limits) {
-        guard case .glucose(let glucose) = reading.record.value, let time = reading.time.instant else { return nil }
+        guard reading.leftOut == nil, case .glucose(let glucose) = reading.record.value, let time = reading.time.instant
+        else { return nil }
         let unit = glucose.concentration?.unit ?? .milligramsPerDecilitre
         guard unit == .milligramsPerDecilitre || unit == .millimolesPerLitre else { return nil }
         let number = glucose.concentration?.number

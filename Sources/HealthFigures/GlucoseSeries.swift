@@ -149,9 +149,9 @@ public struct GlucoseCollection: Sendable {
     /// Values of meters, oldest first.
     public private(set) var blood: [GlucosePoint] = []
     /// Readings of meters in the period that are in no figure, by reason.
-    public private(set) var leftOut: [Exclusion: Int] = [:]
+    public private(set) var leftOut: [FigureExclusion: Int] = [:]
     /// Readings of sensors in the period that are in no figure, by reason.
-    public private(set) var sensorsLeftOut: [Exclusion: Int] = [:]
+    public private(set) var sensorsLeftOut: [FigureExclusion: Int] = [:]
     /// Values of meters that repeat a sensor's value of the same moment.
     public private(set) var echoes = 0
 
@@ -181,7 +181,7 @@ public struct GlucoseCollection: Sendable {
             return
         }
         guard let point = GlucosePoint(reading, limits: limits) else {
-            let reason = reading.excluded ?? .noValue
+            let reason = reading.figureExclusion ?? .excluded(.noValue)
             if reading.isOfSensor { sensorsLeftOut[reason, default: 0] += 1 } else { leftOut[reason, default: 0] += 1 }
             return
         }

@@ -56,10 +56,11 @@ public struct HeartRateFigures: Sendable {
     }
 
     /// Adds a kept heart rate. Readings of one device are added in the order of their times; those without samples, those that
-    /// are excluded and those of other kinds have nothing to add.
+    /// are excluded or left out of figures and those of other kinds have nothing to add.
     public mutating func add(_ reading: Reading) {
         guard case .vital(let value) = reading.record.value, value.kind == .heartRate, let series = value.series,
-            reading.excluded == nil || reading.excluded == .noValue, let begin = reading.seriesBegin
+            reading.excluded == nil || reading.excluded == .noValue, reading.leftOut == nil,
+            let begin = reading.seriesBegin
         else { return }
         for sample in series {
             let at = begin.microseconds + Int64(sample.milliseconds) * 1000

@@ -165,7 +165,7 @@ public struct PressureFigures: Sendable {
     /// The readings, oldest first.
     public let points: [PressurePoint]
     /// Readings of the period that are in no figure, by reason.
-    public let leftOut: [Exclusion: Int]
+    public let leftOut: [FigureExclusion: Int]
     /// Readings that the person wants left out because the cuff flagged them.
     public let flaggedLeftOut: Int
 
@@ -309,7 +309,7 @@ public struct PressureCollection: Sendable {
     /// The readings.
     public private(set) var points: [PressurePoint] = []
     /// Readings that count for the period and are in no figure, by reason.
-    public private(set) var leftOut: [Exclusion: Int] = [:]
+    public private(set) var leftOut: [FigureExclusion: Int] = [:]
 
     /// Makes a collection without readings.
     ///
@@ -334,7 +334,7 @@ public struct PressureCollection: Sendable {
     public mutating func add(_ reading: Reading) {
         guard reading.kind == .bloodPressure, let time = reading.time.instant, start <= time, time < end else { return }
         guard let point = PressurePoint(reading) else {
-            if counts(time) { leftOut[reading.excluded ?? .noValue, default: 0] += 1 }
+            if counts(time) { leftOut[reading.figureExclusion ?? .excluded(.noValue), default: 0] += 1 }
             return
         }
         points.append(point)

@@ -34,9 +34,9 @@ public struct PressurePoint: Sendable, Hashable {
 
     /// Takes a reading.
     ///
-    /// - Returns: `nil` for a reading that is no blood pressure, has no time or lacks a number, or is excluded.
+    /// - Returns: `nil` for a reading that is no blood pressure, has no time or lacks a number, is excluded, or is left out of figures.
     public init?(_ reading: Reading) {
-        guard reading.excluded == nil, case .bloodPressure(let pressure) = reading.record.value,
+        guard reading.figureExclusion == nil, case .bloodPressure(let pressure) = reading.record.value,
             let time = reading.time.instant, let systolic = pressure.systolic.number.number,
             let diastolic = pressure.diastolic.number.number, pressure.systolic.unit == pressure.diastolic.unit
         else { return nil }

@@ -9,6 +9,8 @@ public struct VitalFigures: Sendable {
     public struct Point: Sendable, Hashable {
         /// When it was measured.
         public var time: Instant
+        /// The reading it is from.
+        public var reading: ReadingID
         /// The number, in the unit of the figures.
         public var value: ExactDecimal
         /// Where it was measured: `ear`; `nil` where that is unknown.
@@ -56,7 +58,7 @@ public struct VitalFigures: Sendable {
     /// All values; `nil` for none.
     public private(set) var all: Span?
     /// Readings that are in no figure, by reason.
-    public private(set) var leftOut: [Exclusion: Int] = [:]
+    public private(set) var leftOut: [FigureExclusion: Int] = [:]
     private var days: [Int: Span] = [:]
     private var parts: [Int: Span] = [:]
 
@@ -87,14 +89,15 @@ public struct VitalFigures: Sendable {
     /// Adds a reading; one that is in no figure is counted with its reason.
     public mutating func add(_ reading: Reading) {
         guard reading.kind == kind, case .vital(let vital) = reading.record.value else { return }
-        guard reading.excluded == nil, let time = reading.time.instant, let quantity = vital.main,
+        guard reading.figureExclusion == nil, let time = reading.time.instant, let quantity = vital.main,
             let value = quantity.unit == unit ? quantity.number.number : quantity.number(in: unit, places: 1),
             let day = period.index(of: time)
         else {
-            leftOut[reading.excluded ?? .noValue, default: 0] += 1
+            leftOut[reading.figureExclusion ?? .excluded(.noValue), default: 0] += 1
             return
         }
-        let point = Point(time: time, value: value, site: vital.site, note: reading.record.entry?.note)
+        let point = Point(
+            time: time, reading: reading.id, value: value, site: vital.site, note: reading.record.entry?.note)
         devices.insert(reading.measuringDevice)
         let whole = max(1, period.end.seconds - period.start.seconds)
         let part = Int((time.seconds - period.start.seconds) * Int64(Self.partCount) / whole)
@@ -106,7 +109,7 @@ public struct VitalFigures: Sendable {
     /// Whether a reading is in the figures.
     public static func counts(_ reading: Reading) -> Bool {
         guard case .vital(let vital) = reading.record.value else { return false }
-        return reading.excluded == nil && reading.time.instant != nil && vital.main?.number.number != nil
+        return reading.figureExclusion == nil && reading.time.instant != nil && vital.main?.number.number != nil
     }
 
     /// The days with values, oldest first.

@@ -25,9 +25,10 @@ public struct WeightFigures: Sendable {
             (self.time, self.reading, self.weight, self.unit, self.device) = (time, reading, weight, unit, device)
         }
 
-        /// Takes a reading; `nil` for one that has no weight or no time, or is excluded.
+        /// Takes a reading; `nil` for one that has no weight or no time, is excluded, or is left out of figures.
         public init?(_ reading: Reading) {
-            guard reading.excluded == nil, reading.kind == .weight, case .vital(let vital) = reading.record.value,
+            guard reading.figureExclusion == nil, reading.kind == .weight,
+                case .vital(let vital) = reading.record.value,
                 let time = reading.time.instant, let quantity = vital[.weight], let number = quantity.number.number,
                 MeasuredValues.factor(from: quantity.unit, to: .kilograms) != nil
             else { return nil }

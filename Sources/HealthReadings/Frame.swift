@@ -49,6 +49,8 @@ public enum DecodedFrame: Sendable, Hashable {
     case imported(ImportedSample)
     /// The withdrawal of what a person entered.
     case withdrawal(EntryWithdrawal)
+    /// That a person leaves a reading out of figures, or takes it back in.
+    case figures(FigureDecision)
     /// A frame that is understood and is neither: nothing follows from it.
     case nothing
     /// A frame that is no record: kept as it is, and reported.

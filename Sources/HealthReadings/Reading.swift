@@ -14,6 +14,8 @@ public struct Reading: Sendable, Hashable, Identifiable {
     public var person: String?
     /// Why it is never delivered.
     public var excluded: Exclusion?
+    /// That a person leaves it out of figures, though it is stored, shown and delivered; `nil` for most readings.
+    public var leftOut: FigureOmission?
     /// How it stands with each destination that may get it; empty if it is ``excluded``.
     public var deliveries: [DestinationDelivery]
     /// When its first frame was received.

@@ -3,7 +3,7 @@ extension Reading {
     public var document: JSONValue {
         record.document(
             id: .string(id.description), device: device.document, provider: .string(device.provider), time: time,
-            context: context, person: person, excluded: excluded, deliveries: deliveries)
+            context: context, person: person, excluded: excluded, leftOut: leftOut, deliveries: deliveries)
     }
 }
 
@@ -17,7 +17,7 @@ extension Record {
 
     func document(
         id: JSONValue, device: JSONValue, provider: JSONValue, time: ResolvedTime?, context: GlucoseContext?,
-        person: String?, excluded: Exclusion?, deliveries: [DestinationDelivery]
+        person: String?, excluded: Exclusion?, leftOut: FigureOmission? = nil, deliveries: [DestinationDelivery]
     ) -> JSONValue {
         var members: [JSONValue.Member] = [
             .init("id", id),
@@ -59,6 +59,7 @@ extension Record {
         if let sensor { members += sensor.members }
         if let entry { members += entry.members }
         if let imported { members += imported.members }
+        if let leftOut { members += leftOut.members }
         members += [
             .init("user", .optional(userSlot)),
             .init("status", .array(status.names.map(JSONValue.string))),

@@ -175,6 +175,7 @@ private struct DocumentWriter {
         put(record.sensor?.members ?? [])
         put(record.entry?.members ?? [])
         put(record.imported?.members ?? [])
+        put(reading.leftOut?.members ?? [])
         literal(#","user":"#)
         put(number: record.userSlot)
         literal(#","status":"#)

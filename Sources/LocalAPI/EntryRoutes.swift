@@ -80,10 +80,15 @@ struct EntryRoutes {
 
     /// A reading that the caller may see and change.
     private func reading(_ context: APIContext, _ audience: Audience) async throws -> Reading {
-        let text = try context.parameters.require("id")
-        guard let id = ReadingID(text), let reading = try await gateway.store.reading(id, of: audience.key) else {
-            throw APIRefusal(.notFound, "no_such_reading", "there is no such reading")
-        }
+        guard let id = ReadingID(try context.parameters.require("id")) else { throw Self.noSuchReading }
+        return try await reading(id, context, audience)
+    }
+
+    private static let noSuchReading = APIRefusal(.notFound, "no_such_reading", "there is no such reading")
+
+    /// A reading that the caller may see and change.
+    func reading(_ id: ReadingID, _ context: APIContext, _ audience: Audience) async throws -> Reading {
+        guard let reading = try await gateway.store.reading(id, of: audience.key) else { throw Self.noSuchReading }
         if audience == .household, context.caller.grant?.scope != .owner {
             let current = try await gateway.store.currentUser().clientUserID
             guard reading.person ?? "" == current else { throw Self.otherPerson }

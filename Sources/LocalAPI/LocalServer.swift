@@ -86,6 +86,7 @@ package struct LocalServer {
         ReportRoutes(gateway: gateway, consents: consents, isLocked: isLocked).add(to: routes)
         EntryRoutes(gateway: gateway, isLocked: isLocked).add(to: routes)
         MoveRoutes(gateway: gateway, isLocked: isLocked).add(to: routes)
+        FigureRoutes(gateway: gateway, isLocked: isLocked).add(to: routes)
         StateRoutes(gateway: gateway, started: now).add(to: routes)
         EventRoutes(
             hub: hub, counters: counters, clients: door.clients, time: door.time, store: gateway.store,
@@ -106,6 +107,7 @@ struct PageRoutes {
             ("/words.js", PackageResources.words_js, "text/javascript; charset=utf-8"),
             ("/reports.js", PackageResources.reports_js, "text/javascript; charset=utf-8"),
             ("/measure.js", PackageResources.measure_js, "text/javascript; charset=utf-8"),
+            ("/figures.js", PackageResources.figures_js, "text/javascript; charset=utf-8"),
             ("/pairing.js", PackageResources.pairing_js, "text/javascript; charset=utf-8"),
             ("/api/v1/openapi.json", PackageResources.openapi_json, "application/json"),
         ]

@@ -124,6 +124,8 @@ enum FrameRole: Int64 {
     case context
     /// It withdraws the reading, or corrects it.
     case withdrawal
+    /// It says whether the reading counts in figures.
+    case figures
 }
 
 /// Where an outbox row stands.

@@ -62,6 +62,18 @@ extension Journal {
         return .revised(try load(key))
     }
 
+    /// Leaves a reading out of figures, or takes it back in. Nothing of what destinations have changes.
+    mutating func add(_ decision: FigureDecision, _ frame: Frame) throws -> FrameOutcome {
+        guard let found = try reading(decision.reading) else {
+            try keepApart(frame, .nothing)
+            return .nothing
+        }
+        guard !found.reading.stands(as: decision) else { return .repeated(decision.reading) }
+        try attach(keep(frame, .record), to: found.key, .figures)
+        try change(found.key) { $0.content.leftOut = decision.omission }
+        return .revised(try load(found.key))
+    }
+
     /// An entry that is stored already: nothing follows from it, unless it was withdrawn since.
     private mutating func enterAgain(
         _ key: Int64, _ reading: Reading, _ record: Record, _ frame: Frame

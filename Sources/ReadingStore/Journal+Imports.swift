@@ -103,7 +103,7 @@ extension Journal {
             stored.columns.sequenceEpoch = Int64(epoch)
             stored.columns.clash = Int64(clash ?? 0)
             stored.columns.sequence = record.sequence.map(Int64.init)
-            stored.content = ReadingContent(of: record, context: reading.context)
+            stored.content = ReadingContent(of: record, context: reading.context, leftOut: reading.leftOut)
         }
         if let facts = record.sensor { try insert(facts, of: key) }
         try revise(key, from: reading, to: record, at: isElsewhen ? resolved : nil)

@@ -47,6 +47,7 @@ struct Journal {
         case .entry(let entry): try add(entry, frame, into: &outcomes)
         case .imported(let sample): outcomes.append(try add(sample, frame))
         case .withdrawal(let withdrawal): outcomes.append(try add(withdrawal, frame))
+        case .figures(let decision): outcomes.append(try add(decision, frame))
         case .nothing:
             try keepApart(frame, .nothing)
             outcomes.append(.nothing)
@@ -301,7 +302,7 @@ struct Journal {
             stored.columns.timeOffsetMinutes = record.timeOffsetMinutes.map(Int64.init)
             stored.columns.timeOffsetIsUnknown = record.timeOffsetIsUnknown ? 1 : 0
             stored.columns.recordExclusion = record.exclusion?.code
-            stored.content = ReadingContent(of: record, context: reading.context)
+            stored.content = ReadingContent(of: record, context: reading.context, leftOut: reading.leftOut)
             guard let time else { return }
             stored.columns.set(time)
             let exclusion = exclusion(of: record, at: time, receivedAt: reading.receivedAt)

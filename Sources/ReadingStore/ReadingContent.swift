@@ -13,8 +13,10 @@ struct ReadingContent: Hashable {
     var entry: EntryFacts?
     var imported: ImportFacts?
     var context: GlucoseContext?
+    /// That a person leaves it out of figures; it is known of no record.
+    var leftOut: FigureOmission?
 
-    init(of record: Record, context: GlucoseContext? = nil) {
+    init(of record: Record, context: GlucoseContext? = nil, leftOut: FigureOmission? = nil) {
         value = record.value
         status = record.status
         userSlot = record.userSlot
@@ -23,15 +25,17 @@ struct ReadingContent: Hashable {
         entry = record.entry
         imported = record.imported
         self.context = context
+        self.leftOut = leftOut
     }
 
     /// How what follows is written. A number once given is never given again. The second is the first with what a
     /// continuous sensor says behind its concentration, the third the first with the occurrence in
     /// front of the values, the fourth the first with what a person wrote in front of them, the fifth the first with where
     /// an import comes from in front of them, the sixth the first with the samples of a recording behind its quantities; each
-    /// is for such records only.
+    /// is for such records only. The seventh is why a person leaves it out of figures, in front of any of the others.
     private static let (format, continuousFormat, recalledFormat): (UInt64, UInt64, UInt64) = (1, 2, 3)
     private static let (enteredFormat, importedFormat, recordedFormat): (UInt64, UInt64, UInt64) = (4, 5, 6)
+    private static let leftOutFormat: UInt64 = 7
 
     private var continuous: ContinuousGlucoseFacts? {
         if case .glucose(let glucose) = value { glucose.continuous } else { nil }
@@ -54,6 +58,10 @@ struct ReadingContent: Hashable {
     var octets: [UInt8] {
         var writer = ContentWriter()
         let format = format
+        if let leftOut {
+            writer.put(Self.leftOutFormat)
+            leftOut.write(to: &writer)
+        }
         writer.put(format)
         writer.put(UInt64(bitPattern: value.kind.code))
         writer.put(UInt64(status.rawValue))
@@ -91,7 +99,11 @@ struct ReadingContent: Hashable {
     /// - Throws: ``StoreError/corrupt(detail:)`` for whatever ``octets`` did not give.
     init(_ octets: [UInt8], from start: Int = 0) throws {
         var reader = ContentReader(octets, from: start)
-        let format = try reader.number()
+        var format = try reader.number()
+        if format == Self.leftOutFormat {
+            leftOut = try FigureOmission(from: &reader)
+            format = try reader.number()
+        }
         guard (Self.format...Self.recordedFormat).contains(format) else {
             throw StoreError.corrupt(detail: "a row's content has the format \(format)")
         }
@@ -131,6 +143,19 @@ struct ReadingContent: Hashable {
         guard reader.isAtEnd else {
             throw StoreError.corrupt(detail: "a row's content goes on after octet \(reader.position)")
         }
+    }
+}
+
+extension FigureOmission {
+    fileprivate func write(to writer: inout ContentWriter) {
+        writer.put(reason)
+        writer.put(by)
+        writer.put(signed: at.microseconds)
+    }
+
+    fileprivate init(from reader: inout ContentReader) throws {
+        let (reason, by) = (try reader.text(), try reader.text())
+        self.init(reason: reason, by: by ?? "", at: Instant(microseconds: try reader.signed()))
     }
 }
 

@@ -133,11 +133,13 @@ struct RowReader {
                     differenceSeconds: difference, readAt: Instant(microseconds: columns.clockReadAt ?? 0))
             })
         let record = try Record(columns, content, key: key)
-        return Reading(
+        var reading = Reading(
             id: id, record: record, context: content.context, device: try devices.description(columns.device),
             time: time, person: try people.name(columns.user),
             excluded: try record.exclusion ?? columns.timeExclusion.map(Exclusion.init(code:)),
             deliveries: deliveries, receivedAt: Instant(microseconds: columns.receivedAt))
+        reading.leftOut = content.leftOut
+        return reading
     }
 
     func record(_ row: PreparedStatement) throws -> (ReadingID, Record) {

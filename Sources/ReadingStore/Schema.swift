@@ -38,6 +38,8 @@ enum Schema {
         migrator.registerMigration("19 changes and their readers") { db in try db.execute(sql: Changes.schema) }
         // Nor here: it could not read those that came out of another program's data.
         migrator.registerMigration("20 imported readings") { _ in }
+        // Nor here: it could not read those that a person leaves out of figures.
+        migrator.registerMigration("21 readings left out of figures") { _ in }
         return migrator
     }()
 

@@ -89,6 +89,7 @@ extension ReadingStore {
                 }
             findings += try Self.apartFindings(db, rows)
             findings += try Self.frameFindings(db, rows, decoder: decoder, progress: progress)
+            findings += try Self.figureFindings(db, rows, decoder: decoder)
             return findings
         }
     }
@@ -258,7 +259,7 @@ extension DecodedFrame {
             }
         case .entry(let entry): entry.record
         case .imported(let sample): sample.record
-        case .glucoseContext, .withdrawal, .nothing, .malformed: nil
+        case .glucoseContext, .withdrawal, .figures, .nothing, .malformed: nil
         }
     }
 }

@@ -3,7 +3,7 @@ import HealthReadings
 
 extension PressureFigures {
     /// Every reading as a bar from the diastolic to the systolic pressure, with the means of days and the person's line.
-    func chart(line: PressureLine?) -> ReportChart {
+    func chart(line: PressureLine?, leftOut: [ReportSubject.LeftOut] = []) -> ReportChart {
         let shown = points.map { point in
             (
                 point: point, high: value(point.systolic, point.unit), low: value(point.diastolic, point.unit)
@@ -56,6 +56,7 @@ extension PressureFigures {
                 plot.line(begin + inset, y, end - inset, y, color: color, width: 1.2)
             }
         }
+        plot.crosses(leftOut, period, &marks)
         let y = 7.0
         plot.body += "<circle cx=\"236\" cy=\"\(Markup.number(y - 2.5))\" r=\"2\" fill=\"\(Palette.systolic)\"/>"
         plot.text("systolic", 241, y)
@@ -350,7 +351,7 @@ extension GlucosePercentile {
 
 extension WeightFigures {
     /// Weighings as dots, with stems to the trend.
-    func chart() -> ReportChart {
+    func chart(leftOut: [ReportSubject.LeftOut] = []) -> ReportChart {
         let shown = days.map { day in
             (
                 day: day,
@@ -374,13 +375,14 @@ extension WeightFigures {
                 + "r=\"2\" fill=\"\(Palette.diastolic)\"/>"
         }
         plot.path(days.map { (x($0), plot.y($0.trend)) }, color: Palette.systolic, width: 1.8)
-        let marks = shown.map { each in
+        var marks = shown.map { each in
             let weight = each.day.first.weight.shown(each.day.first.unit, in: unit, places: 1)
             return ReportChart.Mark(
                 x(each.day),
                 "\(each.day.date): \(weight.text) \(unit.symbol), trend \(Self.text(ofTrend: each.day.trend)) \(unit.symbol)"
             )
         }
+        plot.crosses(leftOut, period, &marks)
         let summary =
             days.isEmpty
             ? "no weighings"

@@ -28,7 +28,10 @@ extension GlucoseAxis {
     ///   - blood: what meters measured, oldest first.
     ///   - sensor: what a sensor measured.
     ///   - period: the period.
-    func course(_ blood: [GlucosePoint], sensor: SensorFigures?, _ period: FigurePeriod) -> ReportChart {
+    ///   - leftOut: readings that are in no figure.
+    func course(
+        _ blood: [GlucosePoint], sensor: SensorFigures?, _ period: FigurePeriod, leftOut: [ReportSubject.LeftOut] = []
+    ) -> ReportChart {
         var plot = Plot(width: 520, height: 220, values: 0...top, top: 18, right: 26)
         plot.grid(ticks)
         draw(into: &plot)
@@ -83,6 +86,7 @@ extension GlucoseAxis {
             mark(point, "")
         }
         if !drawn.isEmpty { seen.append("mark: finger stick") }
+        plot.crosses(leftOut, period, &marks)
         plot.text(seen.joined(separator: "; "), plot.width - plot.right, 7, anchor: "end")
         return ReportChart(
             title: "Glucose over the period", summary: summary(drawn, sensor), width: plot.width, height: plot.height,

@@ -8,7 +8,7 @@ public struct GlucoseReport: Report {
     private let figures: GlucoseFigures
     private let meals: MealFigures
     private let before: GlucoseFigures?
-    private let leftOutCounts: [Exclusion: Int]
+    private let leftOutCounts: [FigureExclusion: Int]
     private let echoes: Int
     private let hasSensor: Bool
     private let axis: GlucoseAxis
@@ -60,7 +60,9 @@ public struct GlucoseReport: Report {
             facts: subject.facts(unit: unit, devices: Set(points.map(\.device))),
             blocks: isEmpty
                 ? [.text("No blood glucose was measured with a meter in this period.")] + subject.leftOutBlocks()
-                : [summary] + shares + [.chart(axis.course(points, sensor: nil, period)), .chart(modalDay)]
+                : [summary] + shares + [
+                    .chart(axis.course(points, sensor: nil, period, leftOut: subject.leftOut)), .chart(modalDay),
+                ]
                     + mealBlocks + [logbook, list] + subject.leftOutBlocks(),
             notes: notes, leftOut: leftOut, maker: subject.maker)
     }
@@ -68,7 +70,9 @@ public struct GlucoseReport: Report {
     /// What the page shows: also the course over the period, with every reading behind it.
     public var pageBlocks: [ReportDocument.Block] {
         guard !isEmpty else { return document.blocks }
-        return [summary] + shares + [axis.course(points, sensor: nil, period).before(list), modalDay.before(logbook)]
+        return [summary] + shares + [
+            axis.course(points, sensor: nil, period, leftOut: subject.leftOut).before(list), modalDay.before(logbook),
+        ]
             + mealBlocks + subject.leftOutBlocks()
     }
 
@@ -167,7 +171,8 @@ public struct GlucoseReport: Report {
             for line in 0..<(slots.map(\.count).max() ?? 0) {
                 let cells = slots.map { slot -> ReportTable.Cell in
                     guard slot.indices.contains(line) else { return .init("") }
-                    return .init(slot[line].text(in: axis.unit), slot[line].classified(by: axis.ranges))
+                    return .init(
+                        slot[line].text(in: axis.unit), slot[line].classified(by: axis.ranges), of: slot[line].reading)
                 }
                 rows.append(
                     ReportTable.Row(
@@ -194,7 +199,8 @@ public struct GlucoseReport: Report {
                 points.map { point in
                     let (wall, kind) = (period.wallTime(at: point.time), point.classified(by: axis.ranges))
                     return ReportTable.Row([
-                        .init("\(wall.dateText) \(wall.clockText)"), .init(point.text(in: axis.unit), kind),
+                        .init("\(wall.dateText) \(wall.clockText)"),
+                        .init(point.text(in: axis.unit), kind, of: point.reading),
                         .init(kind.words), .init(point.meal?.replacing("_", with: " ") ?? ""),
                         .init(subject.modelName(point.device) ?? ""), .init(point.note ?? ""),
                     ])

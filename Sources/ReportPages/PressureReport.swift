@@ -43,7 +43,7 @@ public struct PressureReport: Report {
             facts: subject.facts(unit: unit, devices: Set(figures.points.map(\.device))),
             blocks: isEmpty
                 ? [.text("No blood pressure was measured in this period.")] + subject.leftOutBlocks()
-                : protocolBlocks + [meansTable, .chart(figures.chart(line: line))] + flagBlocks + comparison + [days]
+                : protocolBlocks + [meansTable, .chart(chart)] + flagBlocks + comparison + [days]
                     + subject.leftOutBlocks(),
             notes: notes, leftOut: leftOut, maker: subject.maker)
     }
@@ -51,9 +51,11 @@ public struct PressureReport: Report {
     /// What the page shows: the days are the table behind the chart.
     public var pageBlocks: [ReportDocument.Block] {
         guard !isEmpty else { return document.blocks }
-        return protocolBlocks + [meansTable, figures.chart(line: line).before(days)] + flagBlocks + comparison
+        return protocolBlocks + [meansTable, chart.before(days)] + flagBlocks + comparison
             + subject.leftOutBlocks()
     }
+
+    private var chart: ReportChart { figures.chart(line: line, leftOut: subject.leftOut) }
 
     private var protocolBlocks: [ReportDocument.Block] {
         let mean = figures.mean(kind)
@@ -171,20 +173,22 @@ public struct PressureReport: Report {
         var rows: [ReportTable.Row] = []
         for day in figures.days {
             let weekday = WallTime(day.date + "T00:00:00")?.weekday ?? 0
-            let cells = Self.windowNames.map { name in day.points(in: name.window).map { short($0) } }
+            let cells = Self.windowNames.map { name in
+                day.points(in: name.window).map { ReportTable.Cell(short($0), of: $0.reading) }
+            }
             let lines = max(1, (cells[0].count + 1) / 2, (cells[1].count + 1) / 2, cells[2].count)
             let means = PressureMeans(day.points, unit: figures.unit)
             for line in 0..<lines {
-                func cell(_ window: Int, _ place: Int) -> String {
-                    cells[window].indices.contains(place) ? cells[window][place] : ""
+                func cell(_ window: Int, _ place: Int) -> ReportTable.Cell {
+                    cells[window].indices.contains(place) ? cells[window][place] : .init("")
                 }
                 rows.append(
                     ReportTable.Row(
                         [
-                            line == 0 ? "\(day.date) \(WallTime.weekdays[weekday])" : "", cell(0, 2 * line),
+                            .init(line == 0 ? "\(day.date) \(WallTime.weekdays[weekday])" : ""), cell(0, 2 * line),
                             cell(0, 2 * line + 1), cell(1, 2 * line), cell(1, 2 * line + 1), cell(2, line),
-                            line == 0 ? means.text ?? "" : "", line == 0 ? String(means.count) : "",
-                        ].map { .init($0) }, isTinted: weekday >= 5))
+                            .init(line == 0 ? means.text ?? "" : ""), .init(line == 0 ? String(means.count) : ""),
+                        ], isTinted: weekday >= 5))
             }
         }
         return .table(

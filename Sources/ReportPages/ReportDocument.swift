@@ -86,9 +86,24 @@ public struct ReportTable: Sendable {
         public var text: String
         /// The class of a glucose value, shown by its shape.
         public var kind: GlucoseClass?
+        /// The reading that it shows, so that the page can leave it out of figures or take it back in.
+        public var reading: Shown?
+
+        /// A reading that a cell shows.
+        public struct Shown: Sendable, Hashable {
+            /// Which.
+            public var id: ReadingID
+            /// Whether a person leaves it out of figures.
+            public var isLeftOut: Bool
+
+            /// Makes it.
+            public init(_ id: ReadingID, isLeftOut: Bool = false) { (self.id, self.isLeftOut) = (id, isLeftOut) }
+        }
 
         /// Makes a cell.
-        public init(_ text: String, _ kind: GlucoseClass? = nil) { (self.text, self.kind) = (text, kind) }
+        public init(_ text: String, _ kind: GlucoseClass? = nil, of reading: ReadingID? = nil) {
+            (self.text, self.kind, self.reading) = (text, kind, reading.map { Shown($0) })
+        }
 
         /// The text behind the shape of its class.
         public var shown: String { kind.map { text.isEmpty ? text : "\($0.symbol) \(text)" } ?? text }

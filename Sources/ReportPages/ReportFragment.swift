@@ -23,8 +23,8 @@ extension ReportDocument {
                 let isLong = table.rows.count > Self.mostRowsShown
                 body +=
                     isLong
-                    ? "<details><summary>\(Markup.escaped(table.caption))</summary>\(Self.html(table))</details>\n"
-                    : Self.html(table) + "\n"
+                    ? "<details><summary>\(Markup.escaped(table.caption))</summary>\(Self.html(table, naming: true))</details>\n"
+                    : Self.html(table, naming: true) + "\n"
             case .chart(let chart):
                 charts += 1
                 body += Self.figure(chart, identifier: "\(identifier)-chart\(charts)")
@@ -61,7 +61,7 @@ extension ReportDocument {
         return "<figure><figcaption><b>\(Markup.escaped(chart.title))</b> \(Markup.escaped(chart.summary))</figcaption>"
             + "<div class=\"plot\"\(keys)>\(chart.svg(identifier: identifier))</div>"
             + (marks.isEmpty ? "" : "<output class=\"readout\"></output>")
-            + (chart.table.map { "<details><summary>Show as table</summary>\(html($0))</details>" } ?? "")
+            + (chart.table.map { "<details><summary>Show as table</summary>\(html($0, naming: true))</details>" } ?? "")
             + "</figure>\n"
     }
 }

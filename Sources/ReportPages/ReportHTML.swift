@@ -93,7 +93,12 @@ extension ReportDocument {
                 }))
     }
 
-    static func html(_ table: ReportTable) -> String {
+    static func html(_ table: ReportTable, naming names: Bool = false) -> String {
+        /// The page's script makes a button of a cell that names its reading.
+        func reading(_ cell: ReportTable.Cell) -> String {
+            guard names, let shown = cell.reading else { return "" }
+            return " data-reading=\"\(shown.id)\"" + (shown.isLeftOut ? " data-left-out" : "")
+        }
         func cell(_ cell: ReportTable.Cell, _ column: ReportTable.Column, _ place: Int) -> String {
             let mark =
                 cell.kind.map {
@@ -102,7 +107,8 @@ extension ReportDocument {
             let word = cell.kind.map { "<span class=\"said\"> (\($0.words))</span>" } ?? ""
             let (tag, scope) = place == 0 ? ("th", " scope=\"row\"") : ("td", "")
             let style = column.isNumber ? " class=\"n\"" : ""
-            return "<\(tag)\(scope)\(style)>\(cell.text.isEmpty ? "" : mark)\(Markup.escaped(cell.text))"
+            return
+                "<\(tag)\(scope)\(style)\(reading(cell))>\(cell.text.isEmpty ? "" : mark)\(Markup.escaped(cell.text))"
                 + "\(cell.text.isEmpty ? "" : word)</\(tag)>"
         }
         let head = table.columns.map {

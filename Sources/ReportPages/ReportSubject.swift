@@ -31,11 +31,19 @@ public struct ReportSubject: Sendable {
         /// What it says.
         public var words: String
         /// Why it is in no figure.
-        public var reason: Exclusion
+        public var reason: FigureExclusion
+        /// The reading; `nil` where it cannot be named.
+        public var reading: ReadingID?
+        /// What the person said who left it out.
+        public var omission: FigureOmission?
 
         /// Makes it.
-        public init(time: Instant?, words: String, reason: Exclusion) {
+        public init(
+            time: Instant?, words: String, reason: FigureExclusion, reading: ReadingID? = nil,
+            omission: FigureOmission? = nil
+        ) {
             (self.time, self.words, self.reason) = (time, words, reason)
+            (self.reading, self.omission) = (reading, omission)
         }
     }
 
@@ -89,29 +97,37 @@ public struct ReportSubject: Sendable {
     var maker: String { "Made by HealthRelay \(version) on \(made)" }
 
     /// What was left out, in a sentence.
-    func leftOutWords(_ counts: [Exclusion: Int], _ others: [String] = []) -> String {
-        let parts =
-            counts.sorted { $0.key.rawValue < $1.key.rawValue }.map {
-                "\($0.value) \($0.key.rawValue.replacing("_", with: " "))"
-            } + others
+    func leftOutWords(_ counts: [FigureExclusion: Int], _ others: [String] = []) -> String {
+        let parts = counts.sorted { $0.key.name < $1.key.name }.map { "\($0.value) \($0.key.words)" } + others
         return parts.isEmpty ? "Nothing was left out." : "Left out: \(parts.joined(separator: ", "))."
     }
 
     func leftOutBlocks() -> [ReportDocument.Block] {
         guard !leftOut.isEmpty else { return [] }
         let rows = leftOut.map { left in
-            ReportTable.Row(
-                left.time.map { time in
-                    let wall = period.wallTime(at: time)
-                    return "\(wall.dateText) \(wall.clockText)"
-                } ?? "unknown", left.words, left.reason.rawValue.replacing("_", with: " "))
+            var row = ReportTable.Row(left.time.map(clock) ?? "unknown", left.words, reason(left))
+            if left.reason == .leftOut { row.cells[1].reading = left.reading.map { .init($0, isLeftOut: true) } }
+            return row
         }
         return [
             .heading("Readings that are in no figure"),
             .table(
                 ReportTable(
-                    "Left out, with the reason", [.init("time"), .init("reading", weight: 2), .init("reason")], rows)),
+                    "Left out, with the reason",
+                    [.init("time"), .init("reading", weight: 2), .init("reason", weight: 2)],
+                    rows)),
         ]
+    }
+
+    /// `2026-11-22 07:12`.
+    private func clock(_ time: Instant) -> String {
+        let wall = period.wallTime(at: time)
+        return "\(wall.dateText) \(wall.clockText)"
+    }
+
+    private func reason(_ left: LeftOut) -> String {
+        guard let omission = left.omission else { return left.reason.words }
+        return "\(left.reason.words)\(omission.reason.map { ": \($0)" } ?? "") (\(omission.by), \(clock(omission.at)))"
     }
 
     func members(_ kind: String, unit: MeasurementUnit) -> [JSONValue.Member] {
@@ -123,10 +139,10 @@ public struct ReportSubject: Sendable {
         ]
     }
 
-    static func document(of counts: [Exclusion: Int]) -> JSONValue {
+    static func document(of counts: [FigureExclusion: Int]) -> JSONValue {
         .array(
-            counts.sorted { $0.key.rawValue < $1.key.rawValue }.map {
-                .object(["reason": .string($0.key.rawValue), "readings": .integer(Int64($0.value))])
+            counts.sorted { $0.key.name < $1.key.name }.map {
+                .object(["reason": .string($0.key.name), "readings": .integer(Int64($0.value))])
             })
     }
 

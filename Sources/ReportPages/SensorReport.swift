@@ -8,7 +8,7 @@ public struct SensorReport: Report {
     private let before: SensorFigures?
     private let devices: [(device: DeviceDescription, figures: SensorFigures)]
     private let blood: [GlucosePoint]
-    private let leftOutCounts: [Exclusion: Int]
+    private let leftOutCounts: [FigureExclusion: Int]
     private let axis: GlucoseAxis
     private let showsGoals: Bool
 
@@ -77,7 +77,8 @@ public struct SensorReport: Report {
     /// What the page shows: the course over the period instead of a chart for each day, with the days behind it.
     public var pageBlocks: [ReportDocument.Block] {
         guard !isEmpty else { return document.blocks }
-        return figureBlocks + [axis.course(blood, sensor: figures, period).before(dayTable)] + patternBlocks
+        return figureBlocks + [axis.course(blood, sensor: figures, period, leftOut: subject.leftOut).before(dayTable)]
+            + patternBlocks
             + episodeBlocks + [deviceTable] + subject.leftOutBlocks()
     }
 
@@ -212,12 +213,14 @@ public struct SensorReport: Report {
             let weekday = WallTime(date + "T00:00:00")?.weekday ?? 0
             return ReportTable.Row(
                 [
-                    "\(date) \(WallTime.weekdays[weekday])", Count.duration(self.figures.daySeconds[day]),
-                    figures.mean.text, figures.variation.map { "\($0) %" } ?? "–",
-                    shares?[.target].text ?? "–", shares?.sum([.veryLow, .low]).text ?? "–",
-                    shares?.sum([.high, .veryHigh]).text ?? "–", figures.lowest?.text(in: axis.unit) ?? "–",
-                    figures.highest?.text(in: axis.unit) ?? "–",
-                ].map { .init($0) }, isTinted: weekday >= 5)
+                    .init("\(date) \(WallTime.weekdays[weekday])"),
+                    .init(Count.duration(self.figures.daySeconds[day])), .init(figures.mean.text),
+                    .init(figures.variation.map { "\($0) %" } ?? "–"), .init(shares?[.target].text ?? "–"),
+                    .init(shares?.sum([.veryLow, .low]).text ?? "–"),
+                    .init(shares?.sum([.high, .veryHigh]).text ?? "–"),
+                    .init(figures.lowest?.text(in: axis.unit) ?? "–", of: figures.lowest?.reading),
+                    .init(figures.highest?.text(in: axis.unit) ?? "–", of: figures.highest?.reading),
+                ], isTinted: weekday >= 5)
         }
         let titles = ["data", "mean", "CV", "in range", "below", "above", "lowest", "highest"]
         return .table(

@@ -40,13 +40,15 @@ public struct VitalReport: Report {
             title: title, facts: subject.facts(unit: unit, devices: figures.devices),
             blocks: isEmpty
                 ? [.text("Nothing of this kind was measured in this period.")] + subject.leftOutBlocks()
-                : [summary, .chart(figures.chart(title)), days] + subject.leftOutBlocks(),
+                : [summary, .chart(figures.chart(title, leftOut: subject.leftOut)), days] + subject.leftOutBlocks(),
             notes: notes, leftOut: subject.leftOutWords(figures.leftOut), maker: subject.maker)
     }
 
     /// What the page shows: the days are the table behind the chart.
     public var pageBlocks: [ReportDocument.Block] {
-        isEmpty ? document.blocks : [summary, figures.chart(title).before(days)] + subject.leftOutBlocks()
+        isEmpty
+            ? document.blocks
+            : [summary, figures.chart(title, leftOut: subject.leftOut).before(days)] + subject.leftOutBlocks()
     }
 
     private func when(_ point: VitalFigures.Point) -> String {
@@ -71,9 +73,11 @@ public struct VitalReport: Report {
                 "Days, in \(unit)",
                 [.init("day", weight: 1.6)] + ["readings", "lowest", "highest"].map { .init($0, isNumber: true) },
                 figures.byDay.reversed().map { day in
-                    ReportTable.Row(
-                        day.date, String(day.span.count), day.span.lowest.value.description,
-                        day.span.highest.value.description)
+                    ReportTable.Row([
+                        .init(day.date), .init(String(day.span.count)),
+                        .init(day.span.lowest.value.description, of: day.span.lowest.reading),
+                        .init(day.span.highest.value.description, of: day.span.highest.reading),
+                    ])
                 }))
     }
 
@@ -125,7 +129,7 @@ public struct VitalReport: Report {
 
 extension VitalFigures {
     /// Readings as dots; those that lie close together as bars from the lowest to the highest.
-    func chart(_ title: String) -> ReportChart {
+    func chart(_ title: String, leftOut: [ReportSubject.LeftOut] = []) -> ReportChart {
         var (low, high) = (
             all?.lowest.value.approximation ?? 0, all?.highest.value.approximation ?? 1
         )
@@ -155,6 +159,7 @@ extension VitalFigures {
             let note = span.count == 1 ? span.lowest.note.map { ", \($0)" } ?? "" : ""
             marks.append(.init(x, "\(wall.dateText) \(wall.clockText): \(values)\(site)\(note)"))
         }
+        plot.crosses(leftOut, period, &marks)
         let summary =
             all.map { all in
                 "\(Count.of(all.count, "reading")) from \(all.lowest.value) to \(all.highest.value) \(unit.symbol)"

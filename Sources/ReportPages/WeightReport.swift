@@ -6,7 +6,7 @@ public struct WeightReport: Report {
     private let subject: ReportSubject
     private let figures: WeightFigures
     private let before: WeightFigures?
-    private let leftOutCounts: [Exclusion: Int]
+    private let leftOutCounts: [FigureExclusion: Int]
 
     /// Makes the report.
     ///
@@ -16,7 +16,7 @@ public struct WeightReport: Report {
     ///   - before: those of the period before; `nil` for no comparison.
     ///   - leftOut: readings that are in no figure, by reason.
     public init(
-        _ subject: ReportSubject, _ figures: WeightFigures, before: WeightFigures?, leftOut: [Exclusion: Int]
+        _ subject: ReportSubject, _ figures: WeightFigures, before: WeightFigures?, leftOut: [FigureExclusion: Int]
     ) {
         // Nothing is no comparison.
         let compared = before.flatMap { $0.days.isEmpty ? nil : $0 }
@@ -34,7 +34,9 @@ public struct WeightReport: Report {
 
     /// What the page shows: the days are the table behind the chart.
     public var pageBlocks: [ReportDocument.Block] {
-        isEmpty ? document.blocks : [summary, figures.chart().before(days)] + subject.leftOutBlocks()
+        isEmpty
+            ? document.blocks
+            : [summary, figures.chart(leftOut: subject.leftOut).before(days)] + subject.leftOutBlocks()
     }
 
     private func shown(_ point: WeightFigures.Point) -> ExactDecimal? {
@@ -51,7 +53,7 @@ public struct WeightReport: Report {
             title: "Weight", facts: subject.facts(unit: unit, devices: Set(figures.points.map(\.device))),
             blocks: isEmpty
                 ? [.text("No weight was measured in this period.")] + subject.leftOutBlocks()
-                : [summary, .chart(figures.chart()), days] + subject.leftOutBlocks(),
+                : [summary, .chart(figures.chart(leftOut: subject.leftOut)), days] + subject.leftOutBlocks(),
             notes: [
                 leftOut,
                 "The first weighing of a day counts. The trend moves by a tenth of the difference a day, T = T + (1 - 0.9^d)(W - T) for "
@@ -87,11 +89,12 @@ public struct WeightReport: Report {
                     let weekday = WallTime(day.date + "T00:00:00")?.weekday ?? 0
                     return ReportTable.Row(
                         [
-                            "\(day.date) \(WallTime.weekdays[weekday])",
-                            figures.period.wallTime(at: day.first.time).clockText,
-                            subject.modelName(day.first.device) ?? "", shown(day.first).text,
-                            WeightFigures.text(ofTrend: day.trend).description, String(day.count),
-                        ].map { .init($0) }, isTinted: weekday >= 5)
+                            .init("\(day.date) \(WallTime.weekdays[weekday])"),
+                            .init(figures.period.wallTime(at: day.first.time).clockText),
+                            .init(subject.modelName(day.first.device) ?? ""),
+                            .init(shown(day.first).text, of: day.first.reading),
+                            .init(WeightFigures.text(ofTrend: day.trend).description), .init(String(day.count)),
+                        ], isTinted: weekday >= 5)
                 }))
     }
 

@@ -31,6 +31,7 @@ package struct TestDecoder: FrameDecoding {
 
     package func decode(_ frame: Frame, model: String?) -> DecodedFrame {
         if frame.format == .manualEntry { return DecodedFrame(manualEntry: frame.payload) }
+        if frame.format == .figureDecision { return DecodedFrame(figureDecision: frame.payload) }
         let words = (0..<3).map { index in
             frame.payload[(1 + 8 * index)..<(9 + 8 * index)].reduce(Int64(0)) { $0 << 8 | Int64($1) }
         }

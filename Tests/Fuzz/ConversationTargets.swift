@@ -199,7 +199,7 @@ private final class TalkingDevice: Peripheral, FrameJournal, DeviceMemory {
                         id: ReadingID(high: 0, low: 0), record: record, device: contact.device,
                         time: ResolvedTime(instant: nil, basis: .unknown), receivedAt: frame.receivedAt))
             case .glucoseContext: .waiting
-            case .nothing, .sensor, .entry, .imported, .withdrawal: .nothing
+            case .nothing, .sensor, .entry, .imported, .withdrawal, .figures: .nothing
             }
         }
     }

@@ -7,6 +7,8 @@ extension FuzzTarget {
         words: [
             #""format":1"#, #""person":""#, #""kind":""#, "glucose", "blood_pressure", #""values":["#, #"{"name":""#,
             #""value":""#, #""unit":""#, "mmol/L", "null", #""withdraws":""#, #""corrects":""#, "assumed_zone",
+            #""left_out":"#,
+            #""reason":""#,
         ],
         seeds: { _ in
             guard let zone = ZoneRules.named("Europe/Berlin") else { return [] }
@@ -22,7 +24,13 @@ extension FuzzTarget {
                 try? ManualEntry(text, person: "white_bear", zones: [(Instant(microseconds: .min), zone)], now: now)
             }
             let withdrawal = EntryWithdrawal(person: "white_bear", reading: ReadingID(high: 1, low: 2))
-            return entries.map { $0.frame(receivedAt: now).payload } + [withdrawal.frame(receivedAt: now).payload]
+            let decision = try? FigureDecision(
+                person: "white_bear", reading: ReadingID(high: 1, low: 2), isLeftOut: true, reason: "é", by: "page",
+                at: now)
+            let decisions = decision.map { [$0.frame(receivedAt: now).payload] } ?? []
+            return decisions + entries.map { $0.frame(receivedAt: now).payload } + [
+                withdrawal.frame(receivedAt: now).payload
+            ]
         }
     ) { octets in
         let decoded = DecodedFrame(manualEntry: octets)
@@ -35,6 +43,9 @@ extension FuzzTarget {
             expect(Array(withdrawal.document.text.utf8) == octets, "a withdrawal is not what its octets say")
         case .malformed: break
         default: expect(false, "an entry by hand is decoded as something else")
+        }
+        if case .figures(let decision) = DecodedFrame(figureDecision: octets) {
+            expect(Array(decision.document.text.utf8) == octets, "a decision is not what its octets say")
         }
     }
 }

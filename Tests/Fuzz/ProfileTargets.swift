@@ -22,7 +22,7 @@ extension FuzzTarget {
                 expect(glucose.concentration?.number.number != nil, "a reading without a number is not excluded")
             }
         case .malformed(let error): _ = error.description
-        case .glucoseContext, .nothing, .sensor, .entry, .imported, .withdrawal: break
+        case .glucoseContext, .nothing, .sensor, .entry, .imported, .withdrawal, .figures: break
         }
         _ = try? decoder.describe(characteristic: characteristic, octets: value)?.text
         _ = decoder.characteristics(accepting: value)

@@ -81,7 +81,7 @@ final class RecordingStore: FrameJournal, DeviceMemory, PairingMemory {
     private static func store(_ frame: Frame, _ contact: Contact, _ state: inout State) -> FrameOutcome {
         state.frames.append(frame)
         switch ModelFrameDecoder().decode(frame, model: contact.device.model) {
-        case .nothing, .sensor, .entry, .imported, .withdrawal: return .nothing
+        case .nothing, .sensor, .entry, .imported, .withdrawal, .figures: return .nothing
         case .glucoseContext: return .waiting
         case .malformed(let error): return .malformed(error)
         case .record(let record):

@@ -342,7 +342,7 @@ import Testing
         var collection = GlucoseCollection(period)
         collection.add(reading(.value(Self.number("100")), [], .controlSolution))
         collection.finish()
-        #expect(collection.blood.isEmpty && collection.leftOut == [.controlSolution: 1])
+        #expect(collection.blood.isEmpty && collection.leftOut == [.excluded(.controlSolution): 1])
         let beyond = GlucosePoint(reading(.positiveInfinity, [], .notANumber)) { _, _ in (nil, Self.number("600")) }
         #expect(beyond?.text(in: Self.mass) == "HI (>600)" && beyond?.text(in: Self.molar) == "HI (>33.3)")
         #expect(beyond?.classified(by: GlucoseRanges(.standard)) == .veryHigh)

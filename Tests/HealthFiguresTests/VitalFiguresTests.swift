@@ -48,7 +48,7 @@ import Testing
             #expect(figures.byDay[1].span.highest.value.description == "37.9")
             #expect(figures.all?.count == 4 && figures.all?.lowest.value.description == "36.4")
             #expect(figures.all?.lowest.site == "ear")
-            #expect(figures.leftOut == [.implausible: 1, .noValue: 1])
+            #expect(figures.leftOut == [.excluded(.implausible): 1, .excluded(.noValue): 1])
             // Two of them are a second apart.
             #expect(figures.byPart.count == 3 && figures.devices.count == 1)
         }

@@ -128,4 +128,36 @@ import Testing
         }
         #expect(try await run(["store", "verify"], scratch).status == 0)
     }
+
+    @Test("readings are left out of figures with a reason and taken back in; what is wrong ends with 64, 65 and 66")
+    func figures() async throws {
+        let scratch = try Scratch()
+        #expect(try await run(["replay", Tool.fixture("cuff-three.btsnoop")], scratch).status == 0)
+        let ids = try await readings(scratch).compactMap { $0["id"]?.plain }
+        let left = try await run(
+            ["figures", "leave-out", ids[0], ids[1], "--reason", "cuff slipped", "--json"], scratch)
+        #expect(left.status == 0, "\(left.errors)")
+        let file = scratch.url.appending(path: "figures.json")
+        try left.output.write(to: file, atomically: true, encoding: .utf8)
+        let check = try await Tool.other(Tool.root.path + "/Tests/Schemas/check", ["figures", file.path])
+        #expect(check.status == 0, "\(check.output)\(check.errors)")
+        #expect(try Document(left.output)["changed"]?.plain == "2")
+        let shown = try await run(["query", "--format", "csv"], scratch)
+        #expect(shown.lines[0].hasSuffix(",left_out,left_out_reason"))
+        #expect(shown.lines.count { $0.hasSuffix(",true,cuff slipped") } == 2)
+        #expect(try await run(["query"], scratch).output.contains("[in no figure: cuff slipped]"))
+        let report = try await run(["report", "bp", "--period", "3650d", "--format", "json"], scratch)
+        #expect(report.output.contains("{\"reason\":\"by_person\",\"readings\":2}"), "\(report.output)")
+        #expect(
+            try await run(["figures", "include"] + ids, scratch).errors.contains("of \(ids.count) were as asked before")
+        )
+        #expect(try await !run(["query", "--json"], scratch).output.contains("left_out"))
+        for (arguments, status) in [
+            (["leave-out"], 64), (["leave-out", "x"], 64), (["include", String(repeating: "0", count: 32)], 66),
+            (["leave-out", ids[0], "--reason", String(repeating: "a", count: 201)], 65),
+        ] as [([String], Int32)] {
+            #expect(try await run(["figures"] + arguments, scratch).status == status, "\(arguments)")
+        }
+        #expect(try await run(["store", "verify"], scratch).status == 0)
+    }
 }

@@ -100,7 +100,7 @@ import Testing
             SensorReport(
                 subject, glucose, before: nil, ranges: GlucoseRanges(.standard), showsGoals: true,
                 unit: .millimolesPerLitre),
-            WeightReport(subject, weights(subject), before: nil, leftOut: [.implausible: 1]),
+            WeightReport(subject, weights(subject), before: nil, leftOut: [.excluded(.implausible): 1]),
         ]
     }
 

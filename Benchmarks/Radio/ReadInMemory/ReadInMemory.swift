@@ -35,7 +35,7 @@ private final class Memory: FrameJournal, DeviceMemory, PairingMemory {
         state.withLock { state in
             frames.map { frame in
                 switch StandardFrameDecoder().decode(frame, model: nil) {
-                case .nothing, .sensor, .entry, .withdrawal: return .nothing
+                case .nothing, .sensor, .entry, .imported, .withdrawal, .figures: return .nothing
                 case .glucoseContext: return .waiting
                 case .malformed(let error): return .malformed(error)
                 case .record(let record):

@@ -41,6 +41,8 @@ public enum Operation: Codable, Sendable, Hashable {
     case subscriber(SubscriberOperation)
     /// Readings that are another person's.
     case move(MoveOperation)
+    /// Which readings count in figures.
+    case figures(FigureOperation)
     /// Samples of an iPhone with the Health Sync app.
     case healthSync(HealthSyncOperation)
     /// Records of vendors' clouds.

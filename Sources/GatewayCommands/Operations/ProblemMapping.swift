@@ -45,6 +45,10 @@ extension Problem {
             self.init(error.isUsage ? "usage" : "invalid_entry", error.isUsage ? .usage : .badData, error.description)
         case let error as EntryChangeError: self.init(error)
         case let error as SubscriberError: self.init(error)
+        case let error as FigureDecisionError:
+            self.init(
+                error.code, { if case .tooMany = error { .usage } else { .noInput } }(), error.description,
+                hint: error.hint)
         case let error as MoveError: self.init(error.code, .noInput, error.description, hint: error.hint)
         case let error as VitalError: self.init(error)
         case let error as HealthSyncError: self.init(error)

@@ -8,7 +8,8 @@ extension Reading {
         let origin = [device.model, device.address?.description].compactMap(\.self).joined(separator: " ")
         let note = (record.entry?.note ?? record.imported?.source).map { "  (\($0))" } ?? ""
         let fate = excluded.map { " [kept, not sent: \($0.words)]" } ?? outcome.map { " [\($0)]" } ?? ""
-        return "\(when)  \(record.words)  \(origin)\(note)\(fate)"
+        let figures = leftOut.map { " [in no figure\($0.reason.map { ": \($0)" } ?? "")]" } ?? ""
+        return "\(when)  \(record.words)  \(origin)\(note)\(fate)\(figures)"
     }
 
     /// What keeps the reading from its destinations, in a few words; `nil` if nothing does.
@@ -28,7 +29,7 @@ extension Reading {
     package static let csvHeader =
         "id,kind,time,time_basis,device_time,address,model,serial,provider,sequence,"
         + "glucose_value,glucose_unit,systolic,diastolic,mean,pressure_unit,pulse,user,person,status,excluded,deliveries,value,unit,type,end_time,"
-        + "base_time,time_offset_minutes,time_uncertainty_minutes,sample_type,sample_location,source,source_device,entered,utc_offset_minutes,meal,calibration"
+        + "base_time,time_offset_minutes,time_uncertainty_minutes,sample_type,sample_location,source,source_device,entered,utc_offset_minutes,meal,calibration,left_out,left_out_reason"
 
     /// The reading as a line of CSV (RFC 4180).
     package var csv: String {
@@ -78,6 +79,7 @@ extension Reading {
             imported?.utcOffsetMinutes.map { String($0) },
             context?.meal.flatMap { ManualEntry.meals.contains($0) ? $0 : nil },
             record.isEstimate ? SensorFacts.Calibration.factoryEstimate.name : nil,
+            leftOut == nil ? nil : "true", leftOut?.reason,
         ]
         return cells.map { Self.csvCell($0 ?? "") }.joined(separator: ",")
     }

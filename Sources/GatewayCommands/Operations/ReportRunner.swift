@@ -12,7 +12,7 @@ private struct ReportReadings: Sendable {
     var weights: [WeightFigures.Point] = []
     var vital: VitalFigures?
     var leftOut: [ReportSubject.LeftOut] = []
-    var weightsLeftOut: [Exclusion: Int] = [:]
+    var weightsLeftOut: [FigureExclusion: Int] = [:]
     var units: [MeasurementUnit: Int] = [:]
 
     /// How many readings are listed that are in no figure; the rest is only counted.
@@ -33,20 +33,20 @@ private struct ReportReadings: Sendable {
         case .bloodPressure(let value):
             pressures.add(reading)
             guard reading.time.instant.map(pressures.counts) == true else { return }
-            isCounted = reading.excluded == nil
+            isCounted = reading.figureExclusion == nil
             if isCounted { units[value.systolic.unit, default: 0] += 1 }
         case .glucose(let value):
             glucose.add(reading)
             guard reading.isOfSensor == (kind == .sensor) else { return }
             // HI and LO are excluded from delivery for want of a number, and count here.
-            isCounted = reading.excluded == nil || GlucosePoint(reading) { _, _ in (nil, nil) } != nil
+            isCounted = reading.figureExclusion == nil || GlucosePoint(reading) { _, _ in (nil, nil) } != nil
             if isCounted, let unit = value.concentration?.unit { units[unit, default: 0] += 1 }
         case .vital(let value) where value.kind == .weight:
             let point = WeightFigures.Point(reading)
             if let point { weights.append(point) }
             isCounted = point != nil
             if let point { units[point.unit, default: 0] += 1 }
-            if !isCounted { weightsLeftOut[reading.excluded ?? .noValue, default: 0] += 1 }
+            if !isCounted { weightsLeftOut[reading.figureExclusion ?? .excluded(.noValue), default: 0] += 1 }
         case .vital:
             vital?.add(reading)
             isCounted = VitalFigures.counts(reading)
@@ -56,7 +56,9 @@ private struct ReportReadings: Sendable {
         guard !isCounted, reading.excluded != .superseded, leftOut.count < Self.mostListed else { return }
         leftOut.append(
             ReportSubject.LeftOut(
-                time: reading.time.instant, words: reading.record.words, reason: reading.excluded ?? .noValue))
+                time: reading.time.instant, words: reading.record.words,
+                reason: reading.figureExclusion ?? .excluded(.noValue), reading: reading.id,
+                omission: reading.excluded == nil ? reading.leftOut : nil))
     }
 
     /// The unit that most was measured in.

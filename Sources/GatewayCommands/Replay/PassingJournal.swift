@@ -63,7 +63,7 @@ public final class PassingJournal: FrameJournal, DeviceMemory {
     ) -> Output? {
         switch decoder.decode(frame, model: contact.device.model) {
         // A capture of the radio holds no scan of a sensor, and nothing that a person entered.
-        case .nothing, .sensor, .entry, .imported, .withdrawal: return nil
+        case .nothing, .sensor, .entry, .imported, .withdrawal, .figures: return nil
         case .malformed(let error): return pending.window.append(.malformed(error, frame), key: nil)
         case .glucoseContext(let sequence, let context):
             let isJoined = pending.window.change(sequence) { output in

@@ -45,7 +45,7 @@ public final class TallyJournal: FrameJournal, DeviceMemory {
                 if record.exclusion != nil { excluded += 1 }
             case .glucoseContext: contexts += 1
             case .malformed: malformed += 1
-            case .nothing, .sensor, .entry, .imported, .withdrawal: break
+            case .nothing, .sensor, .entry, .imported, .withdrawal, .figures: break
             }
         }
         state.withLock { totals in

@@ -56,6 +56,7 @@ public struct ModelFrameDecoder: FrameDecoding {
     /// A number that the model cannot have measured excludes its record, whatever it came by.
     public func decode(_ frame: Frame, model: String?) -> DecodedFrame {
         if frame.format == .manualEntry { return DecodedFrame(manualEntry: frame.payload).judged }
+        if frame.format == .figureDecision { return DecodedFrame(figureDecision: frame.payload) }
         if frame.format == .importedSample { return DecodedFrame(importedSample: frame.payload).judged }
         if let recorded = DecodedFrame(recorded: frame) { return recorded }
         let decoded = decode(frame, by: catalogue.odd(model), model)

@@ -157,11 +157,16 @@ extension ManualEntry {
     }
 
     private static func note(_ text: String?) throws(EntryError) -> String? {
+        try line(text, named: "note", atMost: longestNote)
+    }
+
+    /// One line that a person wrote; `nil` for none.
+    static func line(_ text: String?, named name: String, atMost longest: Int) throws(EntryError) -> String? {
         guard let text, !text.isEmpty else { return nil }
-        guard text.count <= longestNote, text.utf8.count <= 4 * longestNote, PrintableText.escaped(text) == text else {
+        guard text.count <= longest, text.utf8.count <= 4 * longest, PrintableText.escaped(text) == text else {
             throw EntryError(
-                part: "note", expected: "one line of at most \(longestNote) characters",
-                found: text.count > longestNote ? "\(text.count) characters" : "a control character")
+                part: name, expected: "one line of at most \(longest) characters",
+                found: text.count > longest ? "\(text.count) characters" : "a control character")
         }
         return text
     }

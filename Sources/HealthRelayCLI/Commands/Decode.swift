@@ -42,7 +42,7 @@ struct Decode: AsyncParsableCommand {
         case .record(let record): try print(record)
         case .nothing where number == IntermediateCuffPressure.assignedNumber:
             try print(IntermediateCuffPressure(decoding: octets))
-        case .nothing, .glucoseContext, .sensor, .entry, .imported, .withdrawal:
+        case .nothing, .glucoseContext, .sensor, .entry, .imported, .withdrawal, .figures:
             guard let value = try decoder.describe(characteristic: number, octets: octets) else {
                 throw Problem("unknown_characteristic", .usage, "the gateway cannot decode \(uuid)")
             }

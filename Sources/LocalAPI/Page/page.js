@@ -2,7 +2,7 @@
 const $ = id => document.getElementById(id);
 const shown = 25, pageSize = 10000;
 const words = name => name.replaceAll("_", " ");
-let csrf = null, rowsShown = shown;
+let csrf = null, rowsShown = shown, mayChange = false;
 // Whom the session is for; null: the household. Whom the page shows, and by which clocks.
 let person = null, chosen = null, zone = "UTC";
 
@@ -87,7 +87,7 @@ function readingRow(r) {
   cell(row, readingTime(r));
   cell(row, value(r), "value");
   cell(row, [r.device.model, r.device.address].filter(Boolean).join(" "), "quiet", t("device"));
-  cell(row, r.entry?.note ?? "", "", t("note"));
+  cell(row, [r.entry?.note, r.left_out && (r.left_out.reason ? t("left_out_because", {reason: r.left_out.reason}) : t("left_out"))].filter(Boolean).join("; "), "", t("note"));
   cell(row, outcome(r), isHeldUp(r) ? "quiet" : "delivered", t("delivery"));
   return row;
 }
@@ -248,6 +248,7 @@ async function begin() {
   $("whose").textContent = person === null ? "" : t("signed_in_for", {person});
   $("whose").hidden = person === null;
   $("delivery").hidden = person !== null;
+  mayChange = session.signed_in && session.scope !== "read";
   $("pair-open").hidden = session.scope === "read";
   if (!session.signed_in) { source?.abort(); say(t("signed_out")); $("code").focus(); document.documentElement.dataset.ready = "true"; return; }
   try { await choose(chosen); } catch (error) { return failed(error); }

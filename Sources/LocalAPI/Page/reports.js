@@ -46,6 +46,7 @@ const Reports = (() => {
     section.hidden = content.dataset.empty === "true";
     section.replaceChildren(content);
     [...section.querySelectorAll("details")].forEach((each, index) => { each.open = open[index] ?? false; });
+    Figures.arm(content);
     if (onPaper.includes(name)) content.append(downloads(name, content.querySelector("h2").textContent));
     if (!before) {
       const later = all.slice(all.findIndex(each => each[0] === name) + 1).map(each => shown.get(each[0])?.section).find(each => each);
@@ -144,6 +145,8 @@ const Reports = (() => {
     if (wait <= 0) return refresh(consent);
     timer ??= setTimeout(() => { timer = null; refresh(consent).catch(failed); }, wait);
   }
+  // What somebody asks for at this page is shown at once.
+  function now() { restUntil = 0; }
   function forget() { restUntil = 0; for (const [name] of [...shown]) remove(name); }
-  return {soon, forget};
+  return {soon, now, forget};
 })();

@@ -56,6 +56,13 @@ struct PageTests {
         try await bench.stop()
     }
 
+    @Test("a value is left out of figures with a reason, by keyboard, and counts again")
+    func figures() async throws {
+        let bench = try await APIBench(tls: false, captures: Self.everything)
+        try await browse("figures", bench.address + "/")
+        try await bench.stop()
+    }
+
     @Test("a reading that comes appears on a page that is open")
     func live() async throws {
         let bench = try await APIBench(tls: false, captures: [])

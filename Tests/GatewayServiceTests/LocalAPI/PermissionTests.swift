@@ -13,7 +13,7 @@ import Testing
     /// What each route has to state. A route that is added fails the first test until it is listed here.
     static let stated: [String: Permission] = [
         "GET /": .open, "GET /page.css": .open, "GET /page.js": .open, "GET /words.js": .open, "GET /reports.js": .open,
-        "GET /measure.js": .open,
+        "GET /measure.js": .open, "GET /figures.js": .open,
         "GET /pairing.js": .open, "GET /api/v1/openapi.json": .open, "GET /health": .open, "GET /metrics": .metrics,
         "GET /api/v1/session": .open, "POST /api/v1/session": .open, "DELETE /api/v1/session": .read,
         "POST /api/v1/pair": .open, "GET /api/v1/status": .program, "GET /api/v1/health/types": .program,
@@ -21,7 +21,8 @@ import Testing
         "GET /api/v1/summaries/body": .read, "GET /api/v1/reports/{kind}": .read,
         "GET /api/v1/devices": .read, "GET /api/v1/sources": .read, "GET /api/v1/sync": .readHousehold,
         "GET /api/v1/consent": .read, "GET /api/v1/gateway": .read, "GET /api/v1/events": .read,
-        "POST /api/v1/readings/move": .owner, "POST /api/v1/readings": .write, "PATCH /api/v1/readings/{id}": .write,
+        "POST /api/v1/readings/move": .owner, "POST /api/v1/readings/figures": .write,
+        "POST /api/v1/readings": .write, "PATCH /api/v1/readings/{id}": .write,
         "DELETE /api/v1/readings/{id}": .write,
         "POST /api/v1/scan": .write, "GET /api/v1/models": .write, "POST /api/v1/pairings": .write,
         "GET /api/v1/pairings/{id}": .write,

@@ -49,6 +49,7 @@ private struct Course {
     /// What anybody may ask for.
     static let open: Set<String> = [
         "GET /", "GET /page.css", "GET /page.js", "GET /words.js", "GET /reports.js", "GET /measure.js",
+        "GET /figures.js",
         "GET /pairing.js",
         "GET /api/v1/openapi.json",
         "GET /health", "GET /api/v1/session", "POST /api/v1/session", "POST /api/v1/pair",

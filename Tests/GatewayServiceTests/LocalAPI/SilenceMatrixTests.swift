@@ -30,13 +30,13 @@ struct SilenceMatrixTests {
     /// The declared routes, each with whether it shows readings to a client that may see them.
     static let routes: [String: Bool] = [
         "GET /": false, "GET /page.css": false, "GET /page.js": false, "GET /words.js": false, "GET /reports.js": false,
-        "GET /measure.js": false,
+        "GET /measure.js": false, "GET /figures.js": false,
         "GET /pairing.js": false, "GET /api/v1/openapi.json": false, "GET /health": false, "GET /metrics": false,
         "GET /api/v1/session": false, "POST /api/v1/session": false, "DELETE /api/v1/session": false,
         "POST /api/v1/pair": false, "GET /api/v1/status": false, "GET /api/v1/health/types": false,
         "POST /api/v1/health/data": true, "GET /api/v1/readings": true, "GET /api/v1/readings/{id}": true,
         "GET /api/v1/summaries/body": true, "GET /api/v1/reports/{kind}": true,
-        "POST /api/v1/readings/move": false,
+        "POST /api/v1/readings/move": false, "POST /api/v1/readings/figures": false,
         "POST /api/v1/readings": false, "PATCH /api/v1/readings/{id}": false, "DELETE /api/v1/readings/{id}": false,
         "GET /api/v1/devices": false, "GET /api/v1/sources": false, "GET /api/v1/sync": false,
         "GET /api/v1/consent": false, "GET /api/v1/gateway": false, "GET /api/v1/events": true,
@@ -233,7 +233,7 @@ struct SilenceMatrixTests {
             .store(.forget),
             .sync(.now), .importing, .sync(.retry), .sync(.enable), .sync(.disable), .consent(.set), .doctor, .auth,
             .connect,
-            .destination, .entry, .subscriber(.remove), .move, .backup:
+            .destination, .entry, .subscriber(.remove), .move, .figures, .backup:
             false
         // These show what comes, not what is stored: the stream is looked at by itself.
         case .sync(.watch), .device(.watch), .device(.monitor), .device(.scan), .device(.pair), .device(.unpair),

@@ -1,0 +1,78 @@
+"use strict";
+// Leaves a reading out of figures, and takes it back in: from the tables behind charts, for who may change readings.
+const Figures = (() => {
+  let ids = [], isLeftOut = false;
+  const dialog = $("figure");
+
+  // The cells that name their reading get a button each.
+  function arm(section) {
+    if (!mayChange) return;
+    for (const cell of section.querySelectorAll("[data-reading]")) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "reading";
+      button.append(...cell.childNodes);
+      const said = document.createElement("span");
+      said.className = "said";
+      const out = "leftOut" in cell.dataset;
+      said.textContent = " " + t(out ? "figure_include_this" : "figure_leave_out_this");
+      button.append(said);
+      button.addEventListener("click", () => open(cell, out));
+      cell.append(button);
+    }
+    // Where a table has such cells, a line says what they are for.
+    for (const table of section.querySelectorAll(".scroll:has([data-reading]:not([data-left-out]))")) {
+      const help = document.createElement("p");
+      help.className = "quiet help";
+      help.textContent = t("figure_help");
+      table.before(help);
+    }
+  }
+
+  function open(cell, out) {
+    const row = cell.closest("tr"), title = rowBefore(row);
+    ids = [cell.dataset.reading];
+    $("figure-what").textContent = [title, plain(cell)].filter(Boolean).join(": ");
+    $("figure-reason").value = "";
+    set(out, false);
+    dialog.showModal();
+    (out ? $("figure-include") : $("figure-reason")).focus();
+  }
+  // The value without the words that only readers hear.
+  function plain(cell) {
+    const copy = cell.cloneNode(true);
+    for (const each of copy.querySelectorAll(".said, [aria-hidden]")) each.remove();
+    return copy.textContent.trim();
+  }
+  // The row's heading; a day's later lines leave its date out.
+  function rowBefore(row) {
+    for (let each = row; each; each = each.previousElementSibling) if (each.querySelector("th")?.textContent) return each.querySelector("th").textContent;
+    return "";
+  }
+  function set(out, isDone) {
+    isLeftOut = out;
+    $("figure-form").hidden = out;
+    $("figure-include").hidden = !out;
+    $("figure-include").textContent = t(isDone ? "figure_undo" : "figure_include");
+    $("figure-state").textContent = out ? t(isDone ? "figure_is_out_now" : "figure_is_out") : isDone ? t("figure_counts_again") : "";
+  }
+  async function send(out, reason) {
+    for (const each of dialog.querySelectorAll("button")) each.disabled = true;
+    try {
+      await call("/api/v1/readings/figures", {method: "POST", body: JSON.stringify({ids, left_out: out, ...(reason ? {reason} : {})})});
+      set(out, true);
+      Reports.now();
+      refreshSoon();
+    } catch (error) {
+      if (error instanceof Refused && error.status === 401) { dialog.close(); return failed(error); }
+      $("figure-state").textContent = error.message;
+    } finally {
+      for (const each of dialog.querySelectorAll("button")) each.disabled = false;
+      if (dialog.open) (isLeftOut ? $("figure-include") : $("figure-reason")).focus();
+    }
+  }
+  $("figure-form").addEventListener("submit", event => { event.preventDefault(); send(true, $("figure-reason").value.trim()); });
+  $("figure-include").addEventListener("click", () => send(false));
+  $("figure-close").addEventListener("click", () => dialog.close());
+  return {arm};
+})();

@@ -1,0 +1,185 @@
+import GRDB
+import HealthReadings
+import Synchronization
+
+/// Why readings cannot be left out of figures, or taken back in.
+public enum FigureDecisionError: Error, Sendable, Hashable {
+    /// The store has no reading with this id.
+    case noSuchReading(ReadingID)
+    /// More than ``ReadingStore/mostDecisions`` readings at once.
+    case tooMany(Int)
+}
+
+extension FigureDecisionError: CustomStringConvertible {
+    /// The error's published name in snake_case.
+    public var code: String {
+        switch self {
+        case .noSuchReading: "no_such_reading"
+        case .tooMany: "too_many_readings"
+        }
+    }
+
+    /// One line for people.
+    public var description: String {
+        switch self {
+        case .noSuchReading(let id): "the store has no reading \(id)"
+        case .tooMany(let count):
+            "expected at most \(ReadingStore.mostDecisions) readings at once, found \(count)"
+        }
+    }
+
+    /// What to do next, for people.
+    public var hint: String {
+        switch self {
+        case .noSuchReading: "`healthrelay query` shows the ids."
+        case .tooMany: "Name fewer readings, and run it several times."
+        }
+    }
+}
+
+/// What became of readings that were to be left out of figures or taken back in.
+public struct FigureDecisionResult: Sendable, Hashable {
+    /// The readings as they are now, in the order in which they were named.
+    public var readings: [Reading] = []
+    /// How many of them have changed.
+    public var changed = 0
+}
+
+extension ReadingStore {
+    /// How many readings can be left out at once.
+    public static let mostDecisions = 1000
+
+    /// Leaves readings out of figures. They stay stored, shown and delivered.
+    ///
+    /// All are left out in one commit, or none. A reading that is left out with this reason already is not changed; with another
+    /// reason it gets the new one.
+    ///
+    /// - Parameters:
+    ///   - ids: the readings.
+    ///   - reason: why, in a person's words; one line of at most `FigureDecision.longestReason` characters.
+    ///   - by: who says so.
+    /// - Throws: ``FigureDecisionError``; `EntryError` for the reason; ``StoreError``.
+    @discardableResult
+    public func leaveOut(_ ids: [ReadingID], reason: String?, by: String) async throws -> FigureDecisionResult {
+        try await decide(ids, isLeftOut: true, reason: FigureDecision.checked(reason), by: by)
+    }
+
+    /// Has readings that were left out count in figures again.
+    ///
+    /// - Parameters:
+    ///   - ids: the readings.
+    ///   - by: who says so.
+    /// - Throws: ``FigureDecisionError``; ``StoreError``.
+    @discardableResult
+    public func include(_ ids: [ReadingID], by: String) async throws -> FigureDecisionResult {
+        try await decide(ids, isLeftOut: false, reason: nil, by: by)
+    }
+
+    private func decide(
+        _ ids: [ReadingID], isLeftOut: Bool, reason: String?, by: String
+    ) async throws -> FigureDecisionResult {
+        var seen: Set<ReadingID> = []
+        let wanted = ids.filter { seen.insert($0).inserted }
+        guard wanted.count <= Self.mostDecisions else { throw FigureDecisionError.tooMany(wanted.count) }
+        try await requireKeys()
+        let now = now()
+        let outcomes = try await write(.entry) { [self] db in
+            let memory = try JournalMemory(db, sealing)
+            let numbers = RowNumbers(db, memory, now: now)
+            var journals: [Int64: Journal] = [:]
+            var outcomes: [FrameOutcome] = []
+            for id in wanted {
+                guard let (user, reading) = try Self.owned(id, db, sealing) else {
+                    throw FigureDecisionError.noSuchReading(id)
+                }
+                let decision = try FigureDecision(
+                    person: reading.person ?? "", reading: id, isLeftOut: isLeftOut, reason: reason, by: by, at: now)
+                guard !reading.stands(as: decision) else {
+                    outcomes.append(.repeated(id))
+                    continue
+                }
+                var journal = try journals[user] ?? decisions(db, of: user, memory, numbers, at: now)
+                let frame = decision.frame(receivedAt: now)
+                try journal.add(
+                    frame, decoder.decode(frame, model: ManualEntry.device.model), into: &outcomes)
+                journals[user] = journal
+            }
+            return outcomes
+        }
+        publish(outcomes)
+        var result = FigureDecisionResult()
+        for (id, outcome) in zip(wanted, outcomes) {
+            if case .revised = outcome { result.changed += 1 }
+            guard let reading = try await reading(id) else { throw FigureDecisionError.noSuchReading(id) }
+            result.readings.append(reading)
+        }
+        return result
+    }
+
+    /// A journal of one contact that holds a person's decisions.
+    private func decisions(
+        _ db: Database, of user: Int64, _ memory: JournalMemory, _ numbers: RowNumbers, at now: Instant
+    ) throws -> Journal {
+        let device = try Self.standIn(db, ManualEntry.device)
+        let contact = try Self.nextKey(db, of: "contact")
+        let zone = try Self.zone(db, of: user, at: now) ?? "UTC"
+        try db.execute(
+            sql: """
+                INSERT INTO contact (key, device, user, started_at, zone, sequence_epoch, ended_at, is_complete, received)
+                VALUES (?1, ?2, ?3, ?4, ?5, 0, ?4, 1, 1)
+                """, arguments: [contact, device, user, now.microseconds, zone])
+        return try Journal(
+            db, contact: ContactState(db, sealing, contact: contact), epoch: 0, decoder: decoder, sealing: sealing,
+            pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)), memory: memory, numbers: numbers)
+    }
+
+    /// A reading with the row of the person whose it is.
+    private static func owned(_ id: ReadingID, _ db: Database, _ sealing: Sealing) throws -> (Int64, Reading)? {
+        let rows = RowReader(db, sealing)
+        for candidate in try sealing.candidates(for: id) {
+            let select = try PreparedStatement(db, "SELECT \(ReadingRow.columns) FROM reading AS r WHERE r.id = ?")
+            select.bind(1, candidate)
+            defer { select.reset() }
+            guard try select.next() else { continue }
+            return (try rows.columns(select).user, try rows.reading(select))
+        }
+        return nil
+    }
+
+    /// Readings whose newest decision on figures says another thing than is stored with them.
+    static func figureFindings(
+        _ db: Database, _ rows: RowReader, decoder: any FrameDecoding
+    ) throws -> [VerificationFinding] {
+        let select = try PreparedStatement(
+            db,
+            """
+            SELECT \(ReadingRow.columns), \(FrameRow.columns) FROM reading AS r
+            JOIN frame AS f ON f.key = (SELECT max(frame) FROM reading_frame WHERE reading = r.key AND role = \(role: .figures))
+            """)
+        defer { select.reset() }
+        var findings: [VerificationFinding] = []
+        while try select.next() {
+            // One that cannot be read is told of where its record is looked at.
+            guard let reading = try? rows.reading(select) else { continue }
+            guard let frame = try? rows.frame(select, from: ReadingRow.count).frame else {
+                findings.append(
+                    VerificationFinding(problem: .unreadable, subject: "frame \(select.int(ReadingRow.count))"))
+                continue
+            }
+            guard case .figures(let decision) = decoder.decode(frame, model: ManualEntry.device.model),
+                decision.reading == reading.id, decision.omission == reading.leftOut
+            else {
+                findings.append(VerificationFinding(problem: .differs, subject: reading.id.description))
+                continue
+            }
+        }
+        return findings
+    }
+}
+
+extension Reading {
+    /// Whether a decision would change nothing of it: who says so again, and when, is no news.
+    func stands(as decision: FigureDecision) -> Bool {
+        decision.isLeftOut ? leftOut != nil && leftOut?.reason == decision.reason : leftOut == nil
+    }
+}
