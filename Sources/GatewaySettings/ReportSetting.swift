@@ -32,6 +32,10 @@ public struct ReportSetting: Sendable, Hashable {
     public var pressureUnit: String?
     /// The person's line in mmHg: `135/85`.
     public var pressureLine: String?
+    /// The person's lines of glucose in mg/dL or mmol/L: `80-150`.
+    public var glucoseLine: String?
+    /// The person's line of weight: `72.5 kg`.
+    public var weightLine: String?
     /// `kg` or `lb`.
     public var weightUnit: String?
     /// When blood pressures are those of a morning.
@@ -48,8 +52,8 @@ public struct ReportSetting: Sendable, Hashable {
         "weight_unit": ["kg", "lb"],
     ]
     private static let keys = [
-        "paper", "glucose_unit", "glucose_ranges", "pressure_unit", "pressure_line", "weight_unit", "morning",
-        "evening",
+        "paper", "glucose_unit", "glucose_ranges", "pressure_unit", "pressure_line", "glucose_line", "weight_line",
+        "weight_unit", "morning", "evening",
     ]
     private static let presets = ["standard", "older", "pregnancy", "gestational"]
 
@@ -87,6 +91,17 @@ public struct ReportSetting: Sendable, Hashable {
                     diastolic.isNumericallyLess(than: systolic)
                 else { throw wrong("pressures in mmHg such as 135/85 for reports.pressure_line", value) }
                 pressureLine = text
+            case "glucose_line":
+                guard text.split(separator: "-").count == 2, Self.isAscending(text) else {
+                    throw wrong("values such as 80-150 or 4.4-8.3 for reports.glucose_line", value)
+                }
+                glucoseLine = text
+            case "weight_line":
+                let parts = text.split(separator: " ").map(String.init)
+                guard parts.count == 2, ["kg", "lb"].contains(parts[1]), let number = ExactDecimal(parts[0]),
+                    (1...1000).contains(number.approximation)
+                else { throw wrong("a weight such as 72.5 kg for reports.weight_line", value) }
+                weightLine = text
             default:
                 guard let window = Window(text) else {
                     throw wrong("two times of day such as 04:00-12:00 for reports.\(key)", value)

@@ -97,6 +97,8 @@ extension PressureFigures {
 struct GlucoseAxis {
     let unit: MeasurementUnit
     let ranges: GlucoseRanges
+    /// The person's lines; `nil` where they have set none.
+    var line: GlucoseLine?
 
     /// The highest value of the axis: 350 mg/dL, 19.4 mmol/L.
     var top: Double { unit == .millimolesPerLitre ? 19.4 : 350 }
@@ -141,6 +143,7 @@ struct GlucoseAxis {
                     bound.description, plot.width - plot.right + 2, y + 2.5, size: 7, color: "#1d665f")
             }
         }
+        drawLines(into: &plot, labelled: labelled)
     }
 
     /// The dots of a day, one over the other: the modal day.
@@ -351,14 +354,15 @@ extension GlucosePercentile {
 
 extension WeightFigures {
     /// Weighings as dots, with stems to the trend.
-    func chart(leftOut: [ReportSubject.LeftOut] = []) -> ReportChart {
+    func chart(line: WeightLine? = nil, leftOut: [ReportSubject.LeftOut] = []) -> ReportChart {
         let shown = days.map { day in
             (
                 day: day,
                 weight: (day.first.weight.shown(day.first.unit, in: unit, places: 3) ?? day.first.weight).approximation
             )
         }
-        let all = shown.flatMap { [$0.weight, $0.day.trend] }
+        let target = line?.place(in: unit)
+        let all = shown.flatMap { [$0.weight, $0.day.trend] } + (target.map { [$0] } ?? [])
         let low = ((all.min() ?? 60) - 0.5).rounded(.down)
         let high = max(low + 2, ((all.max() ?? 80) + 0.5).rounded(.up))
         let step = max(1, ((high - low) / 6).rounded(.up))
@@ -366,6 +370,11 @@ extension WeightFigures {
         plot.grid(stride(from: low, through: high, by: step).map { ($0, String(Int($0))) })
         plot.days(period)
         plot.text(unit.symbol, 4, 7)
+        if let target {
+            let (y, end) = (plot.y(target), plot.width - plot.right)
+            plot.line(plot.left, y, end, y, color: Palette.line, width: 1, dash: "5 3")
+            plot.text("your line", end, y - 2, size: 7, anchor: "end", color: Palette.line)
+        }
         func x(_ day: Day) -> Double { plot.x((Double(day.offset) + 0.5) / Double(max(1, period.days.count))) }
         for each in shown {
             plot.line(

@@ -24,9 +24,10 @@ public struct GlucoseReport: Report {
     ///   - before: those of the period before; `nil` for no comparison.
     ///   - ranges: the person's bounds.
     ///   - unit: mg/dL or mmol/L.
+    ///   - line: the person's own lines; `nil` where they have set none.
     public init(
         _ subject: ReportSubject, _ collection: GlucoseCollection, before: GlucoseCollection?, ranges: GlucoseRanges,
-        unit: MeasurementUnit
+        unit: MeasurementUnit, line: GlucoseLine? = nil
     ) {
         self.subject = subject
         (points, leftOutCounts, echoes) = (collection.blood, collection.leftOut, collection.echoes)
@@ -38,7 +39,7 @@ public struct GlucoseReport: Report {
                 ? nil : GlucoseFigures(before.blood, ranges: ranges, unit: unit, period: before.period)
         }
         hasSensor = !collection.series.isEmpty
-        axis = GlucoseAxis(unit: unit, ranges: ranges)
+        axis = GlucoseAxis(unit: unit, ranges: ranges, line: line)
     }
 
     /// Whether nothing was measured.
@@ -99,6 +100,13 @@ public struct GlucoseReport: Report {
             row("coefficient of variation") { $0.variation.map { "\($0) %" } ?? "–" },
             row("lowest", { _ in when(figures.lowest) }, false), row("highest", { _ in when(figures.highest) }, false),
         ]
+        if let line = axis.line {
+            let (below, above) = line.count(beyond: points)
+            rows.append(
+                row(
+                    "your line",
+                    { _ in "\(line.text): \(below) of \(points.count) readings below it, \(above) above it" }, false))
+        }
         if figures.above + figures.below > 0 {
             rows.append(
                 row("HI, LO") { "\($0.above) HI, \($0.below) LO: in their class, in no mean" })
@@ -309,7 +317,7 @@ extension GlucoseAxis {
                 .object([
                     "preset": .optional(ranges.preset?.rawValue), "mg/dL": bounds(ranges.milligrams),
                     "mmol/L": bounds(ranges.millimoles),
-                ]))
+                ])), .init("line", line?.document ?? .null),
         ]
     }
 

@@ -21,9 +21,10 @@ public struct SensorReport: Report {
     ///   - ranges: the person's bounds.
     ///   - showsGoals: whether the person has chosen the preset of the bounds, so that its goals are printed.
     ///   - unit: mg/dL or mmol/L.
+    ///   - line: the person's own lines; `nil` where they have set none.
     public init(
         _ subject: ReportSubject, _ collection: GlucoseCollection, before: GlucoseCollection?, ranges: GlucoseRanges,
-        showsGoals: Bool, unit: MeasurementUnit
+        showsGoals: Bool, unit: MeasurementUnit, line: GlucoseLine? = nil
     ) {
         self.subject = subject
         let series = collection.series
@@ -39,7 +40,7 @@ public struct SensorReport: Report {
                 (device, SensorFigures(series, ranges: ranges, unit: unit, period: collection.period))
             }
         (leftOutCounts, blood) = (collection.sensorsLeftOut, collection.blood)
-        axis = GlucoseAxis(unit: unit, ranges: ranges)
+        axis = GlucoseAxis(unit: unit, ranges: ranges, line: line)
         self.showsGoals = showsGoals
     }
 

@@ -7,6 +7,7 @@ public struct WeightReport: Report {
     private let figures: WeightFigures
     private let before: WeightFigures?
     private let leftOutCounts: [FigureExclusion: Int]
+    private let line: WeightLine?
 
     /// Makes the report.
     ///
@@ -15,9 +16,12 @@ public struct WeightReport: Report {
     ///   - figures: the figures of the period.
     ///   - before: those of the period before; `nil` for no comparison.
     ///   - leftOut: readings that are in no figure, by reason.
+    ///   - line: the person's own line; `nil` where they have set none.
     public init(
-        _ subject: ReportSubject, _ figures: WeightFigures, before: WeightFigures?, leftOut: [FigureExclusion: Int]
+        _ subject: ReportSubject, _ figures: WeightFigures, before: WeightFigures?, leftOut: [FigureExclusion: Int],
+        line: WeightLine? = nil
     ) {
+        self.line = line
         // Nothing is no comparison.
         let compared = before.flatMap { $0.days.isEmpty ? nil : $0 }
         (self.subject, self.figures, self.before, leftOutCounts) = (subject, figures, compared, leftOut)
@@ -36,7 +40,7 @@ public struct WeightReport: Report {
     public var pageBlocks: [ReportDocument.Block] {
         isEmpty
             ? document.blocks
-            : [summary, figures.chart(leftOut: subject.leftOut).before(days)] + subject.leftOutBlocks()
+            : [summary, figures.chart(line: line, leftOut: subject.leftOut).before(days)] + subject.leftOutBlocks()
     }
 
     private func shown(_ point: WeightFigures.Point) -> ExactDecimal? {
@@ -53,7 +57,8 @@ public struct WeightReport: Report {
             title: "Weight", facts: subject.facts(unit: unit, devices: Set(figures.points.map(\.device))),
             blocks: isEmpty
                 ? [.text("No weight was measured in this period.")] + subject.leftOutBlocks()
-                : [summary, .chart(figures.chart(leftOut: subject.leftOut)), days] + subject.leftOutBlocks(),
+                : [summary, .chart(figures.chart(line: line, leftOut: subject.leftOut)), days]
+                    + subject.leftOutBlocks(),
             notes: [
                 leftOut,
                 "The first weighing of a day counts. The trend moves by a tenth of the difference a day, T = T + (1 - 0.9^d)(W - T) for "
@@ -63,7 +68,7 @@ public struct WeightReport: Report {
 
     private var summary: ReportDocument.Block {
         let compared = Comparison(figures, before: before)
-        let rows = [
+        var rows = [
             compared.row("days with weighings") { "\($0.days.count) of \($0.period.days.count)" },
             compared.row("mean of the days") { $0.mean.text },
             compared.row("trend, first and last day") {
@@ -73,6 +78,9 @@ public struct WeightReport: Report {
                 $0.changePerWeek.map { "\(Optional($0).signed) \(unit)" } ?? "needs two weeks"
             },
         ]
+        if let line {
+            rows.append(compared.row("your line") { $0.period.start == figures.period.start ? line.text : "" })
+        }
         return .table(compared.table("Figures, in \(unit)", rows))
     }
 
@@ -111,7 +119,7 @@ public struct WeightReport: Report {
         return .object(
             subject.members("weight", unit: figures.unit) + [
                 .init("left_out", ReportSubject.document(of: leftOutCounts)),
-                .init("later_weighings", .integer(Int64(repeated))),
+                .init("later_weighings", .integer(Int64(repeated))), .init("line", line?.document ?? .null),
             ] + members(figures) + [
                 .init(
                     "by_day",

@@ -103,6 +103,10 @@ import Testing
             (["bp", "--to", "9000-01-01"], 64, "is in the future"),
             (["bp", "--from", "1990-01-01", "--to", "2026-11-20"], 64, "at most 3660 days"),
             (["bp", "--line", "85/135"], 64, "such as 135/85"),
+            (["bp", "--line", "80-150"], 64, "such as 135/85"),
+            (["glucose", "--line", "135/85"], 64, "such as 80-150"),
+            (["sensor", "--line", "9-4"], 64, "such as 80-150"),
+            (["weight", "--line", "72.5"], 64, "such as '72.5 kg'"), (["weight", "--line", "80-150"], 64, "72.5 kg"),
             (["bp", "--unit", "bar"], 64, "mmHg or kPa"),
             (["glucose", "--ranges", "180-70"], 64, "standard"),
             (["bp", "--format", "docx"], 64, "docx"),
@@ -144,7 +148,7 @@ import Testing
         user: {client_user_id: white_bear, time_zone: Europe/Berlin}
         users:
           - client_user_id: white_bear
-            reports: {glucose_unit: mmol/L, glucose_ranges: 4.4-8.3, pressure_line: 130/80, paper: letter, morning: "05:00-11:00"}
+            reports: {glucose_unit: mmol/L, glucose_ranges: 4.4-8.3, pressure_line: 130/80, glucose_line: 4.5-8.0, weight_line: 72.5 kg, paper: letter, morning: "05:00-11:00"}
         """.write(to: file, atomically: true, encoding: .utf8)
         let config = ["--config", file.path]
         let glucose = try await Self.run(["report", "glucose", "--json"] + Self.period + config, scratch)
@@ -152,6 +156,10 @@ import Testing
         #expect(glucose.output.contains(#""mmol/L":{"very_low":null,"lowest":4.4,"highest":8.3,"very_high":null}"#))
         let pressure = try await Self.run(["report", "bp", "--json"] + Self.period + config, scratch)
         #expect(pressure.output.contains(#""line":{"systolic":130,"diastolic":80,"#))
+        let glucose = try await Self.run(["report", "glucose", "--json"] + Self.period + config, scratch)
+        #expect(glucose.output.contains(#""line":{"low":4.5,"high":8.0,"unit":"mmol/L"}"#), "\(glucose.errors)")
+        let weight = try await Self.run(["report", "weight", "--json"] + Self.period + config, scratch)
+        #expect(weight.output.contains(#""line":{"weight":72.5,"unit":"kg"}"#), "\(weight.errors)")
         let page = try await Self.run(["report", "bp", "--line", "135/85"] + Self.period + config, scratch)
         #expect(page.output.contains("size:letter") && page.output.contains("135/85 mmHg"))
         #expect(page.output.contains("Morning: 05:00 to 11:00"))

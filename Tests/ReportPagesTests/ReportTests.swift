@@ -252,6 +252,44 @@ import Testing
         }
     }
 
+    @Test("lines of glucose and weight are drawn and named in every form, counted unrounded, and none without one")
+    func ownLines() throws {
+        let subject = try Self.subject()
+        let glucose = Self.glucose(subject)
+        let lines = try #require(GlucoseLine("4.4-8.3"))
+        #expect(lines.unit == .millimolesPerLitre && GlucoseLine("80-150")?.unit == .milligramsPerDecilitre)
+        for text in ["150-80", "80", "80-", "-80-150", "a-b", "80-900", "0-5"] { #expect(GlucoseLine(text) == nil) }
+        for text in ["72.5", "72,5 kg", "0 kg", "72.5 st", "kg 72.5"] { #expect(WeightLine(text) == nil) }
+        func reports(_ lines: GlucoseLine?, _ weight: WeightLine?) -> [any Report] {
+            [
+                GlucoseReport(
+                    subject, glucose, before: nil, ranges: GlucoseRanges(.standard), unit: .milligramsPerDecilitre,
+                    line: lines),
+                SensorReport(
+                    subject, glucose, before: nil, ranges: GlucoseRanges(.standard), showsGoals: false,
+                    unit: .milligramsPerDecilitre, line: lines),
+                WeightReport(subject, Self.weights(subject), before: nil, leftOut: [:], line: weight),
+            ]
+        }
+        for report in reports(lines, WeightLine("160 lb")) {
+            #expect(report.document.html(paper: .a4).contains("your line"))
+            #expect(report.fragment(identifier: "part").contains("your line"))
+        }
+        for report in reports(nil, nil) {
+            #expect(!report.fragment(identifier: "part").contains("your line"))
+            #expect(report.json.text.contains("\"line\":null"))
+        }
+        // 79.26864 and 149.52948 mg/dL: 79 is below and 80 is not, 150 is above and 149 is not.
+        func point(_ value: Int64) -> GlucosePoint {
+            GlucosePoint(
+                time: subject.period.start, reading: ReadingID(high: 9, low: UInt64(value)),
+                level: .number(ExactDecimal(significand: value)), unit: .milligramsPerDecilitre, source: .blood,
+                device: DeviceDescription(address: nil, model: "Meter"))
+        }
+        let counts = lines.count(beyond: [79, 80, 149, 150].map(point))
+        #expect(counts.below == 1 && counts.above == 1)
+    }
+
     @Test("a line is a pair of pressures, and none without one")
     func lines() {
         #expect(PressureLine("135/85")?.text == "135/85" && PressureLine("135.5/85")?.text == "135.5/85")

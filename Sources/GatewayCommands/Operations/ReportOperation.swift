@@ -46,7 +46,7 @@ public struct ReportOperation: Codable, Sendable, Hashable {
     public var unit: String?
     /// The bounds of glucose: a preset, or numbers such as `70-180`; nil: as the settings say.
     public var ranges: String?
-    /// The person's line of blood pressure: `135/85`; nil: as the settings say.
+    /// The person's own line: `135/85` of blood pressure, `80-150` of glucose, `72.5 kg` of weight; nil: as the settings say.
     public var line: String?
     /// Whether blood pressures that the cuff flagged are left out.
     public var withoutFlagged = false

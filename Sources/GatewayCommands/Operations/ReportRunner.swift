@@ -253,11 +253,13 @@ package struct ReportDesk: Sendable {
             let unit = try choices.unit(units) ?? readings.usual(units)
             let ranges = try choices.ranges(unit) ?? GlucoseRanges(.standard)
             guard operation.kind == .sensor else {
-                return GlucoseReport(subject, readings.glucose, before: earlier?.glucose, ranges: ranges, unit: unit)
+                return GlucoseReport(
+                    subject, readings.glucose, before: earlier?.glucose, ranges: ranges, unit: unit,
+                    line: choices.glucoseLine)
             }
             return SensorReport(
                 subject, readings.glucose, before: earlier?.glucose, ranges: ranges,
-                showsGoals: choices.hasChosenPreset, unit: unit)
+                showsGoals: choices.hasChosenPreset, unit: unit, line: choices.glucoseLine)
         case .weight:
             let units: [MeasurementUnit] = [.kilograms, .pounds]
             let unit = try choices.unit(units) ?? readings.usual(units)
@@ -265,7 +267,7 @@ package struct ReportDesk: Sendable {
                 subject, WeightFigures(readings.weights, period: subject.period, unit: unit),
                 before: earlier.flatMap { earlier in
                     subject.period.before.map { WeightFigures(earlier.weights, period: $0, unit: unit) }
-                }, leftOut: readings.weightsLeftOut)
+                }, leftOut: readings.weightsLeftOut, line: choices.weightLine)
         case .heartRate, .hrv, .spo2, .temperature, .bodyComposition:
             guard let figures = readings.vital else {
                 throw Problem("unexpected", .ourFault, "\(operation.kind.rawValue) has no figures")
@@ -306,6 +308,8 @@ private struct ReportChoices {
     let pressureProtocol: PressureProtocol
     let csvStyle: ReportCSV.Style
     let line: PressureLine?
+    let glucoseLine: GlucoseLine?
+    let weightLine: WeightLine?
     let windows: DayWindows
     let kind: ReportOperation.Kind
     private let operation: ReportOperation
@@ -316,11 +320,18 @@ private struct ReportChoices {
         paper = try Self.choice(operation.paper ?? setting.paper ?? "a4", "--paper")
         pressureProtocol = try Self.choice(operation.protocolName, "--protocol")
         csvStyle = try Self.choice(operation.csvStyle, "--csv-style")
-        let text = operation.line ?? setting.pressureLine
-        line = text.flatMap { PressureLine($0) }
-        if let text, line == nil {
-            throw Problem(
-                "usage", .usage, "--line: expected pressures in mmHg such as 135/85, found '\(text.prefix(64))'")
+        let (text, expected): (String?, String) =
+            switch operation.kind {
+            case .bp: (operation.line ?? setting.pressureLine, "pressures in mmHg such as 135/85")
+            case .glucose, .sensor: (operation.line ?? setting.glucoseLine, "values such as 80-150 or 4.4-8.3")
+            case .weight: (operation.line ?? setting.weightLine, "a weight such as '72.5 kg'")
+            case .heartRate, .hrv, .spo2, .temperature, .bodyComposition: (nil, "")
+            }
+        line = operation.kind == .bp ? text.flatMap { PressureLine($0) } : nil
+        glucoseLine = [.glucose, .sensor].contains(operation.kind) ? text.flatMap { GlucoseLine($0) } : nil
+        weightLine = operation.kind == .weight ? text.flatMap { WeightLine($0) } : nil
+        if let text, line == nil, glucoseLine == nil, weightLine == nil {
+            throw Problem("usage", .usage, "--line: expected \(expected), found '\(text.prefix(64))'")
         }
         var windows = DayWindows()
         if let morning = setting.morning { windows.morning = .init(begin: morning.begin, end: morning.end) }

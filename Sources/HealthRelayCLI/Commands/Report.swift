@@ -94,7 +94,7 @@ struct Report: AsyncParsableCommand {
 
         func run() async throws {
             var operation = options.operation(.glucose, json: global.json)
-            operation.ranges = ranges.ranges
+            (operation.ranges, operation.line) = (ranges.ranges, ranges.line)
             try await Report.write(operation, options, global)
         }
     }
@@ -108,7 +108,7 @@ struct Report: AsyncParsableCommand {
 
         func run() async throws {
             var operation = options.operation(.sensor, json: global.json)
-            operation.ranges = ranges.ranges
+            (operation.ranges, operation.line) = (ranges.ranges, ranges.line)
             try await Report.write(operation, options, global)
         }
     }
@@ -116,10 +116,13 @@ struct Report: AsyncParsableCommand {
     struct Weight: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "Weights and their trend.")
         @OptionGroup var options: Options
+        @Option(help: ArgumentHelp("Your own line, such as '72.5 kg'.", valueName: "weight")) var line: String?
         @OptionGroup var global: GlobalOptions
 
         func run() async throws {
-            try await Report.write(options.operation(.weight, json: global.json), options, global)
+            var operation = options.operation(.weight, json: global.json)
+            operation.line = line
+            try await Report.write(operation, options, global)
         }
     }
 
@@ -129,6 +132,10 @@ struct Report: AsyncParsableCommand {
                 "standard, older, pregnancy or gestational, with the goals that go with them; or your own, such as 70-180 or 54-70-180-250.",
                 valueName: "ranges"))
         var ranges: String?
+        @Option(
+            help: ArgumentHelp(
+                "Your own lines, such as 80-150 or 4.4-8.3: drawn, and no bounds of classes.", valueName: "values"))
+        var line: String?
     }
 
     private static func write(_ operation: ReportOperation, _ options: Options, _ global: GlobalOptions) async throws {
