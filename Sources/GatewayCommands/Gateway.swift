@@ -249,6 +249,8 @@ public final class Gateway: Sendable {
         case .cloud(let operation): try await CloudRunner(gateway: self, json: json, output: output).run(operation)
         case .consent(let operation): try await ConsentRunner(gateway: self, json: json, output: output).run(operation)
         case .client(let operation): try await ClientRunner(gateway: self, json: json, output: output).run(operation)
+        case .figureLink(let operation):
+            try await FigureLinkRunner(gateway: self, json: json, output: output).run(operation)
         case .page: try await PageRunner(gateway: self, json: json, output: output).run()
         case .doctor: try await Doctor.report(await Doctor(self).examine(), json: json, to: output)
         }

@@ -13,11 +13,13 @@ enum Caller: Sendable, Hashable {
     case client(AccessClient)
     /// A browser with a session.
     case page(AccessClient)
+    /// Whoever has a read-only link.
+    case link(AccessClient)
 
     /// Its entry in the list of clients.
     var client: AccessClient? {
         switch self {
-        case .client(let client), .page(let client): client
+        case .client(let client), .page(let client), .link(let client): client
         case .stranger, .local: nil
         }
     }
@@ -25,7 +27,7 @@ enum Caller: Sendable, Hashable {
     /// What it was let in for; `nil`: it was not.
     var grant: AccessGrant? {
         switch self {
-        case .client(let client), .page(let client): client.grant
+        case .client(let client), .page(let client), .link(let client): client.grant
         case .local: .owner
         case .stranger: nil
         }
@@ -36,8 +38,13 @@ enum Caller: Sendable, Hashable {
         switch self {
         case .local: "local"
         case .page(let client): "page-\(client.number)"
-        case .stranger, .client: nil
+        case .stranger, .client, .link: nil
         }
+    }
+
+    /// The link; `nil` for others.
+    var link: AccessClient? {
+        if case .link(let client) = self { client } else { nil }
     }
 }
 

@@ -46,7 +46,7 @@ struct CallerMiddleware: RouterMiddleware {
             let parts = field.split(separator: " ", omittingEmptySubsequences: true)
             guard parts.count == 2, parts[0].lowercased() == "bearer" else { return .stranger }
             let client = try await door.clients.client(with: AccessToken(text: String(parts[1])), now: now)
-            return client.map(Caller.client) ?? .stranger
+            return client.map { $0.kind == .link ? .link($0) : .client($0) } ?? .stranger
         }
         let anybody: Caller = context.isLocal && door.trustsThisMachine ? .local : .stranger
         let cookie = SessionCookie(isSecured: context.isSecured, port: door.port)
@@ -63,7 +63,7 @@ struct CallerMiddleware: RouterMiddleware {
             switch context.caller {
             case .local: nil
             case .client(let client): door.programs.admit("\(client.number)")
-            case .page(let client): door.browsers.admit("\(client.number)")
+            case .page(let client), .link(let client): door.browsers.admit("\(client.number)")
             // What a page is made of is public, and a browser fetches it before it has a session.
             // On this machine nobody could tell one from another: one user's requests would be another's limit.
             case .stranger: context.isLocal ? nil : door.strangers.admit(context.client.network)

@@ -23,6 +23,8 @@ package final class APIEventHub: Sendable {
 
     /// What is sent, and to whom.
     struct Content: Sendable {
+        /// The event's name.
+        let name: String
         /// The kind of reading it shows; nil: it shows none.
         var kind: ReadingKind?
         /// Who gets it.
@@ -43,6 +45,7 @@ package final class APIEventHub: Sendable {
             func octets(_ document: JSONValue) -> ByteBuffer {
                 ByteBuffer(string: "event: \(name)\ndata: \(document.text)\n\n")
             }
+            self.name = name
             self.kind = kind
             self.recipient = recipient
             self.octets = octets(document)

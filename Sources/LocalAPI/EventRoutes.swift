@@ -31,7 +31,7 @@ struct EventRoutes {
     }
 
     func add(to routes: GuardedRoutes) {
-        routes.get("/api/v1/events", .read) { request, context, audience in
+        routes.get("/api/v1/events", .view) { request, context, audience in
             let last = request.headers[.lastEventID] ?? request.uri.queryParameters["last_event_id"].map(String.init)
             return try await stream(after: last, to: context.caller.client, audience)
         }
@@ -56,7 +56,7 @@ struct EventRoutes {
                 let (bells, departures) = (hub.bells(), clients.departures())
                 try await writer.write(greeting)
                 if !faults.isEmpty {
-                    let filter = try await filter(audience)
+                    let filter = try await filter(audience, client)
                     for fault in faults where filter.passes(fault) { try await writer.write(fault.octets) }
                 }
                 try await withThrowingTaskGroup(of: Void.self) { group in
@@ -140,7 +140,7 @@ struct EventRoutes {
             if let client, try await !clients.isWelcome(client.number, now: await time()) { return false }
             let isCovered = hub.covers(position.place.change, erasures: store.erasures)
             guard position.isBehind || !isCovered || hub.newest > position.place.ring else { return true }
-            let filter = try await filter(audience)
+            let filter = try await filter(audience, client)
             if position.isBehind || !isCovered {
                 switch try await sendStored(&position, audience, filter, &writer) {
                 case .moved: continue
@@ -203,13 +203,18 @@ struct EventRoutes {
         _ content: APIEventHub.Content, _ id: String, _ filter: EventFilter, _ writer: inout any ResponseBodyWriter
     ) async throws {
         var octets = ByteBuffer(string: "id: \(id)\n")
+        if filter.isOfLink {
+            octets.writeString("event: \(content.name)\ndata: {}\n\n")
+            return try await writer.write(octets)
+        }
         let showsWeight = filter.kinds.contains(.weight)
         octets.writeImmutableBuffer(showsWeight ? content.octets : content.withoutWeight ?? content.octets)
         try await writer.write(octets)
     }
 
-    private func filter(_ audience: Audience) async throws -> EventFilter {
+    private func filter(_ audience: Audience, _ client: AccessClient?) async throws -> EventFilter {
         var filter = EventFilter(kinds: try await consents.kinds(of: audience.key))
+        filter.isOfLink = client?.kind == .link
         guard let key = audience.key else { return filter }
         let devices = try await store.devices(of: key)
         filter.person = .init(key: key, addresses: Set(devices.flatMap(\.device.addresses)))
@@ -232,9 +237,12 @@ private struct EventFilter {
     var kinds: Set<ReadingKind>
     /// Whose events they have to be; `nil` for everybody's.
     var person: Person?
+    /// Whether the stream is a read-only link's: it learns that readings have changed, and nothing of them.
+    var isOfLink = false
 
     func passes(_ event: APIEventHub.Content) -> Bool {
         guard event.kind.map(kinds.contains) ?? true else { return false }
+        if isOfLink, !["reading", "left", "pruned"].contains(event.name) { return false }
         guard let person else {
             if case .former = event.recipient { return false }
             return true

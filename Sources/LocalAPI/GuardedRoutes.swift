@@ -69,6 +69,14 @@ struct Entrance: Sendable {
     /// What the caller was let in for; `nil` where anybody on this machine may pass.
     private func grant(of request: Request, _ context: APIContext, _ permission: Permission) throws -> AccessGrant? {
         if case .client(let client) = context.caller { return client.grant }
+        if let link = context.caller.link {
+            guard permission == .view, request.method == .get || request.method == .head else {
+                throw APIRefusal(
+                    .forbidden, "link_shows_figures_only",
+                    "a read-only link shows figures and newest values, nothing else")
+            }
+            return link.grant
+        }
         if permission == .metrics, context.isLocal, context.caller.client == nil,
             request.headers[.fetchSite] != "cross-site"
         {

@@ -7,6 +7,8 @@ enum Permission: Sendable, Hashable, CaseIterable {
     case open
     /// Any scope. The answer holds what belongs to the caller's person.
     case read
+    /// Any scope, and read-only links: one person's figures and newest values.
+    case view
     /// Any scope, but no person: the answer tells of the whole household.
     case readHousehold
     /// `write` or `owner`.
@@ -22,7 +24,7 @@ enum Permission: Sendable, Hashable, CaseIterable {
     var scope: AccessScope? {
         switch self {
         case .open: nil
-        case .read, .readHousehold, .program: .read
+        case .read, .view, .readHousehold, .program: .read
         case .write: .write
         case .metrics, .owner: .owner
         }
@@ -31,7 +33,7 @@ enum Permission: Sendable, Hashable, CaseIterable {
     /// Whether the answer can be about one person alone.
     var servesOnePerson: Bool {
         switch self {
-        case .open, .read, .write, .program: true
+        case .open, .read, .view, .write, .program: true
         case .readHousehold, .metrics, .owner: false
         }
     }

@@ -4,6 +4,7 @@ import GuardedServer
 import HTTPTypes
 import HealthReadings
 import Hummingbird
+import LocalAccess
 import OutgoingHTTP
 import ReadingStore
 
@@ -25,9 +26,9 @@ struct ReportRoutes {
     }
 
     func add(to routes: GuardedRoutes) {
-        routes.get("/api/v1/reports/{kind}", .read) { request, context, audience in
+        routes.get("/api/v1/reports/{kind}", .view) { request, context, audience in
             try ReadingRoutes.requireUnlocked(isLocked())
-            let form = try Form(request, kind: context.parameters.require("kind"))
+            let form = try Form(request, kind: context.parameters.require("kind")).restricted(to: context.caller.link)
             // Asked for by the household, a report is the current user's: it belongs to one person.
             let person = if let user = audience.user { user } else { try await gateway.store.currentUser() }
             guard try await consents.kinds(of: person.key).contains(form.operation.kind.readings) else {
@@ -129,6 +130,24 @@ struct ReportRoutes {
                 case .pdf: .pages
                 case .fragment: .fragment
                 }
+        }
+
+        /// Leaves what a read-only link shows: its own days up to today, on pages.
+        func restricted(to link: AccessClient?) throws -> Form {
+            guard let link else { return self }
+            var form = self
+            guard ![.json, .csv].contains(kind) else {
+                throw APIRefusal(.forbidden, "link_shows_figures_only", "a read-only link gives no files of data")
+            }
+            let asked = operation.period.flatMap { $0.hasSuffix("d") ? Int($0.dropLast()) : nil }
+            guard operation.from == nil, operation.to == nil, let days = link.days, asked ?? days <= days else {
+                throw APIRefusal(
+                    .forbidden, "outside_of_link", "this link shows the last \(link.days ?? 0) days")
+            }
+            if asked == nil { form.operation.period = "\(days)d" }
+            // The period before lies outside.
+            form.operation.comparesBefore = false
+            return form
         }
 
         /// Whether `gzip` is among the codings of Accept-Encoding, and not with a weight of 0 (RFC 9110, section 12.5.3).

@@ -16,6 +16,10 @@ struct SessionRoutes {
         // These two say how the caller stands, and let in a browser that has a code.
         routes.get(Self.route, .open) { _, context, _ in
             let (session, grant) = (context.caller.browserSession, context.caller.grant)
+            if let link = context.caller.link {
+                door.audit.note(
+                    AuditEntry(at: Date(), event: "link_opened", client: link.number, route: Self.route, status: 200))
+            }
             return Response.json(
                 .object([
                     "signed_in": .bool(grant != nil), "person": .optional(grant?.person),
@@ -23,6 +27,11 @@ struct SessionRoutes {
                     "csrf_token": .optional(session.map(door.csrfToken)),
                     "secured": .bool(context.isSecured), "trusted": .bool(context.caller == .local),
                     "fingerprint": .optional(door.certificates?.certificate.fingerprint),
+                    "link": context.caller.link.map { link in
+                        .object([
+                            "days": .optional(link.days), "until": .string(link.expiresAt.instant.description),
+                        ])
+                    } ?? .null,
                 ]))
         }
         routes.post(Self.route, .open) { request, context, _ in try await begin(request, context) }

@@ -8,6 +8,8 @@ public struct AccessClient: Sendable, Hashable {
         case client
         /// A browser with a session.
         case page
+        /// Whoever has a read-only link to one person's figures.
+        case link
     }
 
     /// Its number in the list.
@@ -26,6 +28,8 @@ public struct AccessClient: Sendable, Hashable {
     public var lastSeen: Date?
     /// When somebody put it out.
     public var revokedAt: Date?
+    /// Of a link: how many days up to today it shows; `nil` for others.
+    public var days: Int?
 
     /// Whether its token is good.
     public func isWelcome(at now: Date) -> Bool { revokedAt == nil && now < expiresAt }
@@ -67,7 +71,8 @@ public struct AuditEntry: Sendable, Hashable {
     public var at: Date
     /// When the last of them was.
     public var lastAt: Date
-    /// What: `pair`, `pair_refused`, `sign_in`, `sign_in_refused`, `sign_out`, `revoked`, `meter_pairing`, `request`,
+    /// What: `pair`, `pair_refused`, `sign_in`, `sign_in_refused`, `sign_out`, `revoked`, `meter_pairing`,
+    /// `link_made`, `link_opened`, `request`,
     /// `unauthorized`, `forbidden`, `refused`, `rate_limited`, `more_refused`.
     public var event: String
     /// Which client; nil: none that is known.
@@ -109,7 +114,7 @@ public struct AuditEntry: Sendable, Hashable {
     /// How it is kept. An event that is not named here is counted, so that no new one can fill the disk.
     var retention: Retention {
         switch event {
-        case "pair", "sign_in", "sign_out", "revoked", "meter_pairing": .grant
+        case "pair", "sign_in", "sign_out", "revoked", "meter_pairing", "link_made": .grant
         case "pair_refused", "sign_in_refused": .refusal
         default: .traffic
         }

@@ -98,6 +98,9 @@ public struct AccessStore: Sendable {
         migrator.registerMigration("4 secrets") { db in
             try db.execute(sql: "CREATE TABLE secret (name TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT")
         }
+        migrator.registerMigration("5 read-only links") { db in
+            try db.execute(sql: "ALTER TABLE client ADD COLUMN days INTEGER")
+        }
         return migrator
     }()
 
@@ -124,8 +127,9 @@ public struct AccessStore: Sendable {
     ///   - grant: for whom, and for what.
     ///   - now: the time that is noted.
     ///   - expiresAt: when its token ends to be good.
+    ///   - days: of a link, how many days up to today it shows.
     public func admit(
-        _ name: String, as kind: AccessClient.Kind, for grant: AccessGrant, now: Date, expiresAt: Date
+        _ name: String, as kind: AccessClient.Kind, for grant: AccessGrant, now: Date, expiresAt: Date, days: Int? = nil
     ) async throws -> (token: AccessToken, client: AccessClient) {
         let token = AccessToken()
         let name = AccessClient.cleaned(name)
@@ -133,17 +137,18 @@ public struct AccessStore: Sendable {
         let number = try await queue.write { db in
             try db.execute(
                 sql: """
-                    INSERT INTO client (digest, name, kind, created_at, expires_at, person, scope)
-                    VALUES (?, ?, ?, ?, ?, ?, ?)
+                    INSERT INTO client (digest, name, kind, created_at, expires_at, person, scope, days)
+                    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
                     """,
                 arguments: [
                     digest, name, kind.rawValue, now.timeIntervalSince1970, expiresAt.timeIntervalSince1970,
-                    grant.person, grant.scope.rawValue,
+                    grant.person, grant.scope.rawValue, days,
                 ])
             return db.lastInsertedRowID
         }
-        let client = AccessClient(
+        var client = AccessClient(
             number: number, name: name, kind: kind, grant: grant, createdAt: now, expiresAt: expiresAt)
+        client.days = days
         return (token, client)
     }
 
@@ -316,15 +321,19 @@ public struct AccessStore: Sendable {
     /// Closes the file.
     public func close() throws { try queue.close() }
 
-    private static let columns = "number, name, kind, created_at, expires_at, last_seen, revoked_at, scope, person"
+    private static let columns =
+        "number, name, kind, created_at, expires_at, last_seen, revoked_at, scope, person, days"
 
     private static func client(_ row: Row) -> AccessClient? {
         guard let kind = AccessClient.Kind(rawValue: row[2]), let grant = grant(row[7], row[8]) else { return nil }
         func date(_ column: Int) -> Date? { (row[column] as Double?).map(Date.init(timeIntervalSince1970:)) }
         guard let createdAt = date(3), let expiresAt = date(4) else { return nil }
+        let days: Int? = row[9]
+        // A link shows one person's figures of so many days, and nothing else.
+        guard kind != .link || grant.scope == .read && grant.person != nil && days != nil else { return nil }
         return AccessClient(
             number: row[0], name: row[1], kind: kind, grant: grant, createdAt: createdAt, expiresAt: expiresAt,
-            lastSeen: date(5), revokedAt: date(6))
+            lastSeen: date(5), revokedAt: date(6), days: days)
     }
 
     /// What a row's columns say; `nil` for what this version does not know, so that nobody gets in by it.

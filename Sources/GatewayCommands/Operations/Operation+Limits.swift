@@ -75,8 +75,8 @@ extension Operation {
         case .client(.audit(let limit)):
             guard (1...10_000).contains(limit) else { throw Self.unusable("limit", "1 to 10000") }
         // The store checks what a query asks for.
-        case .query, .cloud, .healthSync, .importing, .summary, .report, .entry, .move, .figures, .subscriber,
-            .identity, .auth,
+        case .query, .cloud, .healthSync, .importing, .summary, .report, .entry, .move, .figures, .figureLink,
+            .subscriber, .identity, .auth,
             .connect,
             .user,
             .source, .sync,

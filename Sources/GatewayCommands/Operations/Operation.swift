@@ -51,6 +51,8 @@ public enum Operation: Codable, Sendable, Hashable {
     case consent(ConsentOperation)
     /// Who may use the gateway over the network.
     case client(ClientOperation)
+    /// Read-only links to one person's figures.
+    case figureLink(FigureLinkOperation)
     /// A link to the page with a one-time code.
     case page
     /// What stands in the way of anything.

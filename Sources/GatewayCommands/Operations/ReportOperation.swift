@@ -50,6 +50,8 @@ public struct ReportOperation: Codable, Sendable, Hashable {
     public var line: String?
     /// Whether blood pressures that the cuff flagged are left out.
     public var withoutFlagged = false
+    /// Whether figures of the period before stand beside those of the period.
+    public var comparesBefore = true
     /// `comma` or `semicolon`: how CSV is written.
     public var csvStyle = "comma"
 

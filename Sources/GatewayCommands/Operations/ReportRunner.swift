@@ -153,7 +153,7 @@ package struct ReportDesk: Sendable {
         let period = try period(operation, desk, now)
         let readings = try await readings(of: person.key, operation.kind, in: period, choices.windows)
         var earlier: ReportReadings?
-        if let before = period.before {
+        if operation.comparesBefore, let before = period.before {
             earlier = try await self.readings(of: person.key, operation.kind, in: before, choices.windows)
         }
         var subject = ReportSubject(

@@ -17,7 +17,10 @@ function keepKey(text) {
 }
 // The one-time code of a link stands behind the #, and leaves the address as soon as the page has it.
 let link = null;
+// The secret of a read-only link stays behind the #, so that the page can be reloaded and kept as a bookmark.
+let viewer = null;
 function takeLink() {
+  viewer = /^#([0-9a-f]{64})$/.exec(location.hash)?.[1] ?? null;
   link = /^#([0-9a-f]{32})$/.exec(location.hash)?.[1] ?? null;
   if (link) history.replaceState(null, "", location.pathname);
 }
@@ -59,7 +62,7 @@ class Refused extends Error {
 }
 async function call(path, options = {}) {
   const headers = {...options.headers};
-  if (key) headers["X-Session-Key"] = key;
+  if (viewer) headers.Authorization = "Bearer " + viewer; else if (key) headers["X-Session-Key"] = key;
   if (options.method && options.method !== "GET") { headers["Content-Type"] = "application/json"; if (csrf) headers["X-CSRF-Token"] = csrf; }
   const answer = await fetch(path, {...options, headers, credentials: "same-origin"});
   if (answer.ok) return answer;
@@ -185,7 +188,7 @@ const eventsShown = ["reading", "left", "pruned", "erased", "sync", "connection"
 let consented = [], pending = false, again = false, source = null;
 async function refreshAll() {
   try {
-    await Promise.all([refreshReadings(), refreshGlance(), Reports.soon(consented)]);
+    if (viewer) await Reports.soon(consented); else await Promise.all([refreshReadings(), refreshGlance(), Reports.soon(consented)]);
     document.documentElement.dataset.ready = "true";
   } catch (error) { failed(error); }
 }
@@ -196,6 +199,7 @@ function refreshSoon() {
   setTimeout(async () => { await refreshAll(); pending = false; if (again) { again = false; refreshSoon(); } }, 200);
 }
 function failed(error) {
+  if (viewer && error instanceof Refused && error.status === 401) return ended();
   if (error instanceof Refused && error.status === 401) return begin();
   if (error instanceof Refused && error.status === 423) return say(t("locked"));
   if (error instanceof Refused && error.status === 403) return say(error.message + ".");
@@ -227,16 +231,39 @@ async function listen() {
       }
     } catch (error) {
       if (mine.signal.aborted) return;
-      if (error instanceof Refused && error.status === 401) return begin();
+      if (error instanceof Refused && error.status === 401) return viewer ? ended() : begin();
     }
     if (mine.signal.aborted) return;
     say(t("silent"));
     await Promise.race([end, new Promise(resolve => setTimeout(resolve, 3000))]);
   }
 }
+// A read-only link has ended: nothing of the person stays on the screen.
+function ended() {
+  source?.abort();
+  Reports.forget();
+  for (const each of ["content", "sign-in", "whose", "sign-out"]) $(each).hidden = true;
+  say(t("link_ended"));
+  document.documentElement.dataset.ready = "true";
+}
+// A read-only link shows figures and charts of one person over its days, and nothing else.
+async function look(session) {
+  const view = await read("/api/v1/view");
+  [person, zone, consented, mayChange] = [view.person, view.time_zone, view.kinds, false];
+  Reports.fix(session.link.days);
+  for (const each of ["device-part", "delivery", "reading-part", "glance-part", "range", "own", "sign-in", "sign-out", "choice"]) $(each).hidden = true;
+  $("content").hidden = false;
+  $("whose").hidden = false;
+  $("whose").textContent = t("link_shows", {person: view.person ?? t("the_user"), n: session.link.days, until: moment(session.link.until)});
+  listen();
+}
 async function begin() {
   let session;
   try { session = await read("/api/v1/session"); } catch { say(t("silent")); return setTimeout(begin, 3000); }
+  if (viewer) {
+    if (!session.link) return ended();
+    try { return await look(session); } catch (error) { return failed(error); }
+  }
   csrf = session.csrf_token;
   if (link && !session.signed_in) { const code = link; link = null; return signIn({link: code}); }
   link = null;
@@ -286,9 +313,9 @@ async function signIn(proof) {
 }
 $("sign-in-form").addEventListener("submit", event => { event.preventDefault(); signIn({code: $("code").value.trim()}); });
 // A link that is opened where the page is open already changes nothing but what is behind the #.
-addEventListener("hashchange", () => { takeLink(); if (link) begin(); });
+addEventListener("hashchange", () => { const before = viewer; takeLink(); if (viewer !== before) location.reload(); else if (link) begin(); });
 $("sign-out").addEventListener("click", async () => { try { await call("/api/v1/session", {method: "DELETE"}); } finally { keepKey(null); begin(); } });
 // Ages grow without an event.
-setInterval(() => { if (!$("content").hidden && !document.hidden) refreshGlance().catch(failed); }, 60000);
+setInterval(() => { if (!viewer && !$("content").hidden && !document.hidden) refreshGlance().catch(failed); }, 60000);
 document.addEventListener("visibilitychange", () => { if (!document.hidden && !$("content").hidden) refreshSoon(); });
 addEventListener("DOMContentLoaded", begin);

@@ -6,7 +6,7 @@ const Reports = (() => {
     ["body_composition", "body_composition"]];
   const onPaper = ["bp", "glucose", "sensor", "weight"];
   const shown = new Map();
-  let period = {period: "14d"}, asked = 0, restUntil = 0, timer = null;
+  let period = {period: "14d"}, asked = 0, restUntil = 0, timer = null, isFixed = false;
 
   const path = (name, format) => place(`/api/v1/reports/${name}`, {...period, format});
 
@@ -59,7 +59,7 @@ const Reports = (() => {
   function downloads(name, title) {
     const line = document.createElement("p");
     line.className = "downloads";
-    for (const form of ["PDF", "HTML", "CSV"]) {
+    for (const form of isFixed ? ["PDF", "HTML"] : ["PDF", "HTML", "CSV"]) {
       const button = document.createElement("button");
       button.className = "quiet";
       button.textContent = t("download", {form});
@@ -145,8 +145,13 @@ const Reports = (() => {
     if (wait <= 0) return refresh(consent);
     timer ??= setTimeout(() => { timer = null; refresh(consent).catch(failed); }, wait);
   }
+  // A read-only link has its own days.
+  function fix(days) {
+    period = {period: days + "d"};
+    isFixed = true;
+  }
   // What somebody asks for at this page is shown at once.
   function now() { restUntil = 0; }
   function forget() { restUntil = 0; for (const [name] of [...shown]) remove(name); }
-  return {soon, now, forget};
+  return {soon, now, fix, forget};
 })();

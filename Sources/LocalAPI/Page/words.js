@@ -7,6 +7,8 @@ const phrases = {
   locked: "The gateway's store is locked: its key is missing.",
   signed_out: "Not signed in.",
   signed_in_for: "Signed in for {person}.",
+  link_shows: {one: "Read-only: {person}, the last day, until {until}.", other: "Read-only: {person}, the last {n} days, until {until}."},
+  link_ended: "This link has ended, or is not whole. Ask whoever gave it to you.",
   never: "never", unknown: "unknown", just_now: "just now",
   minutes_ago: {one: "{n} minute ago", other: "{n} minutes ago"},
   hours_ago: {one: "{n} hour ago", other: "{n} hours ago"},

@@ -113,6 +113,20 @@ struct PageTests {
         try await house.stop()
     }
 
+    @Test("a read-only link shows one person's figures in a browser, and nothing once it was revoked")
+    func view() async throws {
+        let house = try await Household(2)
+        _ = try await house.glucose(1)
+        let (url, number) = try await house.link(1, period: "3650d")
+        let ready = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: ready) }
+        async let seen: Void = browse("view", url, house.people[1], ready.path)
+        #expect(await eventually { FileManager.default.fileExists(atPath: ready.path) })
+        #expect(try await house.api.door.clients.revoke(number, now: Date()))
+        try await seen
+        try await house.stop()
+    }
+
     @Test("a meter is paired with the digits that it shows")
     func pair() async throws {
         let meter = EmulatedMeter("C0:00:00:00:18:08", name: "meter+00001808", pairing: .passkey(13_137))

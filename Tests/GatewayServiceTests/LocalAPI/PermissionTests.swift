@@ -18,9 +18,9 @@ import Testing
         "GET /api/v1/session": .open, "POST /api/v1/session": .open, "DELETE /api/v1/session": .read,
         "POST /api/v1/pair": .open, "GET /api/v1/status": .program, "GET /api/v1/health/types": .program,
         "POST /api/v1/health/data": .program, "GET /api/v1/readings": .read, "GET /api/v1/readings/{id}": .read,
-        "GET /api/v1/summaries/body": .read, "GET /api/v1/reports/{kind}": .read,
+        "GET /api/v1/summaries/body": .read, "GET /api/v1/reports/{kind}": .view, "GET /api/v1/view": .view,
         "GET /api/v1/devices": .read, "GET /api/v1/sources": .read, "GET /api/v1/sync": .readHousehold,
-        "GET /api/v1/consent": .read, "GET /api/v1/gateway": .read, "GET /api/v1/events": .read,
+        "GET /api/v1/consent": .read, "GET /api/v1/gateway": .read, "GET /api/v1/events": .view,
         "POST /api/v1/readings/move": .owner, "POST /api/v1/readings/figures": .write,
         "POST /api/v1/readings": .write, "PATCH /api/v1/readings/{id}": .write,
         "DELETE /api/v1/readings/{id}": .write,
@@ -44,7 +44,7 @@ import Testing
         func refusal(_ permission: Permission) -> String? {
             switch permission {
             case .open: nil
-            case .read: nil
+            case .read, .view: nil
             case .program: isProgram ? nil : "unauthorized"
             case .readHousehold: hasPerson ? "household_only" : nil
             case .write: scope == .read ? "scope_too_small" : nil

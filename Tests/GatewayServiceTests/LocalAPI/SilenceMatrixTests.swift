@@ -40,6 +40,7 @@ struct SilenceMatrixTests {
         "POST /api/v1/readings": false, "PATCH /api/v1/readings/{id}": false, "DELETE /api/v1/readings/{id}": false,
         "GET /api/v1/devices": false, "GET /api/v1/sources": false, "GET /api/v1/sync": false,
         "GET /api/v1/consent": false, "GET /api/v1/gateway": false, "GET /api/v1/events": true,
+        "GET /api/v1/view": true,
         "POST /api/v1/scan": false, "GET /api/v1/models": false, "POST /api/v1/pairings": false,
         "GET /api/v1/pairings/{id}": false,
         "POST /api/v1/pairings/{id}/answer": false, "DELETE /api/v1/pairings/{id}": false,
@@ -184,7 +185,9 @@ struct SilenceMatrixTests {
             for route in routes.filter({ $0 != "DELETE /api/v1/session" }) + ["DELETE /api/v1/session"] {
                 let text = try await bench.answer(route, credential, last: ring)
                 #expect(!text.contains(anyOf: Marked.values + Marked.names), "\(route): \(text.prefix(300))")
-                let shows = ["/api/v1/readings", "/api/v1/summaries", "/api/v1/reports", "/api/v1/health/data"]
+                let shows = [
+                    "/api/v1/readings", "/api/v1/summaries", "/api/v1/reports", "/api/v1/view", "/api/v1/health/data",
+                ]
                 guard shows.contains(where: { route.contains($0) }) else { continue }
                 let asked = try await bench.answer(route, credential, query: "?person=" + Marked.person)
                 #expect(!asked.contains(anyOf: Marked.values + Marked.names), "\(route): \(asked.prefix(300))")
@@ -207,7 +210,7 @@ struct SilenceMatrixTests {
         .store(.stats),
         .device(.list), .consent(.show(user: nil)), .subscriber(.list),
         .subscriber(.watch(SubscriberWatch(name: "matrix", fromBeginning: true, once: true))),
-        .client(.list), .client(.audit(limit: 1000)), .client(.invite(.init())), .page,
+        .figureLink(.list), .client(.list), .client(.audit(limit: 1000)), .client(.invite(.init())), .page,
     ].filter(isShowing)
 
     /// Whether an operation shows what is stored. Each case is named, so that a new one does not compile until somebody
@@ -218,7 +221,7 @@ struct SilenceMatrixTests {
             .sync(.status),
             .store(.stats),
             .consent(.show),
-            .client, .subscriber(.list), .subscriber(.watch):
+            .client, .figureLink, .subscriber(.list), .subscriber(.watch):
             true
         // Its file is looked into by itself.
         case .store(.export): false
