@@ -205,6 +205,7 @@ let package = Package(
                 .embedInCode("Page/page.html"), .embedInCode("Page/page.css"), .embedInCode("Page/page.js"),
                 .embedInCode("Page/words.js"), .embedInCode("Page/reports.js"), .embedInCode("Page/measure.js"),
                 .embedInCode("Page/pairing.js"), .embedInCode("Page/figures.js"),
+                .embedInCode("Page/wall.html"), .embedInCode("Page/wall.css"), .embedInCode("Page/wall.js"),
                 .embedInCode("openapi.json"),
             ]),
         module(

@@ -109,6 +109,9 @@ struct PageRoutes {
             ("/reports.js", PackageResources.reports_js, "text/javascript; charset=utf-8"),
             ("/measure.js", PackageResources.measure_js, "text/javascript; charset=utf-8"),
             ("/figures.js", PackageResources.figures_js, "text/javascript; charset=utf-8"),
+            ("/wall", PackageResources.wall_html, "text/html; charset=utf-8"),
+            ("/wall.css", PackageResources.wall_css, "text/css; charset=utf-8"),
+            ("/wall.js", PackageResources.wall_js, "text/javascript; charset=utf-8"),
             ("/pairing.js", PackageResources.pairing_js, "text/javascript; charset=utf-8"),
             ("/api/v1/openapi.json", PackageResources.openapi_json, "application/json"),
         ]

@@ -21,8 +21,8 @@ import Testing
             #expect(answer.headers["www-authenticate"].first?.hasPrefix("Bearer") == true)
         }
         for path in [
-            "/", "/page.css", "/page.js", "/words.js", "/reports.js", "/measure.js", "/figures.js", "/pairing.js",
-            "/health",
+            "/", "/page.css", "/page.js", "/words.js", "/reports.js", "/measure.js", "/figures.js", "/wall",
+            "/wall.css", "/wall.js", "/pairing.js", "/health",
             "/api/v1/openapi.json",
         ] {
             let answer = try await bench.send(path)

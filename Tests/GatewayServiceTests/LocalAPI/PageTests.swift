@@ -127,6 +127,20 @@ struct PageTests {
         try await house.stop()
     }
 
+    @Test("a wall display shows the newest values, says what is old, and says so when the gateway is away")
+    func wall() async throws {
+        let house = try await Household(2)
+        _ = try await house.glucose(1)
+        let (url, _) = try await house.link(1)
+        let ready = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: ready) }
+        async let seen: Void = browse("wall", url, house.people[1], ready.path)
+        #expect(await eventually { FileManager.default.fileExists(atPath: ready.path) })
+        _ = try await house.pressure(slot: 2)
+        try await seen
+        try await house.stop()
+    }
+
     @Test("a meter is paired with the digits that it shows")
     func pair() async throws {
         let meter = EmulatedMeter("C0:00:00:00:18:08", name: "meter+00001808", pairing: .passkey(13_137))

@@ -13,7 +13,8 @@ import Testing
     /// What each route has to state. A route that is added fails the first test until it is listed here.
     static let stated: [String: Permission] = [
         "GET /": .open, "GET /page.css": .open, "GET /page.js": .open, "GET /words.js": .open, "GET /reports.js": .open,
-        "GET /measure.js": .open, "GET /figures.js": .open,
+        "GET /measure.js": .open, "GET /figures.js": .open, "GET /wall": .open, "GET /wall.css": .open,
+        "GET /wall.js": .open,
         "GET /pairing.js": .open, "GET /api/v1/openapi.json": .open, "GET /health": .open, "GET /metrics": .metrics,
         "GET /api/v1/session": .open, "POST /api/v1/session": .open, "DELETE /api/v1/session": .read,
         "POST /api/v1/pair": .open, "GET /api/v1/status": .program, "GET /api/v1/health/types": .program,

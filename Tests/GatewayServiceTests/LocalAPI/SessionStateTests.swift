@@ -50,6 +50,7 @@ private struct Course {
     static let open: Set<String> = [
         "GET /", "GET /page.css", "GET /page.js", "GET /words.js", "GET /reports.js", "GET /measure.js",
         "GET /figures.js",
+        "GET /wall", "GET /wall.css", "GET /wall.js",
         "GET /pairing.js",
         "GET /api/v1/openapi.json",
         "GET /health", "GET /api/v1/session", "POST /api/v1/session", "POST /api/v1/pair",

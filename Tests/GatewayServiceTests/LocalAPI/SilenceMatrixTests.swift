@@ -30,7 +30,8 @@ struct SilenceMatrixTests {
     /// The declared routes, each with whether it shows readings to a client that may see them.
     static let routes: [String: Bool] = [
         "GET /": false, "GET /page.css": false, "GET /page.js": false, "GET /words.js": false, "GET /reports.js": false,
-        "GET /measure.js": false, "GET /figures.js": false,
+        "GET /measure.js": false, "GET /figures.js": false, "GET /wall": false, "GET /wall.css": false,
+        "GET /wall.js": false,
         "GET /pairing.js": false, "GET /api/v1/openapi.json": false, "GET /health": false, "GET /metrics": false,
         "GET /api/v1/session": false, "POST /api/v1/session": false, "DELETE /api/v1/session": false,
         "POST /api/v1/pair": false, "GET /api/v1/status": false, "GET /api/v1/health/types": false,

@@ -1,0 +1,137 @@
+"use strict";
+// A person's newest values, to be read from across a room. It has no controls; what it shows is chosen by its address:
+// kinds=glucose,weight  old=30m  theme=dark|light  dark=20:00-07:00  person=ID
+const $ = id => document.getElementById(id);
+const chosen = new URLSearchParams(location.search);
+const viewer = /^#([0-9a-f]{64})$/.exec(location.hash)?.[1] ?? null;
+let key = null;
+try { key = localStorage.getItem("healthrelay-session-key"); } catch { /* storage is off: only a link opens this page */ }
+
+const order = ["glucose", "blood_pressure", "spo2", "heart_rate", "temperature", "weight", "hrv", "body_composition"];
+const mostShown = 4, patience = 40000, pause = 3000, rest = 300000;
+// How old a value may be before the display says so: a weight keeps for a week, others for a day.
+const lifetimes = {weight: 7 * 86400, body_composition: 7 * 86400};
+const durations = {m: 60, h: 3600, d: 86400};
+const lifetime = (() => {
+  const [, count, unit] = /^(\d{1,4})([mhd])$/.exec(chosen.get("old") ?? "") ?? [];
+  return count ? count * durations[unit] : null;
+})();
+// The view, how far this clock is behind the gateway's, and since when the gateway has been silent.
+let view = null, shift = 0, silentSince = null, hasEnded = false;
+const now = () => Date.now() + shift;
+
+async function call(path, options = {}) {
+  const headers = {...options.headers};
+  if (viewer) headers.Authorization = "Bearer " + viewer; else if (key) headers["X-Session-Key"] = key;
+  const answer = await fetch(path, {...options, headers, credentials: "same-origin"});
+  if (!answer.ok) throw Object.assign(new Error("status " + answer.status), {status: answer.status});
+  return answer;
+}
+async function refresh() {
+  const person = chosen.get("person");
+  const parameters = new URLSearchParams(person ? {person} : {});
+  try {
+    view = await (await call("/api/v1/view" + (parameters.size ? "?" + parameters : ""))).json();
+  } catch (error) {
+    if ([401, 403, 404].includes(error.status)) return end();
+    if (error.status === 423) { view = null; return draw(t("locked")); }
+    throw error;
+  }
+  shift = new Date(view.time) - Date.now();
+  silentSince = null;
+  draw();
+}
+// Nothing of anybody stays on the screen.
+function end() {
+  hasEnded = true;
+  view = null;
+  draw(t(viewer ? "link_ended" : "wall_closed"));
+}
+function lost() { silentSince ??= now(); draw(); }
+
+const zone = () => view?.time_zone ?? "UTC";
+const format = (time, options) => new Intl.DateTimeFormat(locale, {...options, timeZone: zone()}).format(new Date(time));
+function ago(seconds) {
+  const minutes = Math.round(seconds / 60);
+  return minutes < 1 ? t("just_now") : minutes < 60 ? t("minutes_ago", {n: minutes})
+    : minutes < 2880 ? t("hours_ago", {n: Math.round(minutes / 60)}) : t("days_ago", {n: Math.round(minutes / 1440)});
+}
+function shown() {
+  const wanted = chosen.get("kinds")?.split(",");
+  const all = (view?.latest ?? []).filter(each => !wanted || wanted.includes(each.kind));
+  const newest = wanted ? all : [...all].sort((a, b) => new Date(b.time) - new Date(a.time));
+  return newest.slice(0, mostShown).sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind));
+}
+function element(name, text, style) {
+  const each = document.createElement(name);
+  each.textContent = text;
+  if (style) each.className = style;
+  return each;
+}
+function card(each) {
+  const section = document.createElement("section"), age = Math.max(0, (now() - new Date(each.time)) / 1000);
+  const isOld = age > (lifetime ?? lifetimes[each.kind] ?? 86400);
+  const value = element("p", each.beyond === "high" ? "HI" : each.beyond === "low" ? "LO" : each.value, "value");
+  if (each.unit && !each.beyond) value.append(element("small", " " + each.unit));
+  section.className = isOld || silentSince !== null ? "old" : "";
+  section.dataset.kind = each.kind;
+  section.append(element("h2", t("kind_" + each.kind)), value,
+    element("p", isOld ? t("wall_old", {ago: ago(age)}) : silentSince !== null ? t("wall_maybe_old", {ago: ago(age)}) : ago(age), "age"),
+    element("p", [format(each.time, {dateStyle: "medium", timeStyle: "short"}), each.pulse && t("wall_pulse", {pulse: each.pulse}), each.left_out && t("left_out")]
+      .filter(Boolean).join(", "), "when"));
+  return section;
+}
+// Dark in the evening and at night by the person's clocks, unless the address says otherwise.
+function paint() {
+  const theme = chosen.get("theme"), hours = /^(\d\d:\d\d)-(\d\d:\d\d)$/.exec(chosen.get("dark") ?? "") ?? [null, "19:00", "07:00"];
+  const clock = new Intl.DateTimeFormat("en-GB", {hour: "2-digit", minute: "2-digit", timeZone: zone()}).format(new Date(now()));
+  const isNight = hours[1] <= hours[2] ? clock >= hours[1] && clock < hours[2] : clock >= hours[1] || clock < hours[2];
+  document.documentElement.dataset.theme = theme === "dark" || theme === "light" ? theme : isNight ? "dark" : "light";
+}
+function draw(words) {
+  const cards = shown();
+  paint();
+  $("who").textContent = view?.person ?? "HealthRelay";
+  $("values").dataset.count = cards.length;
+  $("values").replaceChildren(...cards.map(card));
+  const text = words ?? (silentSince !== null ? t("wall_silent", {time: format(silentSince, {timeStyle: "short"})})
+    : view && !cards.length ? t("wall_nothing") : "");
+  if ($("state").textContent !== text) $("state").textContent = text;
+  if (view || words) document.documentElement.dataset.ready = "true";
+}
+
+// The stream says when something has changed, and by its heartbeat that the gateway is there.
+async function listen() {
+  while (!hasEnded) {
+    const stream = new AbortController();
+    let timer = null;
+    const alive = () => { clearTimeout(timer); timer = setTimeout(() => stream.abort(), patience); };
+    try {
+      alive();
+      const answer = await call("/api/v1/events", {signal: stream.signal});
+      await refresh();
+      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (let line = ""; !hasEnded;) {
+        const {value, done} = await reader.read();
+        if (done) break;
+        alive();
+        const lines = (line + value).split("\n");
+        line = lines.pop();
+        if (lines.some(each => /^event: (reading|left|pruned|erased|resync)$/.test(each))) await refresh();
+      }
+    } catch (error) {
+      if ([401, 403].includes(error.status)) end();
+    }
+    clearTimeout(timer);
+    stream.abort();
+    if (hasEnded) return;
+    // A stream that ended may be that of a link that ended: the gateway says so, or is not there.
+    try { await refresh(); } catch { lost(); }
+    await new Promise(resolve => setTimeout(resolve, pause));
+  }
+}
+// Ages grow without an event, and a value may go without one.
+setInterval(() => { if (view) draw(); }, 15000);
+setInterval(() => { if (view && silentSince === null) refresh().catch(lost); }, rest);
+addEventListener("hashchange", () => location.reload());
+listen();
