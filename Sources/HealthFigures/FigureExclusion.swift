@@ -15,11 +15,11 @@ public enum FigureExclusion: Sendable, Hashable {
         }
     }
 
-    /// The reason in plain words, as they stand behind a number: `control solution`, `by a person's choice`.
+    /// The reason in plain words, as they stand behind a number: `control solution`, `by choice of a person`.
     public var words: String {
         switch self {
         case .excluded(let exclusion): exclusion.rawValue.replacing("_", with: " ")
-        case .leftOut: "by a person's choice"
+        case .leftOut: "by choice of a person"
         }
     }
 }

@@ -35,7 +35,7 @@ import Testing
         #expect(!report.text.contains(mine.description))
         let fragment = try await house.get("/api/v1/reports/glucose?format=fragment&period=3650d", reader)
         #expect(
-            fragment.text.contains("1 by a person&#39;s choice") || fragment.text.contains("1 by a person's choice"))
+            fragment.text.contains("1 by a person&#39;s choice") || fragment.text.contains("1 by choice of a person"))
         #expect(fragment.text.contains("data-reading=\"\(mine)\" data-left-out"), "\(fragment.text)")
         #expect(fragment.text.contains("hands not washed"))
 
