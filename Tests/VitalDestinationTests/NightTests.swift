@@ -18,7 +18,7 @@ struct NightTests {
     func cut(count: Int) {
         let samples = Self.samples(count)
         for data in [TimeSeriesData.bloodOxygen(samples), .heartRate(samples)] {
-            let pieces = data.cutBySamples.map { piece in
+            let pieces = data.cutBySamples.map { piece -> [QuantitySample] in
                 switch piece {
                 case .bloodOxygen(let samples), .heartRate(let samples): samples
                 default: []
