@@ -75,7 +75,9 @@ public protocol DeviceMemory: Sendable {
 
     /// Which of these recordings of the contact's device are stored, so that they need not be read again.
     ///
-    /// - Parameter starts: when recordings of saturations began, as the device's clock showed it.
+    /// - Parameters:
+    ///   - contact: the contact with the device.
+    ///   - starts: when recordings of saturations began, as the device's clock showed it.
     func recordings(of contact: Contact, beganAt starts: [WallTime]) async throws -> Set<WallTime>
 
     /// Begins a new sequence epoch: the device has restarted or wrapped its numbers.
