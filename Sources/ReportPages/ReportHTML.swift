@@ -105,7 +105,8 @@ extension ReportDocument {
                     "<span class=\"\($0.name)\" aria-hidden=\"true\">\($0.symbol)</span> "
                 } ?? ""
             let word = cell.kind.map { "<span class=\"said\"> (\($0.words))</span>" } ?? ""
-            let (tag, scope) = place == 0 ? ("th", " scope=\"row\"") : ("td", "")
+            // A row of the same day as the one before has no heading of its own.
+            let (tag, scope) = place == 0 && !cell.text.isEmpty ? ("th", " scope=\"row\"") : ("td", "")
             let style = column.isNumber ? " class=\"n\"" : ""
             return
                 "<\(tag)\(scope)\(style)\(reading(cell))>\(cell.text.isEmpty ? "" : mark)\(Markup.escaped(cell.text))"
