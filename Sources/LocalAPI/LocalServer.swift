@@ -86,6 +86,7 @@ package struct LocalServer {
         ReportRoutes(gateway: gateway, consents: consents, isLocked: isLocked).add(to: routes)
         EntryRoutes(gateway: gateway, isLocked: isLocked).add(to: routes)
         MoveRoutes(gateway: gateway, isLocked: isLocked).add(to: routes)
+        SettingsRoutes(gateway: gateway, door: door).add(to: routes)
         StateRoutes(gateway: gateway, started: now).add(to: routes)
         EventRoutes(
             hub: hub, counters: counters, clients: door.clients, time: door.time, store: gateway.store,

@@ -21,6 +21,7 @@ import Testing
         "GET /api/v1/summaries/body": .read, "GET /api/v1/reports/{kind}": .read,
         "GET /api/v1/devices": .read, "GET /api/v1/sources": .read, "GET /api/v1/sync": .readHousehold,
         "GET /api/v1/consent": .read, "GET /api/v1/gateway": .read, "GET /api/v1/events": .read,
+        "GET /api/v1/settings": .owner, "PATCH /api/v1/settings": .owner, "POST /api/v1/settings/reload": .owner,
         "POST /api/v1/readings/move": .owner, "POST /api/v1/readings": .write, "PATCH /api/v1/readings/{id}": .write,
         "DELETE /api/v1/readings/{id}": .write,
         "POST /api/v1/scan": .write, "GET /api/v1/models": .write, "POST /api/v1/pairings": .write,
