@@ -204,7 +204,8 @@ let package = Package(
             resources: [
                 .embedInCode("Page/page.html"), .embedInCode("Page/page.css"), .embedInCode("Page/page.js"),
                 .embedInCode("Page/words.js"), .embedInCode("Page/reports.js"), .embedInCode("Page/measure.js"),
-                .embedInCode("Page/pairing.js"),
+                .embedInCode("Page/pairing.js"), .embedInCode("Page/setup.html"), .embedInCode("Page/setup.css"),
+                .embedInCode("Page/setup.js"), .embedInCode("Page/steps.js"),
                 .embedInCode("openapi.json"),
             ]),
         module(

@@ -53,6 +53,8 @@ public enum Operation: Codable, Sendable, Hashable {
     case client(ClientOperation)
     /// A link to the page with a one-time code.
     case page
+    /// A link with which one browser claims a new gateway.
+    case setupToken
     /// What stands in the way of anything.
     case doctor
 }
