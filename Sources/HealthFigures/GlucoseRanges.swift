@@ -135,7 +135,7 @@ public struct GlucoseRanges: Sendable, Hashable {
         }
     }
 
-    /// The goals that go with a preset; none for bounds of the person's own, and none where none is agreed.
+    /// The goals that belong to a preset. A person's own bounds have none, nor has a preset without agreed goals.
     public var goals: [Goal] {
         let (below, above): ([GlucoseClass], [GlucoseClass]) = ([.veryLow, .low], [.high, .veryHigh])
         func least(_ percent: Int) -> Goal { Goal(classes: [.target], isLeast: true, percent: percent) }

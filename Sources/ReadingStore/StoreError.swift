@@ -118,6 +118,8 @@ public enum StoreError: Error, Sendable, Hashable {
         case .SQLITE_NOTADB: StoreError.foreign(path: StoreFiles.databaseName)
         case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_AUTH: StoreError.notPermitted(path: StoreFiles.databaseName)
         case .SQLITE_IOERR, .SQLITE_CANTOPEN, .SQLITE_PROTOCOL: StoreError.inputOutput(detail: detail)
+        // A statement of ours that was running when its task was cancelled.
+        case .SQLITE_INTERRUPT where Task.isCancelled: CancellationError()
         default: StoreError.internalFault(detail: detail)
         }
     }

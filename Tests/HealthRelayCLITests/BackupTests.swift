@@ -153,7 +153,7 @@ import Testing
         #expect(!gateway.errorText.contains(Self.passphrase))
     }
 
-    @Test("of backups that are asked for at once one is made at a time, and none spoils another")
+    @Test("simultaneous requests for backups make them one after the other, each whole")
     func concurrent() async throws {
         let place = try await Place()
         let gateway = try Tool.Running(

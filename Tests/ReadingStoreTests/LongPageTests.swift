@@ -59,6 +59,18 @@ struct LongPageTests {
         #expect(before.count == Self.count / 2 - 1)
     }
 
+    @Test("a statement that ends because its task was cancelled is told as that")
+    func interrupted() async {
+        let interruption = DatabaseError(resultCode: .SQLITE_INTERRUPT)
+        #expect(StoreError.mapping(interruption) is StoreError)
+        let task = Task {
+            while !Task.isCancelled { await Task.yield() }
+            return StoreError.mapping(interruption) is CancellationError
+        }
+        task.cancel()
+        #expect(await task.value)
+    }
+
     @Test("a long page that is cancelled at any moment ends, and the next one is whole")
     func cancelled() async throws {
         let harness = try await Self.filled()

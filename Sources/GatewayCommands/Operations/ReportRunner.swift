@@ -278,7 +278,7 @@ package struct ReportDesk: Sendable {
 }
 
 extension ReportOperation.Kind {
-    /// How many days a report is of where nobody says.
+    /// How many days a report covers by default.
     fileprivate var usualDays: Int {
         switch self {
         case .bp, .glucose, .heartRate, .hrv, .spo2, .temperature, .bodyComposition: 30
