@@ -10,7 +10,8 @@ let package = Package(
         .package(name: "HealthRelay", path: "../..")
     ],
     targets: [
-        .target(name: "TestSupport", path: "Tests/TestSupport"),
+        .target(name: "TestWidth", path: "Tests/TestWidth"),
+        .target(name: "TestSupport", dependencies: ["TestWidth"], path: "Tests/TestSupport"),
         .testTarget(
             name: "HealthReadingsTests",
             dependencies: ["TestSupport", .product(name: "HealthRelayDecoding", package: "HealthRelay")],
