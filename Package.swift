@@ -169,7 +169,7 @@ let package = Package(
             ]),
         module(
             "GatewaySettings",
-            ["HealthReadings", "ReadingStore", "VitalClient", .product(name: "Yams", package: "Yams")]),
+            ["HealthReadings", "ReadingStore", "VitalClient", crypto, .product(name: "Yams", package: "Yams")]),
         module(
             "GuardedServer",
             [
@@ -323,7 +323,7 @@ let package = Package(
         .target(
             name: "EmulatedRadio", dependencies: ["GATTClient", "GATTProfiles", "HealthReadings"],
             path: "Tests/EmulatedRadio", swiftSettings: settings),
-        tests("GatewaySettings", ["HealthReadings", "ReadingStore"]),
+        tests("GatewaySettings", ["HealthReadings", "ReadingStore", "TestSupport"]),
         tests("GuardedServer", ["HealthReadings"]),
         // Commands and routes are tested on an opened gateway: they share what sets one up.
         tests(

@@ -35,6 +35,10 @@ public final class Gateway: Sendable {
     private let manager = Mutex<DevicesManager?>(nil)
     /// What recorded devices send now: nobody else can ask a device for it meanwhile.
     let recorded = Broadcaster<LiveReading>()
+    /// Changes of the settings, one after the other.
+    let settingsChanges = OneAtATime()
+    /// Told of settings that have come in force.
+    private let settingsListener = Mutex<(@Sendable (Settings) -> Void)?>(nil)
     /// Whether a backup is being made: another one would take its unfinished file for one that was left.
     let isBackingUp = Mutex(false)
     /// The door to the network, where this is `run`.
@@ -85,6 +89,7 @@ public final class Gateway: Sendable {
                 let gateway = Gateway(
                     live, store, destinations, RadioSource(settings, logger, radio), isService: isService, logger)
                 try await gateway.heedDeliveryRules()
+                ManagedFiles.removeStrays([settings])
                 // Made at the first start, whether or not anything asks for it.
                 _ = try await store.gatewayID()
                 return gateway
@@ -203,7 +208,17 @@ public final class Gateway: Sendable {
             throw error
         }
         destinations.wake()
-        return fresh.keysThatNeedRestart(since: begunWith)
+        ManagedFiles.removeStrays([fresh, begunWith])
+        settingsListener.withLock(\.self)?(fresh)
+        return keysThatNeedRestart(fresh)
+    }
+
+    /// The keys that differ from those it began with, and count only after a restart.
+    func keysThatNeedRestart(_ settings: Settings) -> [String] { settings.keysThatNeedRestart(since: begunWith) }
+
+    /// Has somebody told of settings that come in force while it runs.
+    package func onSettings(_ listener: @escaping @Sendable (Settings) -> Void) {
+        settingsListener.withLock { $0 = listener }
     }
 
     private func heedDeliveryRules() async throws {
@@ -241,6 +256,8 @@ public final class Gateway: Sendable {
         case .sync(let operation): try await SyncRunner(gateway: self, json: json, output: output).run(operation)
         case .destination(let operation):
             try await DestinationRunner(gateway: self, json: json, output: output).run(operation)
+        case .settings(let operation):
+            try await SettingsRunner(gateway: self, json: json, output: output).run(operation)
         case .store(let operation): try await StoreRunner(gateway: self, json: json, output: output).run(operation)
         case .device(let operation): try await DeviceRunner(gateway: self, json: json, output: output).run(operation)
         case .sensor(let operation): try await SensorRunner(gateway: self, json: json, output: output).run(operation)

@@ -32,6 +32,8 @@ public struct GatewayRunner: Service {
         case reader(SensorReaderState)
         /// A line of a reading's way, or a meter's.
         case way(String)
+        /// These settings are in force from now on.
+        case settings(Settings)
         /// The captures were read.
         case replayed(CaptureReplay.Report)
     }
@@ -91,6 +93,7 @@ public struct GatewayRunner: Service {
             settings, directory: state.path, logger: logger,
             time: { Date(timeIntervalSince1970: TimeInterval(await gateway.clock.judgingTime().seconds)) })
         gateway.door = door
+        gateway.onSettings { [announce] in announce(.settings($0)) }
         for message in gateway.destinations.undelivered { announce(.notDelivering(message)) }
 
         let narrator = Narrator(showsValues: showsValues) { announce(.way($0)) }

@@ -15,7 +15,7 @@ struct ReloadService: Service {
             for await settings in reloads {
                 manager?.notifyReloading()
                 do {
-                    let later = try await gateway.reload(settings)
+                    let later = try await SettingsDesk(gateway).reload(settings).afterRestart
                     logger.notice(
                         "the settings were reloaded",
                         metadata: later.isEmpty ? [:] : ["after_a_restart": "\(later.joined(separator: ", "))"])

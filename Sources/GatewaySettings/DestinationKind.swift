@@ -20,6 +20,9 @@ package enum DestinationKind: String, Sendable, CaseIterable {
     /// A URL that gets a signed event for each reading.
     case webhook
 
+    /// Whether its settings name a path on this machine, which only the administrator's file may.
+    var namesPath: Bool { own.contains { $0.key == "path" } }
+
     /// What `kind:` says.
     package var name: String { rawValue }
 

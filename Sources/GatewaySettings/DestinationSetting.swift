@@ -34,8 +34,8 @@ public struct DestinationSetting: Sendable {
     /// Reads an entry of `destinations`.
     ///
     /// - Throws: ``Problem`` with the place and what was expected.
-    init(_ node: Node, _ path: String) throws(Problem) {
-        let line = node.mark?.line ?? 0
+    init(_ node: Node, _ layer: Settings.Layer) throws(Problem) {
+        let (line, path) = (node.mark?.line ?? 0, layer.path)
         func wrong(_ expected: String, _ found: Node?) -> Problem {
             Problem(
                 "config_invalid", .configuration,
@@ -48,16 +48,16 @@ public struct DestinationSetting: Sendable {
                 "a name of the characters a-z, 0-9, _ and - that begins with a letter or a digit", node["name"])
         }
         guard let text = node["kind"]?.scalar?.string,
-            let kind = DestinationKind(rawValue: text)
+            let kind = DestinationKind(rawValue: text), layer.managed == nil || !kind.namesPath
         else {
-            throw wrong(
-                "a kind (there is: \(DestinationKind.allCases.map(\.name).joined(separator: ", ")))", node["kind"])
+            let kinds = DestinationKind.allCases.filter { layer.managed == nil || !$0.namesPath }
+            throw wrong("a kind (there is: \(kinds.map(\.name).joined(separator: ", ")))", node["kind"])
         }
         self.init(name: name, kind: kind, origin: .file(path: path, line: line))
         guard name != Self.sandboxName else {
             throw wrong("another name: `run --sandbox` delivers to the destination \(Self.sandboxName)", node["name"])
         }
-        try read(members, path, besides: ["name", "kind"], allowed: nil)
+        try read(members, layer, besides: ["name", "kind"], allowed: nil)
     }
 
     /// Reads a `server:` section.
@@ -72,20 +72,22 @@ public struct DestinationSetting: Sendable {
                 "\(path):\(kind.mark?.line ?? line): server.kind: expected vital, found \(Settings.words(kind))",
                 hint: "other kinds of destinations stand under `destinations`")
         }
-        try read(members, path, besides: ["kind"], allowed: Self.serverKeys)
+        try read(members, Settings.Layer(path: path), besides: ["kind"], allowed: Self.serverKeys)
     }
 
     private mutating func read(
-        _ members: Node.Mapping, _ path: String, besides known: [String], allowed: [String]?
+        _ members: Node.Mapping, _ layer: Settings.Layer, besides known: [String], allowed: [String]?
     ) throws(Problem) {
+        let path = layer.path
         for (key, node) in members where !known.contains(key.string ?? "") {
             let (key, line) = (key.string ?? "", key.mark?.line ?? 0)
             guard let definition = definition(of: key), allowed?.contains(key) ?? true else {
                 let names = known + (allowed ?? kind.settings.map(\.key))
                 throw Settings.unknown("\(title).\(key)", path, line, known: Set(names.map { "\(title).\($0)" }))
             }
-            if let value = try Settings.value(of: definition, "\(title).\(key)", node, .file(path: path, line: line)) {
-                values[key] = value
+            let name = "\(title).\(key)"
+            if let value = try Settings.value(of: definition, name, node, .file(path: path, line: line)) {
+                values[key] = try layer.managed?.resolve(value, of: definition, name) ?? value
             }
         }
     }

@@ -12,11 +12,14 @@ public struct PersonSetting: Sendable, Hashable {
     public var shares: [StorePerson.Share]
     /// How their reports are made.
     public var reports = ReportSetting()
+    /// Where they were named.
+    let origin: Settings.Origin
 
     /// Reads an entry of the list.
     /// - Throws: ``Problem`` with the place and what was expected.
     init(_ node: Node, _ path: String) throws {
         let line = node.mark?.line ?? 0
+        origin = .file(path: path, line: line)
         func wrong(_ expected: String, _ found: Node?) -> Problem {
             let words = found?.scalar.map { "'\($0.string)'" } ?? (found == nil ? "nothing" : "something else")
             return Problem(
@@ -54,7 +57,7 @@ public struct PersonSetting: Sendable, Hashable {
     }
 
     /// Refuses two people who have the same slot: whose a reading is must not depend on their order.
-    static func checkShares(of people: [PersonSetting], _ path: String) throws {
+    static func checkShares(of people: [PersonSetting]) throws(Problem) {
         var taken: [StorePerson.Share: String] = [:]
         for person in people {
             for share in person.shares {
@@ -62,7 +65,7 @@ public struct PersonSetting: Sendable, Hashable {
                     let device = DeviceAddress(bits: share.address, kind: .random)
                     throw Problem(
                         "config_invalid", .configuration,
-                        "\(path): users: \(other) and \(person.clientUserID) both have slot "
+                        "\(Settings.place(person.origin))users: \(other) and \(person.clientUserID) both have slot "
                             + "\(share.slot.map(String.init) ?? "all") of \(device)",
                         hint: "give each person the slot they press on the device")
                 }

@@ -51,7 +51,7 @@ public struct ReportSetting: Sendable, Hashable {
         "paper": ["a4", "letter"], "glucose_unit": ["mg/dL", "mmol/L"], "pressure_unit": ["mmHg", "kPa"],
         "weight_unit": ["kg", "lb"],
     ]
-    private static let keys = [
+    static let keys = [
         "paper", "glucose_unit", "glucose_ranges", "pressure_unit", "pressure_line", "glucose_line", "weight_line",
         "weight_unit", "morning", "evening",
     ]

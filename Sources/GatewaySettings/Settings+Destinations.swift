@@ -6,8 +6,11 @@ struct DestinationSection {
     var listed: [DestinationSetting]?
     /// The `server:` section.
     var server: DestinationSetting?
+    /// The entries of the gateway's own file.
+    var managed: [DestinationSetting] = []
 
-    mutating func read(destinations body: Node, _ path: String) throws(Problem) {
+    mutating func read(destinations body: Node, _ layer: Settings.Layer) throws(Problem) {
+        let path = layer.path
         if body.null != nil || body.scalar?.string.isEmpty == true { return }
         guard let nodes = body.sequence else {
             throw Self.refused(
@@ -16,14 +19,14 @@ struct DestinationSection {
         }
         var destinations: [DestinationSetting] = []
         for node in nodes {
-            let destination = try DestinationSetting(node, path)
+            let destination = try DestinationSetting(node, layer)
             guard !destinations.contains(where: { $0.name == destination.name }) else {
                 throw Self.refused(
                     "\(path):\(node.mark?.line ?? 0): destinations: there are two named \(destination.name)")
             }
             destinations.append(destination)
         }
-        listed = destinations
+        if layer.managed == nil { listed = destinations } else { managed = destinations }
     }
 
     /// What the file names: `destinations`, and the `server:` section as the destination `vital`.
@@ -33,6 +36,16 @@ struct DestinationSection {
     /// - Parameter override: the first key of `server` that the environment or a flag sets; `nil` if they set none.
     /// - Throws: ``Problem`` if both forms name the same destination, or `override` belongs to none that the file names.
     func destinations(override: Settings.ServerOverride?) throws(Problem) -> [DestinationSetting] {
+        let hasVital = managed.contains { $0.name == DestinationSetting.serverName }
+        // What the administrator's file says nothing of, the gateway's own may: then nothing is implied.
+        if listed == nil, server == nil, !managed.isEmpty, override == nil || hasVital { return managed }
+        let stated = try destinationsOfAdministrator(override: hasVital ? nil : override)
+        return stated + managed.filter { other in !stated.contains { $0.name == other.name } }
+    }
+
+    private func destinationsOfAdministrator(
+        override: Settings.ServerOverride?
+    ) throws(Problem) -> [DestinationSetting] {
         let named = listed?.first { $0.name == DestinationSetting.serverName }
         guard let server else {
             let implied = DestinationSetting(name: DestinationSetting.serverName, kind: .vital)

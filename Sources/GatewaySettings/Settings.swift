@@ -2,7 +2,8 @@ import Foundation
 import HealthReadings
 import Yams
 
-/// The effective settings: flag over environment over file over what stands when nobody says.
+/// The effective settings: flag over environment over the administrator's file over the gateway's own file
+/// (``ManagedSettings``) over what stands when nobody says.
 ///
 /// A key that no setting has, and a value that is none of what the setting may be, are errors that name the place:
 /// a misspelt `base_url` must not send readings somewhere else in silence.
@@ -31,18 +32,58 @@ public struct Settings: Sendable {
     /// The file that was read; nil where there is none.
     public private(set) var file: String?
 
+    /// What the settings are made of, so that they can be read again.
+    struct Sources: Sendable {
+        var named: String?
+        var environment: [String: String]
+        var flags: [String: String]
+        /// The gateway's own file; nil: none is read.
+        var managed: ManagedSettings?
+    }
+
+    /// A settings file that is being read.
+    struct Layer {
+        let path: String
+        /// The gateway's own file, where this is it.
+        var managed: ManagedSettings?
+    }
+
+    let sources: Sources
+    /// What the gateway's own file held; `nil`: there was none.
+    package private(set) var managedText: String?
+
     /// Settings of a file (nil: the first of the usual places that exists), the environment and flags by key.
-    /// - Throws: ``Problem`` with status 78, or 66 where the named file cannot be read.
+    ///
+    /// - Parameter managed: the gateway's own file, below the other one; `nil`: none.
+    /// - Throws: ``Problem`` with status 78, or 66 where a file that has to be there cannot be read.
     public init(
         file named: String? = nil, environment: [String: String] = ProcessInfo.processInfo.environment,
-        flags: [String: String] = [:]
+        flags: [String: String] = [:], managed: ManagedSettings? = nil
     ) throws {
-        let path = named ?? environment["HEALTHRELAY_CONFIG"]
+        try self.init(
+            Sources(named: named, environment: environment, flags: flags, managed: managed),
+            managedText: try managed?.text())
+    }
+
+    /// Settings with another text in place of what the gateway's own file holds.
+    init(_ sources: Sources, managedText: String?) throws {
+        var sources = sources
+        let (environment, flags) = (sources.environment, sources.flags)
+        let named = sources.named ?? environment["HEALTHRELAY_CONFIG"]
+        let path = named ?? Self.usualPaths(environment).first(where: FileManager.default.fileExists(atPath:))
+        // A file that the administrator names is the administrator's, wherever it lies.
+        if let path, path == sources.managed?.path { sources.managed = nil }
+        self.sources = sources
         var section = DestinationSection()
-        if let path = path ?? Self.usualPaths(environment).first(where: FileManager.default.fileExists(atPath:)) {
-            try read(path, &section)
+        if let managed = sources.managed, let managedText {
+            self.managedText = managedText
+            try read(managedText, Layer(path: managed.path, managed: managed), &section)
+        }
+        if let path {
+            try read(try Self.text(path), Layer(path: path), &section)
             file = path
         }
+        try PersonSetting.checkShares(of: people)
         destinations = try section.destinations(
             override: Self.serverOverrides(environment, flags: flags).first)
         try Self.overlay(&destinations, environment, flags: flags)
@@ -52,7 +93,16 @@ public struct Settings: Sendable {
             }
             if let text = flags[definition.key] { try set(definition, text, .flag) }
         }
+        completeBackup()
         try requireUsable()
+    }
+
+    /// Whoever has typed a passphrase for backups and named no place wants them in the state directory.
+    private mutating func completeBackup() {
+        guard let managed = sources.managed, values["backup.to"] == nil, let file = values["backup.passphrase_file"],
+            isManaged(file.origin)
+        else { return }
+        values["backup.to"] = Value(text: managed.backups, origin: file.origin)
     }
 
     /// Where settings are looked for when no file is named.
@@ -61,15 +111,18 @@ public struct Settings: Sendable {
         return ["/etc/healthrelay/config.yaml"] + (home.map { [$0 + "/healthrelay/config.yaml"] } ?? [])
     }
 
-    private mutating func read(_ path: String, _ destinations: inout DestinationSection) throws {
-        let text: String
+    private static func text(_ path: String) throws(Problem) -> String {
         do {
-            text = try OrdinaryFile.text(path)
+            return try OrdinaryFile.text(path)
         } catch {
             throw Problem(
                 "config_unreadable", .noInput, "cannot read the settings file \(path): \(error.localizedDescription)",
                 hint: "name another with --config, or see `healthrelay config path`")
         }
+    }
+
+    private mutating func read(_ text: String, _ layer: Layer, _ destinations: inout DestinationSection) throws {
+        let path = layer.path
         let root: Node?
         do {
             root = try Yams.compose(yaml: text)
@@ -85,16 +138,17 @@ public struct Settings: Sendable {
         for (name, body) in sections {
             switch name.string ?? "" {
             case "users": try readUsers(body, path)
-            case "destinations": try destinations.read(destinations: body, path)
-            case let section: try read(section: section, at: name.mark?.line ?? 0, body, path, &destinations)
+            case "destinations": try destinations.read(destinations: body, layer)
+            case let section: try read(section: section, at: name.mark?.line ?? 0, body, layer, &destinations)
             }
         }
     }
 
     private mutating func read(
-        section: String, at line: Int, _ body: Node, _ path: String, _ destinations: inout DestinationSection
+        section: String, at line: Int, _ body: Node, _ layer: Layer, _ destinations: inout DestinationSection
     ) throws {
-        let isServer = section == "server"
+        let path = layer.path
+        let isServer = section == "server" && layer.managed == nil
         guard isServer || SettingDefinition.all.contains(where: { $0.key.hasPrefix(section + ".") }) else {
             throw Self.unknown(
                 section, path, line,
@@ -117,7 +171,9 @@ public struct Settings: Sendable {
             guard let definition = SettingDefinition.all.first(where: { $0.key == key }) else {
                 throw Self.unknown(key, path, name.mark?.line ?? line, known: Set(SettingDefinition.all.map(\.key)))
             }
-            if let value = try Self.value(of: definition, key, node, place) { values[key] = value }
+            if let value = try Self.value(of: definition, key, node, place) {
+                values[key] = try layer.managed?.resolve(value, of: definition, key) ?? value
+            }
         }
     }
 
@@ -209,8 +265,9 @@ public struct Settings: Sendable {
                 "config_invalid", .configuration,
                 "\(path):\(body.mark?.line ?? 0): users: expected a list of people, found \(Self.words(body))")
         }
-        people = try nodes.map { try PersonSetting($0, path) }
-        try PersonSetting.checkShares(of: people, path)
+        let read = try nodes.map { try PersonSetting($0, path) }
+        // The administrator's file is read later, and its entry of a person stands above the other one.
+        people = read + people.filter { other in !read.contains { $0.clientUserID == other.clientUserID } }
     }
 
     /// Where a value came from, for errors, with what separates it from them.

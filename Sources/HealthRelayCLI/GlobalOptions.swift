@@ -21,7 +21,9 @@ struct GlobalOptions: ParsableArguments {
     func settings(_ flags: [String: String] = [:]) throws -> Settings {
         var all = flags
         all["log.level"] = logLevel
-        return try Settings(file: config, flags: all)
+        return try Settings(
+            file: config, flags: all,
+            managed: ManagedSettings(stateDirectory: StateDirectory(flag: stateDir).path))
     }
 
     /// Starts logging to standard error, as text or as JSON lines; call it once, before anything logs.

@@ -22,7 +22,7 @@ struct Healthrelay: AsyncParsableCommand {
             Links.self, Page.self, Sync.self, Destinations.self, Sandbox.self, Store.self,
             Backup.self,
             Doctor.self,
-            Config.self,
+            Config.self, SettingsCommand.self,
         ])
 
     /// Does what the command line says; ends the program where that fails.

@@ -88,6 +88,7 @@ package struct LocalServer {
         MoveRoutes(gateway: gateway, isLocked: isLocked).add(to: routes)
         FigureRoutes(gateway: gateway, isLocked: isLocked).add(to: routes)
         ViewRoutes(gateway: gateway, consents: consents, isLocked: isLocked).add(to: routes)
+        SettingsRoutes(gateway: gateway, door: door).add(to: routes)
         StateRoutes(gateway: gateway, started: now).add(to: routes)
         EventRoutes(
             hub: hub, counters: counters, clients: door.clients, time: door.time, store: gateway.store,

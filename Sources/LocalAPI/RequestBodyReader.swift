@@ -1,4 +1,5 @@
 import Foundation
+import GatewaySettings
 import GuardedServer
 import HealthReadings
 import Hummingbird
@@ -123,6 +124,38 @@ struct JSONObject {
             throw APIRefusal.malformed("\(key): expected an instant such as 2026-11-20T12:30:00Z")
         }
         return instant
+    }
+
+    /// A list of texts; empty where it is absent or null.
+    func texts(_ key: String) throws -> [String] {
+        guard let value = members[key], !(value is NSNull) else { return [] }
+        guard let texts = value as? [String] else { throw APIRefusal.malformed("\(key): expected a list of texts") }
+        return texts
+    }
+
+    /// An object's texts by their names; empty where it is absent or null.
+    func textsByName(_ key: String) throws -> [String: String] {
+        guard let value = members[key], !(value is NSNull) else { return [:] }
+        guard let texts = value as? [String: String] else {
+            throw APIRefusal.malformed("\(key): expected texts by name")
+        }
+        return texts
+    }
+
+    /// What settings are given, by their keys; empty where it is absent or null.
+    func settingValues(_ key: String) throws -> [String: SettingsChange.Value] {
+        guard let value = members[key], !(value is NSNull) else { return [:] }
+        guard let values = value as? [String: Any] else { throw APIRefusal.malformed("\(key): expected values by key") }
+        return try values.mapValues { value in
+            switch value {
+            case let text as String: return .text(text)
+            case let number as NSNumber:
+                return .text(Self.isBool(number) ? (number.boolValue ? "true" : "false") : number.stringValue)
+            case let list as [String]: return .list(list)
+            case let map as [String: String]: return .map(map)
+            default: throw APIRefusal.malformed("\(key): expected a text, a number, true, false, a list or a map")
+            }
+        }
     }
 
     private static func isBool(_ number: NSNumber) -> Bool { number.objCType.pointee == CChar(UInt8(ascii: "c")) }

@@ -20,7 +20,8 @@ final class HostedGateway: Sendable {
         let (radio, state) = (radio, StateDirectory(flag: scratch.state, environment: [:]))
         let logger = Logger(label: "hosted") { _ in SwiftLogNoOpLogHandler() }
         let settings = try Settings(
-            environment: [:], flags: ["http.listen": "127.0.0.1:0", "user.time_zone": "Europe/Berlin"])
+            environment: [:], flags: ["http.listen": "127.0.0.1:0", "user.time_zone": "Europe/Berlin"],
+            managed: ManagedSettings(stateDirectory: state.path))
         let runner = GatewayRunner(
             settings: settings, state: state, radio: { _, _ in radio }, showsValues: false, logger: logger
         ) { _ in }

@@ -80,7 +80,7 @@ extension Operation {
             .connect,
             .user,
             .source, .sync,
-            .destination, .store, .backup,
+            .destination, .settings, .store, .backup,
             .consent, .client,
             .page, .doctor:
             break

@@ -29,6 +29,8 @@ public enum Operation: Codable, Sendable, Hashable {
     case sync(SyncOperation)
     /// Where readings go.
     case destination(DestinationOperation)
+    /// The gateway's settings.
+    case settings(SettingsOperation)
     /// The store itself.
     case store(StoreOperation)
     /// The backups that the gateway makes by itself.

@@ -9,7 +9,10 @@ struct Config: AsyncParsableCommand {
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print the effective settings: flag over environment over file. Secrets are masked.")
+            abstract: """
+                Print the settings that a program started now has: flag over environment over the administrator's file over \
+                settings.yaml in the state directory. Secrets are masked.
+                """)
         @OptionGroup var global: GlobalOptions
 
         func run() async throws {

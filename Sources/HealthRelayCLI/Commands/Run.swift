@@ -97,6 +97,7 @@ struct Run: AsyncParsableCommand {
         case .bluetooth(let state): Terminal.error(state.line)
         case .reader(let state): Terminal.error(state.line)
         case .way(let line): if !json { Terminal.data(line) }
+        case .settings(let settings): LogLevel.current = settings.logLevel
         case .replayed(let report):
             for warning in report.warnings { Terminal.error("warning: \(warning)") }
             for line in report.incomplete { Terminal.error("incomplete: \(line)") }

@@ -24,6 +24,7 @@ import Testing
         "GET /api/v1/consent": .read, "GET /api/v1/gateway": .read, "GET /api/v1/events": .view,
         "POST /api/v1/readings/move": .owner, "POST /api/v1/readings/figures": .write,
         "POST /api/v1/readings": .write, "PATCH /api/v1/readings/{id}": .write,
+        "GET /api/v1/settings": .owner, "PATCH /api/v1/settings": .owner, "POST /api/v1/settings/reload": .owner,
         "DELETE /api/v1/readings/{id}": .write,
         "POST /api/v1/scan": .write, "GET /api/v1/models": .write, "POST /api/v1/pairings": .write,
         "GET /api/v1/pairings/{id}": .write,

@@ -65,7 +65,8 @@ final class APIBench: Sendable {
             "http.local": "trusted",
         ]) { $1 }
         flags.merge(settings) { $1 }
-        let settings = try Settings(environment: [:], flags: flags)
+        let settings = try Settings(
+            environment: [:], flags: flags, managed: ManagedSettings(stateDirectory: state.path))
         gateway = try await Gateway.open(
             settings, state: state, radio: { _, _ in radio }, isService: true, logger: logger)
         if !captures.isEmpty {

@@ -39,7 +39,9 @@ final class GatewayBench: Sendable {
         let logger = log.logger()
         let state = StateDirectory(flag: directory.appendingPathComponent("state").path, environment: [:])
         gateway = try await Gateway.open(
-            Settings(environment: [:], flags: Self.zone.merging(settings) { $1 }), state: state,
+            Settings(
+                environment: [:], flags: Self.zone.merging(settings) { $1 },
+                managed: ManagedSettings(stateDirectory: state.path)), state: state,
             radio: { settings, _ in settings["bluetooth.adapter"] == "none" ? nil : radio }, isService: isService,
             logger: logger)
         guard way == .controlSocket else {

@@ -64,7 +64,7 @@ final class RunnerBench: Sendable {
         case .bluetooth(let state): said.withLock { $0.append(state.line) }
         case .reader(let state): said.withLock { $0.append(state.line) }
         case .way(let line): said.withLock { $0.append(line) }
-        case .notDelivering, .replayed: break
+        case .notDelivering, .replayed, .settings: break
         }
     }
 

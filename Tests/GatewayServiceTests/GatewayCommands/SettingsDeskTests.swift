@@ -1,0 +1,159 @@
+import Foundation
+import GatewayCommands
+import HealthReadings
+import LogLines
+import ReadingStore
+import Testing
+
+@testable import GatewaySettings
+
+/// `settings`: changes of a running gateway's own settings.
+@Suite("Changing settings", .timeLimit(.minutes(3))) struct SettingsDeskTests {
+    private static func path(_ bench: GatewayBench) -> String { bench.gateway.store.directory + "/settings.yaml" }
+
+    private static func mode(_ path: String) -> Int? {
+        try? FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+    }
+
+    private func change(_ bench: GatewayBench, _ change: SettingsChange) async throws -> [String: any Sendable] {
+        try #require(try await bench.lines(.settings(.change(change))).last).object
+    }
+
+    @Test(
+        "a change counts at once where it can, says what needs a restart, and survives one",
+        arguments: GatewayBench.Way.allCases)
+    func course(_ way: GatewayBench.Way) async throws {
+        let bench = try await GatewayBench(way, isService: true)
+        let first = try await change(
+            bench, .init(set: ["sync.backfill_days": .text("7"), "consent.default": .text("denied")]))
+        #expect(first["after_restart"] as? [String] == [])
+        #expect(bench.gateway.settings["sync.backfill_days"] == "7")
+        #expect(try await bench.gateway.store.consentedKinds(of: nil).isEmpty)
+        let second = try await change(bench, .init(set: ["sync.mode": .text("manual")]))
+        #expect(second["after_restart"] as? [String] == ["sync.mode"])
+        #expect(second["digest"] as? String == bench.gateway.settings.managedDigest)
+        #expect(Self.mode(Self.path(bench)) == 0o600)
+        let shown = try #require(try await bench.lines(.settings(.show)).first).object
+        #expect(shown["after_restart"] as? [String] == ["sync.mode"] && shown["edited"] as? Bool == false)
+        #expect(shown["file"] as? String == Self.path(bench))
+        let output = Collected()
+        _ = try await bench.lines(.settings(.show), json: false, output: output)
+        #expect(output.data.contains { $0.hasPrefix("sync.mode: manual   (\(Self.path(bench)):") }, "\(output.data)")
+        #expect(output.data.contains("user.time_zone: Europe/Berlin   (flag)   fixed"))
+        let again = try Settings(
+            environment: [:], flags: [:], managed: ManagedSettings(stateDirectory: bench.gateway.store.directory))
+        #expect(again["sync.mode"] == "manual" && again["sync.backfill_days"] == "7")
+        try await bench.stop()
+    }
+
+    @Test(
+        "a file that was edited meanwhile is left as it is; a reload takes it in force, and the change can be made then"
+    )
+    func edited() async throws {
+        let bench = try await GatewayBench(isService: true)
+        _ = try await change(bench, .init(set: ["sync.backfill_days": .text("7")]))
+        let edited = "sync: {backfill_days: 8}   # mine\n"
+        try edited.write(toFile: Self.path(bench), atomically: false, encoding: .utf8)
+        let problem = try await bench.problem(.settings(.change(.init(set: ["sync.mode": .text("manual")]))))
+        #expect(problem.code == "settings_changed" && problem.message.contains(Self.path(bench)))
+        #expect(try String(contentsOfFile: Self.path(bench), encoding: .utf8) == edited)
+        #expect(
+            bench.gateway.settings["sync.backfill_days"] == "7" && bench.gateway.settings["sync.mode"] == "automatic")
+        let output = Collected()
+        _ = try await bench.lines(.settings(.show), json: false, output: output)
+        #expect(output.notes.contains { $0.contains("was edited") })
+        _ = try await bench.lines(.settings(.reload))
+        _ = try await change(bench, .init(set: ["sync.mode": .text("manual")]))
+        #expect(bench.gateway.settings["sync.backfill_days"] == "8" && bench.gateway.settings["sync.mode"] == "manual")
+        // One that cannot be used changes nothing, and meters are read on.
+        try "sync: {mode: never}\n".write(toFile: Self.path(bench), atomically: false, encoding: .utf8)
+        let bad = try await bench.problem(.settings(.reload))
+        #expect(bad.code == "config_invalid" && bad.message.contains("settings.yaml:1:"))
+        #expect(bench.gateway.settings["sync.mode"] == "manual")
+        // A file that was removed is an edit too.
+        try FileManager.default.removeItem(atPath: Self.path(bench))
+        #expect(try await bench.problem(.settings(.change(.init(unset: ["sync.mode"])))).code == "settings_changed")
+    }
+
+    @Test("of two changes made for the same settings one counts, and many at once lose nothing")
+    func races() async throws {
+        let bench = try await GatewayBench(isService: true)
+        let digest = bench.gateway.settings.managedDigest
+        let wins = try await withThrowingTaskGroup(of: Bool.self) { group in
+            for number in 1...8 {
+                group.addTask {
+                    do {
+                        let change = SettingsChange(set: ["sync.backfill_days": .text("\(number)")], digest: digest)
+                        _ = try await bench.lines(.settings(.change(change)))
+                        return true
+                    } catch let problem as Problem {
+                        #expect(problem.code == "settings_changed")
+                        return false
+                    }
+                }
+            }
+            return try await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
+        }
+        #expect(wins == 1)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<20 {
+                group.addTask {
+                    let change = SettingsChange(set: ["users.person\(number).reports.paper": .text("a4")])
+                    _ = try await bench.lines(.settings(.change(change)))
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(bench.gateway.settings.people.count == 20)
+        #expect(try bench.gateway.settings.readAgain().people.count == 20)
+    }
+
+    @Test("promise 12: a secret becomes a file of mode 0600 and is shown and logged nowhere; the former one goes")
+    func secrets() async throws {
+        let bench = try await GatewayBench(isService: true)
+        let directory = bench.gateway.store.directory
+        func files() throws -> [String] {
+            try FileManager.default.contentsOfDirectory(atPath: directory + "/secrets").sorted()
+        }
+        _ = try await change(
+            bench,
+            .init(
+                set: [
+                    "destinations.clinic.kind": .text("vital"),
+                    "destinations.clinic.base_url": .text("http://127.0.0.1:1"),
+                ],
+                secrets: ["destinations.clinic.api_key": "hush-1"]))
+        let first = try files()
+        #expect(first.count == 1 && Self.mode(directory + "/secrets") == 0o700)
+        #expect(Self.mode(directory + "/secrets/" + first[0]) == 0o600)
+        #expect(try String(contentsOfFile: directory + "/secrets/" + first[0], encoding: .utf8) == "hush-1\n")
+        _ = try await change(bench, .init(secrets: ["destinations.clinic.api_key": "hush-2"]))
+        #expect(try files().count == 1 && files() != first)
+        let bad = try await bench.problem(
+            .settings(
+                .change(.init(set: ["sync.mode": .text("never")], secrets: ["destinations.clinic.api_key": "hush-3"]))))
+        #expect(bad.code == "setting_invalid" && !bad.message.contains("hush"))
+        #expect(try files().count == 1)
+        let output = Collected()
+        for json in [true, false] { _ = try await bench.lines(.settings(.show), json: json, output: output) }
+        let own = try String(contentsOfFile: Self.path(bench), encoding: .utf8)
+        for text in output.data + output.notes + [own, bench.log.text] { #expect(!text.contains("hush")) }
+        #expect(output.data.contains { $0.hasPrefix("destinations.clinic.api_key_file: a secret that was typed") })
+        _ = try await change(bench, .init(unset: ["destinations.clinic"]))
+        #expect(try files().isEmpty)
+    }
+
+    @Test("what the store cannot heed, and a link in the file's place, change nothing")
+    func unheeded() async throws {
+        let bench = try await GatewayBench(isService: true)
+        let problem = try await bench.problem(.settings(.change(.init(set: ["sync.ignore": .text("no such model")]))))
+        #expect(problem.code == "config_invalid" && bench.gateway.settings.list("sync.ignore").isEmpty)
+        #expect(!FileManager.default.fileExists(atPath: Self.path(bench)))
+        let elsewhere = bench.directory.appendingPathComponent("elsewhere").path
+        try "".write(toFile: elsewhere, atomically: false, encoding: .utf8)
+        try FileManager.default.createSymbolicLink(atPath: Self.path(bench), withDestinationPath: elsewhere)
+        let linked = try await bench.problem(.settings(.change(.init(set: ["sync.backfill_days": .text("3")]))))
+        #expect(linked.code == "settings_not_writable" && bench.gateway.settings["sync.backfill_days"] == "90")
+        #expect(try String(contentsOfFile: elsewhere, encoding: .utf8).isEmpty)
+    }
+}
