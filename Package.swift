@@ -206,6 +206,8 @@ let package = Package(
                 .embedInCode("Page/words.js"), .embedInCode("Page/reports.js"), .embedInCode("Page/measure.js"),
                 .embedInCode("Page/pairing.js"), .embedInCode("Page/figures.js"),
                 .embedInCode("Page/wall.html"), .embedInCode("Page/wall.css"), .embedInCode("Page/wall.js"),
+                .embedInCode("Page/setup.html"), .embedInCode("Page/setup.css"),
+                .embedInCode("Page/setup.js"), .embedInCode("Page/steps.js"),
                 .embedInCode("openapi.json"),
             ]),
         module(

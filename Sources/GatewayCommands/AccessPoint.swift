@@ -28,6 +28,9 @@ package final class AccessPoint: Sendable {
     package let browsers = RequestRate(limit: 600)
     /// Requests of strangers, by their address.
     package let strangers = RequestRate()
+    /// Wrong tokens for the set-up, by the network that they come from.
+    package let claims = RequestRate(limit: 10)
+    private let hasOwner = Mutex(true)
     /// The names this server answers to besides its addresses.
     package let names: Set<String>
     /// The time by which tokens end to be good; see ``GatewayClock/judgingTime()``.
@@ -37,12 +40,17 @@ package final class AccessPoint: Sendable {
 
     /// Opens it.
     ///
-    /// - Parameter directory: the state directory.
+    /// - Parameters:
+    ///   - directory: the state directory.
+    ///   - port: the port to listen on where the settings name any that is free.
     package init(
-        _ settings: Settings, directory: String, logger: Logger, time: @escaping @Sendable () async -> Date = { Date() }
+        _ settings: Settings, directory: String, port: Int? = nil, logger: Logger,
+        time: @escaping @Sendable () async -> Date = { Date() }
     ) throws {
         self.time = time
-        listen = try ListenAddress(settings["http.listen"] ?? "")
+        var listen = try ListenAddress(settings["http.listen"] ?? "")
+        if let port, listen.port == 0 { listen.port = port }
+        self.listen = listen
         trustsThisMachine = settings["http.local"] == "trusted"
         trustedProxies = try settings.trustedProxies()
         let host = Self.hostName
@@ -95,6 +103,34 @@ package final class AccessPoint: Sendable {
         let ticket = links.issue(now: now)
         // What is behind the # stays in the browser: it is in no request, no log and no referrer.
         return PageLink(url: pageAddress + "#" + ticket.code, expiresAt: ticket.expiresAt.instant)
+    }
+
+    /// Whether the gateway has an owner: else it answers at `/setup` and `/health` alone.
+    package var isClaimed: Bool {
+        get { hasOwner.withLock(\.self) }
+        set { hasOwner.withLock { $0 = newValue } }
+    }
+
+    /// Makes a link to the set-up of a gateway without an owner.
+    ///
+    /// - Throws: `Problem` `already_claimed`.
+    package func setupLink() async throws -> PageLink {
+        do {
+            let ticket = try await clients.issueSetupToken(now: await time())
+            return PageLink(url: pageAddress + "setup#" + ticket.token, expiresAt: ticket.expiresAt.instant)
+        } catch AccessStore.ClaimRefusal.claimed {
+            throw Problem(
+                "already_claimed", .configuration, "this gateway has an owner, so there is nothing to claim",
+                hint: "`healthrelay page` makes a link to its page")
+        }
+    }
+
+    /// Writes down that the gateway has an owner. Whoever uses its commands has its machine, which proves more than a
+    /// token does.
+    package func claim(by reason: String) async throws {
+        guard !isClaimed else { return }
+        try await clients.markClaimed(by: reason, now: await time())
+        isClaimed = true
     }
 
     /// `http` or `https`.

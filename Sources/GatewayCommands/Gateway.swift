@@ -37,6 +37,8 @@ public final class Gateway: Sendable {
     let recorded = Broadcaster<LiveReading>()
     /// Changes of the settings, one after the other.
     let settingsChanges = OneAtATime()
+    /// Has the gateway start anew, where it is run by what can do that.
+    private let restart = Mutex<AsyncStream<Void>.Continuation?>(nil)
     /// Told of settings that have come in force.
     private let settingsListener = Mutex<(@Sendable (Settings) -> Void)?>(nil)
     /// Whether a backup is being made: another one would take its unfinished file for one that was left.
@@ -214,6 +216,21 @@ public final class Gateway: Sendable {
     }
 
     /// The keys that differ from those it began with, and count only after a restart.
+    package var keysThatNeedRestart: [String] { keysThatNeedRestart(settings) }
+
+    /// Ends this gateway and starts another one with the settings in force, in the same process.
+    ///
+    /// - Returns: whether it is run by what can do that.
+    package func requestRestart() -> Bool { restart.withLock(\.self)?.yield() != nil }
+
+    /// Takes requests to start anew from now on.
+    package func restartRequests() -> AsyncStream<Void> {
+        let (stream, continuation) = AsyncStream<Void>.makeStream()
+        restart.withLock { $0 = continuation }
+        return stream
+    }
+
+    /// The keys that differ from those it began with, and count only after a restart.
     func keysThatNeedRestart(_ settings: Settings) -> [String] { settings.keysThatNeedRestart(since: begunWith) }
 
     /// Has somebody told of settings that come in force while it runs.
@@ -269,8 +286,16 @@ public final class Gateway: Sendable {
         case .figureLink(let operation):
             try await FigureLinkRunner(gateway: self, json: json, output: output).run(operation)
         case .page: try await PageRunner(gateway: self, json: json, output: output).run()
+        case .setupToken: try await SetupTokenRunner(gateway: self, json: json, output: output).run()
         case .doctor: try await Doctor.report(await Doctor(self).examine(), json: json, to: output)
         }
+    }
+
+    /// Whether the store holds anything of anybody: readings, meters, or what cannot be looked at without its key.
+    package func hasHistory() async throws -> Bool {
+        guard store.lockedBecause == nil else { return true }
+        if try await store.statistics().readings.values.contains(where: { $0 > 0 }) { return true }
+        return try await !store.devices().isEmpty
     }
 
     /// Lets go of the radio and closes the store; nothing can be done with the gateway after that.

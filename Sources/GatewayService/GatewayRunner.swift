@@ -8,12 +8,14 @@ import HealthReadings
 import Hummingbird
 import LibDBus
 import LocalAPI
+import LocalAccess
 import Logging
 import NIOCore
 import NIOPosix
 import ReadingDelivery
 import ReadingStore
 import ServiceLifecycle
+import Synchronization
 
 /// `run`: the gateway as a service. Owns the store, listens on the control socket, shows the page, delivers, and takes
 /// captures as its devices where it is told to.
@@ -24,6 +26,10 @@ public struct GatewayRunner: Service {
         case page(String, needsLink: Bool)
         /// The page's address, with a link that opens it: for a terminal, never for a log.
         case link(PageLink)
+        /// The page's address, at which nobody has claimed the gateway yet.
+        case unclaimed(String)
+        /// A link with which one browser claims a new gateway: for a terminal, never for a log.
+        case setup(PageLink)
         /// Nothing is delivered, and why.
         case notDelivering(String)
         /// How the radio stands, each time that changes.
@@ -84,15 +90,49 @@ public struct GatewayRunner: Service {
         self.announce = announce
     }
 
+    /// Closes the door to everything but the set-up until somebody has claimed the gateway.
+    ///
+    /// - Parameter isShown: whether it is a gateway that shows what recorded devices say, or delivers to a sandbox.
+    private func askForOwner(_ door: AccessPoint, _ gateway: Gateway, isShown: Bool) async throws {
+        guard !isShown, !door.trustsThisMachine, try await !door.clients.isClaimed() else { return }
+        door.isClaimed = false
+        // A gateway from before there was a set-up, or one that was set up by its commands.
+        if try await gateway.hasHistory() { try await door.claim(by: "store") }
+    }
+
     /// Runs until a graceful shutdown.
     public func run() async throws {
+        let relay = ReloadRelay()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { [reloads] in for await settings in reloads { relay.hand(settings) } }
+            defer { group.cancelAll() }
+            var next: Life? = Life(settings: settings, captures: captures)
+            while let life = next { next = try await run(life, relay.stream()) }
+        }
+    }
+
+    /// What a gateway starts with; one that starts anew has the settings of then, and no captures to replay again.
+    private struct Life {
+        var settings: Settings
+        var captures: [String] = []
+        /// The port that the one before has listened on.
+        var port: Int?
+    }
+
+    /// Runs a gateway until its end.
+    ///
+    /// - Returns: what the next one starts with; `nil`: there is none.
+    private func run(_ life: Life, _ reloads: AsyncStream<Settings>) async throws -> Life? {
+        let (settings, captures) = (life.settings, life.captures)
+        let sandbox = try await connection()
         let gateway = try await Gateway.open(
-            settings, state: state, sandbox: try await connection(), named: named, radio: radio, isService: true,
+            settings, state: state, sandbox: sandbox, named: named, radio: radio, isService: true,
             patience: .seconds(5), logger: logger)
         let door = try AccessPoint(
-            settings, directory: state.path, logger: logger,
+            settings, directory: state.path, port: life.port, logger: logger,
             time: { Date(timeIntervalSince1970: TimeInterval(await gateway.clock.judgingTime().seconds)) })
         gateway.door = door
+        try await askForOwner(door, gateway, isShown: sandbox != nil || !captures.isEmpty)
         gateway.onSettings { [announce] in announce(.settings($0)) }
         for message in gateway.destinations.undelivered { announce(.notDelivering(message)) }
 
@@ -104,9 +144,14 @@ public struct GatewayRunner: Service {
             isLocked: { gateway.store.lockedBecause != nil }, logger: .quiet(logger))
         let page = server.service { address in
             let needsLink = !door.trustsThisMachine
-            announce(
-                showsLink && needsLink
-                    ? .link(door.pageLink(now: Date())) : .page(address, needsLink: needsLink))
+            if !door.isClaimed {
+                let link = showsLink ? try? await door.setupLink() : nil
+                announce(link.map { .setup($0) } ?? .unclaimed(address))
+            } else {
+                announce(
+                    showsLink && needsLink
+                        ? .link(door.pageLink(now: Date())) : .page(address, needsLink: needsLink))
+            }
             manager?.notify("READY=1", "STATUS=The page is at \(address)")
             isUp.continuation.finish()
             isUpForBackups.continuation.finish()
@@ -164,10 +209,15 @@ public struct GatewayRunner: Service {
                     gateway: gateway, desk: try gateway.sensors.desk(), name: name, narrator: narrator
                 ) { announce(.reader($0)) })
         }
+        let isAnew = Mutex(false)
+        let restarts = gateway.restartRequests()
         let group = ServiceGroup(
             configuration: .init(
-                services: services.map { .init(service: LastingService(service: $0)) },
-                logger: .quiet(logger)))
+                services: services.map { .init(service: LastingService(service: $0)) } + [
+                    .init(
+                        service: RestartService(requests: restarts) { isAnew.withLock { $0 = true } },
+                        successTerminationBehavior: .gracefullyShutdownGroup)
+                ], logger: .quiet(logger)))
         do {
             try await withGracefulShutdownHandler {
                 try await group.run()
@@ -181,7 +231,9 @@ public struct GatewayRunner: Service {
         }
         unlink(state.socket)
         await door.close()
+        let next = (try? gateway.settings.readAgain()) ?? gateway.settings
         try await gateway.close()
+        return isAnew.withLock(\.self) ? Life(settings: next, port: door.port) : nil
     }
 }
 

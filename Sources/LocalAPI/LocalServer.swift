@@ -72,10 +72,12 @@ package struct LocalServer {
         router.add(middleware: RefusalMiddleware())
         router.add(middleware: ProxyMiddleware(door: door))
         router.add(middleware: HostCheck(names: door.names))
+        router.add(middleware: ClaimMiddleware(door: door))
         router.add(middleware: CallerMiddleware(door: door, counters: counters))
 
         let routes = GuardedRoutes(router.group(), entrance: Entrance(door: door, store: gateway.store))
         PageRoutes().add(to: routes)
+        SetupRoutes(door: door).add(to: routes)
         HealthSyncRoutes(
             store: gateway.store, door: door, consents: consents, isLocked: isLocked, mostReadings: mostReadings
         ).add(to: routes)
@@ -88,6 +90,7 @@ package struct LocalServer {
         MoveRoutes(gateway: gateway, isLocked: isLocked).add(to: routes)
         FigureRoutes(gateway: gateway, isLocked: isLocked).add(to: routes)
         ViewRoutes(gateway: gateway, consents: consents, isLocked: isLocked).add(to: routes)
+        OwnerRoutes(gateway: gateway, door: door).add(to: routes)
         SettingsRoutes(gateway: gateway, door: door).add(to: routes)
         StateRoutes(gateway: gateway, started: now).add(to: routes)
         EventRoutes(

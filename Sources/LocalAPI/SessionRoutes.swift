@@ -82,11 +82,20 @@ struct SessionRoutes {
             AuditEntry(
                 at: now, event: code == nil ? "sign_in" : "pair", client: client.number, route: Self.route, status: 201)
         )
+        return Self.welcome(token, client, door, context, from: begin, until: end)
+    }
+
+    /// Hands a browser its session.
+    static func welcome(
+        _ token: AccessToken, _ client: AccessClient, _ door: AccessPoint, _ context: APIContext, from begin: Date,
+        until end: Date
+    ) -> Response {
+        let cookie = SessionCookie(isSecured: context.isSecured, port: door.port)
         var response = Response.json(
             .object([
                 "csrf_token": .string(door.csrfToken(of: "page-\(client.number)")), "key": .string(token.key),
             ]), status: .created)
-        response.headers[.setCookie] = cookie(context).field(token.cookie, seconds: Int(end.timeIntervalSince(begin)))
+        response.headers[.setCookie] = cookie.field(token.cookie, seconds: Int(end.timeIntervalSince(begin)))
         return response
     }
 

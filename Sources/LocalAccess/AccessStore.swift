@@ -101,6 +101,16 @@ public struct AccessStore: Sendable {
         migrator.registerMigration("5 read-only links") { db in
             try db.execute(sql: "ALTER TABLE client ADD COLUMN days INTEGER")
         }
+        migrator.registerMigration("6 claims") { db in
+            try db.execute(
+                sql: """
+                    CREATE TABLE claim (key INTEGER PRIMARY KEY CHECK (key = 1), at REAL NOT NULL, reason TEXT NOT NULL) STRICT;
+                    CREATE TABLE setup_token (
+                        key INTEGER PRIMARY KEY CHECK (key = 1), digest BLOB NOT NULL, issued_at REAL NOT NULL,
+                        expires_at REAL NOT NULL
+                    ) STRICT;
+                    """)
+        }
         return migrator
     }()
 
@@ -133,23 +143,29 @@ public struct AccessStore: Sendable {
     ) async throws -> (token: AccessToken, client: AccessClient) {
         let token = AccessToken()
         let name = AccessClient.cleaned(name)
-        let digest = Data(token.digest)
-        let number = try await queue.write { db in
-            try db.execute(
-                sql: """
-                    INSERT INTO client (digest, name, kind, created_at, expires_at, person, scope, days)
-                    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-                    """,
-                arguments: [
-                    digest, name, kind.rawValue, now.timeIntervalSince1970, expiresAt.timeIntervalSince1970,
-                    grant.person, grant.scope.rawValue, days,
-                ])
-            return db.lastInsertedRowID
+        let client = try await queue.write { db in
+            try Self.insert(db, token, name, kind, grant, now: now, expiresAt: expiresAt, days: days)
         }
-        var client = AccessClient(
-            number: number, name: name, kind: kind, grant: grant, createdAt: now, expiresAt: expiresAt)
-        client.days = days
         return (token, client)
+    }
+
+    static func insert(
+        _ db: Database, _ token: AccessToken, _ name: String, _ kind: AccessClient.Kind, _ grant: AccessGrant,
+        now: Date, expiresAt: Date, days: Int? = nil
+    ) throws -> AccessClient {
+        try db.execute(
+            sql: """
+                INSERT INTO client (digest, name, kind, created_at, expires_at, person, scope, days)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+                """,
+            arguments: [
+                Data(token.digest), name, kind.rawValue, now.timeIntervalSince1970, expiresAt.timeIntervalSince1970,
+                grant.person, grant.scope.rawValue, days,
+            ])
+        var client = AccessClient(
+            number: db.lastInsertedRowID, name: name, kind: kind, grant: grant, createdAt: now, expiresAt: expiresAt)
+        client.days = days
+        return client
     }
 
     /// The client whose token this is, where it is good; notes that it was here.

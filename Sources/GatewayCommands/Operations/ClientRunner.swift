@@ -89,6 +89,7 @@ struct ClientRunner {
                 "not_running", .unavailable, "no gateway is running, so no client can be paired",
                 hint: "start it: `healthrelay run`, or `systemctl start healthrelay`")
         }
+        try await door.claim(by: "invite")
         let certificate = door.certificates?.certificate
         let invitation = door.desk.invite(for: grant, name: operation.name, now: await door.time())
         // Clients put an address between `https://` and the port as it is.

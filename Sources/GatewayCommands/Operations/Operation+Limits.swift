@@ -82,7 +82,7 @@ extension Operation {
             .source, .sync,
             .destination, .settings, .store, .backup,
             .consent, .client,
-            .page, .doctor:
+            .page, .setupToken, .doctor:
             break
         }
     }

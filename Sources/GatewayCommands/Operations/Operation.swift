@@ -57,6 +57,8 @@ public enum Operation: Codable, Sendable, Hashable {
     case figureLink(FigureLinkOperation)
     /// A link to the page with a one-time code.
     case page
+    /// A link with which one browser claims a new gateway.
+    case setupToken
     /// What stands in the way of anything.
     case doctor
 }

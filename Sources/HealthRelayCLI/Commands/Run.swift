@@ -81,8 +81,8 @@ struct Run: AsyncParsableCommand {
         }
     }
 
-    private static func linkCommand(_ stateDir: String?) -> String {
-        ([CommandLine.arguments[0], "page"] + (stateDir.map { ["--state-dir", $0] } ?? [])).joined(separator: " ")
+    private static func linkCommand(_ stateDir: String?, _ words: [String] = ["page"]) -> String {
+        ([CommandLine.arguments[0]] + words + (stateDir.map { ["--state-dir", $0] } ?? [])).joined(separator: " ")
     }
 
     private static func tell(_ announcement: GatewayRunner.Announcement, json: Bool, stateDir: String?) {
@@ -93,6 +93,16 @@ struct Run: AsyncParsableCommand {
         case .link(let link):
             Terminal.error("Page at \(link.url)  (stop with Ctrl-C)")
             Terminal.error("The link works once, until \(link.expiresAt). For another: \(linkCommand(stateDir))")
+        case .unclaimed(let address):
+            Terminal.error("Page at \(address)  (stop with Ctrl-C)")
+            Terminal.error(
+                "Nobody has claimed this gateway yet. For a link that begins its set-up: "
+                    + linkCommand(stateDir, ["setup", "token"]))
+        case .setup(let link):
+            Terminal.error("Set up this gateway at \(link.url)  (stop with Ctrl-C)")
+            Terminal.error(
+                "The link works once, until \(link.expiresAt). For another: \(linkCommand(stateDir, ["setup", "token"]))"
+            )
         case .notDelivering(let why): Terminal.error("Not delivering: \(why)")
         case .bluetooth(let state): Terminal.error(state.line)
         case .reader(let state): Terminal.error(state.line)

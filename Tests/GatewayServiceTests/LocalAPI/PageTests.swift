@@ -1,6 +1,7 @@
 import EmulatedRadio
 import Foundation
 import GATTClient
+import GatewaySettings
 import HealthReadings
 import LocalAPI
 import LocalAccess
@@ -8,6 +9,7 @@ import LogLines
 import ReadingStore
 import TestSupport
 import Testing
+import VitalSandbox
 
 @testable import GatewayCommands
 
@@ -159,6 +161,41 @@ struct PageTests {
         try await browse("choose", bench.address + "/", "omron_hem7143t1")
         #expect(try await bench.gateway.store.devices().map(\.description.model) == ["omron_hem7143t1"])
         try await bench.stop()
+    }
+
+    @Test("a newcomer goes from a new gateway to a paired meter and a connected destination, with a link and a browser")
+    func setUp() async throws {
+        let meter = EmulatedMeter("C0:00:00:00:18:08", name: "meter+00001808", pairing: .passkey(13_137))
+        let (bench, server) = (
+            try await RunnerBench([meter], settings: ["http.local": "session"]), try await Sandboxed()
+        )
+        let link = try #require(try await bench.lines(.setupToken).last).object["url"] as? String
+        let token = try #require(link?.split(separator: "#").last)
+        try await browse(
+            "setup", try #require(link), "013137", try #require(server.settings["server.base_url"]),
+            SandboxConfiguration.fixedKey)
+        #expect(meter.isBonded)
+        let list = try #require(try await bench.lines(.destination(.list)).last)
+        #expect(list.contains(#""name":"clinic""#) && list.contains(#""enabled":true"#), "\(list)")
+        let consents = try #require(try await bench.lines(.consent(.show(user: nil))).last)
+        #expect(
+            consents.contains(#""user":"mara""#) && consents.contains(#"{"kind":"weight","granted":false"#),
+            "\(consents)")
+        try await bench.stop()
+        let directory = bench.state.path
+        let own = try String(contentsOfFile: directory + "/settings.yaml", encoding: .utf8)
+        for secret in [SandboxConfiguration.fixedKey, "correct horse", String(token), "13137"] {
+            #expect(!own.contains(secret) && !bench.log.text.contains(secret), "\(secret)")
+        }
+        #expect(
+            try FileManager.default.contentsOfDirectory(atPath: directory + "-backups").contains {
+                $0.hasSuffix(".export")
+            })
+        for name in try FileManager.default.contentsOfDirectory(atPath: directory + "/secrets") {
+            let attributes = try FileManager.default.attributesOfItem(atPath: directory + "/secrets/" + name)
+            #expect(attributes[.posixPermissions] as? Int == 0o600, "\(name)")
+        }
+        try await server.stop()
     }
 
     @Test("whatever is sent, what comes is what the OpenAPI document says")

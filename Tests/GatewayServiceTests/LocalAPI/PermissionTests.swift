@@ -24,6 +24,10 @@ import Testing
         "GET /api/v1/consent": .read, "GET /api/v1/gateway": .read, "GET /api/v1/events": .view,
         "POST /api/v1/readings/move": .owner, "POST /api/v1/readings/figures": .write,
         "POST /api/v1/readings": .write, "PATCH /api/v1/readings/{id}": .write,
+        "GET /api/v1/setup": .owner, "POST /api/v1/consent": .owner, "POST /api/v1/destinations/{name}/test": .owner,
+        "POST /api/v1/backups": .owner, "POST /api/v1/restart": .owner,
+        "GET /setup": .open, "GET /setup/setup.css": .open, "GET /setup/setup.js": .open, "GET /setup/steps.js": .open,
+        "GET /setup/state": .open, "POST /setup/claim": .open,
         "GET /api/v1/settings": .owner, "PATCH /api/v1/settings": .owner, "POST /api/v1/settings/reload": .owner,
         "DELETE /api/v1/readings/{id}": .write,
         "POST /api/v1/scan": .write, "GET /api/v1/models": .write, "POST /api/v1/pairings": .write,
@@ -85,7 +89,8 @@ import Testing
         // Signing out comes last.
         for (route, permission) in Self.stated.sorted(by: { $0.key > $1.key }) where route != "DELETE /api/v1/session" {
             let parts = route.split(separator: " ").map(String.init)
-            let path = parts[1].replacing("{id}", with: "00000000").replacing("{kind}", with: "bp")
+            let path = parts[1].replacing("{id}", with: "00000000").replacing("{kind}", with: "bp").replacing(
+                "{name}", with: "vital")
             let body = parts[0] == "POST" ? (path.hasSuffix("scan") ? #"{"seconds":1}"# : "{}") : nil
             let answer = try await bench.peek(path, HTTPMethod(rawValue: parts[0]), headers: headers, body: body)
             if let refusal = caller.refusal(permission) {

@@ -53,6 +53,8 @@ private struct Course {
         "GET /wall", "GET /wall.css", "GET /wall.js",
         "GET /pairing.js",
         "GET /api/v1/openapi.json",
+        "GET /setup", "GET /setup/setup.css", "GET /setup/setup.js", "GET /setup/steps.js", "GET /setup/state",
+        "POST /setup/claim",
         "GET /health", "GET /api/v1/session", "POST /api/v1/session", "POST /api/v1/pair",
     ]
     /// What shows that an answer holds something of a person.

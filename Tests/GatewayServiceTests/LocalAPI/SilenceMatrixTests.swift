@@ -38,6 +38,10 @@ struct SilenceMatrixTests {
         "POST /api/v1/health/data": true, "GET /api/v1/readings": true, "GET /api/v1/readings/{id}": true,
         "GET /api/v1/summaries/body": true, "GET /api/v1/reports/{kind}": true,
         "POST /api/v1/readings/move": false, "POST /api/v1/readings/figures": false,
+        "GET /api/v1/setup": false, "POST /api/v1/consent": false, "POST /api/v1/destinations/{name}/test": false,
+        "POST /api/v1/backups": false, "POST /api/v1/restart": false,
+        "GET /setup": false, "GET /setup/setup.css": false, "GET /setup/setup.js": false, "GET /setup/steps.js": false,
+        "GET /setup/state": false, "POST /setup/claim": false,
         "GET /api/v1/settings": false, "PATCH /api/v1/settings": false, "POST /api/v1/settings/reload": false,
         "POST /api/v1/readings": false, "PATCH /api/v1/readings/{id}": false, "DELETE /api/v1/readings/{id}": false,
         "GET /api/v1/devices": false, "GET /api/v1/sources": false, "GET /api/v1/sync": false,
@@ -238,7 +242,7 @@ struct SilenceMatrixTests {
             .store(.forget),
             .sync(.now), .importing, .sync(.retry), .sync(.enable), .sync(.disable), .consent(.set), .doctor, .auth,
             .connect,
-            .destination, .settings, .entry, .subscriber(.remove), .move, .figures, .backup:
+            .destination, .settings, .setupToken, .entry, .subscriber(.remove), .move, .figures, .backup:
             false
         // These show what comes, not what is stored: the stream is looked at by itself.
         case .sync(.watch), .device(.watch), .device(.monitor), .device(.scan), .device(.pair), .device(.unpair),

@@ -94,7 +94,8 @@ final class Marked: Sendable {
             return listener.text
         }
         let id = try await api.gateway.store.query(.init(limit: 1)).readings.first?.id.description ?? firstID
-        let path = parts[1].replacing("{id}", with: id).replacing("{kind}", with: "glucose")
+        let path = parts[1].replacing("{id}", with: id).replacing("{kind}", with: "glucose").replacing(
+            "{name}", with: "vital")
         let bodies = [
             "/api/v1/health/data":
                 #"{"startDate":"2020-01-01T00:00:00Z","endDate":"2099-01-01T00:00:00Z","types":["bloodGlucose","#

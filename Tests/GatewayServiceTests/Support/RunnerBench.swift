@@ -36,7 +36,8 @@ final class RunnerBench: Sendable {
         var flags = GatewayBench.zone.merging(["http.listen": "127.0.0.1:0", "http.local": "trusted"]) { $1 }
         flags.merge(settings) { $1 }
         let runner = GatewayRunner(
-            settings: try Settings(environment: [:], flags: flags), state: state,
+            settings: try Settings(
+                environment: [:], flags: flags, managed: ManagedSettings(stateDirectory: state.path)), state: state,
             radio: { settings, _ in settings["bluetooth.adapter"] == "none" ? nil : radio }, showsValues: showsValues,
             logger: logger
         ) { announcements.take($0) }
@@ -59,8 +60,8 @@ final class RunnerBench: Sendable {
 
     private func take(_ announcement: GatewayRunner.Announcement) {
         switch announcement {
-        case .page(let address, _): page.withLock { $0 = address }
-        case .link(let link): page.withLock { $0 = link.url }
+        case .page(let address, _), .unclaimed(let address): page.withLock { $0 = address }
+        case .link(let link), .setup(let link): page.withLock { $0 = link.url }
         case .bluetooth(let state): said.withLock { $0.append(state.line) }
         case .reader(let state): said.withLock { $0.append(state.line) }
         case .way(let line): said.withLock { $0.append(line) }
