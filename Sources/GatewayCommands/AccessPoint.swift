@@ -116,6 +116,8 @@ package final class AccessPoint: Sendable {
     /// - Throws: `Problem` `already_claimed`.
     package func setupLink() async throws -> PageLink {
         do {
+            // One that shows recorded devices or a sandbox has no owner on record, and wants none.
+            guard !isClaimed else { throw AccessStore.ClaimRefusal.claimed }
             let ticket = try await clients.issueSetupToken(now: await time())
             return PageLink(url: pageAddress + "setup#" + ticket.token, expiresAt: ticket.expiresAt.instant)
         } catch AccessStore.ClaimRefusal.claimed {
