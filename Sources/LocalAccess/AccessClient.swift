@@ -114,7 +114,8 @@ public struct AuditEntry: Sendable, Hashable {
     /// How it is kept. An event that is not named here is counted, so that no new one can fill the disk.
     var retention: Retention {
         switch event {
-        case "pair", "sign_in", "sign_out", "revoked", "meter_pairing", "link_made", "settings_changed", "claimed": .grant
+        case "pair", "sign_in", "sign_out", "revoked", "meter_pairing", "link_made", "settings_changed", "claimed":
+            .grant
         case "pair_refused", "sign_in_refused", "claim_refused": .refusal
         default: .traffic
         }

@@ -85,6 +85,7 @@ struct FigureLinkRunner {
         guard let grant = AccessGrant(.read, person: creation.person) else {
             throw Problem("unexpected", .ourFault, "a link has no grant")
         }
+        try await door.claim(by: "link")
         let (token, client) = try await door.clients.admit(
             creation.name ?? "link", as: .link, for: grant, now: now,
             expiresAt: Date(timeIntervalSince1970: TimeInterval(end.flooredToSecond.seconds)), days: days)
