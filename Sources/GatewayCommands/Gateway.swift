@@ -37,6 +37,8 @@ public final class Gateway: Sendable {
     let recorded = Broadcaster<LiveReading>()
     /// Changes of the settings, one after the other.
     let settingsChanges = OneAtATime()
+    /// Takes another gateway's backup while the store is empty.
+    package let restores: RestoreDesk
     /// Has the gateway start anew, where it is run by what can do that.
     private let restart = Mutex<AsyncStream<Void>.Continuation?>(nil)
     /// Told of settings that have come in force.
@@ -130,6 +132,7 @@ public final class Gateway: Sendable {
             requiresSynchronization: settings.requiresSynchronizedClock, file: ClockFile(directory: store.directory),
             memory: .of(store, logger: logger))
         sensors = Sensors(live, store: store, catalogue: catalogue, clock: clock)
+        restores = RestoreDesk(store: store)
         clouds = CloudDesk(live, directory: store.directory)
     }
 
@@ -210,7 +213,6 @@ public final class Gateway: Sendable {
             throw error
         }
         destinations.wake()
-        ManagedFiles.removeStrays([fresh, begunWith])
         settingsListener.withLock(\.self)?(fresh)
         return keysThatNeedRestart(fresh)
     }
@@ -232,6 +234,9 @@ public final class Gateway: Sendable {
 
     /// The keys that differ from those it began with, and count only after a restart.
     func keysThatNeedRestart(_ settings: Settings) -> [String] { settings.keysThatNeedRestart(since: begunWith) }
+
+    /// Removes the files of secrets that the settings don't name: those in force are on the disk, so nothing needs them.
+    package func removeStraySecrets() { ManagedFiles.removeStrays([settings, begunWith]) }
 
     /// Has somebody told of settings that come in force while it runs.
     package func onSettings(_ listener: @escaping @Sendable (Settings) -> Void) {

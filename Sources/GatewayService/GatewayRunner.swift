@@ -107,7 +107,10 @@ public struct GatewayRunner: Service {
             group.addTask { [reloads] in for await settings in reloads { relay.hand(settings) } }
             defer { group.cancelAll() }
             var next: Life? = Life(settings: settings, captures: captures)
-            while let life = next { next = try await run(life, relay.stream()) }
+            while var life = next {
+                if let backup = life.backup { life.outcome = await putBack(backup, life.settings) }
+                next = try await run(life, relay.stream())
+            }
         }
     }
 
@@ -117,6 +120,35 @@ public struct GatewayRunner: Service {
         var captures: [String] = []
         /// The port that the one before has listened on.
         var port: Int?
+        /// What the store is made of before it starts.
+        var backup: RestoreDesk.Pending?
+        /// How that ended.
+        var outcome: RestoreDesk.Outcome?
+    }
+
+    /// Makes the store of a backup, while no gateway runs.
+    private func putBack(_ backup: RestoreDesk.Pending, _ settings: Settings) async -> RestoreDesk.Outcome {
+        defer { unlink(backup.path) }
+        let manager = ServiceManager()
+        return await withTaskGroup(of: Void.self) { group in
+            if let manager, let interval = manager.watchdog {
+                group.addTask {
+                    while (try? await Task.sleep(for: interval / 2)) != nil { manager.notify("WATCHDOG=1") }
+                }
+            }
+            defer { group.cancelAll() }
+            do {
+                let statistics = try await Gateway.importing(
+                    backup.path, passphrase: backup.passphrase, settings, state: state, logger: logger)
+                logger.notice("a backup was put back", metadata: ["frames": "\(statistics.frames)"])
+                return .done(readings: statistics.readings.values.reduce(0, +))
+            } catch {
+                let problem =
+                    Problem(describing: error) ?? Problem("unexpected", .ourFault, "something unexpected happened")
+                logger.error("a backup could not be put back", metadata: ["error": "\(problem.code)"])
+                return .failed(problem)
+            }
+        }
     }
 
     /// Runs a gateway until its end.
@@ -132,6 +164,8 @@ public struct GatewayRunner: Service {
             settings, directory: state.path, port: life.port, logger: logger,
             time: { Date(timeIntervalSince1970: TimeInterval(await gateway.clock.judgingTime().seconds)) })
         gateway.door = door
+        gateway.removeStraySecrets()
+        await gateway.restores.begin(after: life.outcome)
         try await askForOwner(door, gateway, isShown: sandbox != nil || !captures.isEmpty)
         gateway.onSettings { [announce] in announce(.settings($0)) }
         for message in gateway.destinations.undelivered { announce(.notDelivering(message)) }
@@ -232,8 +266,9 @@ public struct GatewayRunner: Service {
         unlink(state.socket)
         await door.close()
         let next = (try? gateway.settings.readAgain()) ?? gateway.settings
+        let backup = await gateway.restores.pending
         try await gateway.close()
-        return isAnew.withLock(\.self) ? Life(settings: next, port: door.port) : nil
+        return isAnew.withLock(\.self) ? Life(settings: next, port: door.port, backup: backup) : nil
     }
 }
 

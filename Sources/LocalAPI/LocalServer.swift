@@ -91,6 +91,7 @@ package struct LocalServer {
         FigureRoutes(gateway: gateway, isLocked: isLocked).add(to: routes)
         ViewRoutes(gateway: gateway, consents: consents, isLocked: isLocked).add(to: routes)
         OwnerRoutes(gateway: gateway, door: door).add(to: routes)
+        RestoreRoutes(gateway: gateway, door: door).add(to: routes)
         SettingsRoutes(gateway: gateway, door: door).add(to: routes)
         StateRoutes(gateway: gateway, started: now).add(to: routes)
         EventRoutes(

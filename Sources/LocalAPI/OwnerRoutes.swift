@@ -34,18 +34,28 @@ struct OwnerRoutes {
         }
         routes.post("/api/v1/backups", .owner) { _, context, _ in
             note("backup_made", context)
-            return try await answer(.backup(.now))
+            let backup = try await gateway.backUp()
+            let trial = try await gateway.tryRestoring(backup)
+            return Response.json(
+                .object([
+                    "name": .string(backup.name), "time": .string(backup.time.description),
+                    "octets": .integer(backup.octets),
+                    "restored": .object([
+                        "readings": .integer(Int64(trial.readings.values.reduce(0, +))),
+                        "devices": .integer(Int64(trial.devices)),
+                    ]),
+                ]))
         }
         routes.post("/api/v1/restart", .owner) { _, context, _ in
-            guard gateway.requestRestart() else {
-                throw APIRefusal(
-                    .conflict, "cannot_restart", "this gateway cannot start anew by itself",
-                    hint: "restart it on its machine: `systemctl restart healthrelay`")
-            }
+            guard gateway.requestRestart() else { throw Self.cannotRestart }
             note("restarted", context)
             return Response(status: .accepted)
         }
     }
+
+    static let cannotRestart = APIRefusal(
+        .conflict, "cannot_restart", "this gateway cannot start anew by itself",
+        hint: "restart it on its machine: `systemctl restart healthrelay`")
 
     /// What the steps have come to, from the store and the settings: nothing else remembers them.
     private func steps() async throws -> JSONValue {
@@ -77,7 +87,7 @@ struct OwnerRoutes {
                 }),
             "backups": .optional(settings.backup?.directory),
             "newest_backup": .optional(backups?.first?.time.description),
-            "address": .string(door.pageAddress),
+            "restore": try await gateway.restores.document, "address": .string(door.pageAddress),
             "after_restart": .array(gateway.keysThatNeedRestart.map(JSONValue.string)),
         ])
     }

@@ -17,17 +17,23 @@ extension Request {
     /// - Throws: ``APIRefusal``: 413 for one that is too large, 408 for one that does not come, 415 for another type,
     ///   400 for what is no object.
     func object(patience: Duration = bodyPatience) async throws -> JSONObject {
-        guard headers[.contentType].map({ $0.lowercased().hasPrefix("application/json") }) ?? false else {
-            throw APIRefusal(.unsupportedMediaType, "not_json", "expected a body of application/json")
-        }
-        let octets = try await octets(patience: patience)
+        let octets = try await octets("application/json", patience: patience)
         guard let value = try? JSONSerialization.jsonObject(with: octets), let members = value as? [String: Any] else {
             throw APIRefusal.malformed("expected a JSON object")
         }
         return JSONObject(members)
     }
 
-    private func octets(patience: Duration) async throws -> Data {
+    /// The body as it came.
+    ///
+    /// - Parameter type: what it has to be.
+    /// - Throws: ``APIRefusal``: 413, 408 and 415 as for an object, 400 for one that broke off.
+    func octets(_ type: String, patience: Duration = bodyPatience) async throws -> Data {
+        guard headers[.contentType].map({ $0.lowercased().hasPrefix(type) }) ?? false else {
+            throw APIRefusal(
+                .unsupportedMediaType, type == "application/json" ? "not_json" : "other_type",
+                "expected a body of \(type)")
+        }
         if let length = headers[.contentLength].flatMap(Int.init), length > Self.bodyLimit { throw Self.tooLarge }
         let body = self.body
         return try await withThrowingTaskGroup(of: Data?.self) { group in

@@ -1,4 +1,5 @@
 import Foundation
+import HealthReadings
 
 /// What an export holds, taken from the file piece by piece: the line with its keys, then the database.
 struct ExportContents {
@@ -60,6 +61,41 @@ extension ReadingStore {
             let contents = try ExportContents.read(path, passphrase: passphrase) { database.take($0) }
             try database.requireWhole()
             return contents.length
+        } catch { throw StoreError.mapping(error) }
+    }
+}
+
+extension ReadingStore {
+    /// Makes a store of an export on trial, checks every row of it as an import does, and removes it again.
+    ///
+    /// - Parameters:
+    ///   - path: the file.
+    ///   - passphrase: what it was sealed under.
+    ///   - directory: where the trial is made, in a directory of its own.
+    ///   - decoder: decodes frames; pure.
+    /// - Returns: what the store held.
+    /// - Throws: ``ExportError``, ``StoreError``, `CancellationError`.
+    package static func trying(
+        _ path: String, passphrase: String, in directory: String, decoder: any FrameDecoding
+    ) async throws -> StoreStatistics {
+        let place = directory + "/restore.trial"
+        try clearTrial(in: directory)
+        let result: Result<StoreStatistics, any Error>
+        do {
+            result = .success(try await importing(path, passphrase: passphrase, into: place, decoder: decoder))
+        } catch { result = .failure(error) }
+        try clearTrial(in: directory)
+        return try result.get()
+    }
+
+    /// Removes what a trial that was killed has left, its key overwritten.
+    package static func clearTrial(in directory: String) throws {
+        let place = directory + "/restore.trial"
+        guard FileManager.default.fileExists(atPath: place) else { return }
+        do {
+            try StoreImport.clear(place)
+            try KeyFile(source: StoreKeySource(path: place + "/" + StoreEncryption.keyName)).replace(with: [])
+            try FileManager.default.removeItem(atPath: place)
         } catch { throw StoreError.mapping(error) }
     }
 }

@@ -60,17 +60,24 @@ class Case:
     def state(self):
         return f"{self.root}/state"
 
-    def run(self, *arguments, preload=None, until=None, environment=None):
-        """Runs a command. With `until`, sends SIGTERM once standard error has one of these words."""
+    def run(self, *arguments, preload=None, until=None, environment=None, typed=None):
+        """Runs a command. With `until`, sends SIGTERM once standard error has one of these words. `typed` is its input."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("HEALTHRELAY_", "XDG_", "FAULTY_"))}
         process = subprocess.Popen(
-            [TOOL, *arguments, "--json"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            [TOOL, *arguments, "--json"], stdin=subprocess.DEVNULL if typed is None else subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={
                 **kept, "HOME": "/nonexistent", "TZ": "UTC", "SWIFT_BACKTRACE": "enable=no",
                 "HEALTHRELAY_STATE_DIR": self.state, "HEALTHRELAY_USER_TIME_ZONE": "Europe/Berlin",
                 "HEALTHRELAY_BLUETOOTH_ADAPTER": "none", "HEALTHRELAY_HTTP_LISTEN": "127.0.0.1:0",
                 "HEALTHRELAY_SYNC_BACKFILL_DAYS": "36500", "HEALTHRELAY_LOG_LEVEL": "notice",
                 **self.environment, **(environment or {}), **(preload or {})})
+        if typed is not None:
+            try:
+                process.stdin.write(typed.encode())
+                process.stdin.close()
+            except BrokenPipeError:
+                pass
         parts = {"out": b"", "err": b""}
         due = threading.Event()
 

@@ -3,6 +3,7 @@ import base64
 import glob
 import json
 import os
+import re
 import shutil
 import sqlite3
 
@@ -235,3 +236,47 @@ class Certificate(Scenario):
             raise Failed(f"no page over TLS: {outcome.err[-300:]}")
         if before:
             expect("the certificate", open(path).read(), before)
+
+
+class ChangeSettings(Scenario):
+    """The gateway's own settings are changed, and a secret with them: all of it counts, or nothing."""
+
+    name = "settings"
+    key = "destinations.clinic.api_key"
+    # What was set before, and what is set in the case: a setting, another one, and the secret.
+    before = ("manual", "http://127.0.0.1:1", "the-first-secret")
+    after = ("automatic", "http://127.0.0.1:2", "the-second-secret")
+
+    def change(self, values):
+        mode, address, _ = values
+        return (
+            "settings", "set", "sync.mode", mode, "destinations.clinic.kind", "vital", "destinations.clinic.base_url", address,
+            "--secret", self.key)
+
+    def prepare(self, case):
+        case.must(*self.change(self.before), typed=self.before[2] + "\n")
+
+    def run(self, case, preload=None):
+        return case.run(*self.change(self.after), preload=preload, typed=self.after[2] + "\n")
+
+    def found(self, case):
+        """What is set, with the content of the file of the secret that the settings name."""
+        rows = {row["key"]: row["value"] for row in json.loads(case.must("settings", "show").out)["settings"]}
+        with open(f"{case.state}/settings.yaml") as file:
+            name = re.search(r'api_key_file: "?([a-z0-9_.-]+)', file.read()).group(1)
+        path = f"{case.state}/secrets/{name}"
+        expect("the mode of the secret", oct(os.stat(path).st_mode & 0o777), oct(0o600))
+        with open(path) as file:
+            return rows["sync.mode"], rows["destinations.clinic.base_url"], file.read().rstrip("\n")
+
+    def check(self, case, outcome):
+        found = self.found(case)
+        if outcome.status == 0 or '"digest"' in outcome.out:
+            expect("settings that were acknowledged", found, self.after)
+        elif found not in (self.before, self.after):
+            raise Failed(f"the settings are {found}")
+
+    def finish(self, case):
+        case.must(*self.change(self.after), typed=self.after[2] + "\n")
+        expect("settings", self.found(case), self.after)
+        expect("secrets", len(os.listdir(f"{case.state}/secrets")), 1)

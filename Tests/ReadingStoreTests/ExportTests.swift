@@ -171,6 +171,30 @@ struct ExportTests {
         #expect(try await Set(Harness(directory).all()) == Set(readings))
     }
 
+    @Test(
+        "a trial makes the whole store of an export, and leaves nothing; a damaged one fails it",
+        arguments: [true, false])
+    func trial(isSealed: Bool) async throws {
+        let source = try await filled(isSealed ? .on() : .off())
+        let path = Harness.newDirectory() + ".export"
+        try await export(source.store, to: path)
+        defer { unlink(path) }
+        let before = try FileManager.default.contentsOfDirectory(atPath: source.directory).sorted()
+        let found = try await ReadingStore.trying(
+            path, passphrase: Self.passphrase, in: source.directory, decoder: TestDecoder())
+        let own = try await source.store.statistics()
+        #expect(found.readings == own.readings && found.devices == own.devices)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: source.directory).sorted() == before)
+        var damaged = try Data(contentsOf: URL(fileURLWithPath: path))
+        damaged[damaged.count - 1] ^= 1
+        try damaged.write(to: URL(fileURLWithPath: path))
+        await #expect(throws: ExportError.self) {
+            try await ReadingStore.trying(
+                path, passphrase: Self.passphrase, in: source.directory, decoder: TestDecoder())
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: source.directory).sorted() == before)
+    }
+
     @Test("what an export and an import that were killed have left is gone when the store opens, keys overwritten")
     func leftovers() async throws {
         let harness = try await filled(.on())

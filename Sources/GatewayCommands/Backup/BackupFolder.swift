@@ -77,6 +77,16 @@ package struct BackupFolder: Sendable {
         try ReadingStore.checkExport(at: path(of: name), passphrase: passphrase())
     }
 
+    /// Makes a store of a backup on trial, checks every row of it, and removes it again.
+    ///
+    /// - Parameter directory: where there is room for it.
+    /// - Throws: `Problem`, `ExportError`, `StoreError`.
+    func tryRestoring(_ name: String, in directory: String, _ decoder: any FrameDecoding) async throws
+        -> StoreStatistics
+    {
+        try await ReadingStore.trying(path(of: name), passphrase: passphrase(), in: directory, decoder: decoder)
+    }
+
     /// When the next one is due; a time that has passed if there is none, or the newest is from a later time than now, as
     /// after a clock was put right.
     package func due(after backups: [Backup], now: Instant) -> Instant {

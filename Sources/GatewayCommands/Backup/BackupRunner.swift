@@ -117,6 +117,13 @@ extension Gateway {
         defer { isBackingUp.withLock { $0 = false } }
         return try await backupFolder().make(of: store, at: await clock.judgingTime())
     }
+
+    /// Makes a store of a backup on trial, and removes it again.
+    ///
+    /// - Returns: what it held.
+    package func tryRestoring(_ backup: BackupFolder.Backup) async throws -> StoreStatistics {
+        try await backupFolder().tryRestoring(backup.name, in: store.directory, Self.decoder)
+    }
 }
 
 extension String {

@@ -88,7 +88,7 @@ extension Doctor {
     /// Whether there is room for more at a path; where that is not known, there is.
     package static func hasRoom(at path: String) -> Bool { freeOctets(at: path).map { $0 >= leastFreeOctets } ?? true }
 
-    private static func freeOctets(at path: String) -> UInt64? {
+    static func freeOctets(at path: String) -> UInt64? {
         var status = statvfs()
         guard statvfs(path, &status) == 0 else { return nil }
         return UInt64(status.f_bavail) * UInt64(status.f_frsize)

@@ -73,7 +73,9 @@ package struct SettingsDesk: Sendable {
             let settings = fresh ?? gateway.settings
             // A change may have been written between the reading and now.
             let read = settings.managed == nil ? settings : try settings.readAgain()
-            return Outcome(digest: read.managedDigest, afterRestart: try await gateway.reload(read))
+            let later = try await gateway.reload(read)
+            gateway.removeStraySecrets()
+            return Outcome(digest: read.managedDigest, afterRestart: later)
         }
     }
 
@@ -101,6 +103,8 @@ package struct SettingsDesk: Sendable {
                 _ = try? await gateway.reload(old)
                 throw error
             }
+            // Not before: until now the file on the disk named the former secrets.
+            gateway.removeStraySecrets()
             gateway.logger.notice("the settings were changed", metadata: ["keys": "\(change.keys.count)"])
             return Outcome(digest: draft.settings.managedDigest, afterRestart: later)
         } catch {
@@ -131,9 +135,9 @@ enum ManagedFiles {
     }
 
     static func write(_ text: String, to managed: ManagedSettings) throws(Problem) {
-        var status = stat()
         // The name of a link or of a directory would not be that any more.
-        guard lstat(managed.path, &status) != 0 || status.st_mode & S_IFMT == S_IFREG else {
+        let type = (try? FileManager.default.attributesOfItem(atPath: managed.path))?[.type] as? FileAttributeType
+        guard type == nil || type == .typeRegular else {
             throw Problem(
                 "settings_not_writable", .cannotCreate, "\(managed.path) is no ordinary file, so it was left alone")
         }

@@ -8,17 +8,21 @@ const kindName = kind => ({glucose: "Blood glucose", blood_pressure: "Blood pres
   spo2: "Oxygen saturation", temperature: "Temperature", weight: "Weight", body_composition: "Body composition"})[kind] ?? kind.replaceAll("_", " ");
 
 // Waits for a gateway that starts anew; it has another secret for its tokens then.
-async function restart(tell) {
-  tell("The gateway starts anew …");
-  await call("/api/v1/restart", "POST");
-  for (let tries = 0; tries < 240; tries++) {
+async function comeBack(isBack, tries = 240) {
+  while (tries-- > 0) {
     await pause(500);
     try {
       csrf = (await call("/api/v1/session")).csrf_token;
-      if ((await call("/api/v1/setup")).after_restart.length === 0) return;
+      const stand = await call("/api/v1/setup");
+      if (isBack(stand)) return stand;
     } catch (error) { if (error.status && error.status < 500) throw error; }
   }
   throw new Error("The gateway has not come back yet. Reload this page in a minute.");
+}
+async function restart(tell) {
+  tell("The gateway starts anew …");
+  await call("/api/v1/restart", "POST");
+  await comeBack(stand => stand.after_restart.length === 0);
 }
 async function change(body, tell) {
   const outcome = await call("/api/v1/settings", "PATCH", {...body, digest: settings.digest});
@@ -256,14 +260,48 @@ const backup = {
       for (let tries = 0; !made; tries++) {
         try { made = await call("/api/v1/backups", "POST"); } catch (error) { if (error.code !== "backup_running" || tries > 60) throw error; await pause(1000); }
       }
-      return `${made.name} was written, and read back whole.`;
+      return `${made.name} was written and read back whole: a store with ${made.restored.readings} readings was made of it on trial.`;
     })] : [])],
 };
 
+// Sends a file piece by piece; the gateway takes so many a minute.
+async function send(file, tell) {
+  const most = 65536;
+  for (let at = 0; at < file.size;) {
+    const piece = file.slice(at, at + most);
+    const answer = await fetch(`/api/v1/restore/pieces?offset=${at}&length=${file.size}`, {method: "POST", credentials: "same-origin", body: piece,
+      headers: {"Content-Type": "application/octet-stream", "X-CSRF-Token": csrf, ...(key ? {"X-Session-Key": key} : {})}});
+    if (answer.status === 429) { await pause(1000 * Number(answer.headers.get("Retry-After") ?? 1)); continue; }
+    if (!answer.ok) throw new Refused(answer.status, (await answer.json()).error);
+    at += piece.size;
+    tell(`Sending the backup: ${Math.floor(100 * at / file.size)} %`);
+  }
+}
+let sent = null;
 const restore = {
-  id: "restore", title: "You have a backup of another gateway",
-  stand: () => [false, "otherwise leave this out"],
-  body: () => [make("p", {}, "A backup is put back on the gateway’s machine, into a gateway that is stopped and still empty: ", make("code", {}, "healthrelay store import FILE"), ". Then come back here.")],
+  id: "restore", title: "New, or from a backup",
+  stand: () => { const ended = facts.restore.outcome; return ended?.error ? [false, "the backup could not be put back"]
+    : ended ? [true, `${ended.readings} readings were put back`] : [false, facts.restore.possible ? "new, unless you have a backup of another gateway" : "new: it has readings of its own"]; },
+  body: () => {
+    const ended = facts.restore.outcome;
+    const wrong = ended?.error ? make("p", {role: "alert"}, [ended.error.message, ended.error.hint].filter(Boolean).join(": ")) : null;
+    if (ended && !ended.error) return [make("p", {}, "The backup’s people, devices and readings are here. Bonds stay with the machine that made them: pair each meter again. Settings are in no backup.")];
+    if (!facts.restore.possible) return [wrong, make("p", {}, "A backup can only be put back into a gateway without readings.")];
+    return [wrong, make("p", {}, "A new gateway begins with the next step. A backup, or what ", make("code", {}, "healthrelay store export"), " wrote, is put back here while this gateway is empty."),
+      form("restore", "Put it back", async tell => {
+        const file = $("restore-file").files[0];
+        if (sent !== file) { await send(file, tell); sent = file; }
+        tell("Checking the whole backup …");
+        await call("/api/v1/restore", "POST", {passphrase: $("restore-passphrase").value});
+        $("restore-passphrase").value = "";
+        tell("The gateway makes its store of the backup …");
+        const {outcome} = await comeBack(stand => stand.restore.outcome !== null, 7200);
+        sent = null;
+        if (outcome.error) throw new Error([outcome.error.message, outcome.error.hint].filter(Boolean).join(": "));
+        return "Put back.";
+      }, field("restore-file", "The file", {type: "file", required: true}),
+      field("restore-passphrase", "Its passphrase (typed once, never kept)", {type: "password", required: true}))];
+  },
 };
 
 const paper = {
@@ -274,7 +312,7 @@ const paper = {
     make("dt", {}, "Devices"), make("dd", {}, facts.devices.map(each => each.name ?? each.model ?? each.address).join(", ") || "–"),
     make("dt", {}, "Readings go to"), make("dd", {}, facts.destinations.join(", ") || "–"),
     make("dt", {}, "Backups"), make("dd", {}, facts.backups ?? "–"),
-    make("dt", {}, "To put a backup back"), make("dd", {}, make("code", {}, "healthrelay store import FILE"), " on a new gateway, with the passphrase")),
+    make("dt", {}, "To put a backup back"), make("dd", {}, "in the set-up of a new gateway, or with ", make("code", {}, "healthrelay store import FILE"), "; with the passphrase")),
     make("button", {type: "button", on: ["click", () => print()]}, "Print"), " ", make("a", {href: "/"}, "Go to the page")],
 };
 

@@ -143,6 +143,28 @@ import Testing
         #expect(try files().isEmpty)
     }
 
+    @Test("a change that cannot be written leaves the secret that the file on the disk names")
+    func unwritten() async throws {
+        let bench = try await GatewayBench(isService: true)
+        let directory = bench.gateway.store.directory
+        func change(_ address: String, _ secret: String) -> SettingsChange {
+            .init(
+                set: ["destinations.clinic.kind": .text("vital"), "destinations.clinic.base_url": .text(address)],
+                secrets: ["destinations.clinic.api_key": secret])
+        }
+        _ = try await self.change(bench, change("http://127.0.0.1:1", "first"))
+        let names = try FileManager.default.contentsOfDirectory(atPath: directory + "/secrets")
+        // The new text is written beside the file first.
+        try FileManager.default.createDirectory(
+            atPath: Self.path(bench) + ".part", withIntermediateDirectories: false)
+        let problem = try await bench.problem(.settings(.change(change("http://127.0.0.1:2", "second"))))
+        #expect(problem.code == "settings_not_writable")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: directory + "/secrets") == names)
+        let again = try bench.gateway.settings.readAgain()
+        let file = try #require(again.destinations.first { $0.name == "clinic" }?["api_key_file"])
+        #expect(try String(contentsOfFile: file, encoding: .utf8) == "first\n")
+    }
+
     @Test("what the store cannot heed, and a link in the file's place, change nothing")
     func unheeded() async throws {
         let bench = try await GatewayBench(isService: true)

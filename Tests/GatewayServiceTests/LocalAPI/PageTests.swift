@@ -198,6 +198,27 @@ struct PageTests {
         try await server.stop()
     }
 
+    @Test("a backup of another gateway becomes the store of a new one, sent by a browser")
+    func restore() async throws {
+        let source = try await APIBench(tls: false, captures: Self.everything)
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+        defer { try? FileManager.default.removeItem(at: file) }
+        var octets: [UInt8] = []
+        try await source.gateway.store.export(passphrase: "of several words") { octets += $0 }
+        try Data(octets).write(to: file)
+        let expected = try await source.gateway.store.statistics()
+        try await source.stop()
+        let bench = try await RunnerBench(settings: ["http.local": "session"])
+        let link = try #require(try await bench.lines(.setupToken).last).object["url"] as? String
+        try await browse("restore", try #require(link), file.path, "of several words")
+        let stats = try #require(try await bench.lines(.store(.stats)).last).object
+        #expect(stats["frames"] as? Int == expected.frames && expected.frames > 0)
+        try await bench.stop()
+        let names = try FileManager.default.contentsOfDirectory(atPath: bench.state.path)
+        #expect(!names.contains("restore.part") && !names.contains("import.new"), "\(names)")
+        #expect(!bench.log.text.contains("of several words"))
+    }
+
     @Test("whatever is sent, what comes is what the OpenAPI document says")
     func document() async throws {
         let bench = try await APIBench(tls: false, captures: Self.everything)

@@ -26,6 +26,7 @@ import Testing
         "POST /api/v1/readings": .write, "PATCH /api/v1/readings/{id}": .write,
         "GET /api/v1/setup": .owner, "POST /api/v1/consent": .owner, "POST /api/v1/destinations/{name}/test": .owner,
         "POST /api/v1/backups": .owner, "POST /api/v1/restart": .owner,
+        "POST /api/v1/restore": .owner, "POST /api/v1/restore/pieces": .owner,
         "GET /setup": .open, "GET /setup/setup.css": .open, "GET /setup/setup.js": .open, "GET /setup/steps.js": .open,
         "GET /setup/state": .open, "POST /setup/claim": .open,
         "GET /api/v1/settings": .owner, "PATCH /api/v1/settings": .owner, "POST /api/v1/settings/reload": .owner,

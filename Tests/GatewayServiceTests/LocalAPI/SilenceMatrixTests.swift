@@ -40,6 +40,7 @@ struct SilenceMatrixTests {
         "POST /api/v1/readings/move": false, "POST /api/v1/readings/figures": false,
         "GET /api/v1/setup": false, "POST /api/v1/consent": false, "POST /api/v1/destinations/{name}/test": false,
         "POST /api/v1/backups": false, "POST /api/v1/restart": false,
+        "POST /api/v1/restore": false, "POST /api/v1/restore/pieces": false,
         "GET /setup": false, "GET /setup/setup.css": false, "GET /setup/setup.js": false, "GET /setup/steps.js": false,
         "GET /setup/state": false, "POST /setup/claim": false,
         "GET /api/v1/settings": false, "PATCH /api/v1/settings": false, "POST /api/v1/settings/reload": false,

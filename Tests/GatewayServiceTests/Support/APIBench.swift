@@ -116,9 +116,10 @@ final class APIBench: Sendable {
 
     func send(
         _ path: String, _ method: HTTPMethod = .GET, token: String? = nil, headers: [(String, String)] = [],
-        body: String? = nil
+        body: String? = nil, octets: [UInt8]? = nil
     ) async throws -> Answer {
         var request = HTTPClientRequest(url: address + path)
+        if let octets { request.body = .bytes(ByteBuffer(bytes: octets)) }
         request.method = method
         if let token { request.headers.add(name: "Authorization", value: "Bearer " + token) }
         if let body {

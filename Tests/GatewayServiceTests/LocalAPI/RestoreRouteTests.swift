@@ -1,0 +1,154 @@
+import Foundation
+import HealthReadings
+import LocalAccess
+import LogLines
+import NIOHTTP1
+import ReadingStore
+import Testing
+
+@testable import GatewayCommands
+@testable import LocalAPI
+
+@Suite("Putting a backup back over HTTP", .timeLimit(.minutes(5))) struct RestoreRouteTests {
+    private static let passphrase = "of several words"
+
+    private static func export() async throws -> [UInt8] {
+        let source = try await APIBench(tls: false, captures: ["two-meters"])
+        var octets: [UInt8] = []
+        try await source.gateway.store.export(passphrase: passphrase) { octets += $0 }
+        try await source.stop()
+        return octets
+    }
+
+    private func send(
+        _ bench: APIBench, _ token: String, _ piece: some Collection<UInt8>, at offset: Int, of length: Int
+    ) async throws -> APIBench.Answer {
+        try await bench.send(
+            "/api/v1/restore/pieces?offset=\(offset)&length=\(length)", .POST, token: token,
+            headers: [("Content-Type", "application/octet-stream")], octets: Array(piece))
+    }
+
+    private func finish(_ bench: APIBench, _ token: String, _ body: String) async throws -> APIBench.Answer {
+        try await bench.send("/api/v1/restore", .POST, token: token, body: body)
+    }
+
+    @Test("pieces become one file of mode 0600; one may come twice; a passphrase that is wrong can be tried again")
+    func course() async throws {
+        let export = try await Self.export()
+        let bench = try await APIBench(tls: true, captures: [])
+        let token = try await bench.token()
+        let early = try await finish(bench, token, #"{"passphrase":"x"}"#)
+        #expect(early.status == 400 && early.code == "restore_incomplete")
+        let size = 60_000
+        var offset = 0
+        while offset < export.count {
+            let piece = export[offset..<min(offset + size, export.count)]
+            for _ in 0..<2 {
+                let answer = try await send(bench, token, piece, at: offset, of: export.count)
+                #expect(answer.status == 200, "\(answer.text)")
+                #expect(answer.object["received"] as? Int == piece.endIndex)
+            }
+            let incomplete = try await finish(bench, token, #"{"passphrase":"x"}"#)
+            if piece.endIndex < export.count { #expect(incomplete.code == "restore_incomplete") }
+            offset = piece.endIndex
+        }
+        let path = bench.gateway.store.directory + "/restore.part"
+        #expect(FileManager.default.contents(atPath: path) == Data(export))
+        #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
+        let wrong = try await finish(bench, token, #"{"passphrase":"something else"}"#)
+        #expect(wrong.status == 403 && wrong.code == "export_wrong_passphrase", "\(wrong.text)")
+        // This gateway is not run by what could start it anew, and can be asked again.
+        for _ in 0..<2 {
+            let right = try await finish(bench, token, #"{"passphrase":"\#(Self.passphrase)"}"#)
+            #expect(right.status == 409 && right.code == "cannot_restart", "\(right.text)")
+        }
+        let stand = try await bench.send("/api/v1/setup", token: token)
+        #expect(stand.text.contains(#""restore":{"possible":true,"received":\#(export.count),"outcome":null}"#))
+        #expect(!bench.log.text.contains(Self.passphrase))
+        // A piece that is changed is found before anything ends.
+        var damaged = export
+        damaged[damaged.count / 2] ^= 1
+        _ = try await send(bench, token, damaged[..<size], at: 0, of: damaged.count)
+        for offset in stride(from: size, to: damaged.count, by: size) {
+            let piece = damaged[offset..<min(offset + size, damaged.count)]
+            _ = try await send(bench, token, piece, at: offset, of: damaged.count)
+        }
+        let bad = try await finish(bench, token, #"{"passphrase":"\#(Self.passphrase)"}"#)
+        #expect(bad.status == 400 && bad.code == "export_damaged", "\(bad.text)")
+        try await bench.stop()
+    }
+
+    @Test("what is too large, out of step, of another type or names a path is refused, and nothing is written")
+    func refused() async throws {
+        let bench = try await APIBench(tls: true, captures: [])
+        let token = try await bench.token()
+        let most = Int(RestoreDesk.mostOctets)
+        for (offset, length, code) in [
+            (0, most + 1, "restore_too_large"), (0, 0, "restore_too_large"), (0, 2, "restore_out_of_step"),
+            (1, 4, "restore_out_of_step"), (0, Int.max, "restore_too_large"), (Int.max, 4, "restore_out_of_step"),
+        ] {
+            let answer = try await send(bench, token, [1, 2, 3], at: offset, of: length)
+            #expect(answer.status == 400 && answer.code == code, "\(offset) \(length): \(answer.text)")
+        }
+        let large = try await send(bench, token, [UInt8](repeating: 0, count: 70_000), at: 0, of: 100_000)
+        #expect(large.status == 413, "\(large.text)")
+        for query in [
+            "", "?offset=0", "?offset=0&length=3&path=/etc/shadow", "?offset=0&offset=0&length=3",
+            "?offset=-1&length=3",
+            "?offset=0x0&length=3",
+        ] {
+            let answer = try await bench.send(
+                "/api/v1/restore/pieces" + query, .POST, token: token,
+                headers: [("Content-Type", "application/octet-stream")], octets: [1, 2, 3])
+            #expect(answer.status == 400 && answer.code == "bad_request", "\(query): \(answer.text)")
+        }
+        let typed = try await bench.send(
+            "/api/v1/restore/pieces?offset=0&length=3", .POST, token: token, body: "{}")
+        #expect(typed.status == 415)
+        for body in [#"{"passphrase":"x","file":"/etc/shadow"}"#, "{}", #"{"passphrase":["x"]}"#] {
+            #expect(try await finish(bench, token, body).code == "bad_request", "\(body)")
+        }
+        #expect(!FileManager.default.fileExists(atPath: bench.gateway.store.directory + "/restore.part"))
+        // What is no export at all is told as that.
+        _ = try await send(bench, token, Array("not one at all".utf8), at: 0, of: 14)
+        #expect(try await finish(bench, token, #"{"passphrase":"x"}"#).code == "export_foreign")
+        try await bench.stop()
+    }
+
+    @Test("a gateway that has readings, and a client that is no owner's, put nothing back")
+    func notEmpty() async throws {
+        let bench = try await APIBench(tls: true, captures: ["two-meters"])
+        let token = try await bench.token()
+        let answer = try await send(bench, token, [1], at: 0, of: 1)
+        #expect(answer.status == 409 && answer.code == "store_not_empty")
+        #expect(!answer.text.contains(bench.gateway.store.directory))
+        let writer = try await bench.token(for: try #require(AccessGrant(.write, person: nil)))
+        #expect(try await send(bench, writer, [1], at: 0, of: 1).code == "scope_too_small")
+        #expect(try await bench.send("/api/v1/setup", token: token).text.contains(#""possible":false"#))
+        try await bench.stop()
+    }
+
+    @Test("no request names a path of this machine")
+    func paths() async throws {
+        let bench = try await APIBench(tls: true, captures: [])
+        let token = try await bench.token()
+        for set in [
+            #""backup.to":"/etc""#, #""backup.to":"../x""#, #""backup.passphrase_file":"/etc/shadow""#,
+            #""destinations.a.kind":"vital","destinations.a.api_key_file":"/etc/shadow""#,
+            #""destinations.a.kind":"vital","destinations.a.api_key_file":"../readings.sqlite""#,
+            #""destinations.a.kind":"file","destinations.a.path":"/etc/passwd""#, #""nfc.reader":"/dev/sda""#,
+            #""store.key_file":"/etc/shadow""#, #""http.listen":"0.0.0.0:1""#,
+        ] {
+            let answer = try await bench.send("/api/v1/settings", .PATCH, token: token, body: "{\"set\":{\(set)}}")
+            #expect([400, 409].contains(answer.status), "\(set): \(answer.status) \(answer.text)")
+        }
+        for secret in [#""../../x":"y""#, #""destinations.../x.api_key":"y""#, #""destinations.a/b.api_key":"y""#] {
+            let answer = try await bench.send(
+                "/api/v1/settings", .PATCH, token: token, body: "{\"secrets\":{\(secret)}}")
+            #expect([400, 409].contains(answer.status), "\(secret): \(answer.status) \(answer.text)")
+        }
+        let names = try FileManager.default.contentsOfDirectory(atPath: bench.gateway.store.directory)
+        #expect(!names.contains("settings.yaml") && !names.contains("secrets"), "\(names)")
+        try await bench.stop()
+    }
+}
