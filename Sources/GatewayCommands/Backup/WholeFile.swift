@@ -50,17 +50,23 @@ package struct WholeFile: ~Copyable {
 
     /// Gives the file its name. It survives a power cut from then on.
     ///
+    /// - Parameter replaces: whether it takes the place of another one, which is gone then: it stays even if the name isn't
+    ///   durable.
+    /// - Returns: whether the name is durable; a power cut may bring the replaced file back otherwise.
     /// - Throws: `POSIXError`.
-    package consuming func finish() throws(POSIXError) {
+    @discardableResult
+    package consuming func finish(replaces: Bool = false) throws(POSIXError) -> Bool {
         guard fsync(descriptor) == 0, rename(part, path) == 0 else { throw Self.failure() }
         close(descriptor)
         descriptor = -1
         guard synchronizeDirectory(parentDirectory(of: path)) else {
+            if replaces { return false }
             // Whoever is told that there is no file must not find one.
             let failure = Self.failure()
             unlink(path)
             throw failure
         }
+        return true
     }
 
     private static func failure() -> POSIXError { POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }

@@ -96,15 +96,16 @@ package struct SettingsDesk: Sendable {
         if draft.settings.backup?.directory == managed.backups { try ManagedFiles.makeDirectory(managed.backups) }
         do {
             let later = try await gateway.reload(draft.settings)
+            let isDurable: Bool
             do {
                 try requireUnedited(old, managed)
-                try ManagedFiles.write(draft.text, to: managed)
+                isDurable = try ManagedFiles.write(draft.text, to: managed)
             } catch {
                 _ = try? await gateway.reload(old)
                 throw error
             }
             // Not before: until now the file on the disk named the former secrets.
-            gateway.removeStraySecrets()
+            if isDurable { gateway.removeStraySecrets() }
             gateway.logger.notice("the settings were changed", metadata: ["keys": "\(change.keys.count)"])
             return Outcome(digest: draft.settings.managedDigest, afterRestart: later)
         } catch {
@@ -132,16 +133,19 @@ enum ManagedFiles {
 
     static func makeDirectory(_ path: String) throws(Problem) {
         if mkdir(path, 0o700) != 0, errno != EEXIST { throw refused(path, errno) }
+        // A power cut must not keep settings that name a file in it, and lose the directory.
+        guard synchronizeDirectory(parentDirectory(of: path)) else { throw refused(path, errno) }
     }
 
-    static func write(_ text: String, to managed: ManagedSettings) throws(Problem) {
+    /// - Returns: whether it survives a power cut.
+    static func write(_ text: String, to managed: ManagedSettings) throws(Problem) -> Bool {
         // The name of a link or of a directory would not be that any more.
         let type = (try? FileManager.default.attributesOfItem(atPath: managed.path))?[.type] as? FileAttributeType
         guard type == nil || type == .typeRegular else {
             throw Problem(
                 "settings_not_writable", .cannotCreate, "\(managed.path) is no ordinary file, so it was left alone")
         }
-        try write(text, managed.path)
+        return try write(text, managed.path, replaces: true)
     }
 
     /// Removes secrets that settings do not name any more.
@@ -154,11 +158,12 @@ enum ManagedFiles {
         for name in names where !texts.contains(where: { $0.contains(name) }) { unlink(managed.secrets + "/" + name) }
     }
 
-    private static func write(_ text: String, _ path: String) throws(Problem) {
+    @discardableResult
+    private static func write(_ text: String, _ path: String, replaces: Bool = false) throws(Problem) -> Bool {
         do throws(POSIXError) {
             var file = try WholeFile(path)
             try file.write(Array(text.utf8))
-            try file.finish()
+            return try file.finish(replaces: replaces)
         } catch {
             throw refused(path, error.code.rawValue)
         }
