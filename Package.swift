@@ -206,6 +206,8 @@ let package = Package(
                 .embedInCode("Page/words.js"), .embedInCode("Page/reports.js"), .embedInCode("Page/measure.js"),
                 .embedInCode("Page/pairing.js"), .embedInCode("Page/figures.js"),
                 .embedInCode("Page/wall.html"), .embedInCode("Page/wall.css"), .embedInCode("Page/wall.js"),
+                .embedInCode("Page/lang/de.json"), .embedInCode("Page/lang/fr.json"),
+                .embedInCode("Page/lang/es.json"), .embedInCode("Page/lang/ar.json"),
                 .embedInCode("openapi.json"),
             ]),
         module(
