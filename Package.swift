@@ -208,6 +208,8 @@ let package = Package(
                 .embedInCode("Page/wall.html"), .embedInCode("Page/wall.css"), .embedInCode("Page/wall.js"),
                 .embedInCode("Page/setup.html"), .embedInCode("Page/setup.css"),
                 .embedInCode("Page/setup.js"), .embedInCode("Page/steps.js"),
+                .embedInCode("Page/lang/de.json"), .embedInCode("Page/lang/fr.json"),
+                .embedInCode("Page/lang/es.json"), .embedInCode("Page/lang/ar.json"),
                 .embedInCode("openapi.json"),
             ]),
         module(

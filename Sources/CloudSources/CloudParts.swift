@@ -146,7 +146,9 @@ struct CloudParts {
             ("startTimeInSeconds", "startTimeOffsetInSeconds"),
             ("measurementTimeInSeconds", "measurementTimeOffsetInSeconds"),
         ] {
-            guard let number = node[key]?.integer, let seconds = Int64(exactly: number), seconds > 0 else { continue }
+            guard let number = node[key]?.integer, let seconds = Int64(exactly: number),
+                Instant.calendar.contains(seconds / 1000), seconds > 0
+            else { continue }
             let minutes = node[offset]?.integer.map { $0 / 60 }.flatMap { abs($0) <= 14 * 60 ? $0 : nil }
             // Some services write milliseconds.
             return ImportedTime(
@@ -224,7 +226,7 @@ struct CloudParts {
             Part(
                 part: "spo2 \(seconds)", value: .vital(value),
                 time: ImportedTime(
-                    time.instant.advanced(bySeconds: seconds), utcOffsetMinutes: time.utcOffsetMinutes ?? 0,
+                    time.instant.advanced(bySeconds: seconds), utcOffsetMinutes: time.utcOffsetMinutes,
                     basis: time.basis, uncertaintyMinutes: time.uncertaintyMinutes)))
     }
 

@@ -131,12 +131,12 @@ extension DevicesManager {
         if device.model.flatMap({ catalogue[$0] })?.omronMemory?.stack == .key {
             try await pairings.admit(device, as: .paired)
             // On this connection: the device ends its pairing mode with it.
-            try await giveKey(to: peripheral, device)
+            try await undoing(bond.address, device, advertisement) { try await giveKey(to: peripheral, device) }
             await progress(.bonded(bond.address))
         } else if showsRecordsAtPairing(device), bond.address == address {
             try await pairings.admit(device, as: .paired)
             await progress(.bonded(bond.address))
-            try await readAtPairing(peripheral, progress)
+            try await undoing(bond.address, device, advertisement) { try await readAtPairing(peripheral, progress) }
             do {
                 let isProven = try await prove(bond.address, of: &device, within: timeout, progress)
                 return result(device, bond.address, isProven: isProven, wasPaired: false)
@@ -210,6 +210,26 @@ extension DevicesManager {
         return memory.stack != .key
     }
 
+    /// Removes the bond that was just made, and forgets which model was said, where the device turns out to be another.
+    private func undoing(
+        _ bond: DeviceAddress, _ device: DeviceDescription, _ advertisement: Advertisement,
+        _ attempt: () async throws -> Void
+    ) async throws {
+        do {
+            try await attempt()
+        } catch let failure as ContactFailure where failure.code == "omron_wrong_model" {
+            try await shieldedFromCancellation {
+                try await radio.unpair(bond)
+                try await secrets?.keep(nil, of: bond)
+                var device = device
+                let found = describe(advertisement)
+                (device.model, device.provider) = (found.model, found.provider)
+                try await pairings.notePairing(of: device, as: .unpaired)
+            }
+            throw failure
+        }
+    }
+
     /// Reads a device on the connection on which it was paired, and disconnects. The bond stands whatever comes of it: the
     /// next contact reads what this one does not.
     private func readAtPairing(
@@ -274,7 +294,8 @@ extension DevicesManager {
 
     /// The model that a person says a device to be.
     private func model(said id: String) throws -> DeviceModel {
-        guard let model = catalogue[id], !model.standsFor.isEmpty else {
+        let isGeneric = catalogue.models.contains { $0.standsFor.contains(id) }
+        guard let model = catalogue[id], isGeneric || !model.standsFor.isEmpty else {
             throw ContactFailure(
                 code: "model_not_chosen", description: "'\(id)' is no model that has to be chosen",
                 hint: "see `healthrelay catalog`: those whose certainty it lists")

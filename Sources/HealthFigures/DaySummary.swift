@@ -94,17 +94,27 @@ public struct DaySummary: Sendable {
 
     /// Adds a reading. Each reading is to be added once.
     ///
+    /// A recording that began on an earlier day counts with the samples that it has on this one.
+    ///
     /// - Parameter reading: the reading.
-    /// - Returns: `false` for a reading of another day or without a time; the summary is as it was.
+    /// - Returns: `false` for a reading that has nothing on this day, or no time; the summary is as it was.
     @discardableResult
     public mutating func add(_ reading: Reading) -> Bool {
-        guard let time = reading.time.instant, day.contains(time) else { return false }
+        guard let time = reading.time.instant else { return false }
+        let isOwn = day.contains(time)
+        guard isOwn || reading.goesOn(into: day) else { return false }
         guard reading.excluded == nil else {
-            excluded += 1
-            return true
+            if isOwn { excluded += 1 }
+            return isOwn
         }
         readings += 1
         known.insert(reading.device)
+        guard isOwn else {
+            if case .vital(let vital) = reading.record.value {
+                addSamples(vital.kind == .spo2 ? .saturation : .heartRate, vital, of: reading, at: time)
+            }
+            return true
+        }
         func add(_ part: Part, _ quantity: Quantity?) {
             guard let value = quantity?.number(in: part.unit, places: part.places) else { return }
             samples[part, default: []].append(Sample(time: time, reading: reading.id, value: value))
@@ -184,6 +194,39 @@ public struct DaySummary: Sendable {
             if let kept = newest[measured.part], (kept.time, kept.reading) >= (time, reading.id) { continue }
             newest[measured.part] = Latest(time: time, reading: reading.id, quantity: measured.quantity)
         }
+    }
+}
+
+extension Reading {
+    /// The longest that a recording goes on, in seconds: an oximeter's night.
+    public static let longestRecording: Int64 = 65_536
+
+    /// Whether the reading is a recording that began before a day and has a sample with a value on it.
+    public func goesOn(into day: PersonDay) -> Bool {
+        guard let time = time.instant, time < day.start, case .vital(let vital) = record.value,
+            [.heartRate, .spo2].contains(vital.kind), let series = vital.series
+        else { return false }
+        return series.contains { sample in
+            sample.value != nil
+                && day.contains(Instant(microseconds: time.microseconds + Int64(sample.milliseconds) * 1000))
+        }
+    }
+
+    /// The days that the reading has samples on, after the one of its time.
+    ///
+    /// - Parameter zones: the zones of the person.
+    public func laterDays(in zones: ZoneHistory) -> [PersonDay] {
+        guard let time = time.instant, case .vital(let vital) = record.value,
+            let last = vital.series.flatMap({ series in series.map(\.milliseconds).max() })
+        else { return [] }
+        var days: [PersonDay] = []
+        var day = zones.day(of: time)
+        let end = Instant(microseconds: time.microseconds + Int64(last) * 1000)
+        while day.end <= end, day.end > day.start {
+            day = zones.day(of: day.end)
+            if goesOn(into: day) { days.append(day) }
+        }
+        return days
     }
 }
 

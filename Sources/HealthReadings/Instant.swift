@@ -6,6 +6,9 @@ public struct Instant: Sendable, Hashable, Comparable {
     /// Microseconds since the POSIX epoch; negative before it.
     public var microseconds: Int64
 
+    /// The first and last second of the years 1 to 9999, which RFC 3339 can write.
+    package static let calendar: ClosedRange<Int64> = -62_135_596_800...253_402_300_799
+
     /// Makes an instant from microseconds since the POSIX epoch.
     public init(microseconds: Int64) { self.microseconds = microseconds }
 
@@ -59,7 +62,7 @@ extension Instant: CustomStringConvertible {
 
     /// Reads RFC 3339 (`2026-11-20T13:30:00+01:00`, `…T12:30:00.5Z`); digits beyond microseconds are dropped.
     ///
-    /// Returns nil for anything else, impossible dates included.
+    /// Returns nil for anything else: for impossible dates, and for those that are outside of the years 1 to 9999 in UTC.
     public init?(rfc3339 text: some StringProtocol) {
         let octets = Array(text.utf8)
         guard octets.count >= 20, let wall = WallTime(String(decoding: octets[0..<19], as: UTF8.self)) else {
@@ -85,6 +88,8 @@ extension Instant: CustomStringConvertible {
             else { return nil }
             offset = (Int64(hours) * 60 + Int64(minutes)) * (sign == "+" ? 60 : -60)
         }
-        self.init(microseconds: (wall.secondsSinceEpoch - offset) * 1_000_000 + fraction)
+        let seconds = wall.secondsSinceEpoch - offset
+        guard Self.calendar.contains(seconds) else { return nil }
+        self.init(microseconds: seconds * 1_000_000 + fraction)
     }
 }

@@ -67,11 +67,9 @@ public final class ZoneRules: Sendable {
         }
     }
 
-    /// The first and last second of the years 1 to 9999: beyond them the rules of these seconds hold.
-    private static let calendar: ClosedRange<Int64> = -62_135_596_800...253_402_300_799
-
+    /// Before the year 1 and after 9999 the rules of its first and last second hold.
     private func offset(atSecond second: Int64) -> Int64 {
-        let second = min(max(second, Self.calendar.lowerBound), Self.calendar.upperBound)
+        let second = min(max(second, Instant.calendar.lowerBound), Instant.calendar.upperBound)
         return Int64(zone.secondsFromGMT(for: Date(timeIntervalSince1970: TimeInterval(second))))
     }
 

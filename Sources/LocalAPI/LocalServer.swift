@@ -118,6 +118,10 @@ struct PageRoutes {
             ("/wall.css", PackageResources.wall_css, "text/css; charset=utf-8"),
             ("/wall.js", PackageResources.wall_js, "text/javascript; charset=utf-8"),
             ("/pairing.js", PackageResources.pairing_js, "text/javascript; charset=utf-8"),
+            ("/lang/de.json", PackageResources.de_json, "application/json"),
+            ("/lang/fr.json", PackageResources.fr_json, "application/json"),
+            ("/lang/es.json", PackageResources.es_json, "application/json"),
+            ("/lang/ar.json", PackageResources.ar_json, "application/json"),
             ("/api/v1/openapi.json", PackageResources.openapi_json, "application/json"),
         ]
         for (path, octets, type) in files {

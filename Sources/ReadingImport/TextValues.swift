@@ -106,8 +106,9 @@ enum TextValue {
         }
         while place < text.count, text[place] == UInt8(ascii: " ") { place += 1 }
         guard place < text.count, let offset = offset(text, place) else { return nil }
-        return ImportedTime(
-            Instant(seconds: wall.secondsSinceEpoch - Int64(offset) * 60), utcOffsetMinutes: offset)
+        let seconds = wall.secondsSinceEpoch - Int64(offset) * 60
+        guard Instant.calendar.contains(seconds) else { return nil }
+        return ImportedTime(Instant(seconds: seconds), utcOffsetMinutes: offset)
     }
 
     /// `Z`, `+0100` or `+01:00` up to the end, in minutes.

@@ -118,6 +118,20 @@ import Testing
         #expect(store.readingCount == min(count, 30) + 7 && monitor.reads.count <= 6)
     }
 
+    @Test("promise 2: of a ring that is shorter than its model's no record is missed once it has come round")
+    func shorterRing() async throws {
+        let monitor = try monitor("omron_hem6231t", [88])
+        #expect(try await read(monitor).received == 88)
+        let known = monitor.memory
+        let shorter = OmronMemory(
+            known.stack, known.layout.order, octets: known.layout.length, users: known.users, count: 90,
+            settings: known.settings, clock: known.clock, cursors: known.cursors, longestRead: known.longestRead,
+            isAtWrist: known.isAtWrist, known.certainty)
+        monitor.change { $0.measure(5, user: 0, of: shorter, since: 88) }
+        #expect(try await read(monitor).isComplete)
+        #expect(store.readingCount == 93)
+    }
+
     @Test("a full memory of two users is asked for in as many requests as it has blocks")
     func full() async throws {
         let monitor = try monitor("omron_hem7322t", [100, 100])

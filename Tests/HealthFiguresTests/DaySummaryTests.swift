@@ -33,6 +33,29 @@ import Testing
         ZoneHistory(try zone(name)).day(of: try instant(text))
     }
 
+    @Test("a recording that goes on over midnight counts on each of its days, with the samples of that day")
+    func night() throws {
+        let start = try instant("2026-11-23T22:30:00Z")
+        let samples = (0..<360).map { minute in
+            SampleSeries.Sample(
+                milliseconds: minute * 60_000, value: ExactDecimal(significand: minute == 180 ? 71 : 96))
+        }
+        let value = VitalValue(
+            kind: .spo2, [.init(.saturation, Quantity(try decimal("95.9"), .percent))], series: SampleSeries(samples))
+        let night = reading(1, .vital(value), start)
+        var days = try ["2026-11-23T12:00:00Z", "2026-11-24T12:00:00Z", "2026-11-25T12:00:00Z"].map {
+            DaySummary(try day($0))
+        }
+        #expect(days.indices.map { days[$0].add(night) } == [true, true, false])
+        #expect(days.map { $0.figures(of: .saturation)?.count } == [30, 330, nil])
+        #expect(days.map { $0.figures(of: .saturation)?.minimum.description } == ["96", "71", nil])
+        #expect(days.map(\.readings) == [1, 1, 0])
+        #expect(night.laterDays(in: ZoneHistory(try zone("Europe/Berlin"))) == [days[1].day])
+        let excluded = reading(2, .vital(value), start, excluded: .otherUser)
+        #expect(days.indices.map { days[$0].add(excluded) } == [true, false, false])
+        #expect(days.map(\.excluded) == [1, 0, 0])
+    }
+
     @Test func figuresAreExactAndDoNotDependOnTheOrder() throws {
         let noon = try instant("2026-11-20T12:00:00Z")
         var readings: [Reading] = []

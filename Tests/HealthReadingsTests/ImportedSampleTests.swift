@@ -51,7 +51,7 @@ struct ImportedSampleTests {
                 value: .vital(
                     VitalValue(
                         kind: .temperature, [.init(.temperature, quantity("36.80", .degreesCelsius))], site: "ear")),
-                time: ImportedTime(start, utcOffsetMinutes: 0, basis: .sensorStart, uncertaintyMinutes: 60)),
+                time: ImportedTime(start, utcOffsetMinutes: nil, basis: .sensorStart, uncertaintyMinutes: 60)),
         ]
     }
 

@@ -199,6 +199,7 @@ import Testing
         let taken = before.filter { $0["excluded"]?.plain == "null" }
         let there = try await readings(other)
         #expect(Set(there.map { $0["id"]?.plain }) == Set(taken.map { $0["id"]?.plain }))
+        #expect(there.allSatisfy { $0["imported"]?["utc_offset_minutes"]?.plain == "null" }, "no file told an offset")
         let again = try await run(["query", "--format", "csv", "--limit", "10000"], other).output
         let back = try await run(["import", try write(again, "back.csv", other), "--json"], scratch)
         #expect(back.status == 0, "\(back.errors)")

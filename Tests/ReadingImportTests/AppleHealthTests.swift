@@ -210,6 +210,10 @@ struct AppleHealthTests {
                 "'2026-13-20 07:30:00 +0100'"
             ),
             (record("BodyMass", "70", "kg", at: "2026-11-20 07:30:00"), "startDate", "'2026-11-20 07:30:00'"),
+            (
+                record("BodyMass", "70", "kg", at: "9999-12-31 23:59:59 -0100"), "startDate",
+                "'9999-12-31 23:59:59 -0100'"
+            ),
             (record("BodyMass", "70", "kg", to: "2026-11-20 06:30:00 +0100"), "endDate", "'2026-11-20 06:30:00 +0100'"),
         ])
     func refused(_ bad: String, _ field: String, _ text: String) throws {

@@ -37,8 +37,6 @@ struct HeartRateRunner {
     /// The longest time that is looked at, in seconds: a month of blocks is read at once.
     private static let longest: Int64 = 31 * 86_400
     private static let page = 2000
-    /// How long before the first instant a recording may begin that reaches into the time asked for: an oximeter's night.
-    private static let blockSeconds: Int64 = 65_536
 
     func run(_ operation: HeartRateOperation) async throws {
         let person = try await gateway.store.personOrCurrent(named: operation.person)
@@ -83,7 +81,7 @@ struct HeartRateRunner {
         of user: UserKey, from range: ClosedRange<Instant>, window: Int
     ) async throws -> [Reading] {
         var query = ReadingQuery(
-            kinds: [.heartRate], from: range.lowerBound.advanced(bySeconds: -Self.blockSeconds),
+            kinds: [.heartRate], from: range.lowerBound.advanced(bySeconds: -Reading.longestRecording),
             to: range.upperBound.advanced(bySeconds: Int64(window)), limit: Self.page, user: user)
         var all: [Reading] = []
         while true {

@@ -50,11 +50,18 @@ package struct SummaryDesk: Sendable {
     private func gathered<Value: Sendable>(
         _ day: PersonDay, into empty: Value, _ add: @escaping @Sendable (inout Value, Reading) -> Void
     ) async throws -> Value {
-        let mayWeigh = kinds?.contains(.weight) ?? true
+        try await gathered(kinds, from: day.start, to: day.end, into: empty, add)
+    }
+
+    private func gathered<Value: Sendable>(
+        _ kinds: Set<ReadingKind>?, from start: Instant, to end: Instant, into empty: Value,
+        _ add: @escaping @Sendable (inout Value, Reading) -> Void
+    ) async throws -> Value {
+        let mayWeigh = self.kinds?.contains(.weight) ?? true
         var (value, query) = (
             empty,
             ReadingQuery(
-                kinds: kinds, from: day.start, to: Instant(microseconds: day.end.microseconds - 1),
+                kinds: kinds, from: start, to: Instant(microseconds: end.microseconds - 1),
                 limit: ReadingQuery.limits.upperBound, user: person.key)
         )
         while true {
@@ -73,7 +80,13 @@ package struct SummaryDesk: Sendable {
     ///
     /// - Throws: an error of the database.
     package func summary(of day: PersonDay) async throws -> DaySummary {
-        try await gathered(day, into: DaySummary(day)) { $0.add($1) }
+        let summary = try await gathered(day, into: DaySummary(day)) { $0.add($1) }
+        // A recording may have begun the evening before.
+        let recorded = (kinds ?? Set(ReadingKind.allCases)).intersection([.heartRate, .spo2])
+        guard !recorded.isEmpty else { return summary }
+        return try await gathered(
+            recorded, from: day.start.advanced(bySeconds: -Reading.longestRecording), to: day.start, into: summary
+        ) { $0.add($1) }
     }
 
     /// The day as Terra's `body` event.

@@ -53,7 +53,7 @@ extension Catalogue {
             omron("7157T, 7158T", .little(.key, users: 0x0098, count: 100, longestRead: 16, .fromCode)),
             omron("7153JT", .little(.key, users: 0x0098, count: 30, longestRead: 16, .fromCode)),
             omron(
-                "7155T, 7340T, 7341T", soldAs: "M4, M400, X4, BP7350",
+                "7155T, 7340T, 7341T", soldAs: "M4, M400, X4, X4 Smart, BP7350",
                 .little(.key, users: 0x0098, 0x0458, count: 60, longestRead: 16, .fromCode)),
             omron(
                 "7361T, 7342T, 7343T, 7344T, 7346T, 7347T", soldAs: "M7, M500, BP7450",
@@ -73,7 +73,9 @@ extension Catalogue {
             omron(
                 "716BT2, 716CT2, 7149T2", soldAs: "BP5255",
                 .little(.bondAndEcho, octets: 14, users: 0x02E8, count: 30, settings: 0x0260, .fromCode)),
-            omron("7155T-K4", .little(.bond, users: 0x02E8, 0x06A8, count: 60, settings: 0x0260, .fromDocuments)),
+            omron(
+                "7155T-K4, 7340T-K4, 7341T-K4", soldAs: "M4, M400, X4 Smart, BP7350",
+                .little(.bond, users: 0x02E8, 0x06A8, count: 60, settings: 0x0260, .fromDocuments)),
             omron("7155T-MW", .little(.bond, users: 0x0098, 0x0458, count: 60, .fromCode)),
             // Its index has two double words for each user: hass-omron, from the traffic of an owner's phone (issue 67).
             omron(

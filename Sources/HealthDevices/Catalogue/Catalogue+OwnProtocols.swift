@@ -43,7 +43,9 @@ extension Catalogue {
             XiaomiScale.weightService, [.emulated, .bytes]),
         // Live values that an owner has logged (o2r), and code that owners read recordings by: no octets of a recording are
         // public. A digit follows: `O2Ring S` and its relatives do not answer this protocol.
-        o2ring("o2ring", "O2Ring", [.exact("O2Ring"), .prefixAndDigit("O2Ring ")], .fromCode),
+        o2ring(
+            "o2ring", "O2Ring",
+            [.exact("O2Ring"), .prefixAndDigit("O2Ring "), .exact("O2RingF"), .prefixAndDigit("O2RingF ")], .fromCode),
         // Code that owners of a KidsO2 use: viatom-ble. An ESP32 program finds the others and reads them alike.
         o2ring(
             "checkme_o2", "Checkme O2, KidsO2, SleepU, SleepO2, WearO2",
@@ -77,14 +79,15 @@ extension Catalogue {
         DeviceModel(
             id: "viatom_\(id)", brand: "Viatom", name: "\(name) (Wellue)", kinds: [.spo2, .heartRate],
             names: names, services: [Viatom.service], provider: "manual", pairing: .none, memory: .kept,
-            howToPair: "put the oximeter on, and close the app on your phone that is connected to it",
-            howToWake: "take the oximeter off, or put it onto its charger, and close the app on your phone that is "
-                + "connected to it",
+            howToPair: takeOff, howToWake: takeOff,
             // It switches itself off two minutes after the last connection: it is left alone for longer.
             quietTime: .seconds(300),
             tested: id == "o2ring" ? [.lab, .emulated, .bytes] : [.emulated],
             ownProtocol: (.oximeter(.o2ring), certainty))
     }
+
+    private static let takeOff =
+        "take the oximeter off, or put it onto its charger, and close the app on your phone that is connected to it"
 
     private static func oximeter(
         _ id: String, _ brand: String, _ name: String, _ names: [String], _ stream: OximeterStream,

@@ -26,7 +26,10 @@ struct O2RingInformation: Sendable, Hashable {
         }
         time = members["CurTIME"].flatMap { WallTime($0.replacing(",", with: "T")) }
         let names = list.utf8.split(separator: UInt8(ascii: ",")).prefix(Self.mostRecordings)
-        let usable = names.map { O2RingRecordingName($0) }
+        let usable = names.map { name in
+            let start = name.drop { $0 == UInt8(ascii: " ") }
+            return O2RingRecordingName(start)
+        }
         recordings = usable.compactMap(\.self)
         unusableNames = usable.count - recordings.count
     }
@@ -74,13 +77,15 @@ private struct FlatObject {
 
     private mutating func text() throws(MalformedFrame) -> String {
         try take("\"")
-        let start = place
+        var characters: [UInt8] = []
         while place < octets.count, octets[place] != UInt8(ascii: "\"") {
-            // No oximeter is known to send one.
-            guard octets[place] != UInt8(ascii: "\\"), octets[place] >= 0x20 else { throw failure("a text") }
+            // No oximeter is known to send an escape: what stands behind it is taken as it is, and makes at most one name unusable.
+            if octets[place] == UInt8(ascii: "\\") { place += 1 }
+            guard place < octets.count, octets[place] >= 0x20 else { throw failure("a text") }
+            characters.append(octets[place])
             place += 1
         }
-        let text = String(decoding: octets[start..<place], as: UTF8.self)
+        let text = String(decoding: characters, as: UTF8.self)
         try take("\"")
         return text
     }

@@ -41,6 +41,13 @@ struct O2RingTransfer: RecordTransfer {
                 if case .failed(let error) = try await read(name, into: &intake) { failure = failure ?? error }
             }
             if let failure { throw failure }
+            if information.unusableNames > 0 {
+                throw TransferError.refused(
+                    code: "o2ring_refused",
+                    description:
+                        "the oximeter lists \(information.unusableNames) recordings under names that cannot be asked for"
+                )
+            }
             intake.finishCounting()
             return true
         }

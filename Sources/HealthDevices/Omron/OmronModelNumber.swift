@@ -41,9 +41,12 @@ struct OmronModelNumber: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// How many characters of the number a catalogue's number names: `7361T` names five of `7361T-D`.
+    /// How many characters of the number a catalogue's number names: `7361T` names five of `7361T-D`. A number with a suffix that
+    /// no row has, such as `7155T-EBK`, may be of each generation of its base: `7155T-K4` names five of it, too.
     private func match(_ known: String) -> Int? {
-        number == known || number.hasPrefix(known + "-") ? known.count : nil
+        if number == known || number.hasPrefix(known + "-") { return known.count }
+        let base = known.prefix { $0 != "-" }
+        return base.count < known.count && number.hasPrefix(base + "-") ? base.count : nil
     }
 
     /// The models that the number names best; none where no model has it.
@@ -55,14 +58,19 @@ struct OmronModelNumber: Sendable, Hashable, CustomStringConvertible {
         return matches.filter { $0.length == longest }.map(\.model)
     }
 
-    /// What is wrong where the monitor was paired as a model that doesn't have this number; `nil` if it may be that model.
+    /// What is wrong where the number is another model's than the one that the monitor was paired as; `nil` if it may be that model.
+    ///
+    /// A number that no model has proves nothing: Omron sells one layout under many numbers. A person has chosen the model, and the
+    /// sums of its records have to hold.
     func refusal(of model: DeviceModel, in catalogue: Catalogue = Catalogue()) -> TransferError? {
         let named = models(in: catalogue)
         // A monitor may leave out what its label has behind the number.
-        if model.hemNumbers.contains(where: { $0.hasPrefix(number) }) || named.contains(where: { $0.id == model.id }) {
+        if named.isEmpty || model.hemNumbers.contains(where: { $0.hasPrefix(number) })
+            || named.contains(where: { $0.id == model.id })
+        {
             return nil
         }
-        let names = named.isEmpty ? "which the catalogue doesn't have" : named.map(\.id).joined(separator: " or ")
+        let names = named.map(\.id).joined(separator: " or ")
         return .refused(
             code: "omron_wrong_model",
             description: "the monitor says that it is \(self) (\(names)), and is paired as \(model.id), \(model.name); "

@@ -12,8 +12,8 @@ enum DeviceSecret: Sendable, Hashable {
 
 /// Reads an Omron monitor's memory: where each user's newest record stands, then backwards from there.
 ///
-/// Reading ends at a record that is stored already, if the contact before brought everything, or at slots in which nothing
-/// was recorded. Each message is durable before the next is asked for. Nothing is written to the memory.
+/// Reading ends at a record that is stored already, if the contact before brought everything. Slots in which nothing was recorded
+/// end it only where the whole ring was looked at: rings of some models are shorter than public sources say. Each message is durable before the next is asked for. Nothing is written to the memory.
 struct OmronTransfer: RecordTransfer {
     let link: OmronLink
     let memory: OmronMemory
@@ -218,9 +218,9 @@ struct OmronTransfer: RecordTransfer {
                 if block.isKnown, mayEnd { return }
                 // A record that is not shown does not end those before it.
                 if block.isEmpty, mayEnd, !(block.isRefused && isRecorded) {
-                    if hasCome { return }
-                    // The newest record is not where the index says: it is not followed.
-                    (mayEnd, isRecorded, isFull) = (false, false, false)
+                    // The newest record is not where the index says: it is not followed. Where it is, and nothing stored was met, the
+                    // ring may have come round below its last slots, which it doesn't have.
+                    if !hasCome { (mayEnd, isRecorded, isFull) = (false, false, false) }
                 }
                 hasCome = hasCome || !block.isEmpty
                 left -= size

@@ -238,7 +238,6 @@ extension ImportedSample {
                 guard basis == .assumedZone, offset == nil else { return nil }
                 return ImportedTime(WallTime(secondsSinceEpoch: local), Instant(seconds: start), uncertainty)
             }
-            guard let offset else { return nil }
             return ImportedTime(
                 Instant(seconds: start), utcOffsetMinutes: offset, basis: basis, uncertaintyMinutes: uncertainty)
         }

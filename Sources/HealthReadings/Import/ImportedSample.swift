@@ -215,15 +215,15 @@ public struct ImportedTime: Sendable, Hashable {
     /// The wall-clock time that was written without an offset.
     public let localTime: WallTime?
 
-    /// A time that was written with its offset from UTC.
+    /// An instant, as a time that was written with its offset from UTC is.
     ///
     /// - Parameters:
     ///   - instant: the instant; its fraction of a second is dropped.
-    ///   - utcOffsetMinutes: the offset in minutes, east positive.
+    ///   - utcOffsetMinutes: the offset that was written, in minutes, east positive; `nil` if only the instant is known.
     ///   - basis: how the other program found the instant, where it says so.
     ///   - uncertaintyMinutes: how far off it can be, in minutes, where that is known to matter.
     public init(
-        _ instant: Instant, utcOffsetMinutes: Int, basis: TimeBasis = .corrected, uncertaintyMinutes: Int? = nil
+        _ instant: Instant, utcOffsetMinutes: Int?, basis: TimeBasis = .corrected, uncertaintyMinutes: Int? = nil
     ) {
         self.instant = instant.flooredToSecond
         self.basis = basis

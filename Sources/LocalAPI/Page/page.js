@@ -1,7 +1,6 @@
 "use strict";
 const $ = id => document.getElementById(id);
 const shown = 25, pageSize = 10000;
-const words = name => name.replaceAll("_", " ");
 let csrf = null, rowsShown = shown, mayChange = false;
 // Whom the session is for; null: the household. Whom the page shows, and by which clocks.
 let person = null, chosen = null, zone = "UTC";
@@ -28,7 +27,7 @@ takeLink();
 
 // Numbers are shown with the digits the device sent, which JSON.parse would drop.
 const parse = text => JSON.parse(text.replace(/"value":(-?[0-9.]+)/g, '"value":$1,"text":"$1"'));
-const quantity = q => q ? `${q.text} ${q.unit}` : "–";
+const quantity = q => q ? leftToRight(`${digits(q.text)} ${q.unit}`) : "–";
 // The main value of each kind.
 const mains = {
   glucose: r => r.glucose, blood_pressure: r => r.blood_pressure.systolic, heart_rate: r => r.heart_rate,
@@ -38,13 +37,13 @@ const mains = {
 const main = r => mains[r.kind]?.(r) ?? null;
 // What another program sent and nobody interprets.
 const kept = r => ["activity", "sleep", "other"].includes(r.kind) ? r[r.kind] : null;
-const pressure = r => `${r.blood_pressure.systolic?.text ?? "–"} / ${r.blood_pressure.diastolic?.text ?? "–"} ${r.blood_pressure.systolic?.unit ?? ""}`;
+const pressure = r => leftToRight(`${digits(r.blood_pressure.systolic?.text ?? "–")} / ${digits(r.blood_pressure.diastolic?.text ?? "–")} ${r.blood_pressure.systolic?.unit ?? ""}`);
 // HI and LO are what a meter shows instead of a number.
 const beyond = r => r.status.includes("result_too_high") ? "HI" : r.status.includes("result_too_low") ? "LO" : null;
 function value(r) {
   const text = r.kind === "blood_pressure" ? pressure(r) : kept(r) ? `${kept(r).type} ${quantity(kept(r))}`
     : r.kind === "glucose" && beyond(r) ? beyond(r) : quantity(main(r));
-  return r.pulse ? t("with_pulse", {value: text, pulse: r.pulse.text}) : text;
+  return r.pulse ? t("with_pulse", {value: text, pulse: digits(r.pulse.text)}) : text;
 }
 const outcomeOf = d => t("delivery_" + d.state, {reason: d.state === "held" ? words(d.reason) : d.reason});
 // With one destination its name says nothing.
@@ -138,9 +137,9 @@ async function refreshGlance() {
   const of = kind => latest.readings.find(r => r.kind === kind);
   const glucose = of("glucose"), last = of("blood_pressure");
   const cards = [];
-  if (glucose) cards.push(card(t("last_glucose"), beyond(glucose) ?? glucose.glucose?.text ?? "–", glucose.glucose?.unit, readingTime(glucose)));
+  if (glucose) cards.push(card(t("last_glucose"), beyond(glucose) ?? digits(glucose.glucose?.text ?? "–"), glucose.glucose?.unit, readingTime(glucose)));
   if (last) cards.push(card(t("last_pressure"),
-    `${last.blood_pressure.systolic?.text ?? "–"}/${last.blood_pressure.diastolic?.text ?? "–"}`,
+    digits(`${last.blood_pressure.systolic?.text ?? "–"}`) + "/" + digits(`${last.blood_pressure.diastolic?.text ?? "–"}`),
     last.blood_pressure.systolic?.unit, readingTime(last)));
   const waiting = sync.destinations.flatMap(d => d.waiting.map(w => ({...w, destination: d.name})));
   const refused = sync.destinations.filter(d => d.refused.length);
@@ -318,4 +317,13 @@ $("sign-out").addEventListener("click", async () => { try { await call("/api/v1/
 // Ages grow without an event.
 setInterval(() => { if (!viewer && !$("content").hidden && !document.hidden) refreshGlance().catch(failed); }, 60000);
 document.addEventListener("visibilitychange", () => { if (!document.hidden && !$("content").hidden) refreshSoon(); });
-addEventListener("DOMContentLoaded", begin);
+for (const [name, each] of Object.entries(languages)) {
+  const option = new Option(each.name, name, false, name === language);
+  option.lang = name;
+  $("language").append(option);
+}
+$("language").addEventListener("change", () => {
+  try { localStorage.setItem(languageName, $("language").value); } catch { /* storage is off: the browser's language stays */ }
+  location.reload();
+});
+wordsReady.then(begin);

@@ -2,7 +2,7 @@
 // Pairing a meter: what is in reach, the digits it shows, and how it went.
 const Pairing = (() => {
   const found = new Map();
-  const sureness = {verified: "", from_code: ", not tried with such a meter yet", from_documents: ", from documents only"};
+  const sureness = {from_code: "pair_not_tried", from_documents: "pair_documents"};
   let current = null, timer = null, scanning = null, isPairing = false, models = null, chosen = null;
 
   function tell(text) { if ($("pair-state").textContent !== text) $("pair-state").textContent = text; }
@@ -24,7 +24,10 @@ const Pairing = (() => {
     found.set(device.address, device);
     const li = document.createElement("li"), button = document.createElement("button");
     const what = device.choose_from ?? (device.model ? words(device.model) : null);
-    button.textContent = `${device.name ?? device.address} ${what ? "(" + what + ")" : ""}${device.pairing_mode ? " – in its pairing mode" : ""}${device.paired ? " – paired already" : ""}`;
+    let offer = t(what ? "pair_offer_model" : "pair_offer", {name: device.name ?? device.address, model: what});
+    if (device.pairing_mode) offer = t("pair_in_mode", {offer});
+    if (device.paired) offer = t("pair_already", {offer});
+    button.textContent = offer;
     button.addEventListener("click", () => device.choose_from ? choose(device) : start(device));
     li.append(button);
     $("pair-found").append(li);
@@ -32,7 +35,7 @@ const Pairing = (() => {
 
   async function scan() {
     reset();
-    tell("Looking for meters …");
+    tell(t("pair_looking"));
     scanning = new AbortController();
     try {
       const answer = await call("/api/v1/scan", {method: "POST", body: JSON.stringify({seconds: 30}), signal: scanning.signal});
@@ -45,7 +48,7 @@ const Pairing = (() => {
         rest = lines.pop();
         for (const line of lines) if (line) offer(JSON.parse(line));
       }
-      if (found.size === 0 && $("pair-state").textContent === "Looking for meters …") tell("No meter was heard. Put it into its pairing mode and look again.");
+      if (found.size === 0 && $("pair-state").textContent === t("pair_looking")) tell(t("pair_none"));
     } catch (error) {
       if (error.name !== "AbortError") tell(error.message);
     }
@@ -61,11 +64,10 @@ const Pairing = (() => {
       models ??= (await (await call("/api/v1/models")).json()).models;
     } catch (error) { tell(error.message); $("pair-again").hidden = false; return; }
     chosen = device;
-    $("model").replaceChildren(new Option("Choose …", ""), ...models.filter(each => each.brand === device.choose_from)
-      .map(each => new Option(each.name + (sureness[each.certainty] ?? ""), each.id)),
-      new Option("None of these: read only what it sends by itself", "none"));
-    $("model-help").textContent = `${device.choose_from} meters keep their records in different places.`
-      + (device.pairing_mode === false ? " This one is not in its pairing mode: hold its Bluetooth button until P blinks." : "");
+    $("model").replaceChildren(new Option(t("pair_choose"), ""), ...models.filter(each => each.brand === device.choose_from)
+      .map(each => new Option(sureness[each.certainty] ? t(sureness[each.certainty], {name: each.name}) : each.name, each.id)),
+      new Option(t("pair_no_model"), "none"));
+    $("model-help").textContent = t(device.pairing_mode === false ? "pair_not_in_mode" : "pair_places", {brand: device.choose_from});
     tell("");
     $("model-form").hidden = false;
     $("model").focus();
@@ -75,7 +77,7 @@ const Pairing = (() => {
     isPairing = true;
     scanning?.abort();
     $("pair-found").hidden = $("pair-help").hidden = $("pair-again").hidden = $("model-form").hidden = true;
-    tell(`Pairing with ${device.name ?? device.address} …`);
+    tell(t("pair_with", {name: device.name ?? device.address}));
     try {
       current = await (await call("/api/v1/pairings", {method: "POST", body: JSON.stringify(model ? {address: device.address, model} : {address: device.address})})).json();
       poll();
@@ -95,7 +97,7 @@ const Pairing = (() => {
     if ($("passkey-form").hidden === wantsDigits) {
       $("passkey-form").hidden = !wantsDigits;
       if (wantsDigits) {
-        $("passkey-label").textContent = `The six digits that ${question.device} shows`;
+        $("passkey-label").textContent = t("pair_digits", {name: question.device});
         $("passkey").value = "";
         $("passkey").focus();
       }
@@ -104,13 +106,13 @@ const Pairing = (() => {
       $("confirm").hidden = !wantsWord;
       if (wantsWord) {
         $("confirm-text").textContent = question.kind === "comparison"
-          ? `Does ${question.device} show ${question.digits}?`
-          : `${question.device} wants to be paired without digits. Nothing then proves which device it is. Allow it?`;
+          ? t("pair_comparison", {name: question.device, digits: question.digits})
+          : t("pair_without", {name: question.device});
         $("confirm-yes").focus();
       }
     }
     if (pairing.state === "done") {
-      tell(pairing.proven ? "Paired, and the bond holds." : "Paired. The bond will be tested when the meter is next heard.");
+      tell(t(pairing.proven ? "pair_proven" : "pair_unproven"));
       current = null;
       $("pair-again").hidden = false;
       refreshSoon();

@@ -1,6 +1,6 @@
 "use strict";
 // A person's newest values, to be read from across a room. It has no controls; what it shows is chosen by its address:
-// kinds=glucose,weight  old=30m  theme=dark|light  dark=20:00-07:00  person=ID
+// kinds=glucose,weight  old=30m  theme=dark|light  dark=20:00-07:00  person=ID  language=de
 const $ = id => document.getElementById(id);
 const chosen = new URLSearchParams(location.search);
 const viewer = /^#([0-9a-f]{64})$/.exec(location.hash)?.[1] ?? null;
@@ -51,6 +51,7 @@ function lost() { silentSince ??= now(); draw(); }
 
 const zone = () => view?.time_zone ?? "UTC";
 const format = (time, options) => new Intl.DateTimeFormat(locale, {...options, timeZone: zone()}).format(new Date(time));
+const list = parts => new Intl.ListFormat(locale, {style: "short", type: "unit"}).format(parts.filter(Boolean));
 function ago(seconds) {
   const minutes = Math.round(seconds / 60);
   return minutes < 1 ? t("just_now") : minutes < 60 ? t("minutes_ago", {n: minutes})
@@ -71,14 +72,13 @@ function element(name, text, style) {
 function card(each) {
   const section = document.createElement("section"), age = Math.max(0, (now() - new Date(each.time)) / 1000);
   const isOld = age > (lifetime ?? lifetimes[each.kind] ?? 86400);
-  const value = element("p", each.beyond === "high" ? "HI" : each.beyond === "low" ? "LO" : each.value, "value");
+  const value = element("p", each.beyond === "high" ? "HI" : each.beyond === "low" ? "LO" : digits(each.value), "value");
   if (each.unit && !each.beyond) value.append(element("small", " " + each.unit));
   section.className = isOld || silentSince !== null ? "old" : "";
   section.dataset.kind = each.kind;
   section.append(element("h2", t("kind_" + each.kind)), value,
     element("p", isOld ? t("wall_old", {ago: ago(age)}) : silentSince !== null ? t("wall_maybe_old", {ago: ago(age)}) : ago(age), "age"),
-    element("p", [format(each.time, {dateStyle: "medium", timeStyle: "short"}), each.pulse && t("wall_pulse", {pulse: each.pulse}), each.left_out && t("left_out")]
-      .filter(Boolean).join(", "), "when"));
+    element("p", list([format(each.time, {dateStyle: "medium", timeStyle: "short"}), each.pulse && t("wall_pulse", {pulse: digits(each.pulse)}), each.left_out && t("left_out")]), "when"));
   return section;
 }
 // Dark in the evening and at night by the person's clocks, unless the address says otherwise.
@@ -134,4 +134,4 @@ async function listen() {
 setInterval(() => { if (view) draw(); }, 15000);
 setInterval(() => { if (view && silentSince === null) refresh().catch(lost); }, rest);
 addEventListener("hashchange", () => location.reload());
-listen();
+wordsReady.then(listen);

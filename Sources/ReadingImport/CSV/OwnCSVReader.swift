@@ -172,7 +172,7 @@ public final class OwnCSVReader: ImportReader {
             sourceDevice: cells["source_device"] ?? cells["address"] ?? cells["serial"],
             isEntered: try cells.isTrue("entered") || cells["model"] == "manual", value: value,
             time: ImportedTime(
-                time, utcOffsetMinutes: written ?? 0, basis: basis, uncertaintyMinutes: uncertainty),
+                time, utcOffsetMinutes: written, basis: basis, uncertaintyMinutes: uncertainty),
             end: end, meal: try cells.word("meal", of: ManualEntry.meals), originalID: id,
             deviceTime: written == nil ? try deviceTime(cells) : nil,
             sequence: try cells.whole("sequence", 0...Int(UInt16.max)).map { UInt16($0) },

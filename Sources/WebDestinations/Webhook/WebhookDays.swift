@@ -77,12 +77,15 @@ struct WebhookDays: Sendable {
         let place = try await store.destinations().first { $0.name == destination }?.key
         if let place, try await store.hasPruned(of: person.key, at: place, from: day.start, to: day.end) { return nil }
         var result = WebhookDay(document: try await empty(day, of: person.clientUserID), readings: [])
+        // ROOK's day has the samples of a recording that began the evening before; Terra's has a recording whole where it began.
+        let start = format == .rookSummary ? day.start.advanced(bySeconds: -Reading.longestRecording) : day.start
         var query = ReadingQuery(
-            from: day.start, to: Instant(microseconds: day.end.microseconds - 1), limit: ReadingQuery.limits.upperBound,
+            from: start, to: Instant(microseconds: day.end.microseconds - 1), limit: ReadingQuery.limits.upperBound,
             user: person.key)
         while true {
             let page = try await store.query(query)
             for reading in page.readings where ids.contains(reading.id) || isThere(reading) {
+                if let time = reading.time.instant, time < day.start, !reading.goesOn(into: day) { continue }
                 do throws(FormatOmission) {
                     try result.document.add(reading, sender)
                     result.readings.insert(reading.id)

@@ -26,12 +26,21 @@ extension WebhookDestination {
     /// Posts the day of a part's readings. A reading counts as delivered once the receiver has taken a document that has it.
     func sendDay(_ part: DeliveryPart) async throws(DeliveryFailure) -> [Outcome] {
         guard let first = part.items.first else { return [] }
-        let day = try await zones(of: part.person).day(of: first.timestamp)
-        guard let found = try await whole(day, of: part.person, sending: Set(part.items.map(\.reading.id))) else {
+        let (zones, ids) = (try await zones(of: part.person), Set(part.items.map(\.reading.id)))
+        let day = zones.day(of: first.timestamp)
+        guard let found = try await whole(day, of: part.person, sending: ids) else {
             return part.items.map { Outcome($0.id, .refused(Self.prunedWords(day))) }
         }
         if part.items.contains(where: { found.readings.contains($0.reading.id) }) {
             try await post(found.document, of: part.person.clientUserID)
+            // A night is on the next day, too.
+            if format == .rookSummary {
+                let later = Set(part.items.flatMap { $0.reading.laterDays(in: zones) })
+                for day in later.sorted(by: { $0.start < $1.start }) {
+                    guard let found = try await whole(day, of: part.person, sending: ids) else { continue }
+                    try await post(found.document, of: part.person.clientUserID)
+                }
+            }
         }
         return part.items.compactMap { item in
             if found.readings.contains(item.reading.id) { return Outcome(item.id, .delivered) }
@@ -86,6 +95,13 @@ extension WebhookDestination {
                 continue
             }
             try await post(found.document, of: person.clientUserID)
+            // What is taken back may have been a night, which is on the next day, too.
+            let next = zones.day(of: day.end)
+            if format == .rookSummary, items.contains(where: { [.heartRate, .spo2].contains($0.kind) }),
+                next.start <= clock.now(), let later = try await whole(next, of: person, sending: [])
+            {
+                try await post(later.document, of: person.clientUserID)
+            }
             for item in items { outcomes[item.key] = .delivered }
         }
     }

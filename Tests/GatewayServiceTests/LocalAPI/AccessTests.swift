@@ -22,7 +22,7 @@ import Testing
         }
         for path in [
             "/", "/page.css", "/page.js", "/words.js", "/reports.js", "/measure.js", "/figures.js", "/wall",
-            "/wall.css", "/wall.js", "/pairing.js", "/health",
+            "/wall.css", "/wall.js", "/pairing.js", "/lang/de.json", "/lang/ar.json", "/health",
             "/api/v1/openapi.json",
         ] {
             let answer = try await bench.send(path)

@@ -34,6 +34,13 @@ struct PageTests {
         try await bench.stop()
     }
 
+    @Test("it speaks German, French, Spanish and Arabic, by the browser's choice or the person's, right to left too")
+    func languages() async throws {
+        let bench = try await APIBench(tls: false, captures: Self.everything)
+        try await browse("languages", bench.address + "/")
+        try await bench.stop()
+    }
+
     @Test("other vital signs than glucose and pressure have their row and their chart; none has one without readings")
     func kinds() async throws {
         let bench = try await APIBench(tls: false, captures: ["two-meters"])

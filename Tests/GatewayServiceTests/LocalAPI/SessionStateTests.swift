@@ -51,7 +51,7 @@ private struct Course {
         "GET /", "GET /page.css", "GET /page.js", "GET /words.js", "GET /reports.js", "GET /measure.js",
         "GET /figures.js",
         "GET /wall", "GET /wall.css", "GET /wall.js",
-        "GET /pairing.js",
+        "GET /pairing.js", "GET /lang/de.json", "GET /lang/fr.json", "GET /lang/es.json", "GET /lang/ar.json",
         "GET /api/v1/openapi.json",
         "GET /setup", "GET /setup/setup.css", "GET /setup/setup.js", "GET /setup/steps.js", "GET /setup/state",
         "POST /setup/claim",
