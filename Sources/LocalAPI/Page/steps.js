@@ -295,7 +295,7 @@ const restore = {
         await call("/api/v1/restore", "POST", {passphrase: $("restore-passphrase").value});
         $("restore-passphrase").value = "";
         tell("The gateway makes its store of the backup …");
-        const {outcome} = await comeBack(stand => stand.restore.outcome !== null, 7200);
+        const {outcome} = (await comeBack(stand => stand.restore.outcome !== null, 7200)).restore;
         sent = null;
         if (outcome.error) throw new Error([outcome.error.message, outcome.error.hint].filter(Boolean).join(": "));
         return "Put back.";
