@@ -17,7 +17,7 @@ let settings: [SwiftSetting] =
 let library = [
     "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCIMonitor", "HCICapture", "HealthDevices",
     "FreeStyleLibre", "HealthSyncClient", "CloudSources", "ISO15693Reader", "LibreReader", "HealthFigures",
-    "ReadingFormats", "ReportPages", "ReadingImport",
+    "ReadingFormats", "Languages", "ReportPages", "ReadingImport",
     "ReadingStore", "ReadingDelivery", "VitalClient", "VitalDestination", "LocalAccess", "GatewaySettings",
     "GuardedServer",
     "GatewayCommands", "LocalAPI", "GatewayService",
@@ -134,7 +134,10 @@ let package = Package(
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthFigures", "HealthReadings", logging]),
         module("HealthFigures", ["HealthReadings"]),
         module("ReadingFormats", ["HealthReadings", "HealthFigures", crypto]),
-        module("ReportPages", ["HealthFigures", "HealthReadings"]),
+        module(
+            "Languages", ["HealthReadings"],
+            resources: ["de", "fr", "es", "ar"].map { .embedInCode("Catalogues/\($0).json") }),
+        module("ReportPages", ["HealthFigures", "HealthReadings", "Languages"]),
         module("ReadingImport", ["HealthReadings", "CLibXML2"]),
         module("ReadingStore", ["HealthReadings", crypto, cryptoExtras, database, sqlite, logging]),
         module("OutgoingHTTP", ["HealthReadings", "CZlib", httpClient, nioCore, nioHTTP1, tls]),
@@ -273,7 +276,8 @@ let package = Package(
                 "TestSupport",
             ]),
         tests("HealthFigures", ["HealthReadings"]),
-        tests("ReportPages", ["HealthFigures", "HealthReadings"]),
+        tests("Languages", ["HealthReadings"]),
+        tests("ReportPages", ["HealthFigures", "HealthReadings", "Languages"]),
         tests(
             "ReadingFormats",
             ["GATTClient", "HCICapture", "HealthDevices", "HealthFigures", "HealthReadings", "TestSupport"]),

@@ -1,10 +1,15 @@
 import HealthReadings
+import Languages
 
 /// Text as XML and HTML carry it.
 enum Markup {
     /// A text with everything escaped that would be markup. Characters that XML can't have at all, and those that turn the direction
     /// of the text around them, become U+FFFD.
-    static func escaped(_ text: some StringProtocol) -> String {
+    ///
+    /// - Parameters:
+    ///   - text: what it says.
+    ///   - keepsIsolates: whether it keeps the marks of isolates, each of which ends within the text.
+    static func escaped(_ text: some StringProtocol, keepsIsolates: Bool = false) -> String {
         var result = ""
         result.reserveCapacity(text.utf8.count)
         for scalar in text.unicodeScalars {
@@ -15,6 +20,7 @@ enum Markup {
             case "\"": result += "&quot;"
             case "'": result += "&#39;"
             case "\t", "\n", "\r": result += " "
+            case "\u{2066}"..."\u{2069}" where keepsIsolates: result.unicodeScalars.append(scalar)
             case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}", "\u{FFFE}", "\u{FFFF}", "\u{202A}"..."\u{202E}",
                 "\u{2066}"..."\u{2069}":
                 result += "\u{FFFD}"
@@ -22,6 +28,32 @@ enum Markup {
             }
         }
         return result
+    }
+
+    /// A text of a language in HTML, where `<bdi>` keeps names from turning the words around them.
+    static func html(_ text: String, _ words: Language) -> String {
+        guard words.isRightToLeft else { return escaped(text) }
+        // Numbers and names that stand alone begin on the left.
+        let isolated = isArabic(text) ? Isolation.balanced(text) : Isolation.isolated(text)
+        return escaped(isolated, keepsIsolates: true).replacing("\u{2068}", with: "<bdi>")
+            .replacing("\u{2067}", with: "<bdi dir=\"rtl\">")
+            .replacing("\u{2066}", with: "<bdi dir=\"ltr\">").replacing("\u{2069}", with: "</bdi>")
+    }
+
+    /// A text of a language where no element can be: in an attribute, or in a title.
+    static func plain(_ text: String, _ words: Language) -> String {
+        words.isRightToLeft ? escaped(Isolation.balanced(text), keepsIsolates: true) : escaped(text)
+    }
+
+    /// A text of a language in SVG, in its own direction wherever it is anchored: renderers don't agree on the property `direction`.
+    static func svg(_ text: some StringProtocol, _ words: Language) -> String {
+        guard words.isRightToLeft else { return escaped(text) }
+        let begin = isArabic(text) ? Isolation.rightToLeft : Isolation.first
+        return escaped("\(begin)\(Isolation.balanced(String(text)))\(Isolation.end)", keepsIsolates: true)
+    }
+
+    private static func isArabic(_ text: some StringProtocol) -> Bool {
+        text.unicodeScalars.contains { ("\u{590}"..."\u{8FF}").contains($0) }
     }
 
     /// A coordinate: at most two decimal places, the same digits on every machine.
