@@ -10,9 +10,16 @@ public enum Isolation {
     private static let begins: ClosedRange<Unicode.Scalar> = "\u{2066}"..."\u{2068}"
 
     /// The text between marks, without any that would reach beyond them.
+    ///
+    /// The first letter decides the direction, but letters of isolates don't count: a sentence with values is Arabic if any of it is.
     public static func isolated(_ text: String) -> String {
-        text.isEmpty ? text : "\(first)\(balanced(text))\(end)"
+        guard !text.isEmpty else { return text }
+        let inner = balanced(text)
+        let isSentence = inner.unicodeScalars.contains(end) && inner.unicodeScalars.contains(where: isArabic)
+        return "\(isSentence ? rightToLeft : first)\(inner)\(end)"
     }
+
+    private static func isArabic(_ scalar: Unicode.Scalar) -> Bool { ("\u{620}"..."\u{64A}").contains(scalar) }
 
     /// The text with only such isolates as begin and end within it. Other marks that turn the direction become U+FFFD.
     public static func balanced(_ text: String) -> String {

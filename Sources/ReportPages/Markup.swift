@@ -68,64 +68,6 @@ enum Markup {
     }
 }
 
-/// How wide text is, for a page whose fonts aren't known: no common sans-serif font is wider.
-enum TextWidth {
-    /// The width of a text in a size.
-    static func of(_ text: some StringProtocol, size: Double) -> Double {
-        text.unicodeScalars.reduce(0) { $0 + units($1) } * size / 1000
-    }
-
-    /// The text, shortened with an ellipsis where it is wider.
-    static func fitted(_ text: String, width: Double, size: Double) -> String {
-        guard of(text, size: size) > width else { return text }
-        var kept = ""
-        var used = of("…", size: size)
-        for character in text {
-            used += of(String(character), size: size)
-            if used > width { break }
-            kept.append(character)
-        }
-        return kept + "…"
-    }
-
-    /// The text in lines; a word that is wider than a line is broken.
-    static func lines(_ text: String, width: Double, size: Double) -> [String] {
-        var (lines, line): ([String], String) = ([], "")
-        for word in text.split(separator: " ") {
-            let longer = line.isEmpty ? String(word) : line + " " + word
-            if of(longer, size: size) <= width {
-                line = longer
-                continue
-            }
-            if !line.isEmpty { lines.append(line) }
-            line = ""
-            for character in word {
-                if !line.isEmpty, of(line + String(character), size: size) > width {
-                    lines.append(line)
-                    line = ""
-                }
-                line.append(character)
-            }
-        }
-        if !line.isEmpty { lines.append(line) }
-        return lines.isEmpty ? [""] : lines
-    }
-
-    private static func units(_ scalar: Unicode.Scalar) -> Double {
-        switch scalar {
-        case " ", "i", "j", "l", "I", ".", ",", ":", ";", "'", "|", "!": 330
-        case "f", "t", "r", "/", "(", ")", "[", "]", "-": 420
-        case "m", "M", "w", "W", "%", "@": 980
-        case "A"..."Z": 720
-        case "0"..."9": 640
-        case "\u{20}"..."\u{24F}": 630
-        case "\u{300}"..."\u{36F}": 0
-        case "\u{2010}"..."\u{2015}": 640
-        default: 1000
-        }
-    }
-}
-
 /// The light palette, for paper and screen, with the shape and the word that go with each colour.
 ///
 /// The five colours are 31 apart (CIE76) for anybody with protanopia, deuteranopia or tritanopia, and have 3.6 : 1 and more to

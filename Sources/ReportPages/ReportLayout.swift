@@ -198,12 +198,20 @@ struct ReportLayout {
         _ texts: [String], _ columns: Columns, color: String = Palette.text, isBold: Bool = false
     ) {
         for (place, (cell, column)) in zip(texts, columns.columns).enumerated() {
-            let shown = TextWidth.fitted(cell, width: columns.widths[place], size: Columns.size)
+            let size = fittedSize(cell, columns.widths[place])
+            let shown = TextWidth.fitted(cell, width: columns.widths[place], size: size)
             let x = columns.starts[place] + (column.isNumber ? columns.widths[place] : 0)
             text(
-                shown, x, y, size: Columns.size, color: color, anchor: column.isNumber ? .end : .start,
+                shown, x, y, size: size, color: color, anchor: column.isNumber ? .end : .start,
                 isBold: isBold)
         }
+    }
+
+    /// Columns are as wide as English words need. A translation that is longer is smaller, down to three quarters, before it is cut.
+    private func fittedSize(_ cell: String, _ width: Double) -> Double {
+        guard words != .english else { return Columns.size }
+        let needed = TextWidth.of(cell, size: Columns.size)
+        return needed <= width ? Columns.size : Columns.size * max(0.75, (width / needed * 100).rounded(.down) / 100)
     }
 
     private mutating func head(_ table: ReportTable, _ columns: Columns, continued: Bool = false) {

@@ -61,6 +61,8 @@ import Testing
         #expect(Isolation.balanced("a\u{2068}b\u{2069}c") == "a\u{2068}b\u{2069}c")
         #expect(Isolation.balanced("a\u{2069}b") == "a\u{FFFD}b" && Isolation.balanced("\u{2067}a") == "\u{FFFD}a")
         #expect(Isolation.balanced("\u{202E}a\u{202C}") == "\u{FFFD}a\u{FFFD}")
+        // A sentence whose letters are all within isolates has its own direction.
+        #expect(Isolation.isolated("\u{2068}ب\u{2069} 1") == "\u{2067}\u{2068}ب\u{2069} 1\u{2069}")
         #expect(Isolation.isolated("") == "" && Isolation.isolated("a") == "\u{2068}a\u{2069}")
         #expect(Isolation.closed("\u{2067}a\u{2068}b") == "\u{2067}a\u{2068}b\u{2069}\u{2069}")
         #expect(Language.german.isolated("a") == "a" && Language.arabic.isolated("a") == "\u{2068}a\u{2069}")
