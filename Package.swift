@@ -172,7 +172,9 @@ let package = Package(
             ]),
         module(
             "GatewaySettings",
-            ["HealthReadings", "ReadingStore", "VitalClient", .product(name: "Yams", package: "Yams")]),
+            [
+                "HealthReadings", "Languages", "ReadingStore", "VitalClient", .product(name: "Yams", package: "Yams"),
+            ]),
         module(
             "GuardedServer",
             [
@@ -188,7 +190,8 @@ let package = Package(
                 "ISO15693Reader", "LibreReader", "ReadingImport", "ReadingStore", "ReadingDelivery", "VitalClient",
                 "VitalDestination",
                 "OutgoingHTTP", "WebDestinations", "MQTTLink", "MQTTDestinations", "ReadingFormats", "HealthFigures",
-                "ReportPages", "LocalAccess", "LibDBus", "HealthSyncClient", "CloudSources", "GatewaySettings",
+                "Languages", "ReportPages", "LocalAccess", "LibDBus", "HealthSyncClient", "CloudSources",
+                "GatewaySettings",
                 "GuardedServer", "HelperProcesses",
                 "CTimex", crypto, httpClient, httpServer, httpTypes, lifecycle, logging, nioCore, nioHTTP1,
                 .product(name: "NIOFoundationEssentialsCompat", package: "swift-nio"),
