@@ -17,7 +17,7 @@ let settings: [SwiftSetting] =
 let library = [
     "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCIMonitor", "HCICapture", "HealthDevices",
     "FreeStyleLibre", "HealthSyncClient", "CloudSources", "ISO15693Reader", "LibreReader", "HealthFigures",
-    "ReadingFormats", "ReportPages", "ReadingImport",
+    "ReadingFormats", "Languages", "ReportPages", "ReadingImport",
     "ReadingStore", "ReadingDelivery", "VitalClient", "VitalDestination", "LocalAccess", "GatewaySettings",
     "GuardedServer",
     "GatewayCommands", "LocalAPI", "GatewayService",
@@ -134,7 +134,10 @@ let package = Package(
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthFigures", "HealthReadings", logging]),
         module("HealthFigures", ["HealthReadings"]),
         module("ReadingFormats", ["HealthReadings", "HealthFigures", crypto]),
-        module("ReportPages", ["HealthFigures", "HealthReadings"]),
+        module(
+            "Languages", ["HealthReadings"],
+            resources: ["de", "fr", "es", "ar"].map { .embedInCode("Catalogues/\($0).json") }),
+        module("ReportPages", ["HealthFigures", "HealthReadings", "Languages"]),
         module("ReadingImport", ["HealthReadings", "CLibXML2"]),
         module("ReadingStore", ["HealthReadings", crypto, cryptoExtras, database, sqlite, logging]),
         module("OutgoingHTTP", ["HealthReadings", "CZlib", httpClient, nioCore, nioHTTP1, tls]),
@@ -169,7 +172,10 @@ let package = Package(
             ]),
         module(
             "GatewaySettings",
-            ["HealthReadings", "ReadingStore", "VitalClient", crypto, .product(name: "Yams", package: "Yams")]),
+            [
+                "HealthReadings", "Languages", "ReadingStore", "VitalClient", crypto,
+                .product(name: "Yams", package: "Yams"),
+            ]),
         module(
             "GuardedServer",
             [
@@ -185,7 +191,8 @@ let package = Package(
                 "ISO15693Reader", "LibreReader", "ReadingImport", "ReadingStore", "ReadingDelivery", "VitalClient",
                 "VitalDestination",
                 "OutgoingHTTP", "WebDestinations", "MQTTLink", "MQTTDestinations", "ReadingFormats", "HealthFigures",
-                "ReportPages", "LocalAccess", "LibDBus", "HealthSyncClient", "CloudSources", "GatewaySettings",
+                "Languages", "ReportPages", "LocalAccess", "LibDBus", "HealthSyncClient", "CloudSources",
+                "GatewaySettings",
                 "GuardedServer", "HelperProcesses",
                 "CTimex", crypto, httpClient, httpServer, httpTypes, lifecycle, logging, nioCore, nioHTTP1,
                 .product(name: "NIOFoundationEssentialsCompat", package: "swift-nio"),
@@ -277,7 +284,8 @@ let package = Package(
                 "TestSupport",
             ]),
         tests("HealthFigures", ["HealthReadings"]),
-        tests("ReportPages", ["HealthFigures", "HealthReadings"]),
+        tests("Languages", ["HealthReadings"]),
+        tests("ReportPages", ["HealthFigures", "HealthReadings", "Languages"]),
         tests(
             "ReadingFormats",
             ["GATTClient", "HCICapture", "HealthDevices", "HealthFigures", "HealthReadings", "TestSupport"]),

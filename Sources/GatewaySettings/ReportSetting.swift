@@ -1,4 +1,5 @@
 import HealthReadings
+import Languages
 import Yams
 
 /// `users[].reports`: how a person's reports are made. All of it is optional, and nothing is judged without it.
@@ -22,6 +23,8 @@ public struct ReportSetting: Sendable, Hashable {
         }
     }
 
+    /// The code of the language that reports are written in: `en`, `de`, `fr`, `es` or `ar`.
+    public var language: String?
     /// `a4` or `letter`.
     public var paper: String?
     /// `mg/dL` or `mmol/L`.
@@ -48,11 +51,13 @@ public struct ReportSetting: Sendable, Hashable {
     public init() {}
 
     private static let choices: [String: [String]] = [
-        "paper": ["a4", "letter"], "glucose_unit": ["mg/dL", "mmol/L"], "pressure_unit": ["mmHg", "kPa"],
+        "language": Language.allCases.map(\.code), "paper": ["a4", "letter"], "glucose_unit": ["mg/dL", "mmol/L"],
+        "pressure_unit": ["mmHg", "kPa"],
         "weight_unit": ["kg", "lb"],
     ]
     static let keys = [
-        "paper", "glucose_unit", "glucose_ranges", "pressure_unit", "pressure_line", "glucose_line", "weight_line",
+        "language", "paper", "glucose_unit", "glucose_ranges", "pressure_unit", "pressure_line", "glucose_line",
+        "weight_line",
         "weight_unit", "morning", "evening",
     ]
     private static let presets = ["standard", "older", "pregnancy", "gestational"]
@@ -74,6 +79,7 @@ public struct ReportSetting: Sendable, Hashable {
                 throw wrong("\(choices.joined(separator: " or ")) for reports.\(key)", value)
             }
             switch key {
+            case "language": language = text
             case "paper": paper = text
             case "glucose_unit": glucoseUnit = text
             case "pressure_unit": pressureUnit = text

@@ -18,7 +18,8 @@ struct ReportRoutes {
 
     /// What a report may be asked for, beside its person.
     private static let parameters = [
-        "from", "to", "period", "format", "paper", "protocol", "unit", "ranges", "line", "without_flagged", "csv_style",
+        "from", "to", "period", "format", "language", "paper", "protocol", "unit", "ranges", "line", "without_flagged",
+        "csv_style",
     ]
 
     init(gateway: Gateway, consents: ConsentRules, isLocked: @escaping @Sendable () -> Bool) {
@@ -116,6 +117,7 @@ struct ReportRoutes {
             takesGzip = Self.takesGzip(request)
             operation = ReportOperation(about)
             (operation.from, operation.to, operation.period) = (text("from"), text("to"), text("period"))
+            operation.language = text("language")
             (operation.paper, operation.unit) = (text("paper"), text("unit"))
             (operation.ranges, operation.line) = (text("ranges"), text("line"))
             operation.protocolName = text("protocol") ?? operation.protocolName

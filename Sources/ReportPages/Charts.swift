@@ -1,9 +1,10 @@
 import HealthFigures
 import HealthReadings
+import Languages
 
 extension PressureFigures {
     /// Every reading as a bar from the diastolic to the systolic pressure, with the means of days and the person's line.
-    func chart(line: PressureLine?, leftOut: [ReportSubject.LeftOut] = []) -> ReportChart {
+    func chart(line: PressureLine?, leftOut: [ReportSubject.LeftOut] = [], _ words: Language) -> ReportChart {
         let shown = points.map { point in
             (
                 point: point, high: value(point.systolic, point.unit), low: value(point.diastolic, point.unit)
@@ -16,7 +17,7 @@ extension PressureFigures {
         let step = 20 * scale
         let low = ((all.min() ?? 60 * scale) / step).rounded(.down) * step
         let high = max(low + 2 * step, ((all.max() ?? 160 * scale) / step).rounded(.up) * step)
-        var plot = Plot(width: 520, height: 210, values: low...high, top: 18)
+        var plot = Plot(width: 520, height: 210, values: low...high, words, top: 18)
         plot.grid(
             stride(from: low, through: high + 0.001, by: step).map {
                 ($0, unit == .kilopascal ? Markup.number(($0 * 10).rounded() / 10) : String(Int($0)))
@@ -29,7 +30,8 @@ extension PressureFigures {
                 plot.left, plot.y(line), plot.width - plot.right, plot.y(line), color: Palette.line, width: 1,
                 dash: "5 3")
             plot.text(
-                "your line \(number == 0 ? "SYS" : "DIA")", plot.width - plot.right, plot.y(line) - 2, size: 7,
+                number == 0 ? words("your line SYS") : words("your line DIA"), plot.width - plot.right,
+                plot.y(line) - 2, size: 7,
                 anchor: "end", color: Palette.line)
         }
         for each in shown {
@@ -40,7 +42,7 @@ extension PressureFigures {
                 "<circle cx=\"\(Markup.number(x))\" cy=\"\(Markup.number(plot.y(each.high)))\" r=\"2\" "
                 + "fill=\"\(Palette.systolic)\"/>"
             plot.rectangle(x - 1.8, plot.y(each.low) - 1.8, 3.6, 3.6, color: Palette.diastolic)
-            marks.append(.init(x, words(each.point)))
+            marks.append(.init(x, text(each.point, words)))
             if each.point.status.contains(.irregularPulse) {
                 plot.text("~", x, plot.y(each.high) - 4, size: 9, anchor: "middle", color: Palette.text)
             }
@@ -59,33 +61,44 @@ extension PressureFigures {
         plot.crosses(leftOut, period, &marks)
         let y = 7.0
         plot.body += "<circle cx=\"236\" cy=\"\(Markup.number(y - 2.5))\" r=\"2\" fill=\"\(Palette.systolic)\"/>"
-        plot.text("systolic", 241, y)
+        plot.text(words("systolic"), 241, y)
         plot.rectangle(284, y - 4.3, 3.6, 3.6, color: Palette.diastolic)
-        plot.text("diastolic", 291, y)
+        plot.text(words("diastolic"), 291, y)
         plot.line(336, y - 2.5, 346, y - 2.5, color: Palette.systolic, width: 1.2)
-        plot.text("mean of a day", 350, y)
-        plot.text("~ irregular pulse", 512, y, anchor: "end")
-        let summary =
-            all.isEmpty
-            ? "no readings"
-            : "\(Count.of(points.count, "reading")) on \(Count.of(days.count, "day")), mean \(self.all.text ?? "–") \(unit.symbol)"
-                + (extremes.map {
-                    ", lowest \($0.lowest.text(in: unit)), highest \($0.highest.text(in: unit))"
-                } ?? "")
+        plot.text(words("mean of a day"), 350, y)
+        plot.text(words("~ irregular pulse"), 512, y, anchor: "end")
+        let (first, last) = (words.date(period.days.first?.date ?? ""), words.date(period.days.last?.date ?? ""))
         return ReportChart(
-            title: "Blood pressure from \(period.days.first?.date ?? "") to \(period.days.last?.date ?? "")",
-            summary: summary, width: plot.width, height: plot.height, body: plot.body, marks: marks)
+            title: words("Blood pressure from \(first) to \(last)"), summary: summary(words), width: plot.width,
+            height: plot.height, body: plot.body, marks: marks)
+    }
+
+    private func summary(_ words: Language) -> String {
+        guard !points.isEmpty else { return words("no readings") }
+        let (readings, mean) = (points.count, words.number(all.text ?? "–"))
+        guard let extremes else {
+            return words(
+                "\(count: readings, "reading", "readings") on \(count: days.count, "day", "days"), mean \(mean) \(unit.symbol)"
+            )
+        }
+        let (lowest, highest) = (
+            words.number(extremes.lowest.text(in: unit)), words.number(extremes.highest.text(in: unit))
+        )
+        return words(
+            """
+            \(count: readings, "reading", "readings") on \(count: days.count, "day", "days"), mean \(mean) \(unit.symbol), \
+            lowest \(lowest), highest \(highest)
+            """)
     }
 
     /// `2026-11-20 07:12: 131/82 mmHg, pulse 63, irregular pulse`.
-    private func words(_ point: PressurePoint) -> String {
-        let wall = period.wallTime(at: point.time)
-        let parts =
-            [point.pulse.map { "pulse \($0)" }]
-            + point.status.intersection(PressurePoint.flags).names.map { $0.replacing("_", with: " ") } + [point.note]
-        return
-            (["\(wall.dateText) \(wall.clockText): \(point.text(in: unit)) \(unit.symbol)"] + parts.compactMap(\.self))
-            .joined(separator: ", ")
+    private func text(_ point: PressurePoint, _ words: Language) -> String {
+        let at = words.moment(period.wallTime(at: point.time))
+        let value = words("\(at): \(words.number(point.text(in: unit))) \(unit.symbol)")
+        let parts = [value, point.pulse.map { words("pulse \($0)") }].compactMap(\.self)
+        return words.list(
+            parts + words.flags(point.status.intersection(PressurePoint.flags))
+                + [point.note.map(words.isolated)].compactMap(\.self))
     }
 
     private func value(_ number: ExactDecimal, _ from: MeasurementUnit) -> Double {
@@ -99,6 +112,8 @@ struct GlucoseAxis {
     let ranges: GlucoseRanges
     /// The person's lines; `nil` where they have set none.
     var line: GlucoseLine?
+    /// The language.
+    var words = Language.english
 
     /// The highest value of the axis: 350 mg/dL, 19.4 mmol/L.
     var top: Double { unit == .millimolesPerLitre ? 19.4 : 350 }
@@ -140,7 +155,7 @@ struct GlucoseAxis {
             plot.line(plot.left, y, plot.width - plot.right, y, color: "#2A8C82", width: labelled ? 0.9 : 0.5)
             if labelled {
                 plot.text(
-                    bound.description, plot.width - plot.right + 2, y + 2.5, size: 7, color: "#1d665f")
+                    words.number(bound), plot.width - plot.right + 2, y + 2.5, size: 7, color: "#1d665f")
             }
         }
         drawLines(into: &plot, labelled: labelled)
@@ -148,7 +163,7 @@ struct GlucoseAxis {
 
     /// The dots of a day, one over the other: the modal day.
     func modalDay(_ points: [GlucosePoint], _ period: FigurePeriod, pattern: DailyPattern?) -> ReportChart {
-        var plot = Plot(width: 520, height: 220, values: 0...top, top: 18, right: 26)
+        var plot = Plot(width: 520, height: 220, values: 0...top, words, top: 18, right: 26)
         plot.grid(ticks)
         draw(into: &plot)
         plot.hours()
@@ -159,9 +174,12 @@ struct GlucoseAxis {
             plot.body += point.classified(by: ranges).mark(x, plot.y(place(point)), size: 2.6)
         }
         return ReportChart(
-            title: "Readings by the time of day",
-            summary: "\(points.count) readings over 24 hours, target "
-                + "\(ranges.bounds(in: unit).lowest) to \(ranges.bounds(in: unit).highest) \(unit.symbol)",
+            title: words("Readings by the time of day"),
+            summary: words(
+                """
+                \(count: points.count, "readings") over 24 hours, target \
+                \(ranges.bounds(in: unit).lowest) to \(ranges.bounds(in: unit).highest) \(unit.symbol)
+                """),
             width: plot.width, height: plot.height, body: plot.body)
     }
 
@@ -223,15 +241,15 @@ struct GlucoseAxis {
 
     /// The daily pattern of a sensor.
     func chart(_ pattern: DailyPattern) -> ReportChart {
-        var plot = Plot(width: 520, height: 230, values: 0...top, top: 18, right: 26)
+        var plot = Plot(width: 520, height: 230, values: 0...top, words, top: 18, right: 26)
         plot.grid(ticks)
         draw(into: &plot)
         plot.hours()
         plot.text(unit.symbol, 4, 7)
         draw(pattern, into: &plot)
         var table = ReportTable(
-            "Daily pattern: percentiles by hour, in \(unit.symbol)",
-            [.init("hour", weight: 1.2), .init("values", isNumber: true)]
+            words("Daily pattern: percentiles by hour, in \(unit.symbol)"),
+            [.init(words("hour"), weight: 1.2), .init(words("values"), isNumber: true)]
                 + DailyPattern.percentiles.map { .init("\($0.percent) %", isNumber: true) })
         for hour in pattern.hours {
             let step = 24 / pattern.hours.count
@@ -239,30 +257,37 @@ struct GlucoseAxis {
             table.rows.append(
                 ReportTable.Row(
                     [.init(clock), .init(String(hour.count))]
-                        + DailyPattern.percentiles.map { .init(hour.percentiles[$0.percent].map(\.text) ?? "–") }))
+                        + DailyPattern.percentiles.map {
+                            .init(hour.percentiles[$0.percent].map { words.number($0.text) } ?? "–")
+                        }))
         }
         let medians = pattern.hours.compactMap { hour -> Double? in
             if case .number(_, let place)? = hour.percentiles[50] { place } else { nil }
         }
         let digits = { (value: Double?) -> String in
-            value.map { Markup.number(unit == .millimolesPerLitre ? ($0 * 10).rounded() / 10 : $0.rounded()) } ?? "–"
+            value.map {
+                words.number(Markup.number(unit == .millimolesPerLitre ? ($0 * 10).rounded() / 10 : $0.rounded()))
+            }
+                ?? "–"
         }
         return ReportChart(
-            title: "Daily pattern",
-            summary:
-                "median by hour from \(digits(medians.min())) to \(digits(medians.max())) \(unit.symbol); bands of "
-                + "half and nine tenths of the values",
+            title: words("Daily pattern"),
+            summary: words(
+                """
+                median by hour from \(digits(medians.min())) to \(digits(medians.max())) \(unit.symbol); bands of \
+                half and nine tenths of the values
+                """),
             width: plot.width, height: plot.height, body: plot.body, table: table)
     }
 
     /// One day of a sensor as a small chart.
     func day(_ index: Int, _ figures: SensorFigures) -> ReportChart {
-        var plot = Plot(width: 74, height: 58, values: 0...top, left: 2, top: 12, right: 2, bottom: 8)
+        var plot = Plot(width: 74, height: 58, values: 0...top, words, left: 2, top: 12, right: 2, bottom: 8)
         let (day, values) = (figures.period.days[index], figures.values(ofDay: index))
         draw(into: &plot, labelled: false)
         plot.line(plot.left, plot.y(0), plot.width - plot.right, plot.y(0), color: Palette.edge, width: 0.4)
-        let weekday = WallTime(day.date + "T00:00:00")?.weekday ?? 0
-        plot.text("\(WallTime.weekdays[weekday]) \(day.date.dropFirst(5))", 2, 8.5, size: 7.5, color: Palette.text)
+        let weekday = words.weekday(WallTime(day.date + "T00:00:00")?.weekday ?? 0)
+        plot.text("\(weekday) \(words.dayAndMonth(day.date))", 2, 8.5, size: 7.5, color: Palette.text)
         func x(_ instant: Instant) -> Double {
             plot.x(Double(instant.seconds - day.start.seconds) / Double(max(1, day.seconds)))
         }
@@ -280,12 +305,16 @@ struct GlucoseAxis {
         plot.text("12", plot.x(0.5), plot.height - 1, size: 6, anchor: "middle")
         plot.text("24", plot.width - plot.right, plot.height - 1, size: 6, anchor: "end")
         let numbers = values.map { place($0.point) }
-        let shown = { (value: Double?) -> String in value.map { Markup.number(($0 * 10).rounded() / 10) } ?? "–" }
+        let shown = { (value: Double?) -> String in
+            value.map { words.number(Markup.number(($0 * 10).rounded() / 10)) } ?? "–"
+        }
         return ReportChart(
-            title: day.date,
+            title: words.date(day.date),
             summary: values.isEmpty
-                ? "no data"
-                : "\(values.count) values from \(shown(numbers.min())) to \(shown(numbers.max())) \(unit.symbol)",
+                ? words("no data")
+                : words(
+                    "\(count: values.count, "values") from \(shown(numbers.min())) to \(shown(numbers.max())) \(unit.symbol)"
+                ),
             width: plot.width, height: plot.height, body: plot.body)
     }
 
@@ -300,11 +329,11 @@ struct GlucoseAxis {
     /// Shares of classes as bars, each with its shape, word, bounds and number.
     func chart(_ shares: PercentShares, title: String, extra: (GlucoseClass) -> String) -> ReportChart {
         let classes = Array(ranges.classes.reversed())
-        var plot = Plot(width: 520, height: Double(classes.count) * 20 + 8, values: 0...1, left: 0, right: 0)
+        var plot = Plot(width: 520, height: Double(classes.count) * 20 + 8, values: 0...1, words, left: 0, right: 0)
         for (row, kind) in classes.enumerated() {
             let y = 4 + Double(row) * 20
             plot.body += kind.mark(10, y + 8, size: 4)
-            plot.text("\(kind.words)  \(bounds(kind))", 22, y + 11, size: 9, color: Palette.text)
+            plot.text("\(kind.named(words))  \(words.isolated(bounds(kind)))", 22, y + 11, size: 9, color: Palette.text)
             let whole = Double(shares.weights.values.reduce(0, +))
             let part = whole > 0 ? Double(shares.weights[kind] ?? 0) / whole : 0
             plot.rectangle(170, y + 1, 200, 14, color: Palette.tint)
@@ -312,19 +341,24 @@ struct GlucoseAxis {
             plot.text(shares[kind].text, 378, y + 11.5, size: 10, color: Palette.text)
             plot.text(extra(kind), 420, y + 11.5, size: 8.5)
         }
-        let list = classes.map { "\($0.words) \(shares[$0].text)" }.joined(separator: ", ")
+        let list = words.list(classes.map { words("\($0.named(words)) \(shares[$0].text)") })
         let rows = classes.map {
-            ReportTable.Row([.init($0.words, $0), .init(bounds($0)), .init(shares[$0].text), .init(extra($0))])
+            ReportTable.Row([.init($0.named(words), $0), .init(bounds($0)), .init(shares[$0].text), .init(extra($0))])
         }
         let table = ReportTable(
-            "\(title), in \(unit.symbol)",
-            [.init("class"), .init("bounds"), .init("share", isNumber: true), .init("", isNumber: true)], rows)
+            words("\(title), in \(unit.symbol)"),
+            [
+                .init(words("class")), .init(words("bounds")), .init(words("share"), isNumber: true),
+                .init("", isNumber: true),
+            ], rows)
         return ReportChart(
             title: title, summary: list, width: plot.width, height: plot.height, body: plot.body, table: table)
     }
 
     /// The bounds of a class in words: `70 to 180`.
-    func bounds(_ kind: GlucoseClass) -> String {
+    func bounds(_ kind: GlucoseClass) -> String { words.number(digits(kind)) }
+
+    private func digits(_ kind: GlucoseClass) -> String {
         let bounds = ranges.bounds(in: unit)
         let step = ExactDecimal(significand: 1, exponent: unit == .millimolesPerLitre ? -1 : 0)
         switch kind {
@@ -354,7 +388,7 @@ extension GlucosePercentile {
 
 extension WeightFigures {
     /// Weighings as dots, with stems to the trend.
-    func chart(line: WeightLine? = nil, leftOut: [ReportSubject.LeftOut] = []) -> ReportChart {
+    func chart(line: WeightLine? = nil, leftOut: [ReportSubject.LeftOut] = [], _ words: Language) -> ReportChart {
         let shown = days.map { day in
             (
                 day: day,
@@ -366,14 +400,14 @@ extension WeightFigures {
         let low = ((all.min() ?? 60) - 0.5).rounded(.down)
         let high = max(low + 2, ((all.max() ?? 80) + 0.5).rounded(.up))
         let step = max(1, ((high - low) / 6).rounded(.up))
-        var plot = Plot(width: 520, height: 210, values: low...high, top: 18)
+        var plot = Plot(width: 520, height: 210, values: low...high, words, top: 18)
         plot.grid(stride(from: low, through: high, by: step).map { ($0, String(Int($0))) })
         plot.days(period)
         plot.text(unit.symbol, 4, 7)
         if let target {
             let (y, end) = (plot.y(target), plot.width - plot.right)
             plot.line(plot.left, y, end, y, color: Palette.line, width: 1, dash: "5 3")
-            plot.text("your line", end, y - 2, size: 7, anchor: "end", color: Palette.line)
+            plot.text(words("your line"), end, y - 2, size: 7, anchor: "end", color: Palette.line)
         }
         func x(_ day: Day) -> Double { plot.x((Double(day.offset) + 0.5) / Double(max(1, period.days.count))) }
         for each in shown {
@@ -385,20 +419,21 @@ extension WeightFigures {
         }
         plot.path(days.map { (x($0), plot.y($0.trend)) }, color: Palette.systolic, width: 1.8)
         var marks = shown.map { each in
-            let weight = each.day.first.weight.shown(each.day.first.unit, in: unit, places: 1)
+            let weight = words.number(each.day.first.weight.shown(each.day.first.unit, in: unit, places: 1))
+            let (date, trend) = (words.date(each.day.date), Self.text(ofTrend: each.day.trend))
             return ReportChart.Mark(
-                x(each.day),
-                "\(each.day.date): \(weight.text) \(unit.symbol), trend \(Self.text(ofTrend: each.day.trend)) \(unit.symbol)"
-            )
+                x(each.day), words("\(date): \(weight) \(unit.symbol), trend \(trend) \(unit.symbol)"))
         }
         plot.crosses(leftOut, period, &marks)
+        let (first, last) = (Self.text(ofTrend: days.first?.trend ?? 0), Self.text(ofTrend: days.last?.trend ?? 0))
         let summary =
             days.isEmpty
-            ? "no weighings"
-            : "\(days.count) days with weighings, trend from \(Self.text(ofTrend: days.first?.trend ?? 0)) to "
-                + "\(Self.text(ofTrend: days.last?.trend ?? 0)) \(unit.symbol)"
+            ? words("no weighings")
+            : words(
+                "\(count: days.count, "days with weighings"), trend from \(first) to \(last) \(unit.symbol)")
         return ReportChart(
-            title: "Weight and its trend", summary: summary, width: plot.width, height: plot.height, body: plot.body,
+            title: words("Weight and its trend"), summary: summary, width: plot.width, height: plot.height,
+            body: plot.body,
             marks: marks)
     }
 }

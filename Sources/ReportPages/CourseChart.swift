@@ -1,5 +1,6 @@
 import HealthFigures
 import HealthReadings
+import Languages
 
 extension Plot {
     /// Round numbers from below the lowest to above the highest value.
@@ -32,7 +33,7 @@ extension GlucoseAxis {
     func course(
         _ blood: [GlucosePoint], sensor: SensorFigures?, _ period: FigurePeriod, leftOut: [ReportSubject.LeftOut] = []
     ) -> ReportChart {
-        var plot = Plot(width: 520, height: 220, values: 0...top, top: 18, right: 26)
+        var plot = Plot(width: 520, height: 220, values: 0...top, words, top: 18, right: 26)
         plot.grid(ticks)
         draw(into: &plot)
         plot.days(period)
@@ -40,8 +41,9 @@ extension GlucoseAxis {
         var marks: [ReportChart.Mark] = []
         func x(_ time: Instant) -> Double { plot.x(period.share(time)) }
         func mark(_ point: GlucosePoint, _ name: String) {
-            marks.append(.init(x(point.time), "\(words(point, period))\(name)"))
+            marks.append(.init(x(point.time), text(point, period) + name))
         }
+        let sensorMark = words.list(["", words("sensor")])
         let values = sensor?.series.values ?? []
         var seen: [String] = []
         if let sensor, period.days.count > Self.mostLineDays {
@@ -57,19 +59,23 @@ extension GlucoseAxis {
                 if let mean = figures.mean?.approximation {
                     plot.rectangle(middle - width, plot.y(mean) - 0.6, 2 * width, 1.2, color: "#3B1F7A")
                 }
+                let (low, high, mean) = (text(lowest), text(highest), words.number(figures.mean))
                 marks.append(
                     .init(
                         middle,
-                        "\(day.date): sensor \(lowest.text(in: unit)) to \(highest.text(in: unit)), mean "
-                            + "\(figures.mean.text) \(unit.symbol), \(Count.of(points.count, "value"))"))
+                        words(
+                            """
+                            \(words.date(day.date)): sensor \(low) to \(high), mean \(mean) \(unit.symbol), \
+                            \(count: points.count, "value", "values")
+                            """)))
             }
-            if !values.isEmpty { seen.append("bar: lowest to highest of a day, with its mean") }
+            if !values.isEmpty { seen.append(words("bar: lowest to highest of a day, with its mean")) }
         } else if !values.isEmpty {
             var run: [SensorSeries.Value] = []
             func close() {
                 let kept = Self.thinned(run, all: values.count) { Int(period.share($0.point.time) * 440) }
                 draw(kept.map { (x($0.point.time), plot.y(place($0.point))) }, into: &plot)
-                for value in kept { mark(value.point, ", sensor") }
+                for value in kept { mark(value.point, sensorMark) }
                 run = []
             }
             for value in values {
@@ -77,7 +83,7 @@ extension GlucoseAxis {
                 run.append(value)
             }
             close()
-            seen.append("line: sensor")
+            seen.append(words("line: sensor"))
         }
         // Over months they would hide the days behind them, and a report of their own has them.
         let drawn = values.isEmpty || period.days.count <= Self.mostLineDays ? blood : []
@@ -85,21 +91,23 @@ extension GlucoseAxis {
             plot.body += point.classified(by: ranges).mark(x(point.time), plot.y(place(point)), size: 2.6)
             mark(point, "")
         }
-        if !drawn.isEmpty { seen.append("mark: finger stick") }
+        if !drawn.isEmpty { seen.append(words("mark: finger stick")) }
         plot.crosses(leftOut, period, &marks)
-        plot.text(seen.joined(separator: "; "), plot.width - plot.right, 7, anchor: "end")
+        plot.text(words.series(seen), plot.width - plot.right, 7, anchor: "end")
         return ReportChart(
-            title: "Glucose over the period", summary: summary(drawn, sensor), width: plot.width, height: plot.height,
+            title: words("Glucose over the period"), summary: summary(drawn, sensor), width: plot.width,
+            height: plot.height,
             body: plot.body, marks: marks.sorted { $0.x < $1.x })
     }
 
     private func summary(_ blood: [GlucosePoint], _ sensor: SensorFigures?) -> String {
-        func range(_ figures: GlucoseFigures) -> String {
-            "from \(figures.lowest?.text(in: unit) ?? "–") to \(figures.highest?.text(in: unit) ?? "–") \(unit.symbol)"
-        }
         var parts: [String] = []
         if let sensor, sensor.figures.count > 0 {
-            parts.append("\(Count.of(sensor.figures.count, "value")) of a sensor \(range(sensor.figures))")
+            let (low, high) = (text(sensor.figures.lowest), text(sensor.figures.highest))
+            parts.append(
+                words(
+                    "\(count: sensor.figures.count, "value", "values") of a sensor from \(low) to \(high) \(unit.symbol)"
+                ))
         }
         if let first = blood.first {
             var (lowest, highest) = (first, first)
@@ -107,20 +115,25 @@ extension GlucoseAxis {
                 if place(point) < place(lowest) { lowest = point }
                 if place(point) > place(highest) { highest = point }
             }
+            let (low, high) = (text(lowest), text(highest))
             parts.append(
-                "\(Count.of(blood.count, "finger stick")) from \(lowest.text(in: unit)) to \(highest.text(in: unit)) "
-                    + unit.symbol)
+                words(
+                    "\(count: blood.count, "finger stick", "finger sticks") from \(low) to \(high) \(unit.symbol)"))
         }
-        return parts.isEmpty ? "no values" : parts.joined(separator: "; ")
+        return parts.isEmpty ? words("no values") : words.series(parts)
     }
 
     /// `2026-11-20 07:12: 142 mg/dL, in range`.
-    private func words(_ point: GlucosePoint, _ period: FigurePeriod) -> String {
-        let wall = period.wallTime(at: point.time)
-        let more = [point.meal?.replacing("_", with: " "), point.note].compactMap { $0.map { ", \($0)" } }.joined()
-        return "\(wall.dateText) \(wall.clockText): \(point.text(in: unit)) \(unit.symbol), "
-            + point.classified(by: ranges).words + more
+    private func text(_ point: GlucosePoint, _ period: FigurePeriod) -> String {
+        let at = words.moment(period.wallTime(at: point.time))
+        let more = [point.meal.map(words.name), point.note.map(words.isolated)]
+        return words.list(
+            [words("\(at): \(text(point)) \(unit.symbol)"), point.classified(by: ranges).named(words)]
+                + more.compactMap(\.self))
     }
+
+    /// The value as people read it: `142`, `7.9`, `HI (>600)`; a dash for none.
+    func text(_ point: GlucosePoint?) -> String { point.map { words.number($0.text(in: unit)) } ?? "–" }
 
     /// Of each strip the lowest and the highest value in the order of time, where there are more values than can be drawn.
     private static func thinned(

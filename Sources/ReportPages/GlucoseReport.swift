@@ -1,5 +1,6 @@
 import HealthFigures
 import HealthReadings
+import Languages
 
 /// The report of finger sticks: what meters measured in blood.
 public struct GlucoseReport: Report {
@@ -39,7 +40,7 @@ public struct GlucoseReport: Report {
                 ? nil : GlucoseFigures(before.blood, ranges: ranges, unit: unit, period: before.period)
         }
         hasSensor = !collection.series.isEmpty
-        axis = GlucoseAxis(unit: unit, ranges: ranges, line: line)
+        axis = GlucoseAxis(unit: unit, ranges: ranges, line: line, words: subject.language)
     }
 
     /// Whether nothing was measured.
@@ -47,9 +48,11 @@ public struct GlucoseReport: Report {
 
     private var period: FigurePeriod { subject.period }
     private var unit: String { axis.unit.symbol }
+    private var words: Language { subject.language }
     private var leftOut: String {
         subject.leftOutWords(
-            leftOutCounts, echoes > 0 ? ["\(echoes) that repeat a sensor's value of the same moment"] : [])
+            leftOutCounts,
+            echoes > 0 ? [words("\(count: echoes, "that repeat a sensor's value of the same moment")")] : [])
     }
 
     // MARK: Pages
@@ -57,15 +60,15 @@ public struct GlucoseReport: Report {
     /// What is on its pages.
     public var document: ReportDocument {
         ReportDocument(
-            title: "Blood glucose, finger sticks",
+            title: words("Blood glucose, finger sticks"),
             facts: subject.facts(unit: unit, devices: Set(points.map(\.device))),
             blocks: isEmpty
-                ? [.text("No blood glucose was measured with a meter in this period.")] + subject.leftOutBlocks()
+                ? [.text(words("No blood glucose was measured with a meter in this period."))] + subject.leftOutBlocks()
                 : [summary] + shares + [
                     .chart(axis.course(points, sensor: nil, period, leftOut: subject.leftOut)), .chart(modalDay),
                 ]
                     + mealBlocks + [logbook, list] + subject.leftOutBlocks(),
-            notes: notes, leftOut: leftOut, maker: subject.maker)
+            notes: notes, leftOut: leftOut, maker: subject.maker, language: subject.language)
     }
 
     /// What the page shows: also the course over the period, with every reading behind it.
@@ -80,7 +83,7 @@ public struct GlucoseReport: Report {
     private func when(_ point: GlucosePoint?) -> String {
         guard let point else { return "–" }
         let wall = period.wallTime(at: point.time)
-        return "\(point.text(in: axis.unit)) on \(wall.dateText) at \(wall.clockText)"
+        return words("\(axis.text(point)) on \(words.date(wall.dateText)) at \(wall.clockText)")
     }
 
     private var summary: ReportDocument.Block {
@@ -90,39 +93,50 @@ public struct GlucoseReport: Report {
         }
         let days = period.days.count
         var rows = [
-            row("readings") { String($0.count) },
-            row("days with readings") { "\($0.daysWithReadings) of \(days)" },
-            row("readings a day") {
-                "\($0.readingsPerDay(period).text); \($0.readingsPerDayWithReadings.text) on days with readings"
+            row(words("readings")) { String($0.count) },
+            row(words("days with readings")) { words("\($0.daysWithReadings) of \(days)") },
+            row(words("readings a day")) {
+                let (all, own) = (words.number($0.readingsPerDay(period)), words.number($0.readingsPerDayWithReadings))
+                return words("\(all); \(own) on days with readings")
             },
-            row("mean") { $0.mean.text },
-            row("standard deviation") { $0.deviation.text },
-            row("coefficient of variation") { $0.variation.map { "\($0) %" } ?? "–" },
-            row("lowest", { _ in when(figures.lowest) }, false), row("highest", { _ in when(figures.highest) }, false),
+            row(words("mean")) { words.number($0.mean) },
+            row(words("standard deviation")) { words.number($0.deviation) },
+            row(words("coefficient of variation")) { words.percent($0.variation) },
+            row(words("lowest"), { _ in when(figures.lowest) }, false),
+            row(words("highest"), { _ in when(figures.highest) }, false),
         ]
         if let line = axis.line {
             let (below, above) = line.count(beyond: points)
             rows.append(
                 row(
-                    "your line",
-                    { _ in "\(line.text): \(below) of \(points.count) readings below it, \(above) above it" }, false))
+                    words("your line"),
+                    { _ in
+                        words(
+                            """
+                            \(line.text(in: words)): \(below) of \(count: points.count, "readings") below it, \
+                            \(above) above it
+                            """)
+                    }, false))
         }
         if figures.above + figures.below > 0 {
             rows.append(
-                row("HI, LO") { "\($0.above) HI, \($0.below) LO: in their class, in no mean" })
+                row(words("HI, LO")) { words("\($0.above) HI, \($0.below) LO: in their class, in no mean") })
         }
-        var columns: [ReportTable.Column] = [.init("", weight: 1), .init("this period", weight: 2)]
-        if let before { columns.append(.init("the period before (\(Count.of(before.count, "reading")))", weight: 2)) }
-        return .table(ReportTable("Figures, in \(unit)", columns, rows))
+        var columns: [ReportTable.Column] = [.init("", weight: 1), .init(words("this period"), weight: 2)]
+        if let before {
+            let title = words("the period before (\(count: before.count, "reading", "readings"))")
+            columns.append(.init(title, weight: 2))
+        }
+        return .table(ReportTable(words("Figures, in \(unit)"), columns, rows))
     }
 
     private var shares: [ReportDocument.Block] {
         guard let shares = figures.shares else { return [] }
         return [
-            .heading("Per cent of readings"),
+            .heading(words("Per cent of readings")),
             .chart(
-                axis.chart(shares, title: "Per cent of readings") { kind in
-                    "\(figures.classCounts[kind] ?? 0) of \(figures.count)"
+                axis.chart(shares, title: words("Per cent of readings")) { kind in
+                    words("\(Int(figures.classCounts[kind] ?? 0)) of \(figures.count)")
                 }),
         ]
     }
@@ -141,25 +155,30 @@ public struct GlucoseReport: Report {
             let figures = slot.figures
             return ReportTable.Row(
                 [
-                    slot.name + (slot.isByTime ? " (by time)" : ""), String(figures.count), figures.mean.text,
-                    "\(figures.lowest?.text(in: axis.unit) ?? "–") to \(figures.highest?.text(in: axis.unit) ?? "–")",
+                    slot.isByTime ? words("\(words.name(slot.name)) (by time)") : words.name(slot.name),
+                    String(figures.count), words.number(figures.mean),
+                    words("\(axis.text(figures.lowest)) to \(axis.text(figures.highest))"),
                     figures.shares?[.target].text ?? "–",
                 ].map { .init($0) })
         }
         var blocks: [ReportDocument.Block] = [
             .table(
                 ReportTable(
-                    "Meals, as told to the meter; by time where nothing was told",
+                    words("Meals, as told to the meter; by time where nothing was told"),
                     [
-                        .init("", weight: 1.6), .init("n", isNumber: true), .init("mean", isNumber: true),
-                        .init("lowest to highest", weight: 1.6, isNumber: true), .init("in range", isNumber: true),
+                        .init("", weight: 1.6), .init(words("n"), isNumber: true), .init(words("mean"), isNumber: true),
+                        .init(words("lowest to highest"), weight: 1.6, isNumber: true),
+                        .init(words("in range"), isNumber: true),
                     ], rows))
         ]
         if meals.pairs > 0 {
             blocks.append(
                 .text(
-                    "After meals: \(meals.meanRise.signed) \(unit) on average from the reading before, of "
-                        + "\(Count.of(meals.pairs, "pair")) one to three hours apart."))
+                    words(
+                        """
+                        After meals: \(words.signed(meals.meanRise)) \(unit) on average from the reading before, of \
+                        \(count: meals.pairs, "pair", "pairs") one to three hours apart.
+                        """)))
         }
         return blocks
     }
@@ -173,44 +192,47 @@ public struct GlucoseReport: Report {
         }
         var rows: [ReportTable.Row] = []
         for day in byDay.keys.sorted(by: >) {
-            let date = period.days[day].date
-            let weekday = WallTime(date + "T00:00:00")?.weekday ?? 0
+            let (name, isWeekend) = words.day(period.days[day].date)
             let slots = byDay[day] ?? []
             for line in 0..<(slots.map(\.count).max() ?? 0) {
                 let cells = slots.map { slot -> ReportTable.Cell in
                     guard slot.indices.contains(line) else { return .init("") }
                     return .init(
-                        slot[line].text(in: axis.unit), slot[line].classified(by: axis.ranges), of: slot[line].reading)
+                        axis.text(slot[line]), slot[line].classified(by: axis.ranges), of: slot[line].reading)
                 }
                 rows.append(
                     ReportTable.Row(
-                        [.init(line == 0 ? "\(date) \(WallTime.weekdays[weekday])" : "")] + cells,
-                        isTinted: weekday >= 5))
+                        [.init(line == 0 ? name : "")] + cells, isTinted: isWeekend))
             }
         }
-        let hours = (0..<8).map { slot in "\(slot * 3)–\(slot * 3 + 3) h" }
+        let hours = (0..<8).map { slot in words("\(slot * 3)–\(slot * 3 + 3) h") }
         return .table(
             ReportTable(
-                "Logbook, newest first, in \(unit): \(Count.of(figures.daysWithReadings, "day")), "
-                    + "\(Count.of(figures.count, "reading")), \(figures.readingsPerDayWithReadings.text) a day, mean "
-                    + figures.mean.text, [.init("day", weight: 1.9)] + hours.map { .init($0) }, rows))
+                words(
+                    """
+                    Logbook, newest first, in \(unit): \(count: figures.daysWithReadings, "day", "days"), \
+                    \(count: figures.count, "reading", "readings"), \
+                    \(words.number(figures.readingsPerDayWithReadings)) a day, mean \(words.number(figures.mean))
+                    """), [.init(words("day"), weight: 1.9)] + hours.map { .init($0) }, rows))
     }
 
     private var list: ReportDocument.Block {
         .table(
             ReportTable(
-                "All readings, in \(unit)",
+                words("All readings, in \(unit)"),
                 [
-                    .init("time", weight: 1.5), .init("value", weight: 1.1), .init("class"), .init("meal", weight: 1.2),
-                    .init("device", weight: 1.6), .init("note", weight: 2),
+                    .init(words("time"), weight: 1.5), .init(words("value"), weight: 1.1), .init(words("class")),
+                    .init(words("meal"), weight: 1.2), .init(words("device"), weight: 1.6),
+                    .init(words("note"), weight: 2),
                 ],
                 points.map { point in
-                    let (wall, kind) = (period.wallTime(at: point.time), point.classified(by: axis.ranges))
+                    let kind = point.classified(by: axis.ranges)
                     return ReportTable.Row([
-                        .init("\(wall.dateText) \(wall.clockText)"),
-                        .init(point.text(in: axis.unit), kind, of: point.reading),
-                        .init(kind.words), .init(point.meal?.replacing("_", with: " ") ?? ""),
-                        .init(subject.modelName(point.device) ?? ""), .init(point.note ?? ""),
+                        .init(words.moment(period.wallTime(at: point.time))),
+                        .init(axis.text(point), kind, of: point.reading), .init(kind.named(words)),
+                        .init(point.meal.map(words.name) ?? ""),
+                        .init(words.isolated(subject.modelName(point.device) ?? "")),
+                        .init(words.isolated(point.note ?? "")),
                     ])
                 }))
     }
@@ -218,12 +240,18 @@ public struct GlucoseReport: Report {
     private var notes: [String] {
         [
             leftOut,
-            axis.note
-                + " Shares are per cent of readings, not of time: whole numbers that add up to 100 (what rounding leaves goes to "
-                + "\"high\").",
-            "Mean, SD and CV are of numbers, rounded once, half to even; SD and CV from 30 readings on. 1 mmol/L is 18.0156 mg/dL. "
-                + "HI and LO are beyond what the meter can measure.",
-            hasSensor ? "A sensor's values are in a report of their own, and in no figure here." : "",
+            axis.note + " "
+                + words(
+                    """
+                    Shares are per cent of readings, not of time: whole numbers that add up to 100 (what rounding leaves \
+                    goes to "high").
+                    """),
+            words(
+                """
+                Mean, SD and CV are of numbers, rounded once, half to even; SD and CV from 30 readings on. \
+                1 mmol/L is 18.0156 mg/dL. HI and LO are beyond what the meter can measure.
+                """),
+            hasSensor ? words("A sensor's values are in a report of their own, and in no figure here.") : "",
         ].filter { !$0.isEmpty }
     }
 
@@ -300,8 +328,9 @@ extension GlucoseFigures {
 extension GlucoseAxis {
     /// What the classes are, in words.
     var note: String {
-        let classes = ranges.classes.map { "\($0.words) \(bounds($0))" }.joined(separator: ", ")
-        return "Classes in \(unit.symbol): \(classes). A value is classed in the unit it was measured in."
+        let classes = ranges.classes.map { words("\($0.named(words)) \(bounds($0))") }
+        return words(
+            "Classes in \(unit.symbol): \(words.list(classes)). A value is classed in the unit it was measured in.")
     }
 
     var members: [JSONValue.Member] {

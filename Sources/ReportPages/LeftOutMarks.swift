@@ -1,5 +1,6 @@
 import HealthFigures
 import HealthReadings
+import Languages
 
 extension Plot {
     /// A cross above the axis for each reading that is in no figure, at its time: it was measured, and nothing of it is drawn.
@@ -17,13 +18,13 @@ extension Plot {
             let (x, y, arm) = (self.x(period.share(time)), height - bottom - 5, 2.2)
             line(x - arm, y - arm, x + arm, y + arm, color: Palette.muted, width: 1)
             line(x - arm, y + arm, x + arm, y - arm, color: Palette.muted, width: 1)
-            let wall = period.wallTime(at: time)
+            let at = words.moment(period.wallTime(at: time))
             marks.append(
-                .init(x, "\(wall.dateText) \(wall.clockText): \(left.words), in no figure: \(left.reason.words)"))
+                .init(x, words("\(at): \(left.words), in no figure: \(left.reason.named(words))")))
             isAny = true
         }
         guard isAny else { return }
-        text("\u{D7} in no figure", left + 3, top + 6, size: 7)
+        text(words("\u{D7} in no figure"), left + 3, top + 6, size: 7)
         marks.sort { $0.x < $1.x }
     }
 }

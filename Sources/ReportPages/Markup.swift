@@ -1,10 +1,15 @@
 import HealthReadings
+import Languages
 
 /// Text as XML and HTML carry it.
 enum Markup {
     /// A text with everything escaped that would be markup. Characters that XML can't have at all, and those that turn the direction
     /// of the text around them, become U+FFFD.
-    static func escaped(_ text: some StringProtocol) -> String {
+    ///
+    /// - Parameters:
+    ///   - text: what it says.
+    ///   - keepsIsolates: whether it keeps the marks of isolates, each of which ends within the text.
+    static func escaped(_ text: some StringProtocol, keepsIsolates: Bool = false) -> String {
         var result = ""
         result.reserveCapacity(text.utf8.count)
         for scalar in text.unicodeScalars {
@@ -15,6 +20,7 @@ enum Markup {
             case "\"": result += "&quot;"
             case "'": result += "&#39;"
             case "\t", "\n", "\r": result += " "
+            case "\u{2066}"..."\u{2069}" where keepsIsolates: result.unicodeScalars.append(scalar)
             case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}", "\u{FFFE}", "\u{FFFF}", "\u{202A}"..."\u{202E}",
                 "\u{2066}"..."\u{2069}":
                 result += "\u{FFFD}"
@@ -22,6 +28,32 @@ enum Markup {
             }
         }
         return result
+    }
+
+    /// A text of a language in HTML, where `<bdi>` keeps names from turning the words around them.
+    static func html(_ text: String, _ words: Language) -> String {
+        guard words.isRightToLeft else { return escaped(text) }
+        // Numbers and names that stand alone begin on the left.
+        let isolated = isArabic(text) ? Isolation.balanced(text) : Isolation.isolated(text)
+        return escaped(isolated, keepsIsolates: true).replacing("\u{2068}", with: "<bdi>")
+            .replacing("\u{2067}", with: "<bdi dir=\"rtl\">")
+            .replacing("\u{2066}", with: "<bdi dir=\"ltr\">").replacing("\u{2069}", with: "</bdi>")
+    }
+
+    /// A text of a language where no element can be: in an attribute, or in a title.
+    static func plain(_ text: String, _ words: Language) -> String {
+        words.isRightToLeft ? escaped(Isolation.balanced(text), keepsIsolates: true) : escaped(text)
+    }
+
+    /// A text of a language in SVG, in its own direction wherever it is anchored: renderers don't agree on the property `direction`.
+    static func svg(_ text: some StringProtocol, _ words: Language) -> String {
+        guard words.isRightToLeft else { return escaped(text) }
+        let begin = isArabic(text) ? Isolation.rightToLeft : Isolation.first
+        return escaped("\(begin)\(Isolation.balanced(String(text)))\(Isolation.end)", keepsIsolates: true)
+    }
+
+    private static func isArabic(_ text: some StringProtocol) -> Bool {
+        text.unicodeScalars.contains { ("\u{590}"..."\u{8FF}").contains($0) }
     }
 
     /// A coordinate: at most two decimal places, the same digits on every machine.
@@ -33,64 +65,6 @@ enum Markup {
         if part == 0 { return "\(sign)\(whole)" }
         if part % 10 == 0 { return "\(sign)\(whole).\(part / 10)" }
         return "\(sign)\(whole).\(part < 10 ? "0" : "")\(part)"
-    }
-}
-
-/// How wide text is, for a page whose fonts aren't known: no common sans-serif font is wider.
-enum TextWidth {
-    /// The width of a text in a size.
-    static func of(_ text: some StringProtocol, size: Double) -> Double {
-        text.unicodeScalars.reduce(0) { $0 + units($1) } * size / 1000
-    }
-
-    /// The text, shortened with an ellipsis where it is wider.
-    static func fitted(_ text: String, width: Double, size: Double) -> String {
-        guard of(text, size: size) > width else { return text }
-        var kept = ""
-        var used = of("…", size: size)
-        for character in text {
-            used += of(String(character), size: size)
-            if used > width { break }
-            kept.append(character)
-        }
-        return kept + "…"
-    }
-
-    /// The text in lines; a word that is wider than a line is broken.
-    static func lines(_ text: String, width: Double, size: Double) -> [String] {
-        var (lines, line): ([String], String) = ([], "")
-        for word in text.split(separator: " ") {
-            let longer = line.isEmpty ? String(word) : line + " " + word
-            if of(longer, size: size) <= width {
-                line = longer
-                continue
-            }
-            if !line.isEmpty { lines.append(line) }
-            line = ""
-            for character in word {
-                if !line.isEmpty, of(line + String(character), size: size) > width {
-                    lines.append(line)
-                    line = ""
-                }
-                line.append(character)
-            }
-        }
-        if !line.isEmpty { lines.append(line) }
-        return lines.isEmpty ? [""] : lines
-    }
-
-    private static func units(_ scalar: Unicode.Scalar) -> Double {
-        switch scalar {
-        case " ", "i", "j", "l", "I", ".", ",", ":", ";", "'", "|", "!": 330
-        case "f", "t", "r", "/", "(", ")", "[", "]", "-": 420
-        case "m", "M", "w", "W", "%", "@": 980
-        case "A"..."Z": 720
-        case "0"..."9": 640
-        case "\u{20}"..."\u{24F}": 630
-        case "\u{300}"..."\u{36F}": 0
-        case "\u{2010}"..."\u{2015}": 640
-        default: 1000
-        }
     }
 }
 

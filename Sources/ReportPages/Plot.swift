@@ -1,5 +1,6 @@
 import HealthFigures
 import HealthReadings
+import Languages
 
 /// The area of a chart between its axes, and what is drawn into it.
 struct Plot {
@@ -11,14 +12,16 @@ struct Plot {
     let bottom: Double
     /// The range of values from bottom to top.
     let values: ClosedRange<Double>
+    /// The language of what is written into it.
+    let words: Language
     var body = ""
 
     /// Makes an area; margins are those of axes with labels.
     init(
-        width: Double, height: Double, values: ClosedRange<Double>, left: Double = 34, top: Double = 10,
-        right: Double = 8, bottom: Double = 18
+        width: Double, height: Double, values: ClosedRange<Double>, _ words: Language, left: Double = 34,
+        top: Double = 10, right: Double = 8, bottom: Double = 18
     ) {
-        (self.width, self.height, self.values) = (width, height, values)
+        (self.width, self.height, self.values, self.words) = (width, height, values, words)
         (self.left, self.top, self.right, self.bottom) = (left, top, right, bottom)
     }
 
@@ -38,7 +41,7 @@ struct Plot {
     ) {
         body +=
             "<text x=\"\(Markup.number(x))\" y=\"\(Markup.number(y))\" font-size=\"\(Markup.number(size))\" "
-            + "fill=\"\(color)\" text-anchor=\"\(anchor)\">\(Markup.escaped(text))</text>"
+            + "fill=\"\(color)\" text-anchor=\"\(anchor)\">\(Markup.svg(text, words))</text>"
     }
 
     mutating func line(
@@ -78,7 +81,7 @@ struct Plot {
     mutating func grid(_ ticks: [(value: Double, label: String)]) {
         for tick in ticks {
             line(left, y(tick.value), width - right, y(tick.value), color: Palette.grid, width: 0.5)
-            text(tick.label, left - 4, y(tick.value) + 2.8, anchor: "end")
+            text(words.number(tick.label), left - 4, y(tick.value) + 2.8, anchor: "end")
         }
     }
 
@@ -119,7 +122,7 @@ struct Plot {
             stride(from: 0, to: period.days.count, by: step).map { index in
                 let day = period.days[index]
                 let middle = Double(day.start.seconds + day.end.seconds) / 2
-                return ((middle - Double(period.start.seconds)) / whole, String(day.date.dropFirst(5)))
+                return ((middle - Double(period.start.seconds)) / whole, words.dayAndMonth(day.date))
             })
     }
 }
@@ -128,6 +131,42 @@ extension FigurePeriod {
     /// The place of an instant within the period, 0 … 1.
     func share(_ instant: Instant) -> Double {
         Double(instant.seconds - start.seconds) / Double(max(1, end.seconds - start.seconds))
+    }
+}
+
+extension Language {
+    /// `2026-11-20 07:12`.
+    func moment(_ wall: WallTime) -> String { "\(date(wall.dateText)) \(wall.clockText)" }
+
+    /// `2026-11-20 Fri`, and whether it is a day of a weekend.
+    func day(_ date: String) -> (name: String, isWeekend: Bool) {
+        let weekday = WallTime(date + "T00:00:00")?.weekday ?? 0
+        return ("\(self.date(date)) \(self.weekday(weekday))", weekday >= 5)
+    }
+
+    /// A number, or a dash.
+    func number(_ number: ExactDecimal?) -> String { number.map { self.number($0.description) } ?? "–" }
+
+    /// Two values, such as the lowest and the highest.
+    func pair(_ one: String, _ other: String) -> String {
+        decimalMark == "," ? series([one, other]) : list([one, other])
+    }
+
+    /// With its sign: `+3`, `-2`, `0`.
+    func signed(_ number: ExactDecimal?) -> String {
+        number.map { $0.significand > 0 ? "+\(self.number($0.description))" : self.number($0.description) } ?? "–"
+    }
+
+    /// `12.5 %`, or a dash.
+    func percent(_ number: ExactDecimal?) -> String { number.map { "\(self.number($0.description)) %" } ?? "–" }
+
+    /// `2 h 5 min`.
+    func duration(_ seconds: Int64) -> String {
+        let minutes = Int((seconds + 30) / 60)
+        let (hours, rest) = (minutes / 60, minutes % 60)
+        let words = self
+        if hours == 0 { return words("\(minutes) min") }
+        return rest == 0 ? words("\(hours) h") : words("\(hours) h \(rest) min")
     }
 }
 
@@ -143,6 +182,4 @@ extension WallTime {
         let days = (secondsSinceEpoch - (secondsSinceEpoch % 86_400 + 86_400) % 86_400) / 86_400
         return Int(((days + 3) % 7 + 7) % 7)
     }
-
-    static let weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
 }

@@ -1,5 +1,6 @@
 import HealthFigures
 import HealthReadings
+import Languages
 
 /// The report of blood pressures.
 public struct PressureReport: Report {
@@ -28,10 +29,12 @@ public struct PressureReport: Report {
     public var isEmpty: Bool { figures.points.isEmpty }
 
     private var unit: String { figures.unit.symbol }
+    private var words: Language { subject.language }
     private var leftOut: String {
         subject.leftOutWords(
             figures.leftOut,
-            figures.flaggedLeftOut > 0 ? ["\(figures.flaggedLeftOut) that the cuff flagged, as asked"] : [])
+            figures.flaggedLeftOut > 0
+                ? [words("\(count: figures.flaggedLeftOut, "that the cuff flagged, as asked")")] : [])
     }
 
     // MARK: Pages
@@ -39,13 +42,13 @@ public struct PressureReport: Report {
     /// What is on its pages.
     public var document: ReportDocument {
         ReportDocument(
-            title: "Blood pressure at home",
+            title: words("Blood pressure at home"),
             facts: subject.facts(unit: unit, devices: Set(figures.points.map(\.device))),
             blocks: isEmpty
-                ? [.text("No blood pressure was measured in this period.")] + subject.leftOutBlocks()
+                ? [.text(words("No blood pressure was measured in this period."))] + subject.leftOutBlocks()
                 : protocolBlocks + [meansTable, .chart(chart)] + flagBlocks + comparison + [days]
                     + subject.leftOutBlocks(),
-            notes: notes, leftOut: leftOut, maker: subject.maker)
+            notes: notes, leftOut: leftOut, maker: subject.maker, language: subject.language)
     }
 
     /// What the page shows: the days are the table behind the chart.
@@ -55,126 +58,157 @@ public struct PressureReport: Report {
             + subject.leftOutBlocks()
     }
 
-    private var chart: ReportChart { figures.chart(line: line, leftOut: subject.leftOut) }
+    private var chart: ReportChart { figures.chart(line: line, leftOut: subject.leftOut, words) }
 
     private var protocolBlocks: [ReportDocument.Block] {
         let mean = figures.mean(kind)
+        let dates = mean.dates.map { words("\(words.date($0.first)) to \(words.date($0.last))") } ?? "–"
         var rows = [
-            ReportTable.Row("protocol", kind.title),
+            ReportTable.Row(words("protocol"), kind.title),
+            ReportTable.Row(words("days"), words("\(dates), \(count: mean.daysMeasured, "with readings")")),
             ReportTable.Row(
-                "days", "\(mean.dates.map { "\($0.first) to \($0.last)" } ?? "–"), \(mean.daysMeasured) with readings"),
-            ReportTable.Row(
-                "readings used",
-                "\(mean.means.count) of \(kind.expected) expected, on \(Count.of(mean.daysUsed, "day"))"),
-            ReportTable.Row("left out", left(mean.left)),
+                words("readings used"),
+                words("\(mean.means.count) of \(kind.expected) expected, on \(count: mean.daysUsed, "day", "days")")),
+            ReportTable.Row(words("left out"), left(mean.left)),
         ]
         let isSufficient = mean.isSufficient
         rows.append(
             .init(
                 [
-                    .init("mean"),
+                    .init(words("mean")),
                     .init(
                         isSufficient
-                            ? "\(mean.means.text ?? "–") \(unit), pulse \(mean.means.pulse.text)"
-                            : "not enough for a protocol mean"),
+                            ? words("\(text(mean.means)) \(unit), pulse \(words.number(mean.means.pulse))")
+                            : words("not enough for a protocol mean")),
                 ], isStrong: true))
         if let line {
             let above = figures.count(atOrAbove: (line.systolic, line.diastolic))
             rows.append(
-                .init("your line", "\(line.text) mmHg: \(above) of \(figures.points.count) readings at or above it"))
+                .init(
+                    words("your line"),
+                    words(
+                        """
+                        \(words.number(line.text)) mmHg: \(above) of \(count: figures.points.count, "readings") at or above it
+                        """)))
         }
         var blocks: [ReportDocument.Block] = [
-            .heading("Protocol"),
-            .table(ReportTable("Mean by the protocol", [.init("", weight: 1), .init("", weight: 4)], rows)),
+            .heading(words("Protocol")),
+            .table(ReportTable(words("Mean by the protocol"), [.init("", weight: 1), .init("", weight: 4)], rows)),
         ]
         if !isSufficient {
             blocks.append(
                 .text(
-                    "The protocol needs at least \(kind.leastReadings) readings to average and \(kind.leastDays) days with "
-                        + "readings. The plain means of the period are below."))
+                    words(
+                        """
+                        The protocol needs at least \(count: kind.leastReadings, "readings") to average and \
+                        \(count: kind.leastDays, "days") with readings. The plain means of the period are below.
+                        """)))
         }
         return blocks
     }
 
     private func left(_ left: PressureFigures.ProtocolMean.Left) -> String {
         let parts = [
-            kind.dropsFirstDay ? "\(left.ofFirstDay) of the first day, as the protocol says" : nil,
-            left.beforeDays > 0 ? "\(left.beforeDays) before its seven days" : nil,
+            kind.dropsFirstDay ? words("\(count: left.ofFirstDay, "of the first day, as the protocol says")") : nil,
+            left.beforeDays > 0 ? words("\(count: left.beforeDays, "before its seven days")") : nil,
         ].compactMap(\.self)
-        return parts.isEmpty ? "none" : parts.joined(separator: "; ")
+        return parts.isEmpty ? words("none", in: "readings") : words.series(parts)
     }
 
-    private static let windowNames: [(window: DayWindow, name: String)] = [
-        (.morning, "morning"), (.evening, "evening"), (.other, "other times"),
-    ]
+    private var windowNames: [(window: DayWindow, name: String)] {
+        [(.morning, words("morning")), (.evening, words("evening")), (.other, words("other times"))]
+    }
+
+    /// `131/82`, or a dash.
+    private func text(_ means: PressureMeans) -> String { words.number(means.text ?? "–") }
 
     private var meansTable: ReportDocument.Block {
         func row(_ name: String, _ means: PressureMeans, isStrong: Bool = false) -> ReportTable.Row {
             ReportTable.Row(
                 [
-                    name, String(means.count), means.systolic.text, means.systolicDeviation.text, means.diastolic.text,
-                    means.diastolicDeviation.text, means.pulse.text, means.pulseDeviation.text,
-                    means.pulsePressure.text,
+                    name, String(means.count), words.number(means.systolic), words.number(means.systolicDeviation),
+                    words.number(means.diastolic), words.number(means.diastolicDeviation), words.number(means.pulse),
+                    words.number(means.pulseDeviation), words.number(means.pulsePressure),
                 ].map { .init($0) }, isStrong: isStrong)
         }
         let (morning, evening) = (figures.means(.morning), figures.means(.evening))
-        var rows = [row("all", figures.all, isStrong: true)]
-        rows += Self.windowNames.map { row($0.name, figures.means($0.window)) }
+        var rows = [row(words("all", in: "readings"), figures.all, isStrong: true)]
+        rows += windowNames.map { row($0.name, figures.means($0.window)) }
         rows.append(
             ReportTable.Row(
-                "morning minus evening", "", morning.systolicDifference(to: evening).signed, "",
-                morning.diastolicDifference(to: evening).signed, "", morning.pulseDifference(to: evening).signed, "", ""
-            ))
-        let titles = ["n", "SYS", "SD", "DIA", "SD", "pulse", "SD", "SYS-DIA"]
+                words("morning minus evening"), "", words.signed(morning.systolicDifference(to: evening)), "",
+                words.signed(morning.diastolicDifference(to: evening)), "",
+                words.signed(morning.pulseDifference(to: evening)), "", ""))
+        let deviation = words("SD")
+        let titles = [
+            words("n"), words("SYS"), deviation, words("DIA"), deviation, words("pulse"), deviation, words("SYS-DIA"),
+        ]
         return .table(
             ReportTable(
-                "Means and standard deviations, in \(unit); pulse in beats per minute",
+                words("Means and standard deviations, in \(unit); pulse in beats per minute"),
                 [.init("", weight: 2.6)] + titles.map { .init($0, isNumber: true) }, rows))
     }
 
-    private static let flags: [(ReadingStatus, String)] = [
-        (.irregularPulse, "irregular pulse"), (.bodyMovement, "movement"), (.cuffTooLoose, "loose cuff"),
-        (.improperPosition, "improper position"), (.pulseRateTooHigh, "pulse rate above the cuff's limit"),
-        (.pulseRateTooLow, "pulse rate below the cuff's limit"),
+    private static let flags: [ReadingStatus] = [
+        .irregularPulse, .bodyMovement, .cuffTooLoose, .improperPosition, .pulseRateTooHigh, .pulseRateTooLow,
     ]
 
+    private func named(_ flag: ReadingStatus) -> String {
+        switch flag {
+        case .irregularPulse: words("irregular pulse")
+        case .bodyMovement: words("movement")
+        case .cuffTooLoose: words("loose cuff")
+        case .improperPosition: words("improper position")
+        case .pulseRateTooHigh: words("pulse rate above the cuff's limit")
+        default: words("pulse rate below the cuff's limit")
+        }
+    }
+
     private var flagBlocks: [ReportDocument.Block] {
-        let found = Self.flags.map { (name: $0.1, count: figures.flagged($0.0)) }.filter { $0.count > 0 }
+        let all = figures.points.count
+        let found = Self.flags.map { (flag: $0, count: figures.flagged($0)) }.filter { $0.count > 0 }
         let extremes =
-            figures.extremes.map {
-                "Lowest \(text($0.lowest)), highest \(text($0.highest)). "
-            } ?? ""
-        let words =
-            found.isEmpty
-            ? "The cuff flagged none of the \(Count.of(figures.points.count, "reading"))."
-            : "As the cuff flagged them: "
-                + found.map { "\($0.name): \($0.count) of \(figures.points.count)" }.joined(separator: "; ") + "."
-        return [.text(extremes + words)]
+            figures.extremes.map { words("Lowest \(text($0.lowest)), highest \(text($0.highest)).") + " " } ?? ""
+        let flags = words.series(found.map { words("\(named($0.flag)): \($0.count) of \(all)") })
+        return [
+            .text(
+                extremes
+                    + (found.isEmpty
+                        ? words("The cuff flagged none of the \(count: all, "reading", "readings").")
+                        : words("As the cuff flagged them: \(flags).")))
+        ]
     }
 
     private func text(_ point: PressurePoint) -> String {
         let wall = figures.period.wallTime(at: point.time)
-        return "\(point.text(in: figures.unit)) \(unit) on \(wall.dateText) at \(wall.clockText)"
+        let value = "\(words.number(point.text(in: figures.unit))) \(unit)"
+        return words("\(value) on \(words.date(wall.dateText)) at \(wall.clockText)")
     }
 
     private var comparison: [ReportDocument.Block] {
         guard let before, !before.points.isEmpty else { return [] }
-        let (first, last) = (before.period.days.first?.date ?? "", before.period.days.last?.date ?? "")
+        let days = before.period.days
+        let (first, last) = (words.date(days.first?.date ?? ""), words.date(days.last?.date ?? ""))
         let (now, then) = (figures.all, before.all)
+        let systolic = words.signed(now.systolicDifference(to: then))
+        let diastolic = words.signed(now.diastolicDifference(to: then))
         return [
             .text(
-                "The period before (\(first) to \(last)): mean \(then.text ?? "–") \(unit) of "
-                    + "\(Count.of(then.count, "reading")); this period is \(now.systolicDifference(to: then).signed) "
-                    + "systolic and \(now.diastolicDifference(to: then).signed) diastolic from it.")
+                words(
+                    """
+                    The period before (\(first) to \(last)): mean \(text(then)) \(unit) of \
+                    \(count: then.count, "reading", "readings"); this period is \(systolic) systolic and \
+                    \(diastolic) diastolic from it.
+                    """))
         ]
     }
 
     private var days: ReportDocument.Block {
         var rows: [ReportTable.Row] = []
         for day in figures.days {
-            let weekday = WallTime(day.date + "T00:00:00")?.weekday ?? 0
-            let cells = Self.windowNames.map { name in
-                day.points(in: name.window).map { ReportTable.Cell(short($0), of: $0.reading) }
+            let (name, isWeekend) = words.day(day.date)
+            let cells = DayWindow.allCases.map { window in
+                day.points(in: window).map { ReportTable.Cell(short($0), of: $0.reading) }
             }
             let lines = max(1, (cells[0].count + 1) / 2, (cells[1].count + 1) / 2, cells[2].count)
             let means = PressureMeans(day.points, unit: figures.unit)
@@ -185,39 +219,66 @@ public struct PressureReport: Report {
                 rows.append(
                     ReportTable.Row(
                         [
-                            .init(line == 0 ? "\(day.date) \(WallTime.weekdays[weekday])" : ""), cell(0, 2 * line),
+                            .init(line == 0 ? name : ""), cell(0, 2 * line),
                             cell(0, 2 * line + 1), cell(1, 2 * line), cell(1, 2 * line + 1), cell(2, line),
-                            .init(line == 0 ? means.text ?? "" : ""), .init(line == 0 ? String(means.count) : ""),
-                        ], isTinted: weekday >= 5))
+                            .init(line == 0 ? words.number(means.text ?? "") : ""),
+                            .init(line == 0 ? String(means.count) : ""),
+                        ], isTinted: isWeekend))
             }
         }
         return .table(
             ReportTable(
-                "Readings by day, SYS/DIA in \(unit); ~ marks an irregular pulse, ! another flag of the cuff",
+                words("Readings by day, SYS/DIA in \(unit); ~ marks an irregular pulse, ! another flag of the cuff"),
                 [
-                    .init("day", weight: 1.5), .init("morning 1"), .init("morning 2"), .init("evening 1"),
-                    .init("evening 2"), .init("other"), .init("day mean"), .init("n", weight: 0.4, isNumber: true),
+                    .init(words("day"), weight: 1.5), .init(words("morning 1")), .init(words("morning 2")),
+                    .init(words("evening 1")), .init(words("evening 2")), .init(words("other", in: "times")),
+                    .init(words("day mean")), .init(words("n"), weight: 0.4, isNumber: true),
                 ], rows))
     }
 
     private func short(_ point: PressurePoint) -> String {
         let others = PressurePoint.flags.subtracting(.irregularPulse)
-        return point.text(in: figures.unit) + (point.status.contains(.irregularPulse) ? " ~" : "")
+        return words.number(point.text(in: figures.unit)) + (point.status.contains(.irregularPulse) ? " ~" : "")
             + (point.status.isDisjoint(with: others) ? "" : " !")
+    }
+
+    private func text(_ window: DayWindows.Window) -> String {
+        words("\(Self.clock(window.begin)) to \(Self.clock(window.end))")
+    }
+
+    /// `04:00`.
+    private static func clock(_ minutes: Int) -> String {
+        let (hour, minute) = (String(minutes / 60), String(minutes % 60))
+        return (hour.count < 2 ? "0" : "") + hour + ":" + (minute.count < 2 ? "0" : "") + minute
     }
 
     private var notes: [String] {
         [
             leftOut,
-            "Means are of readings, never of means of days; they are rounded once, half to even. SD: standard deviation of the "
-                + "readings. SYS-DIA: the difference of the means (pulse pressure).",
-            "Morning: \(figures.windows.morning.text), evening: \(figures.windows.evening.text) by the person's clocks; an evening "
-                + "that goes on after midnight counts for the day before. The window is that of a session's first reading; a session "
-                + "goes on while one cuff measures again within 10 minutes, for at most an hour.",
-            "\(kind.title): two readings each morning and evening on \(kind.days) days"
-                + (kind.dropsFirstDay ? ", without those of the first day" : "")
-                + "; at least \(kind.leastReadings) readings and \(kind.leastDays) days. It looks at the last \(kind.days) dates up to "
-                + "the last one with readings.",
+            words(
+                """
+                Means are of readings, never of means of days; they are rounded once, half to even. \
+                SD: standard deviation of the readings. SYS-DIA: the difference of the means (pulse pressure).
+                """),
+            words(
+                """
+                Morning: \(text(figures.windows.morning)), evening: \(text(figures.windows.evening)) by the person's clocks; \
+                an evening that goes on after midnight counts for the day before. The window is that of a session's first \
+                reading; a session goes on while one cuff measures again within 10 minutes, for at most an hour.
+                """),
+            kind.dropsFirstDay
+                ? words(
+                    """
+                    \(kind.title): two readings each morning and evening on \(count: kind.days, "days"), without those of \
+                    the first day; at least \(count: kind.leastReadings, "readings") and \(count: kind.leastDays, "days"). \
+                    It looks at the last \(count: kind.days, "dates") up to the last one with readings.
+                    """)
+                : words(
+                    """
+                    \(kind.title): two readings each morning and evening on \(count: kind.days, "days"); \
+                    at least \(count: kind.leastReadings, "readings") and \(count: kind.leastDays, "days"). \
+                    It looks at the last \(count: kind.days, "dates") up to the last one with readings.
+                    """),
         ]
     }
 
@@ -263,7 +324,7 @@ public struct PressureReport: Report {
                     "flags",
                     .object(
                         Self.flags.flatMap { flag in
-                            flag.0.names.map { .init($0, .integer(Int64(figures.flagged(flag.0)))) }
+                            flag.names.map { .init($0, .integer(Int64(figures.flagged(flag)))) }
                         })),
                 .init("lowest", figures.extremes.map { document($0.lowest, window(of: $0.lowest)) } ?? .null),
                 .init("highest", figures.extremes.map { document($0.highest, window(of: $0.highest)) } ?? .null),

@@ -1,5 +1,6 @@
 import HealthFigures
 import HealthReadings
+import Languages
 
 /// A report as its pages, its HTML and its charts are made of: what is on it, and nothing of where it stands.
 public struct ReportDocument: Sendable {
@@ -10,8 +11,13 @@ public struct ReportDocument: Sendable {
         /// The value as people read it.
         public var value: String
 
+        /// Whether it is of no use on the gateway's page, which says whom it shows and is always new.
+        public var isOfPaper: Bool
+
         /// Makes a fact.
-        public init(_ name: String, _ value: String) { (self.name, self.value) = (name, value) }
+        public init(_ name: String, _ value: String, isOfPaper: Bool = false) {
+            (self.name, self.value, self.isOfPaper) = (name, value, isOfPaper)
+        }
     }
 
     /// A part of the report.
@@ -41,8 +47,16 @@ public struct ReportDocument: Sendable {
     /// What made it and when: `HealthRelay 0.2.0, 2026-11-25 10:00`.
     public var maker: String
 
-    /// The last words of each page.
+    /// The language that it is written in.
+    public var language = Language.english
+
+    /// The language, as it is called: `words("readings")`.
+    var words: Language { language }
+
+    /// The last words of each page, in English.
     public static let disclaimer = "Shows what meters measured; no advice."
+    /// The last words of each page.
+    public var disclaimer: String { words("Shows what meters measured; no advice.") }
 }
 
 /// A table of texts.
@@ -155,13 +169,16 @@ public struct ReportChart: Sendable {
 
     /// The chart as an SVG document of its own, or as an element within another.
     ///
-    /// - Parameter identifier: what its title and description are called by; different for each chart of a document.
-    public func svg(identifier: String) -> String {
+    /// - Parameters:
+    ///   - identifier: what its title and description are called by; different for each chart of a document.
+    ///   - words: its language. Time goes from left to right in each.
+    public func svg(identifier: String, _ words: Language = .english) -> String {
         let size = "\(Markup.number(width)) \(Markup.number(height))"
+        let direction = words.isRightToLeft ? " direction=\"ltr\"" : ""
         return "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 \(size)\" role=\"img\" "
-            + "aria-labelledby=\"\(identifier)-t \(identifier)-d\" font-family=\"\(Self.fonts)\">"
-            + "<title id=\"\(identifier)-t\">\(Markup.escaped(title))</title>"
-            + "<desc id=\"\(identifier)-d\">\(Markup.escaped(summary))</desc><g aria-hidden=\"true\">\(body)</g></svg>"
+            + "aria-labelledby=\"\(identifier)-t \(identifier)-d\" font-family=\"\(Self.fonts)\"\(direction)>"
+            + "<title id=\"\(identifier)-t\">\(Markup.plain(title, words))</title>"
+            + "<desc id=\"\(identifier)-d\">\(Markup.plain(summary, words))</desc><g aria-hidden=\"true\">\(body)</g></svg>"
     }
 
     static let fonts = "Liberation Sans, Arial, Helvetica, DejaVu Sans, Noto Sans, sans-serif"
@@ -187,17 +204,6 @@ extension GlucoseClass {
         case .target: "●"
         case .high: "▲"
         case .veryHigh: "▲▲"
-        }
-    }
-
-    /// The word.
-    public var words: String {
-        switch self {
-        case .veryLow: "very low"
-        case .low: "low"
-        case .target: "in range"
-        case .high: "high"
-        case .veryHigh: "very high"
         }
     }
 

@@ -1,4 +1,5 @@
 import HealthReadings
+import Languages
 
 extension ReportDocument {
     /// The most rows of a table that is shown without asking.
@@ -17,51 +18,57 @@ extension ReportDocument {
         var (body, charts) = ("", 0)
         for block in blocks {
             switch block {
-            case .heading(let text): body += "<h3>\(Markup.escaped(text))</h3>\n"
-            case .text(let text): body += "<p>\(Markup.escaped(text))</p>\n"
+            case .heading(let text): body += "<h3>\(written(text))</h3>\n"
+            case .text(let text): body += "<p>\(written(text))</p>\n"
             case .table(let table):
                 let isLong = table.rows.count > Self.mostRowsShown
                 body +=
                     isLong
-                    ? "<details><summary>\(Markup.escaped(table.caption))</summary>\(Self.html(table, naming: true))</details>\n"
-                    : Self.html(table, naming: true) + "\n"
+                    ? "<details><summary>\(written(table.caption))</summary>\(html(table, naming: true))</details>\n"
+                    : html(table, naming: true) + "\n"
             case .chart(let chart):
                 charts += 1
-                body += Self.figure(chart, identifier: "\(identifier)-chart\(charts)")
+                body += figure(chart, identifier: "\(identifier)-chart\(charts)")
             case .charts(let all, _):
                 for chart in all {
                     charts += 1
-                    body += Self.figure(chart, identifier: "\(identifier)-chart\(charts)")
+                    body += figure(chart, identifier: "\(identifier)-chart\(charts)")
                 }
             }
         }
         let facts = facts.map {
-            "<div><dt>\(Markup.escaped($0.name))</dt><dd>\(Markup.escaped($0.value))</dd></div>"
+            "<div><dt>\(written($0.name))</dt><dd>\(written($0.value))</dd></div>"
         }.joined()
-        let notes = notes.map { "<li>\(Markup.escaped($0))</li>" }.joined()
+        let notes = notes.map { "<li>\(written($0))</li>" }.joined()
         return """
-            <div class="report" data-empty="\(isEmpty)">
-            <h2 id="\(identifier)-title">\(Markup.escaped(title))</h2>
+            <div class="report" data-empty="\(isEmpty)"\(language == .english ? "" : spoken)>
+            <h2 id="\(identifier)-title">\(written(title))</h2>
             <dl class="facts">\(facts)</dl>
-            \(body)<p class="left-out">\(Markup.escaped(leftOut))</p>
-            <details><summary>About these figures</summary><ul>\(notes)</ul></details>
+            \(body)<p class="left-out">\(written(leftOut))</p>
+            <details><summary>\(written(words("About these figures")))</summary><ul>\(notes)</ul></details>
             </div>
 
             """
     }
 
-    private static func figure(_ chart: ReportChart, identifier: String) -> String {
+    /// The page around the part is English.
+    private var spoken: String { " lang=\"\(language.code)\" dir=\"\(language.direction.rawValue)\"" }
+
+    private func figure(_ chart: ReportChart, identifier: String) -> String {
         let marks = chart.marks.map { "[\(Markup.number($0.x)),\(JSONValue.string($0.text).text)]" }
         let keys =
             marks.isEmpty
             ? ""
-            : " tabindex=\"0\" role=\"group\" aria-label=\"\(Markup.escaped(chart.title)). Left and right arrow keys go "
-                + "through it.\" data-width=\"\(Markup.number(chart.width))\" "
-                + "data-marks=\"\(Markup.escaped("[\(marks.joined(separator: ","))]"))\""
-        return "<figure><figcaption><b>\(Markup.escaped(chart.title))</b> \(Markup.escaped(chart.summary))</figcaption>"
-            + "<div class=\"plot\"\(keys)>\(chart.svg(identifier: identifier))</div>"
+            : " tabindex=\"0\" role=\"group\" aria-label=\""
+                + Markup.plain(words("\(chart.title). Left and right arrow keys go through it."), words)
+                + "\" data-width=\"\(Markup.number(chart.width))\" "
+                + "data-marks=\"\(Markup.plain("[\(marks.joined(separator: ","))]", words))\""
+        return "<figure><figcaption><b>\(written(chart.title))</b> \(written(chart.summary))</figcaption>"
+            + "<div class=\"plot\"\(keys)>\(chart.svg(identifier: identifier, words))</div>"
             + (marks.isEmpty ? "" : "<output class=\"readout\"></output>")
-            + (chart.table.map { "<details><summary>Show as table</summary>\(html($0, naming: true))</details>" } ?? "")
+            + (chart.table.map {
+                "<details><summary>\(written(words("Show as table")))</summary>\(html($0, naming: true))</details>"
+            } ?? "")
             + "</figure>\n"
     }
 }

@@ -1,5 +1,6 @@
 import HealthFigures
 import HealthReadings
+import Languages
 
 /// The paper a report is printed on.
 public enum ReportPaper: String, Sendable, Hashable, CaseIterable {
@@ -28,52 +29,52 @@ extension ReportDocument {
         func chart(_ chart: ReportChart) -> String {
             charts += 1
             var text =
-                "<figure>\(chart.svg(identifier: "chart\(charts)"))<figcaption>\(Markup.escaped(chart.title)): "
-                + "\(Markup.escaped(chart.summary))</figcaption>"
+                "<figure>\(chart.svg(identifier: "chart\(charts)", words))<figcaption>"
+                + "\(written(words("\(chart.title): \(chart.summary)")))</figcaption>"
             if let table = chart.table {
-                text += "<details><summary>Show as table</summary>\(Self.html(table))</details>"
+                text += "<details><summary>\(written(words("Show as table")))</summary>\(html(table))</details>"
             }
             return text + "</figure>\n"
         }
         for block in blocks {
             switch block {
-            case .heading(let text): body += "<h2>\(Markup.escaped(text))</h2>\n"
-            case .text(let text): body += "<p>\(Markup.escaped(text))</p>\n"
-            case .table(let table): body += Self.html(table) + "\n"
+            case .heading(let text): body += "<h2>\(written(text))</h2>\n"
+            case .text(let text): body += "<p>\(written(text))</p>\n"
+            case .table(let table): body += html(table) + "\n"
             case .chart(let one): body += chart(one)
             case .charts(let all, let perRow):
                 body += "<div class=\"days\" style=\"--row:\(perRow)\">\n"
                 for one in all {
                     charts += 1
-                    body += one.svg(identifier: "chart\(charts)") + "\n"
+                    body += one.svg(identifier: "chart\(charts)", words) + "\n"
                 }
                 body += "</div>\n"
             }
         }
         let facts = facts.map {
-            "<div><dt>\(Markup.escaped($0.name))</dt><dd>\(Markup.escaped($0.value))</dd></div>"
+            "<div><dt>\(written($0.name))</dt><dd>\(written($0.value))</dd></div>"
         }.joined()
-        let notes = notes.map { "<li>\(Markup.escaped($0))</li>" }.joined()
+        let notes = notes.map { "<li>\(written($0))</li>" }.joined()
         return """
             <!DOCTYPE html>
-            <html lang="en" dir="ltr">
+            <html lang="\(language.code)" dir="\(language.direction.rawValue)">
             <head>
             <meta charset="utf-8">
             <meta name="viewport" content="width=device-width, initial-scale=1">
             <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-            <title>\(Markup.escaped(title))</title>
+            <title>\(Markup.plain(title, words))</title>
             <style>
-            \(Self.css.replacing("PAPER", with: paper.css).replacing("FOOT", with: cssFoot))
+            \(css(paper))
             </style>
             </head>
             <body>
-            <header><h1>\(Markup.escaped(title))</h1><dl>\(facts)</dl></header>
+            <header><h1>\(written(title))</h1><dl>\(facts)</dl></header>
             <main>
             \(body)</main>
             <footer>
-            <h2>About these figures</h2>
+            <h2>\(written(words("About these figures")))</h2>
             <ul>\(notes)</ul>
-            <p>\(Markup.escaped(maker)). <strong>\(Self.disclaimer)</strong></p>
+            <p>\(written(words("\(maker)."))) <strong>\(written(disclaimer))</strong></p>
             </footer>
             </body>
             </html>
@@ -82,18 +83,42 @@ extension ReportDocument {
     }
 
     /// What stands at the bottom of each page.
-    var runningFoot: String { "\(leftOut) \(Self.disclaimer)" }
+    var runningFoot: String { "\(leftOut) \(disclaimer)" }
 
-    /// The foot as a string of CSS: letters, digits and the marks of a sentence alone.
-    private var cssFoot: String {
+    /// A text as HTML.
+    func written(_ text: String) -> String { Markup.html(text, words) }
+
+    /// The text as a string of CSS has it: letters, digits and the marks of a sentence alone.
+    private static func css(_ text: some StringProtocol) -> String {
         String(
             String.UnicodeScalarView(
-                runningFoot.unicodeScalars.filter {
-                    $0.properties.isAlphabetic || ("0"..."9").contains($0) || " .,:;%-".unicodeScalars.contains($0)
+                text.unicodeScalars.filter {
+                    $0.properties.isAlphabetic || ("0"..."9").contains($0)
+                        || " .,:;%-\u{A0}\u{2019}\u{60C}\u{61B}".unicodeScalars.contains($0)
                 }))
     }
 
-    static func html(_ table: ReportTable, naming names: Bool = false) -> String {
+    /// The style, with what stands at the bottom of each page.
+    private func css(_ paper: ReportPaper) -> String {
+        // The browser counts pages itself.
+        let counters: [Character: String] = ["\u{1}": "counter(page)", "\u{2}": "counter(pages)"]
+        var (number, text): ([String], String) = ([], "")
+        for character in words("Page \("\u{1}") of \("\u{2}")") {
+            guard let counter = counters[character] else {
+                text.append(character)
+                continue
+            }
+            number += text.isEmpty ? [counter] : ["\"\(Self.css(text))\"", counter]
+            text = ""
+        }
+        if !Self.css(text).isEmpty { number.append("\"\(Self.css(text))\"") }
+        return Self.css.replacing("PAPER", with: paper.css).replacing("FOOT", with: Self.css(runningFoot))
+            .replacing("NUMBER", with: number.joined(separator: " "))
+            .replacing("NEAR", with: words.isRightToLeft ? "right" : "left")
+            .replacing("FAR", with: words.isRightToLeft ? "left" : "right")
+    }
+
+    func html(_ table: ReportTable, naming names: Bool = false) -> String {
         /// The page's script makes a button of a cell that names its reading.
         func reading(_ cell: ReportTable.Cell) -> String {
             guard names, let shown = cell.reading else { return "" }
@@ -104,19 +129,19 @@ extension ReportDocument {
                 cell.kind.map {
                     "<span class=\"\($0.name)\" aria-hidden=\"true\">\($0.symbol)</span> "
                 } ?? ""
-            let word = cell.kind.map { "<span class=\"said\"> (\($0.words))</span>" } ?? ""
+            let word = cell.kind.map { "<span class=\"said\"> (\(written($0.named(words))))</span>" } ?? ""
             // A row of the same day as the one before has no heading of its own.
             let (tag, scope) = place == 0 && !cell.text.isEmpty ? ("th", " scope=\"row\"") : ("td", "")
             let style = column.isNumber ? " class=\"n\"" : ""
             return
-                "<\(tag)\(scope)\(style)\(reading(cell))>\(cell.text.isEmpty ? "" : mark)\(Markup.escaped(cell.text))"
+                "<\(tag)\(scope)\(style)\(reading(cell))>\(cell.text.isEmpty ? "" : mark)\(written(cell.text))"
                 + "\(cell.text.isEmpty ? "" : word)</\(tag)>"
         }
         let head = table.columns.map {
             // A heading without words is none.
             $0.title.isEmpty
                 ? "<td></td>"
-                : "<th scope=\"col\"\($0.isNumber ? " class=\"n\"" : "")>\(Markup.escaped($0.title))</th>"
+                : "<th scope=\"col\"\($0.isNumber ? " class=\"n\"" : "")>\(written($0.title))</th>"
         }.joined()
         let rows = table.rows.map { row in
             let names = [row.isTinted ? "tint" : nil, row.isStrong ? "strong" : nil].compactMap(\.self)
@@ -125,15 +150,15 @@ extension ReportDocument {
             return "<tr\(style)>\(cells.joined())</tr>"
         }.joined(separator: "\n")
         return
-            "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"\(Markup.escaped(table.caption))\"><table>"
-            + "<caption>\(Markup.escaped(table.caption))</caption>"
+            "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"\(Markup.plain(table.caption, words))\"><table>"
+            + "<caption>\(written(table.caption))</caption>"
             + (table.hasTitles ? "<thead><tr>\(head)</tr></thead>" : "") + "<tbody>\n\(rows)\n</tbody></table></div>"
     }
 
     private static let css = """
         @page{size:PAPER;margin:14mm 12mm 18mm;\
-        @bottom-left{content:"FOOT";font:7pt sans-serif;color:#52606d;width:80%}\
-        @bottom-right{content:"Page " counter(page) " of " counter(pages);font:7pt sans-serif;color:#52606d}}
+        @bottom-NEAR{content:"FOOT";font:7pt sans-serif;color:#52606d;width:80%}\
+        @bottom-FAR{content:NUMBER;font:7pt sans-serif;color:#52606d}}
         :root{color-scheme:light}
         *{box-sizing:border-box}
         body{font:14px/1.45 system-ui,"Liberation Sans",Arial,sans-serif;color:#1f2933;background:#fff;margin:0 auto;\

@@ -1,5 +1,6 @@
 import HealthFigures
 import HealthReadings
+import Languages
 
 /// Lays a report out on pages of paper, each an SVG document.
 ///
@@ -13,6 +14,8 @@ struct ReportLayout {
     private var body = ""
     private var y = 0.0
     private var appendix: [ReportTable] = []
+
+    private var words: Language { document.words }
 
     private init(_ document: ReportDocument, _ paper: ReportPaper) { (self.document, size) = (document, paper.size) }
 
@@ -57,24 +60,25 @@ struct ReportLayout {
     private func finished() -> [String] {
         let foot = document.runningFoot
         return pages.enumerated().map { index, body in
-            let number = "Page \(index + 1) of \(pages.count)"
+            let number = words("Page \(index + 1) of \(pages.count)")
             let room = width - TextWidth.of(number, size: 7.5) - 12
             // What was left out may be long; the last words are never cut.
-            let disclaimer = ReportDocument.disclaimer
+            let disclaimer = document.disclaimer
             let left = TextWidth.fitted(
                 document.leftOut, width: room - TextWidth.of(" " + disclaimer, size: 7.5), size: 7.5)
             let shown = foot.isEmpty ? disclaimer : left + " " + disclaimer
             let (bottom, top) = (size.height - 26, size.height - 38)
+            let title = words("\(document.title), page \(index + 1)")
             let w = Markup.number(size.width)
             let h = Markup.number(size.height)
             return
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"\(w)pt\" height=\"\(h)pt\" viewBox=\"0 0 \(w) \(h)\" "
                 + "role=\"img\" aria-labelledby=\"page\(index + 1)\" font-family=\"\(ReportChart.fonts)\">"
-                + "<title id=\"page\(index + 1)\">\(Markup.escaped(document.title)), page \(index + 1)</title>"
+                + "<title id=\"page\(index + 1)\">\(Markup.plain(title, words))</title>"
                 + "<rect width=\"\(w)\" height=\"\(h)\" fill=\"#ffffff\"/>" + body
                 + Self.path(margin, top, size.width - margin, Palette.grid)
-                + Self.text(shown, margin, bottom, size: 7.5, color: Palette.muted)
-                + Self.text(number, size.width - margin, bottom, size: 7.5, color: Palette.muted, anchor: "end")
+                + element(shown, margin, bottom, size: 7.5, color: Palette.muted)
+                + element(number, size.width - margin, bottom, size: 7.5, color: Palette.muted, anchor: .end)
                 + "</svg>\n"
         }
     }
@@ -91,8 +95,9 @@ struct ReportLayout {
         let part = width / Double(columns)
         for (place, fact) in document.facts.enumerated() {
             let x = margin + Double(place % columns) * part
-            text("\(fact.name):", x, y, size: 8.5, color: Palette.muted)
-            let indent = TextWidth.of("\(fact.name): ", size: 8.5) + 2
+            let name = words("\(fact.name):")
+            text(name, x, y, size: 8.5, color: Palette.muted)
+            let indent = TextWidth.of("\(name) ", size: 8.5) + 2
             text(
                 // Bold letters are wider.
                 TextWidth.fitted(fact.value, width: (part - indent - 8) / 1.12, size: 8.5), x + indent, y, size: 8.5,
@@ -105,7 +110,7 @@ struct ReportLayout {
 
     private mutating func add(_ block: ReportDocument.Block, next: ReportDocument.Block?) {
         switch block {
-        case .heading(let words):
+        case .heading(let heading):
             // A heading stays with what follows it.
             let following: Double =
                 switch next {
@@ -115,19 +120,19 @@ struct ReportLayout {
                 }
             require(22 + following)
             y += 8
-            text(words, margin, y, size: 11.5, isBold: true)
+            text(heading, margin, y, size: 11.5, isBold: true)
             y += 14
-        case .text(let words): paragraph(words, size: 9)
+        case .text(let text): paragraph(text, size: 9)
         case .chart(let one): chart(one)
         case .charts(let all, let perRow): grid(all, perRow)
         case .table(let one): table(one)
         }
     }
 
-    private mutating func paragraph(_ words: String, size: Double, color: String = Palette.text) {
-        for line in TextWidth.lines(words, width: width, size: size) {
+    private mutating func paragraph(_ text: String, size: Double, color: String = Palette.text) {
+        for line in TextWidth.lines(text, width: width, size: size) {
             require(size * 1.4)
-            text(line, margin, y, size: size, color: color)
+            self.text(line, margin, y, size: size, color: color)
             y += size * 1.4
         }
         y += 4
@@ -140,7 +145,7 @@ struct ReportLayout {
         require(height(chart))
         place(chart, margin, y - 6, scale)
         y += chart.height * scale + 4
-        paragraph("\(chart.title): \(chart.summary)", size: 8, color: Palette.muted)
+        paragraph(words("\(chart.title): \(chart.summary)"), size: 8, color: Palette.muted)
         y += 4
         // Numbers that no other table has follow behind everything else.
         if let table = chart.table { appendix.append(table) }
@@ -192,17 +197,25 @@ struct ReportLayout {
     private mutating func row(
         _ texts: [String], _ columns: Columns, color: String = Palette.text, isBold: Bool = false
     ) {
-        for (place, (words, column)) in zip(texts, columns.columns).enumerated() {
-            let shown = TextWidth.fitted(words, width: columns.widths[place], size: Columns.size)
+        for (place, (cell, column)) in zip(texts, columns.columns).enumerated() {
+            let size = fittedSize(cell, columns.widths[place])
+            let shown = TextWidth.fitted(cell, width: columns.widths[place], size: size)
             let x = columns.starts[place] + (column.isNumber ? columns.widths[place] : 0)
             text(
-                shown, x, y, size: Columns.size, color: color, anchor: column.isNumber ? "end" : "start",
+                shown, x, y, size: size, color: color, anchor: column.isNumber ? .end : .start,
                 isBold: isBold)
         }
     }
 
+    /// Columns are as wide as English words need. A translation that is longer is smaller, down to three quarters, before it is cut.
+    private func fittedSize(_ cell: String, _ width: Double) -> Double {
+        guard words != .english else { return Columns.size }
+        let needed = TextWidth.of(cell, size: Columns.size)
+        return needed <= width ? Columns.size : Columns.size * max(0.75, (width / needed * 100).rounded(.down) / 100)
+    }
+
     private mutating func head(_ table: ReportTable, _ columns: Columns, continued: Bool = false) {
-        let caption = table.caption + (continued ? " (continued)" : "")
+        let caption = continued ? words("\(table.caption) (continued)") : table.caption
         text(TextWidth.fitted(caption, width: width, size: 9), margin, y, size: 9, isBold: true)
         y += table.hasTitles ? Columns.height + 1 : 2
         if table.hasTitles { row(table.columns.map(\.title), columns, color: Palette.muted) }
@@ -230,7 +243,7 @@ struct ReportLayout {
                 let (cell, column) = each
                 guard let kind = cell.kind, !cell.text.isEmpty, !column.isNumber else { return cell.text }
                 // The shape is drawn: not every font has it.
-                body += kind.mark(columns.starts[place] + 5, y - 2.8, size: 2.6)
+                body += kind.mark(across(columns.starts[place] + 5), y - 2.8, size: 2.6)
                 return "    " + cell.text
             }
             row(texts, columns, isBold: one.isStrong)
@@ -244,10 +257,10 @@ struct ReportLayout {
         require(40)
         y += 4
         line(y - 8)
-        text("About these figures", margin, y + 2, size: 9, isBold: true)
+        text(words("About these figures"), margin, y + 2, size: 9, isBold: true)
         y += 14
         for note in document.notes { paragraph(note, size: 7.5, color: Palette.muted) }
-        paragraph(document.maker + ".", size: 7.5, color: Palette.muted)
+        paragraph(words("\(document.maker)."), size: 7.5, color: Palette.muted)
     }
 
     // MARK: Elements
@@ -262,23 +275,30 @@ struct ReportLayout {
     }
 
     private mutating func text(
-        _ words: String, _ x: Double, _ y: Double, size: Double, color: String = Palette.text, anchor: String = "start",
+        _ shown: String, _ x: Double, _ y: Double, size: Double, color: String = Palette.text, anchor: Anchor = .start,
         isBold: Bool = false
     ) {
-        body += Self.text(words, x, y, size: size, color: color, anchor: anchor, isBold: isBold)
+        body += element(shown, x, y, size: size, color: color, anchor: anchor, isBold: isBold)
     }
 
-    private static func text(
-        _ words: String, _ x: Double, _ y: Double, size: Double, color: String, anchor: String = "start",
+    /// Where a text stands from its place, in the direction of the language.
+    private enum Anchor { case start, end }
+
+    /// A place from the edge that lines begin at.
+    private func across(_ x: Double) -> Double { words.isRightToLeft ? size.width - x : x }
+
+    private func element(
+        _ shown: String, _ x: Double, _ y: Double, size: Double, color: String, anchor: Anchor = .start,
         isBold: Bool = false
     ) -> String {
-        guard !words.isEmpty else { return "" }
+        guard !shown.isEmpty else { return "" }
         // Leading spaces make room for a shape.
-        let spaces = words.prefix { $0 == " " }
-        let start = x + (anchor == "start" ? Double(spaces.count) * size * 0.33 : 0)
+        let spaces = shown.prefix { $0 == " " }
+        let start = across(x + (anchor == .start ? Double(spaces.count) * size * 0.33 : 0))
+        let isAtLeft = (anchor == .start) != words.isRightToLeft
         return "<text x=\"\(Markup.number(start))\" y=\"\(Markup.number(y))\" font-size=\"\(Markup.number(size))\" "
-            + "fill=\"\(color)\"\(anchor == "start" ? "" : " text-anchor=\"\(anchor)\"")"
-            + "\(isBold ? " font-weight=\"bold\"" : "")>\(Markup.escaped(words.dropFirst(spaces.count)))</text>"
+            + "fill=\"\(color)\"\(isAtLeft ? "" : " text-anchor=\"end\"")"
+            + "\(isBold ? " font-weight=\"bold\"" : "")>\(Markup.svg(shown.dropFirst(spaces.count), words))</text>"
     }
 }
 

@@ -1,5 +1,6 @@
 import HealthFigures
 import HealthReadings
+import Languages
 
 /// Lines of glucose that a person wants to be compared with; they are no bounds of classes.
 public struct GlucoseLine: Sendable, Hashable {
@@ -21,7 +22,10 @@ public struct GlucoseLine: Sendable, Hashable {
     }
 
     /// `80 to 150 mg/dL`.
-    public var text: String { "\(low) to \(high) \(unit.symbol)" }
+    public var text: String { text(in: .english) }
+
+    /// The lines in a language.
+    func text(in words: Language) -> String { words("\(low) to \(high) \(unit.symbol)") }
 
     var document: JSONValue { .object(["low": .number(low), "high": .number(high), "unit": .string(unit.symbol)]) }
 
@@ -46,14 +50,14 @@ extension GlucoseAxis {
     /// The person's lines, broken, each with its name where there is room for it.
     func drawLines(into plot: inout Plot, labelled: Bool) {
         guard let line else { return }
-        for (number, name) in [(line.low, "low"), (line.high, "high")] {
+        for (number, name) in [(line.low, words("your line low")), (line.high, words("your line high"))] {
             let value = (number.shown(line.unit, in: unit, places: 2) ?? number).approximation
             let y = plot.y(min(value, top))
             plot.line(
                 plot.left, y, plot.width - plot.right, y, color: Palette.line, width: labelled ? 1 : 0.5, dash: "5 3")
             guard labelled else { continue }
             plot.text(
-                "your line \(name)", plot.width - plot.right - 2, y - 2, size: 7, anchor: "end", color: Palette.line)
+                name, plot.width - plot.right - 2, y - 2, size: 7, anchor: "end", color: Palette.line)
         }
     }
 }
@@ -75,7 +79,9 @@ public struct WeightLine: Sendable, Hashable {
     }
 
     /// `72.5 kg`.
-    public var text: String { "\(weight) \(unit.symbol)" }
+    public var text: String { text(in: .english) }
+
+    func text(in words: Language) -> String { "\(words.number(weight)) \(unit.symbol)" }
 
     var document: JSONValue { .object(["weight": .number(weight), "unit": .string(unit.symbol)]) }
 

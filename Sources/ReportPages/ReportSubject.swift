@@ -1,5 +1,6 @@
 import HealthFigures
 import HealthReadings
+import Languages
 
 /// A line of blood pressure that a person wants to be compared with.
 public struct PressureLine: Sendable, Hashable {
@@ -55,6 +56,8 @@ public struct ReportSubject: Sendable {
     public var version: String
     /// The name of a device's model for people.
     public var modelName: @Sendable (DeviceDescription) -> String?
+    /// The language that the report is written in.
+    public var language = Language.english
     /// Readings that are in no figure, oldest first; those that a sensor's history replaces are only counted.
     public var leftOut: [LeftOut] = []
 
@@ -81,53 +84,56 @@ public struct ReportSubject: Sendable {
             [modelName(device), device.serial.map { "(\($0))" }].compactMap(\.self).joined(separator: " ")
         }.filter { !$0.isEmpty }.sorted()
         return [
-            .init("Person", person.isEmpty ? "not named" : person),
-            .init("Period", "\(first) to \(last) (\(Count.of(period.days.count, "day")))"),
-            .init("Time zone", zoneName), .init("Unit", unit),
-            .init("Devices", names.isEmpty ? "none" : names.joined(separator: ", ")),
-            .init("Made on", made),
+            .init(
+                words("Person"), person.isEmpty ? words("not named") : words.isolated(person), isOfPaper: true),
+            .init(
+                words("Period"),
+                words("\(words.date(first)) to \(words.date(last)) (\(count: period.days.count, "day", "days"))")),
+            .init(words("Time zone"), zoneName), .init(words("Unit"), unit),
+            .init(words("Devices"), names.isEmpty ? words("none", in: "devices") : words.list(names)),
+            .init(words("Made on"), made, isOfPaper: true),
         ]
     }
 
-    var made: String {
-        let wall = period.wallTime(at: period.now)
-        return "\(wall.dateText) \(wall.clockText)"
-    }
+    /// The language, as it is called: `words("readings")`.
+    var words: Language { language }
 
-    var maker: String { "Made by HealthRelay \(version) on \(made)" }
+    var made: String { words.moment(period.wallTime(at: period.now)) }
+
+    var maker: String { words("Made by HealthRelay \(version) on \(made)") }
 
     /// What was left out, in a sentence.
     func leftOutWords(_ counts: [FigureExclusion: Int], _ others: [String] = []) -> String {
-        let parts = counts.sorted { $0.key.name < $1.key.name }.map { "\($0.value) \($0.key.words)" } + others
-        return parts.isEmpty ? "Nothing was left out." : "Left out: \(parts.joined(separator: ", "))."
+        let parts = counts.sorted { $0.key.name < $1.key.name }.map { $0.key.counted($0.value, words) } + others
+        return parts.isEmpty ? words("Nothing was left out.") : words("Left out: \(words.list(parts)).")
     }
 
     func leftOutBlocks() -> [ReportDocument.Block] {
         guard !leftOut.isEmpty else { return [] }
         let rows = leftOut.map { left in
-            var row = ReportTable.Row(left.time.map(clock) ?? "unknown", left.words, reason(left))
+            var row = ReportTable.Row(left.time.map(clock) ?? words("unknown", in: "time"), left.words, reason(left))
             if left.reason == .leftOut { row.cells[1].reading = left.reading.map { .init($0, isLeftOut: true) } }
             return row
         }
         return [
-            .heading("Readings that are in no figure"),
+            .heading(words("Readings that are in no figure")),
             .table(
                 ReportTable(
-                    "Left out, with the reason",
-                    [.init("time"), .init("reading", weight: 2), .init("reason", weight: 2)],
+                    words("Left out, with the reason"),
+                    [.init(words("time")), .init(words("reading"), weight: 2), .init(words("reason"), weight: 2)],
                     rows)),
         ]
     }
 
     /// `2026-11-22 07:12`.
-    private func clock(_ time: Instant) -> String {
-        let wall = period.wallTime(at: time)
-        return "\(wall.dateText) \(wall.clockText)"
-    }
+    private func clock(_ time: Instant) -> String { words.moment(period.wallTime(at: time)) }
 
     private func reason(_ left: LeftOut) -> String {
-        guard let omission = left.omission else { return left.reason.words }
-        return "\(left.reason.words)\(omission.reason.map { ": \($0)" } ?? "") (\(omission.by), \(clock(omission.at)))"
+        let name = left.reason.named(words)
+        guard let omission = left.omission else { return name }
+        let at = clock(omission.at)
+        return omission.reason.map { words("\(name): \($0) (\(omission.by), \(at))") }
+            ?? words("\(name) (\(omission.by), \(at))")
     }
 
     func members(_ kind: String, unit: MeasurementUnit) -> [JSONValue.Member] {
@@ -156,22 +162,8 @@ public struct ReportSubject: Sendable {
     }
 }
 
-/// Numbers with their words.
-enum Count {
-    static func of(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
-
-    /// `2 h 5 min`.
-    static func duration(_ seconds: Int64) -> String {
-        let minutes = (seconds + 30) / 60
-        return minutes < 60 ? "\(minutes) min" : "\(minutes / 60) h" + (minutes % 60 == 0 ? "" : " \(minutes % 60) min")
-    }
-}
-
 extension ExactDecimal? {
-    var text: String { map(\.description) ?? "–" }
     var json: JSONValue { map(JSONValue.number) ?? .null }
-    /// With its sign: `+3`, `-2`, `0`.
-    var signed: String { map { $0.significand > 0 ? "+\($0)" : $0.description } ?? "–" }
 }
 
 /// CSV for spreadsheets.
@@ -248,7 +240,7 @@ extension Report {
     public func fragment(identifier: String) -> String {
         var document = document
         // The page says whom it shows, and is made anew when a reading comes.
-        document.facts.removeAll { ["Person", "Made on"].contains($0.name) }
+        document.facts.removeAll(where: \.isOfPaper)
         return document.fragment(identifier: identifier, blocks: pageBlocks, isEmpty: isEmpty)
     }
 }

@@ -1,5 +1,6 @@
 import HealthFigures
 import HealthReadings
+import Languages
 
 /// The report of a continuous glucose sensor.
 public struct SensorReport: Report {
@@ -40,7 +41,7 @@ public struct SensorReport: Report {
                 (device, SensorFigures(series, ranges: ranges, unit: unit, period: collection.period))
             }
         (leftOutCounts, blood) = (collection.sensorsLeftOut, collection.blood)
-        axis = GlucoseAxis(unit: unit, ranges: ranges, line: line)
+        axis = GlucoseAxis(unit: unit, ranges: ranges, line: line, words: subject.language)
         self.showsGoals = showsGoals
     }
 
@@ -49,17 +50,23 @@ public struct SensorReport: Report {
 
     private var period: FigurePeriod { subject.period }
     private var unit: String { axis.unit.symbol }
+    private var words: Language { subject.language }
     private var isEstimate: Bool { figures.series.values.contains { $0.point.isEstimate } }
     private var leftOut: String {
         let series = figures.series
-        return subject.leftOutWords(
-            leftOutCounts,
-            [
-                (series.replaced, "trend values that the sensor's history replaces"),
-                (series.repeated, "values that repeat another of about the same time"),
-                (figures.overlapping, "values of a sensor worn at the same time as another"),
-            ].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" })
-            + (isEstimate ? " Values are estimates from a Libre's raw values." : "")
+        var others: [String] = []
+        if series.replaced > 0 {
+            others.append(words("\(count: series.replaced, "trend values that the sensor's history replaces")"))
+        }
+        if series.repeated > 0 {
+            others.append(words("\(count: series.repeated, "values that repeat another of about the same time")"))
+        }
+        if figures.overlapping > 0 {
+            others.append(
+                words("\(count: figures.overlapping, "values of a sensor worn at the same time as another")"))
+        }
+        return subject.leftOutWords(leftOutCounts, others)
+            + (isEstimate ? " " + words("Values are estimates from a Libre's raw values.") : "")
     }
 
     // MARK: Pages
@@ -67,12 +74,12 @@ public struct SensorReport: Report {
     /// What is on its pages.
     public var document: ReportDocument {
         ReportDocument(
-            title: "Glucose, continuous sensor",
+            title: words("Glucose, continuous sensor"),
             facts: subject.facts(unit: unit, devices: Set(devices.map(\.device))),
             blocks: isEmpty
-                ? [.text("No sensor measured glucose in this period.")] + subject.leftOutBlocks()
+                ? [.text(words("No sensor measured glucose in this period."))] + subject.leftOutBlocks()
                 : blocks + subject.leftOutBlocks(),
-            notes: notes, leftOut: leftOut, maker: subject.maker)
+            notes: notes, leftOut: leftOut, maker: subject.maker, language: subject.language)
     }
 
     /// What the page shows: the course over the period instead of a chart for each day, with the days behind it.
@@ -85,7 +92,7 @@ public struct SensorReport: Report {
 
     private var blocks: [ReportDocument.Block] {
         figureBlocks + patternBlocks
-            + [.heading("Days"), .charts(period.days.indices.map { axis.day($0, figures) }, perRow: 7)]
+            + [.heading(words("Days")), .charts(period.days.indices.map { axis.day($0, figures) }, perRow: 7)]
             + episodeBlocks + [dayTable, deviceTable]
     }
 
@@ -95,10 +102,10 @@ public struct SensorReport: Report {
             blocks.append(summary)
             if let shares = figures.timeInRanges {
                 blocks += [
-                    .heading("Time in ranges"),
+                    .heading(words("Time in ranges")),
                     .chart(
-                        axis.chart(shares, title: "Time in ranges") { kind in
-                            "\(figures.secondsOfDay(kind).map { Count.duration($0) } ?? "–") a day"
+                        axis.chart(shares, title: words("Time in ranges")) { kind in
+                            words("\(figures.secondsOfDay(kind).map(words.duration) ?? "–") a day")
                         }),
                 ]
                 blocks += goals(shares)
@@ -111,94 +118,105 @@ public struct SensorReport: Report {
         guard figures.sufficiency != .notEnough else { return [] }
         if let pattern = figures.pattern {
             return [
-                .heading("Daily pattern, the last \(Count.of(min(14, period.days.count), "day"))"),
+                .heading(words("Daily pattern, the last \(count: min(14, period.days.count), "day", "days")")),
                 .chart(axis.chart(pattern)),
             ]
         }
         return [
-            .text("No daily pattern: it needs seven days with data, with 70 % of their time.")
+            .text(words("No daily pattern: it needs seven days with data, with 70 % of their time."))
         ]
     }
 
     private var sufficiency: String {
-        let share = figures.activeOfPeriod.text
-        let base = "\(Count.of(figures.daysWithData, "day")) with data, \(share) % of the time of the period"
-        switch figures.sufficiency {
-        case .notEnough: return "Not enough data for figures: less than a day. \(base)."
+        let (share, days) = (words.number(figures.activeOfPeriod), figures.daysWithData)
+        return switch figures.sufficiency {
+        case .notEnough:
+            words(
+                """
+                Not enough data for figures: less than a day. \
+                \(count: days, "day", "days") with data, \(share) % of the time of the period.
+                """)
         case .limited:
-            return
-                "\(base): may not be representative. A management indicator needs 14 days with data and 70 % of the time."
-        case .full: return "\(base)."
+            words(
+                """
+                \(count: days, "day", "days") with data, \(share) % of the time of the period: may not be representative. \
+                A management indicator needs 14 days with data and 70 % of the time.
+                """)
+        case .full: words("\(count: days, "day", "days") with data, \(share) % of the time of the period.")
         }
     }
 
     private var summary: ReportDocument.Block {
         let others = before.flatMap { $0.sufficiency == .notEnough ? nil : $0 }
-        let compared = Comparison(figures, before: others)
-        func percent(_ number: ExactDecimal?) -> String { number.map { "\($0) %" } ?? "–" }
+        let compared = Comparison(figures, before: others, words)
         let rows = [
-            compared.row("values") { String($0.figures.count) },
-            compared.row("days with data") { "\($0.daysWithData) of \($0.period.days.count)" },
-            compared.row("time with data, of the period") { percent($0.activeOfPeriod) },
-            compared.row("time with data, from first to last value") { percent($0.activeOfSpan) },
-            compared.row("mean") { $0.figures.mean.text },
-            compared.row("glucose management indicator (GMI)") { figures in
-                figures.managementIndicator.map { "\($0.percent) % (\($0.millimolesPerMole) mmol/mol)" }
-                    ?? "not enough data"
+            compared.row(words("values")) { String($0.figures.count) },
+            compared.row(words("days with data")) { words("\($0.daysWithData) of \($0.period.days.count)") },
+            compared.row(words("time with data, of the period")) { words.percent($0.activeOfPeriod) },
+            compared.row(words("time with data, from first to last value")) { words.percent($0.activeOfSpan) },
+            compared.row(words("mean")) { words.number($0.figures.mean) },
+            compared.row(words("glucose management indicator (GMI)")) { figures in
+                figures.managementIndicator.map { words.number("\($0.percent) % (\($0.millimolesPerMole) mmol/mol)") }
+                    ?? words("not enough data")
             },
-            compared.row("standard deviation") { $0.figures.deviation.text },
-            compared.row("coefficient of variation") { percent($0.figures.variation) },
-            compared.row("in range") { $0.timeInRanges?[.target].text ?? "–" },
-            compared.row("below range") { $0.timeInRanges?.sum([.veryLow, .low]).text ?? "–" },
-            compared.row("above range") { $0.timeInRanges?.sum([.high, .veryHigh]).text ?? "–" },
-            compared.row("lowest, highest") {
-                "\($0.figures.lowest?.text(in: axis.unit) ?? "–"), \($0.figures.highest?.text(in: axis.unit) ?? "–")"
+            compared.row(words("standard deviation")) { words.number($0.figures.deviation) },
+            compared.row(words("coefficient of variation")) { words.percent($0.figures.variation) },
+            compared.row(words("in range")) { $0.timeInRanges?[.target].text ?? "–" },
+            compared.row(words("below range")) { $0.timeInRanges?.sum([.veryLow, .low]).text ?? "–" },
+            compared.row(words("above range")) { $0.timeInRanges?.sum([.high, .veryHigh]).text ?? "–" },
+            compared.row(words("lowest, highest")) {
+                words.pair(axis.text($0.figures.lowest), axis.text($0.figures.highest))
             },
         ]
-        return .table(compared.table("Figures, in \(unit)", rows))
+        return .table(compared.table(words("Figures, in \(unit)"), rows))
     }
 
     private func goals(_ shares: PercentShares) -> [ReportDocument.Block] {
         guard showsGoals, !axis.ranges.goals.isEmpty else { return [] }
         let rows = axis.ranges.goals.map { goal in
-            let words = goal.classes.map(\.words).joined(separator: " or ")
+            let names = goal.classes.map { $0.named(words) }
             return ReportTable.Row(
-                words, "\(goal.isLeast ? "more than" : "less than") \(goal.percent) %", shares.sum(goal.classes).text)
+                names.dropFirst().reduce(names.first ?? "") { words("\($0) or \($1)") },
+                goal.isLeast ? words("more than \(goal.percent) %") : words("less than \(goal.percent) %"),
+                shares.sum(goal.classes).text)
         }
         return [
             .table(
                 ReportTable(
-                    "The goals that go with the chosen ranges (\(axis.ranges.preset?.rawValue ?? ""))",
-                    [.init("class", weight: 2), .init("goal"), .init("measured")], rows))
+                    words("The goals that go with the chosen ranges (\(axis.ranges.preset?.named(words) ?? ""))"),
+                    [.init(words("class"), weight: 2), .init(words("goal")), .init(words("measured"))], rows))
         ]
     }
 
     private var episodeBlocks: [ReportDocument.Block] {
         guard !figures.episodes.isEmpty else {
-            return [.text("No episode of 15 minutes or more below or above the range.")]
+            return [.text(words("No episode of 15 minutes or more below or above the range."))]
         }
         let low = figures.episodes.filter(\.isLow)
         let rows = figures.episodes.suffix(60).map { episode in
-            let wall = period.wallTime(at: episode.begin)
-            return ReportTable.Row([
-                .init("\(wall.dateText) \(wall.clockText)"), .init(Count.duration(episode.seconds)),
-                .init(episode.worst.words, episode.worst), .init(episode.extreme.text(in: axis.unit)),
-                .init(episode.isExtendedLow ? "longer than 2 hours" : ""),
+            ReportTable.Row([
+                .init(words.moment(period.wallTime(at: episode.begin))), .init(words.duration(episode.seconds)),
+                .init(episode.worst.named(words), episode.worst), .init(axis.text(episode.extreme)),
+                .init(episode.isExtendedLow ? words("longer than 2 hours") : ""),
             ])
         }
         let count = figures.episodes.count
         return [
-            .heading("Episodes"),
+            .heading(words("Episodes")),
             .text(
-                "\(Count.of(low.count, "episode")) below the range, \(count - low.count) above it. An episode begins with 15 minutes "
-                    + "beyond the range and ends with 15 minutes back, or with a gap in the data."
-                    + (count > rows.count ? " The last \(rows.count) are listed." : "")),
+                words(
+                    """
+                    \(count: low.count, "episode", "episodes") below the range, \(count - low.count) above it. \
+                    An episode begins with 15 minutes beyond the range and ends with 15 minutes back, or with a gap in the data.
+                    """)
+                    + (count > rows.count ? " " + words("The last \(count: rows.count, "are listed").") : "")),
             .table(
                 ReportTable(
-                    "Episodes, in \(unit)",
+                    words("Episodes, in \(unit)"),
                     [
-                        .init("begin", weight: 1.4), .init("length"), .init("worst level", weight: 1.2),
-                        .init("most extreme value"), .init("", weight: 1.2),
+                        .init(words("begin"), weight: 1.4), .init(words("length")),
+                        .init(words("worst level"), weight: 1.2), .init(words("most extreme value")),
+                        .init("", weight: 1.2),
                     ], Array(rows))),
         ]
     }
@@ -210,54 +228,70 @@ public struct SensorReport: Report {
                 values.map(\.point), ranges: axis.ranges, unit: axis.unit, period: period)
             var seconds: [GlucoseClass: Int64] = [:]
             for value in values { seconds[value.point.classified(by: axis.ranges), default: 0] += value.seconds }
-            let (shares, date) = (PercentShares(seconds), period.days[day].date)
-            let weekday = WallTime(date + "T00:00:00")?.weekday ?? 0
+            let (shares, (name, isWeekend)) = (PercentShares(seconds), words.day(period.days[day].date))
             return ReportTable.Row(
                 [
-                    .init("\(date) \(WallTime.weekdays[weekday])"),
-                    .init(Count.duration(self.figures.daySeconds[day])), .init(figures.mean.text),
-                    .init(figures.variation.map { "\($0) %" } ?? "–"), .init(shares?[.target].text ?? "–"),
+                    .init(name), .init(words.duration(self.figures.daySeconds[day])),
+                    .init(words.number(figures.mean)), .init(words.percent(figures.variation)),
+                    .init(shares?[.target].text ?? "–"),
                     .init(shares?.sum([.veryLow, .low]).text ?? "–"),
                     .init(shares?.sum([.high, .veryHigh]).text ?? "–"),
-                    .init(figures.lowest?.text(in: axis.unit) ?? "–", of: figures.lowest?.reading),
-                    .init(figures.highest?.text(in: axis.unit) ?? "–", of: figures.highest?.reading),
-                ], isTinted: weekday >= 5)
+                    .init(axis.text(figures.lowest), of: figures.lowest?.reading),
+                    .init(axis.text(figures.highest), of: figures.highest?.reading),
+                ], isTinted: isWeekend)
         }
-        let titles = ["data", "mean", "CV", "in range", "below", "above", "lowest", "highest"]
+        let titles = [
+            words("data"), words("mean"), words("CV"), words("in range"), words("below"), words("above"),
+            words("lowest"), words("highest"),
+        ]
         return .table(
             ReportTable(
-                "Days, in \(unit)", [.init("day", weight: 1.7)] + titles.map { .init($0, isNumber: true) }, rows))
+                words("Days, in \(unit)"),
+                [.init(words("day"), weight: 1.7)] + titles.map { .init($0, isNumber: true) }, rows))
     }
 
     private var deviceTable: ReportDocument.Block {
         .table(
             ReportTable(
-                "Sensors",
+                words("Sensors"),
                 [
-                    .init("sensor", weight: 2), .init("values", isNumber: true),
-                    .init("time with data, of the period", weight: 1.6, isNumber: true),
-                    .init("from first to last value", weight: 1.6, isNumber: true),
+                    .init(words("sensor"), weight: 2), .init(words("values"), isNumber: true),
+                    .init(words("time with data, of the period"), weight: 1.6, isNumber: true),
+                    .init(words("from first to last value"), weight: 1.6, isNumber: true),
                 ],
                 devices.map { device, figures in
                     ReportTable.Row(
                         [subject.modelName(device), device.serial].compactMap(\.self).joined(separator: " "),
-                        String(figures.figures.count), figures.activeOfPeriod.map { "\($0) %" } ?? "–",
-                        figures.activeOfSpan.map { "\($0) %" } ?? "–")
+                        String(figures.figures.count), words.percent(figures.activeOfPeriod),
+                        words.percent(figures.activeOfSpan))
                 }))
     }
 
     private var notes: [String] {
         [
             leftOut,
-            axis.note
-                + " Shares are of the time that values stand for: whole numbers that add up to 100 (what rounding leaves goes to "
-                + "\"high\"). Lines are broken at gaps; no value is invented.",
-            "Mean, SD and CV are of numbers, rounded once, half to even. 1 mmol/L is 18.0156 mg/dL. GMI % = 3.31 + 0.02392 x mean "
-                + "in mg/dL (Bergenstal 2018).",
-            "Daily pattern: percentiles 5, 25, 50, 75 and 95 of each hour by the person's clocks, smoothed over neighbouring hours "
-                + "with the weights 1, 4, 1. An hour with few values has fewer percentiles or none.",
+            axis.note + " "
+                + words(
+                    """
+                    Shares are of the time that values stand for: whole numbers that add up to 100 (what rounding leaves \
+                    goes to "high"). Lines are broken at gaps; no value is invented.
+                    """),
+            words(
+                """
+                Mean, SD and CV are of numbers, rounded once, half to even. 1 mmol/L is 18.0156 mg/dL. \
+                GMI % = 3.31 + 0.02392 x mean in mg/dL (Bergenstal 2018).
+                """),
+            words(
+                """
+                Daily pattern: percentiles 5, 25, 50, 75 and 95 of each hour by the person's clocks, smoothed over \
+                neighbouring hours with the weights 1, 4, 1. An hour with few values has fewer percentiles or none.
+                """),
             isEstimate
-                ? "The values are this gateway's estimate from the raw values of the sensor, not those that the maker's reader shows."
+                ? words(
+                    """
+                    The values are this gateway's estimate from the raw values of the sensor, not those that the \
+                    maker's reader shows.
+                    """)
                 : "",
         ].filter { !$0.isEmpty }
     }

@@ -1,5 +1,6 @@
 import HealthFigures
 import HealthReadings
+import Languages
 
 /// What the page shows of a vital sign that has no report of its own on paper.
 public struct VitalReport: Report {
@@ -23,14 +24,15 @@ public struct VitalReport: Report {
     public var isEmpty: Bool { figures.all == nil }
 
     private var unit: String { figures.unit.symbol }
+    private var words: Language { subject.language }
 
     private var title: String {
         switch figures.kind {
-        case .heartRate: "Heart rate"
-        case .hrv: "Heart-rate variability (RMSSD)"
-        case .spo2: "Oxygen saturation"
-        case .temperature: "Temperature"
-        default: "Body fat"
+        case .heartRate: words("Heart rate")
+        case .hrv: words("Heart-rate variability (RMSSD)")
+        case .spo2: words("Oxygen saturation")
+        case .temperature: words("Temperature")
+        default: words("Body fat")
         }
     }
 
@@ -39,44 +41,47 @@ public struct VitalReport: Report {
         ReportDocument(
             title: title, facts: subject.facts(unit: unit, devices: figures.devices),
             blocks: isEmpty
-                ? [.text("Nothing of this kind was measured in this period.")] + subject.leftOutBlocks()
-                : [summary, .chart(figures.chart(title, leftOut: subject.leftOut)), days] + subject.leftOutBlocks(),
-            notes: notes, leftOut: subject.leftOutWords(figures.leftOut), maker: subject.maker)
+                ? [.text(words("Nothing of this kind was measured in this period."))] + subject.leftOutBlocks()
+                : [summary, .chart(figures.chart(title, leftOut: subject.leftOut, words)), days]
+                    + subject.leftOutBlocks(),
+            notes: notes, leftOut: subject.leftOutWords(figures.leftOut), maker: subject.maker,
+            language: subject.language)
     }
 
     /// What the page shows: the days are the table behind the chart.
     public var pageBlocks: [ReportDocument.Block] {
         isEmpty
             ? document.blocks
-            : [summary, figures.chart(title, leftOut: subject.leftOut).before(days)] + subject.leftOutBlocks()
+            : [summary, figures.chart(title, leftOut: subject.leftOut, words).before(days)] + subject.leftOutBlocks()
     }
 
     private func when(_ point: VitalFigures.Point) -> String {
         let wall = figures.period.wallTime(at: point.time)
-        return "\(point.value) on \(wall.dateText) at \(wall.clockText)"
+        return words("\(words.number(point.value)) on \(words.date(wall.dateText)) at \(wall.clockText)")
     }
 
     private var summary: ReportDocument.Block {
-        let compared = Comparison(figures, before: before)
+        let compared = Comparison(figures, before: before, words)
         let rows = [
-            compared.row("readings") { String($0.all?.count ?? 0) },
-            compared.row("days with readings") { "\($0.byDay.count) of \($0.period.days.count)" },
-            compared.row("lowest") { $0.all.map { when($0.lowest) } ?? "–" },
-            compared.row("highest") { $0.all.map { when($0.highest) } ?? "–" },
+            compared.row(words("readings")) { String($0.all?.count ?? 0) },
+            compared.row(words("days with readings")) { words("\($0.byDay.count) of \($0.period.days.count)") },
+            compared.row(words("lowest")) { $0.all.map { when($0.lowest) } ?? "–" },
+            compared.row(words("highest")) { $0.all.map { when($0.highest) } ?? "–" },
         ]
-        return .table(compared.table("Figures, in \(unit)", rows))
+        return .table(compared.table(words("Figures, in \(unit)"), rows))
     }
 
     private var days: ReportDocument.Block {
         .table(
             ReportTable(
-                "Days, in \(unit)",
-                [.init("day", weight: 1.6)] + ["readings", "lowest", "highest"].map { .init($0, isNumber: true) },
+                words("Days, in \(unit)"),
+                [.init(words("day"), weight: 1.6)]
+                    + [words("readings"), words("lowest"), words("highest")].map { .init($0, isNumber: true) },
                 figures.byDay.reversed().map { day in
                     ReportTable.Row([
-                        .init(day.date), .init(String(day.span.count)),
-                        .init(day.span.lowest.value.description, of: day.span.lowest.reading),
-                        .init(day.span.highest.value.description, of: day.span.highest.reading),
+                        .init(words.date(day.date)), .init(String(day.span.count)),
+                        .init(words.number(day.span.lowest.value), of: day.span.lowest.reading),
+                        .init(words.number(day.span.highest.value), of: day.span.highest.reading),
                     ])
                 }))
     }
@@ -84,14 +89,16 @@ public struct VitalReport: Report {
     private var notes: [String] {
         let kind: String? =
             switch figures.kind {
-            case .temperature: "Temperatures of different places of the body are not comparable, so there is no mean."
-            case .heartRate, .spo2: "A recorded minute counts with its mean."
-            case .bodyComposition: "An estimate of the scale."
+            case .temperature:
+                words("Temperatures of different places of the body are not comparable, so there is no mean.")
+            case .heartRate, .spo2: words("A recorded minute counts with its mean.")
+            case .bodyComposition: words("An estimate of the scale.")
             default: nil
             }
         return [
             subject.leftOutWords(figures.leftOut),
-            "A dot is a reading. A bar goes from the lowest to the highest of readings that lie close together.", kind,
+            words("A dot is a reading. A bar goes from the lowest to the highest of readings that lie close together."),
+            kind,
         ].compactMap(\.self)
     }
 
@@ -129,14 +136,14 @@ public struct VitalReport: Report {
 
 extension VitalFigures {
     /// Readings as dots; those that lie close together as bars from the lowest to the highest.
-    func chart(_ title: String, leftOut: [ReportSubject.LeftOut] = []) -> ReportChart {
+    func chart(_ title: String, leftOut: [ReportSubject.LeftOut] = [], _ words: Language) -> ReportChart {
         var (low, high) = (
             all?.lowest.value.approximation ?? 0, all?.highest.value.approximation ?? 1
         )
         // Saturations are looked at from 80 to 100.
         if kind == .spo2 { (low, high) = (min(low, 80), 100) }
         let ticks = Plot.scale(low, high)
-        var plot = Plot(width: 520, height: 190, values: (ticks.first ?? low)...(ticks.last ?? high), top: 18)
+        var plot = Plot(width: 520, height: 190, values: (ticks.first ?? low)...(ticks.last ?? high), words, top: 18)
         plot.grid(ticks.map { ($0, Markup.number($0)) })
         plot.days(period)
         plot.text(unit.symbol, 4, 7)
@@ -150,20 +157,28 @@ extension VitalFigures {
                 plot.body +=
                     "<circle cx=\"\(Markup.number(x))\" cy=\"\(Markup.number(y))\" r=\"1.8\" fill=\"\(Palette.systolic)\"/>"
             }
-            let wall = period.wallTime(at: min(span.lowest.time, span.highest.time))
-            let values =
-                span.count == 1
-                ? "\(span.lowest.value) \(unit.symbol)"
-                : "\(span.lowest.value) to \(span.highest.value) \(unit.symbol) in \(span.count) readings"
-            let site = span.count == 1 ? span.lowest.site.map { " (\($0.replacing("_", with: " ")))" } ?? "" : ""
-            let note = span.count == 1 ? span.lowest.note.map { ", \($0)" } ?? "" : ""
-            marks.append(.init(x, "\(wall.dateText) \(wall.clockText): \(values)\(site)\(note)"))
+            let at = words.moment(period.wallTime(at: min(span.lowest.time, span.highest.time)))
+            let (lowest, highest) = (span.lowest.value, span.highest.value)
+            guard span.count == 1 else {
+                marks.append(
+                    .init(
+                        x,
+                        words(
+                            "\(at): \(lowest) to \(highest) \(unit.symbol) in \(count: span.count, "readings")")))
+                continue
+            }
+            let value =
+                span.lowest.site.map { words("\(at): \(lowest) \(unit.symbol) (\(words.name($0)))") }
+                ?? words("\(at): \(lowest) \(unit.symbol)")
+            marks.append(.init(x, words.list([value] + [span.lowest.note.map(words.isolated)].compactMap(\.self))))
         }
         plot.crosses(leftOut, period, &marks)
         let summary =
             all.map { all in
-                "\(Count.of(all.count, "reading")) from \(all.lowest.value) to \(all.highest.value) \(unit.symbol)"
-            } ?? "no readings"
+                words(
+                    "\(count: all.count, "reading", "readings") from \(all.lowest.value) to \(all.highest.value) \(unit.symbol)"
+                )
+            } ?? words("no readings")
         return ReportChart(
             title: title, summary: summary, width: plot.width, height: plot.height, body: plot.body, marks: marks)
     }

@@ -1,5 +1,6 @@
 import HealthFigures
 import HealthReadings
+import Languages
 
 /// The report of weights.
 public struct WeightReport: Report {
@@ -31,16 +32,19 @@ public struct WeightReport: Report {
     public var isEmpty: Bool { figures.days.isEmpty }
 
     private var unit: String { figures.unit.symbol }
+    private var words: Language { subject.language }
     private var repeated: Int { figures.points.count - figures.days.count }
     private var leftOut: String {
-        subject.leftOutWords(leftOutCounts, repeated > 0 ? ["\(repeated) later weighings of a day"] : [])
+        subject.leftOutWords(
+            leftOutCounts, repeated > 0 ? [words("\(count: repeated, "later weighings of a day")")] : [])
     }
 
     /// What the page shows: the days are the table behind the chart.
     public var pageBlocks: [ReportDocument.Block] {
         isEmpty
             ? document.blocks
-            : [summary, figures.chart(line: line, leftOut: subject.leftOut).before(days)] + subject.leftOutBlocks()
+            : [summary, figures.chart(line: line, leftOut: subject.leftOut, words).before(days)]
+                + subject.leftOutBlocks()
     }
 
     private func shown(_ point: WeightFigures.Point) -> ExactDecimal? {
@@ -54,55 +58,61 @@ public struct WeightReport: Report {
     /// What is on its pages.
     public var document: ReportDocument {
         ReportDocument(
-            title: "Weight", facts: subject.facts(unit: unit, devices: Set(figures.points.map(\.device))),
+            title: words("Weight"), facts: subject.facts(unit: unit, devices: Set(figures.points.map(\.device))),
             blocks: isEmpty
-                ? [.text("No weight was measured in this period.")] + subject.leftOutBlocks()
-                : [summary, .chart(figures.chart(line: line, leftOut: subject.leftOut)), days]
+                ? [.text(words("No weight was measured in this period."))] + subject.leftOutBlocks()
+                : [summary, .chart(figures.chart(line: line, leftOut: subject.leftOut, words)), days]
                     + subject.leftOutBlocks(),
             notes: [
                 leftOut,
-                "The first weighing of a day counts. The trend moves by a tenth of the difference a day, T = T + (1 - 0.9^d)(W - T) for "
-                    + "d days since the weighing before; it lags behind a steady change. Its change a week is that of the last four weeks.",
-            ], leftOut: leftOut, maker: subject.maker)
+                words(
+                    """
+                    The first weighing of a day counts. The trend moves by a tenth of the difference a day, \
+                    T = T + (1 - 0.9^d)(W - T) for d days since the weighing before; it lags behind a steady change. \
+                    Its change a week is that of the last four weeks.
+                    """),
+            ], leftOut: leftOut, maker: subject.maker, language: subject.language)
     }
 
     private var summary: ReportDocument.Block {
-        let compared = Comparison(figures, before: before)
+        let compared = Comparison(figures, before: before, words)
         var rows = [
-            compared.row("days with weighings") { "\($0.days.count) of \($0.period.days.count)" },
-            compared.row("mean of the days") { $0.mean.text },
-            compared.row("trend, first and last day") {
-                "\(Self.trend($0.days.first).text), \(Self.trend($0.days.last).text)"
+            compared.row(words("days with weighings")) { words("\($0.days.count) of \($0.period.days.count)") },
+            compared.row(words("mean of the days")) { words.number($0.mean) },
+            compared.row(words("trend, first and last day")) {
+                words.pair(words.number(Self.trend($0.days.first)), words.number(Self.trend($0.days.last)))
             },
-            compared.row("change of the trend a week") {
-                $0.changePerWeek.map { "\(Optional($0).signed) \(unit)" } ?? "needs two weeks"
+            compared.row(words("change of the trend a week")) {
+                $0.changePerWeek.map { "\(words.signed($0)) \(unit)" } ?? words("needs two weeks")
             },
         ]
         if let line {
-            rows.append(compared.row("your line") { $0.period.start == figures.period.start ? line.text : "" })
+            rows.append(
+                compared.row(words("your line")) { $0.period.start == figures.period.start ? line.text(in: words) : "" }
+            )
         }
-        return .table(compared.table("Figures, in \(unit)", rows))
+        return .table(compared.table(words("Figures, in \(unit)"), rows))
     }
 
     private var days: ReportDocument.Block {
         .table(
             ReportTable(
-                "Days, in \(unit)",
+                words("Days, in \(unit)"),
                 [
-                    .init("day", weight: 1.6), .init("time"), .init("scale", weight: 2),
-                    .init("weight", isNumber: true),
-                    .init("trend", isNumber: true), .init("weighings", isNumber: true),
+                    .init(words("day"), weight: 1.6), .init(words("time")), .init(words("scale"), weight: 2),
+                    .init(words("weight"), isNumber: true), .init(words("trend"), isNumber: true),
+                    .init(words("weighings"), isNumber: true),
                 ],
                 figures.days.reversed().map { day in
-                    let weekday = WallTime(day.date + "T00:00:00")?.weekday ?? 0
+                    let (name, isWeekend) = words.day(day.date)
                     return ReportTable.Row(
                         [
-                            .init("\(day.date) \(WallTime.weekdays[weekday])"),
+                            .init(name),
                             .init(figures.period.wallTime(at: day.first.time).clockText),
                             .init(subject.modelName(day.first.device) ?? ""),
-                            .init(shown(day.first).text, of: day.first.reading),
-                            .init(WeightFigures.text(ofTrend: day.trend).description), .init(String(day.count)),
-                        ], isTinted: weekday >= 5)
+                            .init(words.number(shown(day.first)), of: day.first.reading),
+                            .init(words.number(WeightFigures.text(ofTrend: day.trend))), .init(String(day.count)),
+                        ], isTinted: isWeekend)
                 }))
     }
 

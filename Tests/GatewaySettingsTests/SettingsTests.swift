@@ -202,6 +202,7 @@ struct SettingsTests {
             ("users: [{client_user_id: a, reports: letter}]", "reports as a map"),
             ("users: [{client_user_id: a, reports: {colour: red}}]", "'colour'"),
             ("users: [{client_user_id: a, reports: {paper: a5}}]", "a4 or letter"),
+            ("users: [{client_user_id: a, reports: {language: tlh}}]", "en or de or fr or es or ar"),
             ("users: [{client_user_id: a, reports: {glucose_unit: kPa}}]", "mg/dL or mmol/L"),
             ("users: [{client_user_id: a, reports: {glucose_ranges: 180-70}}]", "'180-70'"),
             ("users: [{client_user_id: a, reports: {pressure_line: 85/135}}]", "135/85"),

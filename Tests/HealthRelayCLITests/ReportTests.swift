@@ -148,7 +148,7 @@ import Testing
         user: {client_user_id: white_bear, time_zone: Europe/Berlin}
         users:
           - client_user_id: white_bear
-            reports: {glucose_unit: mmol/L, glucose_ranges: 4.4-8.3, pressure_line: 130/80, glucose_line: 4.5-8.0, weight_line: 72.5 kg, paper: letter, morning: "05:00-11:00"}
+            reports: {language: de, glucose_unit: mmol/L, glucose_ranges: 4.4-8.3, pressure_line: 130/80, glucose_line: 4.5-8.0, weight_line: 72.5 kg, paper: letter, morning: "05:00-11:00"}
         """.write(to: file, atomically: true, encoding: .utf8)
         let config = ["--config", file.path]
         let glucose = try await Self.run(["report", "glucose", "--json"] + Self.period + config, scratch)
@@ -162,7 +162,9 @@ import Testing
         #expect(weight.output.contains(#""line":{"weight":72.5,"unit":"kg"}"#), "\(weight.errors)")
         let page = try await Self.run(["report", "bp", "--line", "135/85"] + Self.period + config, scratch)
         #expect(page.output.contains("size:letter") && page.output.contains("135/85 mmHg"))
-        #expect(page.output.contains("Morning: 05:00 to 11:00"))
+        #expect(page.output.contains("<html lang=\"de\"") && page.output.contains("Morgen: 05:00 bis 11:00"))
+        let english = try await Self.run(["report", "bp", "--language", "en"] + Self.period + config, scratch)
+        #expect(english.output.contains("Morning: 05:00 to 11:00"))
         let shown = try await Self.run(["config", "show", "--json"] + config, scratch)
         try await Self.check("config_show", shown.output, scratch)
         #expect(shown.output.contains(#""glucose_ranges":"4.4-8.3""#))

@@ -38,6 +38,8 @@ public struct ReportOperation: Codable, Sendable, Hashable {
     public var period: String?
     /// How it is given.
     public var format = Format.html
+    /// The code of its language, such as `de`; nil: as the person's settings say, or English. JSON and CSV have none.
+    public var language: String?
     /// `a4` or `letter`; nil: as the person's settings say.
     public var paper: String?
     /// The protocol of the mean of blood pressures: `esh`, `aha` or `nice`.

@@ -2,6 +2,7 @@ import GatewaySettings
 import HealthDevices
 import HealthFigures
 import HealthReadings
+import Languages
 import ReadingStore
 import ReportPages
 
@@ -17,11 +18,13 @@ private struct ReportReadings: Sendable {
 
     /// How many readings are listed that are in no figure; the rest is only counted.
     private static let mostListed = 200
+    private let language: Language
 
     init(
-        _ kind: ReadingKind, _ period: FigurePeriod, windows: DayWindows,
+        _ kind: ReadingKind, _ period: FigurePeriod, windows: DayWindows, _ language: Language,
         ranges: @escaping @Sendable (DeviceDescription, MeasurementUnit) -> ReportDesk.Limits
     ) {
+        self.language = language
         pressures = PressureCollection(period, windows: windows)
         vital = VitalFigures(kind, period)
         glucose = GlucoseCollection(period, limits: ranges)
@@ -56,7 +59,7 @@ private struct ReportReadings: Sendable {
         guard !isCounted, reading.excluded != .superseded, leftOut.count < Self.mostListed else { return }
         leftOut.append(
             ReportSubject.LeftOut(
-                time: reading.time.instant, words: reading.record.words,
+                time: reading.time.instant, words: reading.record.text(in: language),
                 reason: reading.figureExclusion ?? .excluded(.noValue), reading: reading.id,
                 omission: reading.excluded == nil ? reading.leftOut : nil))
     }
@@ -151,16 +154,17 @@ package struct ReportDesk: Sendable {
             operation, gateway.settings.people.first { $0.clientUserID == person.clientUserID }?.reports ?? .init())
         let (desk, now) = (try await SummaryDesk(gateway.store, person), Instant.systemClock)
         let period = try period(operation, desk, now)
-        let readings = try await readings(of: person.key, operation.kind, in: period, choices.windows)
+        let readings = try await readings(of: person.key, operation.kind, in: period, choices)
         var earlier: ReportReadings?
         if operation.comparesBefore, let before = period.before {
-            earlier = try await self.readings(of: person.key, operation.kind, in: before, choices.windows)
+            earlier = try await self.readings(of: person.key, operation.kind, in: before, choices)
         }
         var subject = ReportSubject(
             person: person.clientUserID, period: period, version: GatewayVersion.current,
             modelName: { [catalogue = gateway.catalogue] device in
                 device.model.flatMap { catalogue[$0] }.map { "\($0.brand) \($0.name)" } ?? device.name ?? device.model
             })
+        subject.language = choices.language
         subject.leftOut = readings.leftOut.sorted { ($0.time?.seconds ?? 0) < ($1.time?.seconds ?? 0) }
         return MadeReport(try report(operation, choices, subject, readings, earlier), period, choices)
     }
@@ -206,10 +210,11 @@ package struct ReportDesk: Sendable {
     }
 
     private func readings(
-        of person: UserKey, _ kind: ReportOperation.Kind, in period: FigurePeriod, _ windows: DayWindows
+        of person: UserKey, _ kind: ReportOperation.Kind, in period: FigurePeriod, _ choices: ReportChoices
     ) async throws -> ReportReadings {
         let catalogue = gateway.catalogue
-        var readings = ReportReadings(kind.readings, period, windows: windows) { device, unit in
+        var readings = ReportReadings(kind.readings, period, windows: choices.windows, choices.language) {
+            device, unit in
             let range = device.model.flatMap { catalogue[$0] }?.ranges.first { $0.kind == .glucose && $0.unit == unit }
             return (range?.lowest, range?.highest)
         }
@@ -304,6 +309,7 @@ extension ReportOperation.Kind {
 
 /// What a report shows, by the command's arguments or else the person's settings.
 private struct ReportChoices {
+    let language: Language
     let paper: ReportPaper
     let pressureProtocol: PressureProtocol
     let csvStyle: ReportCSV.Style
@@ -317,6 +323,7 @@ private struct ReportChoices {
 
     init(_ operation: ReportOperation, _ setting: ReportSetting) throws(Problem) {
         (kind, self.operation, self.setting) = (operation.kind, operation, setting)
+        language = try Self.choice(operation.language ?? setting.language ?? "en", "--language")
         paper = try Self.choice(operation.paper ?? setting.paper ?? "a4", "--paper")
         pressureProtocol = try Self.choice(operation.protocolName, "--protocol")
         csvStyle = try Self.choice(operation.csvStyle, "--csv-style")

@@ -20,6 +20,7 @@ struct Report: AsyncParsableCommand {
         case html, pdf, svg, json, csv
     }
 
+    enum Language: String, ExpressibleByArgument, CaseIterable { case en, de, fr, es, ar }
     enum Paper: String, ExpressibleByArgument, CaseIterable { case a4, letter }
     enum Style: String, ExpressibleByArgument, CaseIterable { case comma, semicolon }
     enum Mean: String, ExpressibleByArgument, CaseIterable { case esh, aha, nice }
@@ -33,6 +34,8 @@ struct Report: AsyncParsableCommand {
         @Option(help: ArgumentHelp("So many days up to the last, such as 14d; instead of --from.", valueName: "days"))
         var period: String?
         @Option(help: "html, pdf, svg, json or csv; wins over --json.") var format: Format?
+        @Option(help: "en, de, fr, es or ar; by default as the person's settings say, or English.") var language:
+            Language?
         @Option(help: "a4 or letter; by default as the person's settings say, or a4.") var paper: Paper?
         @Option(
             help: ArgumentHelp(
@@ -50,6 +53,7 @@ struct Report: AsyncParsableCommand {
             var operation = ReportOperation(kind)
             (operation.person, operation.from, operation.to, operation.unit) = (person, from, to, unit)
             (operation.period, operation.paper, operation.csvStyle) = (period, paper?.rawValue, csvStyle.rawValue)
+            operation.language = language?.rawValue
             operation.format =
                 switch format {
                 case .html: .html

@@ -8,7 +8,7 @@ const Reports = (() => {
   const shown = new Map();
   let period = {period: "14d"}, asked = 0, restUntil = 0, timer = null, isFixed = false;
 
-  const path = (name, format) => place(`/api/v1/reports/${name}`, {...period, format});
+  const path = (name, format) => place(`/api/v1/reports/${name}`, {...period, format, language: spoken});
 
   async function refresh(consent) {
     const mine = ++asked, began = Date.now(), wanted = all.filter(each => consent.includes(each[1])).map(each => each[0]);

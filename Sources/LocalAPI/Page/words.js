@@ -81,8 +81,9 @@ const language = (() => {
   const wanted = [new URLSearchParams(location.search).get("language"), kept, ...(navigator.languages ?? []).map(each => each.split("-")[0])];
   return wanted.find(each => each && Object.hasOwn(languages, each)) ?? "en";
 })();
-let locale = languages.en.locale, catalogue = {}, plurals = new Intl.PluralRules(locale), decimalMark = ".";
+let spoken = "en", locale = languages.en.locale, catalogue = {}, plurals = new Intl.PluralRules(locale), decimalMark = ".";
 function speak(name, phrasesOfIt) {
+  spoken = name;
   locale = languages[name].locale;
   catalogue = phrasesOfIt;
   plurals = new Intl.PluralRules(locale);

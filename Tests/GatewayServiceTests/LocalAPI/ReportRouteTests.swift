@@ -60,6 +60,26 @@ import Testing
         try await house.stop()
     }
 
+    @Test("a report is in the language that is asked for, as text and on the page; data has none")
+    func language() async throws {
+        let house = try await Household(1)
+        _ = try await house.pressure(slot: 1)
+        let hers = try await house.token(.read, 0)
+        let path = "/api/v1/reports/bp?\(Self.day)"
+        let german = try await house.get(path + "&language=de", hers)
+        #expect(german.text.contains("<html lang=\"de\" dir=\"ltr\">") && german.text.contains("Blutdruck zu Hause"))
+        let arabic = try await house.get(path + "&language=ar&format=fragment", hers)
+        #expect(arabic.text.contains("lang=\"ar\" dir=\"rtl\"") && arabic.text.contains("ضغط الدم في المنزل"))
+        for format in ["json", "csv"] {
+            let (one, other) = (
+                try await house.get(path + "&format=\(format)", hers),
+                try await house.get(path + "&format=\(format)&language=fr", hers)
+            )
+            #expect(one.status == 200 && Self.timeless(one.text) == Self.timeless(other.text))
+        }
+        try await house.stop()
+    }
+
     @Test("a PDF is made by its own program; a few at a time, and the server answers meanwhile")
     func pdf() async throws {
         let house = try await Household(2)
@@ -104,7 +124,8 @@ import Testing
         let token = try await house.token(.read, 0)
         for query in [
             "from=yesterday", "from=2026-02-30", "period=0d", "period=14", "period=99999d", "period=7d&from=2026-11-20",
-            "format=docx", "protocol=who", "paper=a3", "line=85/135", "unit=bar", "without_flagged=1", "csv_style=tab",
+            "format=docx", "protocol=who", "paper=a3", "language=tlh", "line=85/135", "unit=bar", "without_flagged=1",
+            "csv_style=tab",
             "to=9000-01-01", "period=7d&period=7d", "color=red", "from=2026-11-21&to=2026-11-20",
         ] {
             let answer = try await house.get("/api/v1/reports/bp?\(query)", token)
