@@ -155,6 +155,9 @@ import Testing
     @Test("at a terminal the gateway prints a link; where there is a display, `page` hands it to the browser in a file")
     func link() async throws {
         let scratch = try Scratch()
+        // A gateway with readings has an owner; a new one prints the link of its set-up.
+        let capture = Tool.root.path + "/Fixtures/two-meters.btsnoop"
+        #expect(try await Tool.run(["replay", capture, "--state-dir", scratch.state]).status == 0)
         // A terminal of its own, as `make run` has; whatever reads it sees what a person sees.
         let script = """
             import os, pty, signal, sys, re, time
