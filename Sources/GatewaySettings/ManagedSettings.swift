@@ -4,7 +4,7 @@ import HealthReadings
 /// The settings file that the gateway itself writes: `settings.yaml` in the state directory.
 ///
 /// It stands below the administrator's file: what that file sets, this one cannot change. It names no path. Where a
-/// setting is a file, this one has the name of a file in ``secrets``, which the gateway has written too.
+/// setting is a file, this one has the name of a file in its directory of secrets, which the gateway has written too.
 public struct ManagedSettings: Sendable, Hashable {
     /// The file's whole path.
     public let path: String

@@ -52,9 +52,13 @@ public struct Settings: Sendable {
     /// What the gateway's own file held; `nil`: there was none.
     package private(set) var managedText: String?
 
-    /// Settings of a file (nil: the first of the usual places that exists), the environment and flags by key.
+    /// Reads settings.
     ///
-    /// - Parameter managed: the gateway's own file, below the other one; `nil`: none.
+    /// - Parameters:
+    ///   - named: the administrator's file; `nil`: the first of the usual places that exists.
+    ///   - environment: the environment, whose variables go before both files.
+    ///   - flags: what the command line says by key, which goes before everything.
+    ///   - managed: the gateway's own file, below the other one; `nil`: none.
     /// - Throws: ``Problem`` with status 78, or 66 where a file that has to be there cannot be read.
     public init(
         file named: String? = nil, environment: [String: String] = ProcessInfo.processInfo.environment,

@@ -27,7 +27,9 @@ extension AccessStore {
     /// Writes down that the gateway has an owner. It stays so, whatever is erased later: else whoever comes first after
     /// an erasure would own the gateway.
     ///
-    /// - Parameter reason: what shows it: `store`, `page`, `invite`, `link`.
+    /// - Parameters:
+    ///   - reason: what shows it: `store`, `page`, `invite`, `link`.
+    ///   - now: when.
     public func markClaimed(by reason: String, now: Date) async throws {
         try await queue.write { db in try Self.markClaimed(db, by: reason, now: now) }
     }
