@@ -79,18 +79,22 @@ import Testing
         let house = try await Household(2)
         let bench = house.api
         let grant = try #require(AccessGrant(caller.scope, person: caller.hasPerson ? house.people[0] : nil))
-        let (token, client) = try await bench.door.clients.admit(
-            "x", as: caller.isProgram ? .client : .page, for: grant, now: Date(), expiresAt: Date() + 600)
-        let headers =
-            caller.isProgram
-            ? [("Authorization", "Bearer \(token.text)")]
-            : [
+        func admit() async throws -> [(String, String)] {
+            let (token, client) = try await bench.door.clients.admit(
+                "x", as: caller.isProgram ? .client : .page, for: grant, now: Date(), expiresAt: Date() + 600)
+            guard !caller.isProgram else { return [("Authorization", "Bearer \(token.text)")] }
+            return [
                 ("Cookie", "__Host-healthrelay=\(token.text)"),
                 ("X-CSRF-Token", bench.door.csrfToken(of: "page-\(client.number)")),
             ]
+        }
+        var headers = try await admit()
         let refusals: Set = ["unauthorized", "household_only", "scope_too_small", "other_person"]
         // Signing out comes last.
-        for (route, permission) in Self.stated.sorted(by: { $0.key > $1.key }) where route != "DELETE /api/v1/session" {
+        let routes = Self.stated.sorted { $0.key > $1.key }.filter { $0.key != "DELETE /api/v1/session" }
+        for (place, (route, permission)) in routes.enumerated() {
+            // A program may ask sixty times in a minute, and there are more routes than that.
+            if place % 40 == 39 { headers = try await admit() }
             let parts = route.split(separator: " ").map(String.init)
             let path = parts[1].replacing("{id}", with: "00000000").replacing("{kind}", with: "bp").replacing(
                 "{name}", with: "vital")
