@@ -68,13 +68,15 @@ struct SilenceMatrixTests {
     @Test("the markers are there before anything happens: a route that is declared to show readings shows them")
     func control() async throws {
         let bench = try await Marked()
-        let credential = try await bench.program()
-        for (route, shows) in Self.routes where route != "GET /api/v1/events" {
+        var credential = try await bench.program()
+        for (place, (route, shows)) in Self.routes.filter({ $0.key != "GET /api/v1/events" }).enumerated() {
+            // A program may ask sixty times in a minute, and there are more routes than that.
+            if place % 40 == 39 { credential = try await bench.program() }
             let found = try await bench.answer(route, credential).contains(anyOf: Marked.values)
             #expect(found == shows, "\(route)")
         }
         for last in [nil, "0"] {
-            let listener = try await bench.listen(credential, last: last)
+            let listener = try await bench.listen(try await bench.program(), last: last)
             try await bench.measure(until: [listener])
             #expect(listener.text.contains(anyOf: Marked.values))
             listener.end()
