@@ -3,7 +3,7 @@ import HealthReadings
 import Yams
 
 /// The effective settings: flag over environment over the administrator's file over the gateway's own file
-/// (``ManagedSettings``) over what stands when nobody says.
+/// (``ManagedSettings``) over the default.
 ///
 /// A key that no setting has, and a value that is none of what the setting may be, are errors that name the place:
 /// a misspelt `base_url` must not send readings somewhere else in silence.

@@ -43,6 +43,12 @@ extension ReceivedRequest {
         }
     }
 
+    /// Of ROOK's summary: how many heart rates it has.
+    fileprivate var summedHeartRates: Int {
+        let data = summary["heart_rate"] as? [String: Any]
+        return (data?["hr_granular_data_array"] as? [[String: Any]])?.count ?? 0
+    }
+
     fileprivate var ordering: Int64? { headers["x-terra-ordering-timestamp"].flatMap { Int64($0) } }
 }
 
@@ -197,6 +203,19 @@ struct WebhookFormatTests {
                 let text = "9dd1a2e0-1b1a-4a3e-9f3e-0f5c3c9f2d11\(Fixture.user)\(time)"
                 #expect(request.headers["x-rook-hash"] == secret.rookHash(of: text))
             }
+        }
+    }
+
+    @Test("ROOK's summaries: a recording that goes on over midnight is on both days, and taken back from both")
+    func rookNight() async throws {
+        try await Self.with(.rookSummary) { worker, fixture, server in
+            // From 23:59:20 to 00:00:19; every tenth sample has no value.
+            try await fixture.read(1, from: 106, kind: .heartRate)
+            #expect(await worker.syncOnce() == SyncReport(delivered: 1))
+            #expect(server.requests.map(\.summedHeartRates) == [36, 18])
+            try await fixture.read(1, from: 106, kind: .heartRate, isFailed: true)
+            #expect(await worker.syncOnce().retracted == 1)
+            #expect(server.requests.map(\.summedHeartRates) == [36, 18, 0, 0])
         }
     }
 

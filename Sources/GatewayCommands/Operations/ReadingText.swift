@@ -1,4 +1,6 @@
 import HealthReadings
+import Languages
+import ReportPages
 
 extension Reading {
     /// The reading on one line for people: when, what, from where, and what keeps it from being delivered.
@@ -106,35 +108,7 @@ extension LiveReading {
 
 extension Record {
     /// The values on one line for people: `glucose 95 mg/dL`, `blood pressure 127/79 mmHg, pulse 69`.
-    public var words: String {
-        switch value {
-        case .glucose(let glucose): "glucose \(glucose.concentration?.words ?? "without a value")"
-        case .bloodPressure(let pressure):
-            "blood pressure \(pressure.systolic.digits)/\(pressure.diastolic.digits) \(pressure.systolic.unit.symbol)"
-                + (pressure.pulse.map { ", pulse \($0.digits)" } ?? "")
-        case .vital(let vital): vital.words
-        case .kept(let sample): "\(sample.type) \(sample.value) \(sample.unit)"
-        }
-    }
-}
-
-extension VitalValue {
-    /// `heart rate 72 bpm`, `spo2 97 %, pulse 64`, `hrv rmssd 42.1 ms, sdnn 50.3 ms`.
-    fileprivate var words: String {
-        let name = kind.rawValue.replacing("_", with: " ")
-        switch kind {
-        case .hrv:
-            return "\(name) rmssd \(self[.rmssd]?.words ?? "–"), sdnn \(self[.sdnn]?.words ?? "–")"
-        case .spo2:
-            return "\(name) \(main?.words ?? "–")" + (self[.pulse].map { ", pulse \($0.digits)" } ?? "")
-        default: return "\(name) \(main?.words ?? "–")"
-        }
-    }
-}
-
-extension Quantity {
-    fileprivate var words: String { number.number == nil ? "not a number" : "\(digits) \(unit.symbol)" }
-    fileprivate var digits: String { number.number?.description ?? "–" }
+    public var words: String { text(in: .english) }
 }
 
 extension Exclusion {

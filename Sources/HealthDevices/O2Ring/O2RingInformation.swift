@@ -26,10 +26,7 @@ struct O2RingInformation: Sendable, Hashable {
         }
         time = members["CurTIME"].flatMap { WallTime($0.replacing(",", with: "T")) }
         let names = list.utf8.split(separator: UInt8(ascii: ",")).prefix(Self.mostRecordings)
-        let usable = names.map { name in
-            let start = name.drop { $0 == UInt8(ascii: " ") }
-            return O2RingRecordingName(start)
-        }
+        let usable = names.map { name in O2RingRecordingName(name.drop { $0 == UInt8(ascii: " ") }) }
         recordings = usable.compactMap(\.self)
         unusableNames = usable.count - recordings.count
     }

@@ -13,7 +13,9 @@ enum DeviceSecret: Sendable, Hashable {
 /// Reads an Omron monitor's memory: where each user's newest record stands, then backwards from there.
 ///
 /// Reading ends at a record that is stored already, if the contact before brought everything. Slots in which nothing was recorded
-/// end it only where the whole ring was looked at: rings of some models are shorter than public sources say. Each message is durable before the next is asked for. Nothing is written to the memory.
+/// end it only where the whole ring was looked at: rings of some models are shorter than public sources say.
+///
+/// Each message is durable before the next is asked for. Nothing is written to the memory.
 struct OmronTransfer: RecordTransfer {
     let link: OmronLink
     let memory: OmronMemory

@@ -37,7 +37,8 @@ const mains = {
 const main = r => mains[r.kind]?.(r) ?? null;
 // What another program sent and nobody interprets.
 const kept = r => ["activity", "sleep", "other"].includes(r.kind) ? r[r.kind] : null;
-const pressure = r => leftToRight(`${digits(r.blood_pressure.systolic?.text ?? "–")} / ${digits(r.blood_pressure.diastolic?.text ?? "–")} ${r.blood_pressure.systolic?.unit ?? ""}`);
+const pressures = (r, between) => digits(r.blood_pressure.systolic?.text ?? "–") + between + digits(r.blood_pressure.diastolic?.text ?? "–");
+const pressure = r => leftToRight(`${pressures(r, " / ")} ${r.blood_pressure.systolic?.unit ?? ""}`);
 // HI and LO are what a meter shows instead of a number.
 const beyond = r => r.status.includes("result_too_high") ? "HI" : r.status.includes("result_too_low") ? "LO" : null;
 function value(r) {
@@ -139,7 +140,7 @@ async function refreshGlance() {
   const cards = [];
   if (glucose) cards.push(card(t("last_glucose"), beyond(glucose) ?? digits(glucose.glucose?.text ?? "–"), glucose.glucose?.unit, readingTime(glucose)));
   if (last) cards.push(card(t("last_pressure"),
-    digits(`${last.blood_pressure.systolic?.text ?? "–"}`) + "/" + digits(`${last.blood_pressure.diastolic?.text ?? "–"}`),
+    pressures(last, "/"),
     last.blood_pressure.systolic?.unit, readingTime(last)));
   const waiting = sync.destinations.flatMap(d => d.waiting.map(w => ({...w, destination: d.name})));
   const refused = sync.destinations.filter(d => d.refused.length);

@@ -74,7 +74,7 @@ import Testing
         text.matches(of: #/\{(\w+)\}/#).map { String($0.1) }.sorted()
     }
 
-    @Test("each language has each phrase of the page, and none besides", arguments: languages.map(\.code))
+    @Test("every language has every phrase of the page and no others", arguments: languages.map(\.code))
     func whole(_ code: String) throws {
         let catalogue = try Self.catalogue(code)
         let codes =

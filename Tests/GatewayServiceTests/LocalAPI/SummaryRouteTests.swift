@@ -1,4 +1,5 @@
 import GatewayCommands
+import HealthDevices
 import HealthReadings
 import LocalAccess
 import ReadingStore
@@ -34,6 +35,28 @@ import Testing
         for query in ["date=today", "date=2026-02-30", "format=xml", "samples=2", "\(date)&\(date)", "from=\(date)"] {
             let answer = try await house.get("\(Self.path)?\(query)", hers)
             #expect(answer.status == 400 && answer.code == "bad_request", "\(query): \(answer.text)")
+        }
+        try await house.stop()
+    }
+
+    @Test("a recording that goes on over midnight is on both days, each with its own samples")
+    func night() async throws {
+        let house = try await Household(1)
+        let store = house.api.gateway.store
+        // 23:59:30 in Berlin.
+        let begin = try #require(Instant(rfc3339: "2026-11-19T22:59:30Z"))
+        var block = RecordedBlock(characteristic: 0x2A37)
+        for second in 0..<60 { block.add([0x00, 72], atMilliseconds: second * 1000) }
+        let strap = DeviceDescription(address: Household.meter(7), model: nil, serial: nil, name: "Strap")
+        let contact = try await store.beginContact(with: strap, at: begin, clock: nil, batteryPercent: nil)
+        _ = try await store.append(
+            [Frame(format: .heartRateBlock, payload: block.payload, receivedAt: begin, ordinal: 0)], of: contact)
+        try await store.endContact(contact, ContactSummary(isComplete: true, received: 1))
+        let token = try await house.token(.read, 0)
+        for (date, count) in [("2026-11-18", nil), ("2026-11-19", 30), ("2026-11-20", 30), ("2026-11-21", nil)] {
+            let day = try await house.get("\(Self.path)?date=\(date)&samples=false", token)
+            let rates = count.map { #""heart_rate":{"count":\#($0)"# } ?? #""heart_rate":null"#
+            #expect(day.text.contains(rates), "\(date): \(day.text)")
         }
         try await house.stop()
     }
