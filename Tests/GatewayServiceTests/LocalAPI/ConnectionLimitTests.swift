@@ -89,6 +89,16 @@ extension ServerLimits {
         try await bench.stop()
     }
 
+    @Test("what is no chunk ends a connection that has been answered")
+    func brokenBehindAnswer() async throws {
+        let bench = try await APIBench(tls: false, captures: [], limits: .only { $0.linger = .seconds(1) })
+        let wire = try wire(bench)
+        wire.send("GET /health HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n \r\nzz")
+        #expect(await wire.flood([UInt8](repeating: UInt8(ascii: "z"), count: 65_536)).isClosed)
+        #expect(try await bench.send("/health").status == 200)
+        try await bench.stop()
+    }
+
     @Test("a chunk's extension without end is not swallowed")
     func endlessExtension() async throws {
         let bench = try await APIBench(tls: false, captures: [], limits: .only())

@@ -68,8 +68,10 @@ final class Wire: Sendable {
     ///
     /// - Returns: how many bytes it took; `nil` where it has closed.
     @discardableResult
-    func send(_ octets: [UInt8]) -> Int? {
-        let count = Glibc.send(descriptor, octets, octets.count, Int32(MSG_NOSIGNAL))
+    func send(_ octets: some Collection<UInt8>) -> Int? {
+        let count = Array(octets).withUnsafeBytes {
+            Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+        }
         if count >= 0 { return count }
         return errno == EAGAIN ? 0 : nil
     }
@@ -79,17 +81,20 @@ final class Wire: Sendable {
 
     /// Sends the same again and again until the other side closes or the time is over, and reads nothing.
     ///
+    /// What the kernel took only a part of goes on where it stopped: a chunk that is cut would be a bad request instead.
+    ///
     /// - Parameter pause: how long to wait between two times.
     func flood(
         _ octets: [UInt8], pause: Duration = .zero, for time: Duration = Wire.patience
     ) async -> (sent: Int, isClosed: Bool) {
         let end = ContinuousClock.now + time
-        var sent = 0
+        var (sent, rest) = (0, octets[...])
         while true {
             // On a busy machine the time may be over before the other side was looked at once more.
             let isOver = ContinuousClock.now >= end
-            guard let count = send(octets) else { return (sent, true) }
+            guard let count = send(rest) else { return (sent, true) }
             sent += count
+            rest = count == rest.count ? octets[...] : rest.dropFirst(count)
             guard !isOver else { return (sent, false) }
             if pause > .zero || count == 0 { try? await Task.sleep(for: max(pause, .milliseconds(2))) }
         }
