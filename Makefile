@@ -9,7 +9,7 @@ FILES ?= 1000
 LISTEN ?= 127.0.0.1:8480
 
 BUILD_PACKAGES := libdbus-1-dev libbluetooth-dev libmosquitto-dev libnfc-dev libpcsclite-dev libqrencode-dev librsvg2-dev libsqlite3-dev \
-	libxml2-dev zlib1g-dev
+	libssl-dev libxml2-dev zlib1g-dev
 TEST_PACKAGES := chromium dbus tshark python3-venv curl influxdb iproute2 mosquitto openssl pcscd vsmartcard-vpcd udev \
 	victoria-metrics
 

@@ -106,6 +106,7 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
 
+        .systemLibrary(name: "CLibCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CTimex"),
         .systemLibrary(name: "CSpawn"),
         .systemLibrary(name: "CSandbox"),
@@ -139,7 +140,7 @@ let package = Package(
             resources: ["de", "fr", "es", "ar"].map { .embedInCode("Catalogues/\($0).json") }),
         module("ReportPages", ["HealthFigures", "HealthReadings", "Languages"]),
         module("ReadingImport", ["HealthReadings", "CLibXML2"]),
-        module("ReadingStore", ["HealthReadings", crypto, cryptoExtras, database, sqlite, logging]),
+        module("ReadingStore", ["CLibCrypto", "HealthReadings", crypto, cryptoExtras, database, sqlite, logging]),
         module("OutgoingHTTP", ["HealthReadings", "CZlib", httpClient, nioCore, nioHTTP1, tls]),
         module(
             "HealthSyncClient",

@@ -73,6 +73,8 @@ final class GenerationKeys: Sendable {
     let bindsColumns: Bool
     /// AES-256-GCM.
     let seal: SymmetricKey
+    /// Opens what is sealed under ``seal``.
+    let opener: SealOpener
     /// For what rows are found by: of few possible values, a plain hash would tell which it is.
     let index: KeyedCode
     /// For rows that have nothing to seal.
@@ -86,6 +88,7 @@ final class GenerationKeys: Sendable {
         self.generation = generation
         self.bindsColumns = bindsColumns
         seal = Self.derived(of: key, for: bindsColumns ? "healthrelay seal 2" : "healthrelay seal")
+        opener = SealOpener(seal)
         index = KeyedCode(Self.derived(of: key, for: "healthrelay index"))
         tag = KeyedCode(Self.derived(of: key, for: "healthrelay tag"))
         list = KeyedCode(Self.derived(of: key, for: "healthrelay key list"))
@@ -260,21 +263,14 @@ final class Sealing: Sendable {
         var broken: StoreError { .corrupt(detail: "the seal of \(place) does not hold") }
         let keys = try keys(of: generation)
         guard keys.bindsColumns || mayBeEarlier(place) else { throw broken }
-        guard rest.count >= 12 + 16 else { throw broken }
-        do {
-            let box = try AES.GCM.SealedBox(combined: rest)
-            let opened =
-                if keys.bindsColumns {
-                    try place.withOctets(and: columns) { try AES.GCM.open(box, using: keys.seal, authenticating: $0) }
-                } else {
-                    try place.withOctets(and: NoColumns()) {
-                        try AES.GCM.open(box, using: keys.seal, authenticating: $0)
-                    }
-                }
-            return (opened.withUnsafeBytes { Array($0) }, true)
-        } catch {
-            throw broken
-        }
+        let opened =
+            if keys.bindsColumns {
+                try place.withOctets(and: columns) { try keys.opener.open(rest, authenticating: $0) }
+            } else {
+                try place.withOctets(and: NoColumns()) { try keys.opener.open(rest, authenticating: $0) }
+            }
+        guard let opened else { throw broken }
+        return (opened, true)
     }
 
     /// The keys of a generation.
