@@ -102,43 +102,6 @@ final class GenerationKeys: Sendable {
     func digest(_ octets: [UInt8]) -> [UInt8] { index.code(of: octets) }
 }
 
-/// The first 16 octets of HMAC-SHA256 (RFC 2104) under a key, which is made ready once: that takes longer than a row's octets.
-///
-/// Crypto's `HMAC` is generic, and its module is not built for one hash: a batch spends twice the time in it that the two
-/// hashes take.
-struct KeyedCode: Sendable {
-    private let inner: SHA256
-    private let outer: SHA256
-
-    /// - Parameter key: no longer than a block of the hash, as derived keys are.
-    init(_ key: SymmetricKey) {
-        precondition(key.bitCount <= SHA256.blockByteCount * 8)
-        (inner, outer) = (Self.begun(key, 0x36), Self.begun(key, 0x5C))
-    }
-
-    private static func begun(_ key: SymmetricKey, _ padding: UInt8) -> SHA256 {
-        var hash = SHA256()
-        withUnsafeTemporaryAllocation(byteCount: SHA256.blockByteCount, alignment: 1) { block in
-            block.initializeMemory(as: UInt8.self, repeating: padding)
-            key.withUnsafeBytes { for (place, octet) in $0.enumerated() { block[place] ^= octet } }
-            hash.update(bufferPointer: UnsafeRawBufferPointer(block))
-            block.initializeMemory(as: UInt8.self, repeating: 0)
-        }
-        return hash
-    }
-
-    func code(of octets: [UInt8]) -> [UInt8] { octets.withUnsafeBytes { withCode(of: $0) { Array($0) } } }
-
-    func withCode<Result>(
-        of octets: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) throws -> Result
-    ) rethrows -> Result {
-        var (inner, outer) = (inner, outer)
-        inner.update(bufferPointer: octets)
-        inner.finalize().withUnsafeBytes { outer.update(bufferPointer: $0) }
-        return try outer.finalize().withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0.prefix(16))) }
-    }
-}
-
 /// What seals the content of rows and opens it again: AES-256-GCM (NIST SP 800-38D), a fresh random nonce for each seal.
 ///
 /// A sealed blob is: the number of its key (LEB128; 0: it is in the clear), the nonce (12 octets), the sealed octets,
