@@ -103,11 +103,16 @@ struct DeviceHolds: Sendable {
     }
 
     /// The holds with the condition on `outbox AS o` and `reading AS r` that each is; none where nothing can be held.
-    var conditions: [(hold: Hold, sql: String)] {
+    var conditions: [(hold: Hold, sql: String)] { conditions(since: .min) }
+
+    /// Those of ``conditions`` that can hold something that waits.
+    ///
+    /// - Parameter oldest: the oldest timestamp of what waits.
+    func conditions(since oldest: Int64) -> [(hold: Hold, sql: String)] {
         var conditions: [(hold: Hold, sql: String)] = []
         let devices = ignored.sorted().map(String.init).joined(separator: ",")
         if !ignored.isEmpty { conditions.append((.ignored, "r.device IN (\(devices))")) }
-        if let latest = cutoffs.values.max() {
+        if let latest = cutoffs.values.max(), oldest < latest {
             let cases = cutoffs.sorted { $0.key < $1.key }.map { "WHEN \($0.key) THEN \($0.value)" }
             let old =
                 "o.timestamp < \(latest) AND o.timestamp < CASE r.device \(cases.joined(separator: " ")) ELSE o.timestamp END"

@@ -25,15 +25,16 @@ extension ReadingStore {
             guard let known = holds.destinations.first(where: { $0.key == destination }) else {
                 throw StoreError.unknown("destination \(destination.rawValue)")
             }
-            let apart = try Self.heldApart(db, destination, seconds)
-            return try Row.fetchAll(
+            let rows = try Row.fetchAll(
                 db,
                 sql: """
                     SELECT user, resource, provider, count(*), min(timestamp) FROM outbox
                     WHERE destination = ? AND state = \(outbox: .waiting) AND timestamp BETWEEN ? AND ?
                     GROUP BY user, resource, provider ORDER BY user, resource, provider
-                    """, arguments: [destination.rawValue, seconds.first, seconds.last]
-            ).flatMap { row -> [OutboxGroup] in
+                    """, arguments: [destination.rawValue, seconds.first, seconds.last])
+            guard let oldest = try rows.map({ try $0.value(4) as Int64 }).min() else { return [] }
+            let apart = try Self.heldApart(db, destination, seconds, since: oldest)
+            return try rows.flatMap { row -> [OutboxGroup] in
                 let (user, provider): (Int64, String) = (try row.value(0), try row.value(2))
                 let kind = try ReadingKind(code: try row.value(1))
                 var rest = OutboxGroup(
@@ -82,10 +83,13 @@ extension ReadingStore {
     }
 
     /// What waits for its device's sake, whatever its source says.
+    ///
+    /// - Parameter oldest: the oldest timestamp of what waits. Mostly it says that nothing is too old, and then a backlog
+    ///   is not searched for it.
     private static func heldApart(
-        _ db: Database, _ destination: DestinationKey, _ seconds: (first: Int64, last: Int64)
+        _ db: Database, _ destination: DestinationKey, _ seconds: (first: Int64, last: Int64), since oldest: Int64
     ) throws -> [OutboxGroup] {
-        try DeviceHolds(db, destination).conditions.flatMap { hold, condition in
+        try DeviceHolds(db, destination).conditions(since: oldest).flatMap { hold, condition in
             try Row.fetchAll(
                 db,
                 sql: """
