@@ -34,6 +34,25 @@ import Testing
         try await bench.stop()
     }
 
+    @Test("what the pages are made of comes compressed to a browser that takes gzip, and as it is to others")
+    func compressed() async throws {
+        let bench = try await APIBench(tls: false, captures: [])
+        for path in ["/", "/page.js", "/lang/ar.json", "/setup", "/setup/steps.js", "/api/v1/openapi.json"] {
+            let plain = try await bench.send(path, headers: [("Accept-Encoding", "br, gzip;q=0")])
+            #expect(plain.headers["content-encoding"].isEmpty, "\(path)")
+            let whole = try #require(plain.headers["content-length"].first.flatMap { Int($0) })
+            #expect(plain.text.utf8.count == whole)
+            // The first asks for it, the second gets what was kept.
+            for _ in 0..<2 {
+                let packed = try await bench.send(path, headers: [("Accept-Encoding", "gzip, deflate, br")])
+                #expect(packed.headers["content-encoding"] == ["gzip"] && packed.headers["vary"] == ["accept-encoding"])
+                let size = try #require(packed.headers["content-length"].first.flatMap { Int($0) })
+                #expect(2 * size < whole, "\(path): \(size) of \(whole)")
+            }
+        }
+        try await bench.stop()
+    }
+
     @Test("a token that has ended, was revoked, or is another's opens nothing")
     func badTokens() async throws {
         let bench = try await APIBench(tls: true)
