@@ -17,8 +17,14 @@ struct SetupRoutes {
         let files: [(path: String, octets: [UInt8], type: String)] = [
             (Self.root, PackageResources.setup_html, "text/html; charset=utf-8"),
             ("/setup/setup.css", PackageResources.setup_css, "text/css; charset=utf-8"),
+            ("/setup/words.js", PackageResources.setup_words_js, "text/javascript; charset=utf-8"),
+            ("/setup/languages.js", PackageResources.languages_js, "text/javascript; charset=utf-8"),
             ("/setup/setup.js", PackageResources.setup_js, "text/javascript; charset=utf-8"),
             ("/setup/steps.js", PackageResources.steps_js, "text/javascript; charset=utf-8"),
+            ("/setup/lang/de.json", PackageResources.setup_de_json, "application/json"),
+            ("/setup/lang/fr.json", PackageResources.setup_fr_json, "application/json"),
+            ("/setup/lang/es.json", PackageResources.setup_es_json, "application/json"),
+            ("/setup/lang/ar.json", PackageResources.setup_ar_json, "application/json"),
         ]
         PageFile.add(files, to: routes)
         routes.get("/setup/state", .open) { _, context, _ in
