@@ -98,4 +98,4 @@ test-deps:
 	@Packaging/install-packages $(TEST_PACKAGES)
 
 clean:
-	@rm -rf .build .build-release .build-bench .build-bench-static .build-bench-cli .build-fuzz .build-address .build-thread .build-embedding .venv Tests/Schemas/.venv Tests/HomeAssistant/.venv Tests/Formats/.venv Tests/Webhooks/.venv
+	@rm -rf .build .build-release .build-bench .build-bench-static .build-bench-cli .build-fuzz .build-address .build-thread .build-embedding .venv Tests/Schemas/.venv Tests/HomeAssistant/.venv Tests/Formats/.venv Tests/Webhooks/.venv Benchmarks/Page/.venv

@@ -211,13 +211,16 @@ let package = Package(
             ],
             resources: [
                 .embedInCode("Page/page.html"), .embedInCode("Page/page.css"), .embedInCode("Page/page.js"),
-                .embedInCode("Page/words.js"), .embedInCode("Page/reports.js"), .embedInCode("Page/measure.js"),
+                .embedInCode("Page/words.js"), .embedInCode("Page/languages.js"), .embedInCode("Page/reports.js"),
+                .embedInCode("Page/measure.js"),
                 .embedInCode("Page/pairing.js"), .embedInCode("Page/figures.js"),
                 .embedInCode("Page/wall.html"), .embedInCode("Page/wall.css"), .embedInCode("Page/wall.js"),
                 .embedInCode("Page/setup.html"), .embedInCode("Page/setup.css"),
-                .embedInCode("Page/setup.js"), .embedInCode("Page/steps.js"),
+                .embedInCode("Page/setup-words.js"), .embedInCode("Page/setup.js"), .embedInCode("Page/steps.js"),
                 .embedInCode("Page/lang/de.json"), .embedInCode("Page/lang/fr.json"),
                 .embedInCode("Page/lang/es.json"), .embedInCode("Page/lang/ar.json"),
+                .embedInCode("Page/lang/setup-de.json"), .embedInCode("Page/lang/setup-fr.json"),
+                .embedInCode("Page/lang/setup-es.json"), .embedInCode("Page/lang/setup-ar.json"),
                 .embedInCode("openapi.json"),
             ]),
         module(

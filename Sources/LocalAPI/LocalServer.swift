@@ -106,11 +106,12 @@ package struct LocalServer {
 /// The files the page is made of, and the document that describes the API.
 struct PageRoutes {
     func add(to routes: GuardedRoutes) {
-        let files: [(String, [UInt8], String)] = [
+        let files: [(path: String, octets: [UInt8], type: String)] = [
             ("/", PackageResources.page_html, "text/html; charset=utf-8"),
             ("/page.css", PackageResources.page_css, "text/css; charset=utf-8"),
             ("/page.js", PackageResources.page_js, "text/javascript; charset=utf-8"),
             ("/words.js", PackageResources.words_js, "text/javascript; charset=utf-8"),
+            ("/languages.js", PackageResources.languages_js, "text/javascript; charset=utf-8"),
             ("/reports.js", PackageResources.reports_js, "text/javascript; charset=utf-8"),
             ("/measure.js", PackageResources.measure_js, "text/javascript; charset=utf-8"),
             ("/figures.js", PackageResources.figures_js, "text/javascript; charset=utf-8"),
@@ -124,9 +125,7 @@ struct PageRoutes {
             ("/lang/ar.json", PackageResources.ar_json, "application/json"),
             ("/api/v1/openapi.json", PackageResources.openapi_json, "application/json"),
         ]
-        for (path, octets, type) in files {
-            routes.get(path, .open) { _, _, _ in Response.octetsResponse(octets, type) }
-        }
+        PageFile.add(files, to: routes)
     }
 }
 

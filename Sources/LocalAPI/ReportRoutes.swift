@@ -114,7 +114,7 @@ struct ReportRoutes {
                 throw APIRefusal.malformed("without_flagged: expected true or false")
             }
             self.kind = kind
-            takesGzip = Self.takesGzip(request)
+            takesGzip = request.takesGzip
             operation = ReportOperation(about)
             (operation.from, operation.to, operation.period) = (text("from"), text("to"), text("period"))
             operation.language = text("language")
@@ -150,16 +150,6 @@ struct ReportRoutes {
             // The period before lies outside.
             form.operation.comparesBefore = false
             return form
-        }
-
-        /// Whether `gzip` is among the codings of Accept-Encoding, and not with a weight of 0 (RFC 9110, section 12.5.3).
-        private static func takesGzip(_ request: Request) -> Bool {
-            let codings = request.headers[values: .acceptEncoding].flatMap { $0.split(separator: ",") }
-            return codings.contains { coding in
-                let parts = coding.split(separator: ";").map { $0.trimmingPrefix(while: \.isWhitespace).lowercased() }
-                let name = parts.first.map { String($0.reversed().drop { $0.isWhitespace }.reversed()) }
-                return name == "gzip" && !parts.dropFirst().contains { $0.wholeMatch(of: /q=0(\.0*)?\s*/) != nil }
-            }
         }
     }
 }

@@ -14,15 +14,19 @@ struct SetupRoutes {
     let door: AccessPoint
 
     func add(to routes: GuardedRoutes) {
-        let files: [(String, [UInt8], String)] = [
+        let files: [(path: String, octets: [UInt8], type: String)] = [
             (Self.root, PackageResources.setup_html, "text/html; charset=utf-8"),
             ("/setup/setup.css", PackageResources.setup_css, "text/css; charset=utf-8"),
+            ("/setup/words.js", PackageResources.setup_words_js, "text/javascript; charset=utf-8"),
+            ("/setup/languages.js", PackageResources.languages_js, "text/javascript; charset=utf-8"),
             ("/setup/setup.js", PackageResources.setup_js, "text/javascript; charset=utf-8"),
             ("/setup/steps.js", PackageResources.steps_js, "text/javascript; charset=utf-8"),
+            ("/setup/lang/de.json", PackageResources.setup_de_json, "application/json"),
+            ("/setup/lang/fr.json", PackageResources.setup_fr_json, "application/json"),
+            ("/setup/lang/es.json", PackageResources.setup_es_json, "application/json"),
+            ("/setup/lang/ar.json", PackageResources.setup_ar_json, "application/json"),
         ]
-        for (path, octets, type) in files {
-            routes.get(path, .open) { _, _, _ in Response.octetsResponse(octets, type) }
-        }
+        PageFile.add(files, to: routes)
         routes.get("/setup/state", .open) { _, context, _ in
             Response.json(
                 .object([

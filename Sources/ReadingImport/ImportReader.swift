@@ -31,6 +31,23 @@ public protocol ImportReader: AnyObject {
 
     /// How many octets of the data were read until now.
     var octetsRead: Int64 { get }
+
+    /// What the data says of the newest sample besides: that somebody leaves it out of figures. `nil`: nothing of the kind.
+    var omission: ImportedOmission? { get }
+}
+
+extension ImportReader {
+    /// Nothing: only our own CSV says so of a reading.
+    public var omission: ImportedOmission? { nil }
+}
+
+/// That somebody leaves a sample out of figures.
+public struct ImportedOmission: Sendable, Hashable, Codable {
+    /// Why, in the person's words.
+    public var reason: String?
+
+    /// Makes an omission.
+    public init(reason: String?) { self.reason = reason }
 }
 
 /// What a reader finds.

@@ -75,12 +75,60 @@ extension ReadingStore {
         try await decide(ids, isLeftOut: false, reason: nil, by: by)
     }
 
+    /// Leaves readings out of figures because another gateway's file says so.
+    ///
+    /// A decision that was made here stands: what somebody has left out or taken back in here stays so, and a file that is
+    /// imported again changes nothing. Ids that the store doesn't have are passed over.
+    ///
+    /// - Parameters:
+    ///   - reasons: why, in a person's words, for each reading.
+    ///   - by: who says so.
+    /// - Returns: how many readings have changed.
+    /// - Throws: `EntryError` for a reason; ``StoreError``.
+    @discardableResult
+    public func leaveOutUndecided(_ reasons: [ReadingID: String?], by: String) async throws -> Int {
+        let wishes = try reasons.sorted { $0.key < $1.key }.map { id, reason throws(EntryError) in
+            Wish(id: id, reason: try FigureDecision.checked(reason))
+        }
+        var changed = 0
+        for begin in stride(from: 0, to: wishes.count, by: Self.mostDecisions) {
+            let part = Array(wishes[begin..<min(begin + Self.mostDecisions, wishes.count)])
+            let outcomes = try await decide(part, isLeftOut: true, by: by, onlyUndecided: true)
+            changed += outcomes.count { if case .revised = $0 { true } else { false } }
+        }
+        return changed
+    }
+
+    /// A reading that is to be decided on.
+    private struct Wish {
+        var id: ReadingID
+        var reason: String?
+    }
+
     private func decide(
         _ ids: [ReadingID], isLeftOut: Bool, reason: String?, by: String
     ) async throws -> FigureDecisionResult {
         var seen: Set<ReadingID> = []
         let wanted = ids.filter { seen.insert($0).inserted }
         guard wanted.count <= Self.mostDecisions else { throw FigureDecisionError.tooMany(wanted.count) }
+        let outcomes = try await decide(
+            wanted.map { Wish(id: $0, reason: reason) }, isLeftOut: isLeftOut, by: by, onlyUndecided: false)
+        var result = FigureDecisionResult()
+        for (id, outcome) in zip(wanted, outcomes) {
+            if case .revised = outcome { result.changed += 1 }
+            guard let reading = try await reading(id) else { throw FigureDecisionError.noSuchReading(id) }
+            result.readings.append(reading)
+        }
+        return result
+    }
+
+    /// Stores decisions in one commit.
+    ///
+    /// - Parameter onlyUndecided: whether readings are passed over that the store doesn't have, and those on which somebody
+    ///   has decided before.
+    private func decide(
+        _ wishes: [Wish], isLeftOut: Bool, by: String, onlyUndecided: Bool
+    ) async throws -> [FrameOutcome] {
         try await requireKeys()
         let now = now()
         let outcomes = try await write(.entry) { [self] db in
@@ -88,12 +136,16 @@ extension ReadingStore {
             let numbers = RowNumbers(db, memory, now: now)
             var journals: [Int64: Journal] = [:]
             var outcomes: [FrameOutcome] = []
-            for id in wanted {
-                guard let (user, reading) = try Self.owned(id, db, sealing) else {
+            for wish in wishes {
+                let id = wish.id
+                guard let (user, key, reading) = try Self.owned(id, db, sealing) else {
+                    if onlyUndecided { continue }
                     throw FigureDecisionError.noSuchReading(id)
                 }
+                if try onlyUndecided && Self.isDecided(key, db) { continue }
                 let decision = try FigureDecision(
-                    person: reading.person ?? "", reading: id, isLeftOut: isLeftOut, reason: reason, by: by, at: now)
+                    person: reading.person ?? "", reading: id, isLeftOut: isLeftOut, reason: wish.reason, by: by,
+                    at: now)
                 guard !reading.stands(as: decision) else {
                     outcomes.append(.repeated(id))
                     continue
@@ -107,13 +159,14 @@ extension ReadingStore {
             return outcomes
         }
         publish(outcomes)
-        var result = FigureDecisionResult()
-        for (id, outcome) in zip(wanted, outcomes) {
-            if case .revised = outcome { result.changed += 1 }
-            guard let reading = try await reading(id) else { throw FigureDecisionError.noSuchReading(id) }
-            result.readings.append(reading)
-        }
-        return result
+        return outcomes
+    }
+
+    /// Whether somebody has decided before that a reading is left out of figures or counts.
+    private static func isDecided(_ key: Int64, _ db: Database) throws -> Bool {
+        try Bool.fetchOne(
+            db, sql: "SELECT EXISTS (SELECT * FROM reading_frame WHERE reading = ? AND role = \(role: .figures))",
+            arguments: [key]) ?? false
     }
 
     /// A journal of one contact that holds a person's decisions.
@@ -133,15 +186,17 @@ extension ReadingStore {
             pruned: PrunedReadings(db, key: pruneKey.withLock(\.self)), memory: memory, numbers: numbers)
     }
 
-    /// A reading with the row of the person whose it is.
-    private static func owned(_ id: ReadingID, _ db: Database, _ sealing: Sealing) throws -> (Int64, Reading)? {
+    /// A reading with its row and that of the person whose it is.
+    private static func owned(
+        _ id: ReadingID, _ db: Database, _ sealing: Sealing
+    ) throws -> (user: Int64, key: Int64, reading: Reading)? {
         let rows = RowReader(db, sealing)
         for candidate in try sealing.candidates(for: id) {
             let select = try PreparedStatement(db, "SELECT \(ReadingRow.columns) FROM reading AS r WHERE r.id = ?")
             select.bind(1, candidate)
             defer { select.reset() }
             guard try select.next() else { continue }
-            return (try rows.columns(select).user, try rows.reading(select))
+            return (try rows.columns(select).user, ReadingRow.key(select), try rows.reading(select))
         }
         return nil
     }

@@ -341,6 +341,41 @@ import Testing
         #expect(try await run(["import", try write(again, "b.csv", there)], there).status == 0)
     }
 
+    @Test("a reading that is left out of figures stays so at another gateway, unless somebody decides otherwise there")
+    func leftOutOfFigures() async throws {
+        let (here, there) = (try Scratch(), try Scratch())
+        #expect(try await run(["replay", Tool.fixture("cuff-three.btsnoop")], here).status == 0)
+        let ids = try await readings(here).compactMap { $0["id"]?.plain }
+        #expect(ids.count == 3)
+        #expect(
+            try await run(["figures", "leave-out", ids[0], "--reason", "slipped, twice"], here).status == 0)
+        #expect(try await run(["figures", "leave-out", ids[1]], here).status == 0)
+        let csv = try write(
+            try await run(["query", "--format", "csv", "--limit", "10000"], here).output, "a.csv", here)
+        func reasons(_ scratch: Scratch) async throws -> [String?] {
+            let stored = try await readings(scratch)
+            return ids.map { id in
+                stored.first { $0["id"]?.plain == id }?["left_out"].map { $0["reason"]?.plain ?? "none" }
+            }
+        }
+        func imported(_ file: String, _ scratch: Scratch) async throws -> String? {
+            let result = try await run(["import", file, "--json"], scratch)
+            #expect(result.status == 0, "\(result.errors)")
+            return try Document(result.output).elements("files").first?["left_out_of_figures"]?.plain
+        }
+        #expect(try await imported(csv, there) == "2")
+        #expect(try await reasons(there) == ["slipped, twice", "null", nil])
+        // Once more changes nothing, neither there nor here.
+        #expect(try await imported(csv, there) == "0")
+        #expect(try await imported(csv, here) == "0")
+        // What is decided there stands.
+        #expect(try await run(["figures", "include", ids[0]], there).status == 0)
+        #expect(try await imported(csv, there) == "0")
+        #expect(try await reasons(there) == [nil, "null", nil])
+        #expect(try await run(["store", "verify"], there).status == 0)
+        #expect(try await reasons(here) == ["slipped, twice", "null", nil])
+    }
+
     @Test("promise 1: a memory's equal records are all stored where something was imported before")
     func equalRecords() async throws {
         let (plain, mixed) = (try Scratch(), try Scratch())

@@ -233,6 +233,24 @@ struct OwnCSVTests {
             try Found(Self.header + more + wrong).refused.map(\.field) == ["sample_location", "time_offset_minutes"])
     }
 
+    @Test("a reading that is left out of figures comes with its reason; a reason that can be none is named")
+    func omissions() throws {
+        func file(_ omissions: [String]) -> String {
+            let row = "\(Self.id),weight,2026-11-20T06:30:00Z,corrected,,,,,manual,,,,,,,,,,,,,,70.5,kg"
+            return ([Self.header + ",left_out,left_out_reason"] + omissions.map { row + $0 }).joined(separator: "\n")
+        }
+        let reader = try ImportFile(
+            octets: Array(file([",true,\"slipped, twice\"", ",,", ",true,", ",false,"]).utf8), format: .csv
+        ).reader(ImportRules(person: "white_bear", zones: []))
+        var omissions: [ImportedOmission?] = []
+        while case .sample? = try reader.next() { omissions.append(reader.omission) }
+        #expect(
+            omissions == [ImportedOmission(reason: "slipped, twice"), nil, ImportedOmission(reason: nil), nil])
+        let wrong = try Found(file([",yes,", ",true," + String(repeating: "a", count: 201), ",true,\"two\nlines\""]))
+        #expect(wrong.samples.isEmpty)
+        #expect(wrong.refused.map(\.field) == ["left_out", "left_out_reason", "left_out_reason"])
+    }
+
     private struct Unexpected: Error {}
 
     @Test("quoted names, columns in another order and other line ends change nothing", arguments: ["\n", "\r\n", "\r"])

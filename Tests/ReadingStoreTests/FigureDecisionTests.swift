@@ -56,6 +56,26 @@ struct FigureDecisionTests {
         #expect(try await harness.all().allSatisfy { $0.leftOut == nil })
     }
 
+    @Test("another gateway's file decides where nobody has decided here, and its unknown ids are passed over")
+    func undecided() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        let ids = try await Self.fill(harness)
+        try await store.leaveOut([ids[0], ids[1]], reason: "here", by: "page")
+        try await store.include([ids[1]], by: "page")
+        let file: [ReadingID: String?] = [
+            ids[0]: "there", ids[1]: "there", ids[2]: nil, ReadingID(high: 1, low: 2): "nobody's",
+        ]
+        #expect(try await store.leaveOutUndecided(file, by: "import") == 1)
+        let left = try await harness.all()
+        #expect(left.map { $0.leftOut?.by } == ["page", nil, "import"])
+        #expect(left[0].leftOut?.reason == "here" && left[2].leftOut?.reason == nil)
+        #expect(try await store.leaveOutUndecided(file, by: "import") == 0)
+        try await store.include([ids[2]], by: "page")
+        #expect(try await store.leaveOutUndecided(file, by: "import") == 0)
+        #expect(try await store.verify().isEmpty)
+    }
+
     @Test("a subscriber hears of it as a revision")
     func told() async throws {
         let harness = try await Harness()

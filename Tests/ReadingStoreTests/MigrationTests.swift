@@ -129,6 +129,15 @@ struct MigrationTests {
         return directory
     }
 
+    @Test("there is a store of the version before this one, which FormerStoreTests opens")
+    func recent() throws {
+        let stores = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("../../Fixtures/stores")
+        let versions = try FileManager.default.contentsOfDirectory(atPath: stores.path).compactMap { Int($0) }
+        let newest = Schema.migrator.migrations.compactMap { $0.split(separator: " ").first.flatMap { Int($0) } }.max()
+        #expect(try versions.max() == #require(newest) - 1)
+    }
+
     @Test("what devices were called in a store that was sealed otherwise is sealed too, and in no file any more")
     func labels() async throws {
         let directory = try Self.copyFormer("8")

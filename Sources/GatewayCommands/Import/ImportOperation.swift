@@ -11,9 +11,19 @@ public enum ImportOperation: Codable, Sendable, Hashable {
     case begin(person: String?)
     /// Stores samples, each as its octets; the answer is a word for each.
     case samples([Data])
+    /// Leaves readings out of figures, unless somebody has decided on them here; the answer is how many have changed.
+    case omissions([LeftOutSample])
 
     /// The most samples that come together.
     static let most = 10_000
+}
+
+/// A sample that a file says is left out of figures.
+public struct LeftOutSample: Codable, Sendable, Hashable {
+    /// The reading's id.
+    public var id: String
+    /// Why, in a person's words.
+    public var reason: String?
 }
 
 /// What has to be known before a file is read.

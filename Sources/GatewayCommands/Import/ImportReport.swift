@@ -14,6 +14,8 @@ public struct ImportReport: Sendable {
         public var counts = ImportCounts()
         /// How many samples `--types`, `--from` and `--to` have left out.
         public var leftOut = 0
+        /// How many readings are left out of figures now, because the file says so.
+        public var leftOutOfFigures = 0
         /// How many samples are readings now, with those that are excluded.
         public var stored = 0
         /// How many were stored before.
@@ -45,6 +47,7 @@ public struct ImportReport: Sendable {
                 "joined": .integer(Int64(counts.joined)), "left_out": .integer(Int64(leftOut)),
                 "stored": .integer(Int64(stored)), "present": .integer(Int64(present)),
                 "present_of_another": .integer(Int64(ofAnother)),
+                "left_out_of_figures": .integer(Int64(leftOutOfFigures)),
                 "excluded": .object(
                     excluded.map { ($0.key.rawValue, $0.value) }.sorted { $0.0 < $1.0 }.map {
                         .init($0.0, .integer(Int64($0.1)))
@@ -72,6 +75,7 @@ public struct ImportReport: Sendable {
             }
             let reasons = excluded.sorted { $0.key.rawValue < $1.key.rawValue }
             return [parts.joined(separator: ", ")]
+                + (leftOutOfFigures > 0 ? ["  left out of figures, as the file says: \(leftOutOfFigures)"] : [])
                 + reasons.map { "  stored, and never sent: \($0.value) \($0.key.words)" }
                 + counts.notTaken.sorted { $0.key < $1.key }.map { "  not taken: \($0.value) \($0.key)" }
         }

@@ -129,6 +129,7 @@ public struct ImportRun: Sendable {
         var batch: [ImportedSample] = []
         batch.reserveCapacity(Self.batch)
         var lines: [Int] = []
+        var omissions: [Int: ImportedOmission] = [:]
         var damage: ImportDamage?
         var isAtEnd = false
         while !isAtEnd {
@@ -145,6 +146,7 @@ public struct ImportRun: Sendable {
                     report.refuse(refusal)
                     try await refused(path, refusal)
                 } else {
+                    omissions[batch.count] = reader.omission
                     batch.append(sample)
                     lines.append(reader.line)
                 }
@@ -155,19 +157,26 @@ public struct ImportRun: Sendable {
             }
             guard batch.count >= Self.batch || isAtEnd else { continue }
             try Task.checkCancellation()
-            if !batch.isEmpty { try await store(batch, of: lines, in: sink, &report, refused) }
+            if !batch.isEmpty { try await store(batch, of: lines, omissions, in: sink, &report, refused) }
             batch.removeAll(keepingCapacity: true)
             lines.removeAll(keepingCapacity: true)
+            omissions.removeAll()
             try await progress(Self.progress(path, reader.octetsRead, file.size))
         }
         if let damage { throw damage }
     }
 
     private func store(
-        _ batch: [ImportedSample], of lines: [Int], in sink: any ImportSink, _ report: inout ImportReport.File,
-        _ refused: @Sendable (String, ImportRefusal) async throws -> Void
+        _ batch: [ImportedSample], of lines: [Int], _ omissions: [Int: ImportedOmission], in sink: any ImportSink,
+        _ report: inout ImportReport.File, _ refused: @Sendable (String, ImportRefusal) async throws -> Void
     ) async throws {
+        var leftOut: [LeftOutSample] = []
         for (place, result) in try await sink.add(batch).enumerated() {
+            // A reading that was stored before may be one of an import that was interrupted: the store knows whether somebody
+            // has decided on it since.
+            if let omission = omissions[place], ![.presentOfAnother, .conflict].contains(result) {
+                leftOut.append(LeftOutSample(id: batch[place].id.description, reason: omission.reason))
+            }
             switch result {
             case .stored: report.stored += 1
             case .excluded(let exclusion):
@@ -185,6 +194,7 @@ public struct ImportRun: Sendable {
                 try await refused(report.file, refusal)
             }
         }
+        if !leftOut.isEmpty { report.leftOutOfFigures += try await sink.leaveOut(leftOut) }
     }
 
     private static func progress(_ path: String, _ octets: Int64, _ size: Int64?) -> TransferProgress {

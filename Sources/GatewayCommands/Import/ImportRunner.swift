@@ -23,6 +23,11 @@ struct ImportRunner {
                 }
             }
             try await answer(add(samples).map(\.word))
+        case .omissions(let samples):
+            guard samples.count <= ImportOperation.most else {
+                throw Problem("usage", .usage, "import: expected at most \(ImportOperation.most) samples at a time")
+            }
+            try await answer(leaveOut(samples))
         }
     }
 
@@ -48,6 +53,18 @@ struct ImportRunner {
         let outcomes = try await gateway.store.add(samples)
         gateway.destinations.wake()
         return outcomes.map(ImportResult.init)
+    }
+
+    func leaveOut(_ samples: [LeftOutSample]) async throws -> Int {
+        if let problem = await gateway.clockProblem() { throw problem }
+        var reasons: [ReadingID: String?] = [:]
+        for sample in samples {
+            guard let id = ReadingID(sample.id) else {
+                throw Problem("usage", .usage, "import: expected the id of a reading, found '\(sample.id.prefix(64))'")
+            }
+            reasons[id] = .some(sample.reason)
+        }
+        return try await gateway.store.leaveOutUndecided(reasons, by: "import")
     }
 
     private func answer(_ value: some Encodable) async throws {

@@ -10,6 +10,8 @@ public protocol ImportSink: Sendable {
     func begin(person: String?) async throws -> ImportContext
     /// Stores samples, and returns when they are durable.
     func add(_ samples: [ImportedSample]) async throws -> [ImportResult]
+    /// Leaves samples that are stored out of figures, unless somebody has decided on them before; returns how many.
+    func leaveOut(_ samples: [LeftOutSample]) async throws -> Int
 }
 
 /// The gateway in this process.
@@ -23,6 +25,8 @@ public struct GatewaySink: ImportSink {
     public func begin(person: String?) async throws -> ImportContext { try await runner.begin(person) }
     /// Stores samples, and returns when they are durable.
     public func add(_ samples: [ImportedSample]) async throws -> [ImportResult] { try await runner.add(samples) }
+    /// Leaves samples that are stored out of figures, unless somebody has decided on them before.
+    public func leaveOut(_ samples: [LeftOutSample]) async throws -> Int { try await runner.leaveOut(samples) }
 }
 
 /// A running gateway, over its control socket.
@@ -42,6 +46,9 @@ public struct ControlSink: ImportSink {
         guard results.count == samples.count else { throw Self.misunderstood }
         return results
     }
+
+    /// Leaves samples that are stored out of figures, unless somebody has decided on them before.
+    public func leaveOut(_ samples: [LeftOutSample]) async throws -> Int { try await ask(.omissions(samples)) }
 
     private func ask<Answer: Decodable>(_ operation: ImportOperation) async throws -> Answer {
         let lines = CollectedLines()
@@ -87,6 +94,9 @@ public struct DrySink: ImportSink {
             return exclusion.map(ImportResult.excluded) ?? .stored
         }
     }
+
+    /// How many samples would be left out in a store without readings.
+    public func leaveOut(_ samples: [LeftOutSample]) async throws -> Int { samples.count }
 }
 
 /// Keeps what an operation prints.

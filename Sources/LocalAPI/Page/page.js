@@ -318,13 +318,5 @@ $("sign-out").addEventListener("click", async () => { try { await call("/api/v1/
 // Ages grow without an event.
 setInterval(() => { if (!viewer && !$("content").hidden && !document.hidden) refreshGlance().catch(failed); }, 60000);
 document.addEventListener("visibilitychange", () => { if (!document.hidden && !$("content").hidden) refreshSoon(); });
-for (const [name, each] of Object.entries(languages)) {
-  const option = new Option(each.name, name, false, name === language);
-  option.lang = name;
-  $("language").append(option);
-}
-$("language").addEventListener("change", () => {
-  try { localStorage.setItem(languageName, $("language").value); } catch { /* storage is off: the browser's language stays */ }
-  location.reload();
-});
-wordsReady.then(begin);
+$("language").addEventListener("change", () => { keepLanguage($("language").value); location.reload(); });
+wordsReady.then(() => { $("language").append(...languageOptions()); return begin(); });

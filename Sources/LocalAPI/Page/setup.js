@@ -13,9 +13,10 @@ function takeToken() {
 }
 takeToken();
 
+const detailed = problem => problem.hint ? t("detailed", problem) : problem.message;
 class Refused extends Error {
   constructor(status, problem) {
-    super([problem?.message ?? `status ${status}`, problem?.hint].filter(Boolean).join(": "));
+    super(problem ? detailed(problem) : t("status", {n: status}));
     this.status = status; this.code = problem?.code;
   }
 }
@@ -44,9 +45,25 @@ function make(name, attributes = {}, ...children) {
   element.append(...children.filter(child => child !== null && child !== undefined));
   return element;
 }
-const field = (id, label, attributes = {}) => make("p", {}, make("label", {for: id}, label), make("input", {id, autocomplete: "off", ...attributes}));
+const field = (id, label, attributes = {}) => make("p", {}, make("label", {for: id}, label), make("input", {id, autocomplete: "off", dir: "auto", ...attributes}));
 const choice = (id, label, options, value) => make("p", {}, make("label", {for: id}, label),
   make("select", {id}, ...options.map(([code, name]) => make("option", {value: code, selected: code === value}, name))));
+
+// Texts that are listed, and a sentence with elements in it.
+const listed = texts => texts.reduceRight((rest, first) => rest === null ? first : t("listed", {first, rest}), null);
+const sentence = (name, ...elements) => withElements(phraseOf(name), elements);
+
+// Says everything in another language, and what the steps hold too.
+async function changeLanguage(name) {
+  await learn(name);
+  translate();
+  $("language").replaceChildren(...languageOptions());
+}
+$("language").addEventListener("change", async () => {
+  const name = $("language").value;
+  keepLanguage(name);
+  await changeLanguage(name);
+});
 
 async function showSession() {
   const state = await call("/setup/state");
@@ -56,6 +73,7 @@ async function showSession() {
   $("token-part").hidden = token !== null;
   $("owned").hidden = !state.claimed || session.scope === "owner";
   $("steps").hidden = !(state.claimed && session.scope === "owner");
+  $("language-choice").hidden = !$("steps").hidden;
   if (!$("steps").hidden && typeof showSteps === "function") await showSteps();
 }
 $("claim-form").addEventListener("submit", async event => {
@@ -77,6 +95,8 @@ $("claim-form").addEventListener("submit", async event => {
 });
 window.addEventListener("hashchange", () => { takeToken(); showSession().catch(() => {}); });
 async function begin() {
+  await wordsReady;
+  $("language").replaceChildren(...languageOptions());
   try { await showSession(); } catch (error) { $("state").textContent = error.message; }
   document.documentElement.dataset.ready = "true";
 }

@@ -2,10 +2,9 @@
 // The steps of the set-up, each with what the gateway says of it.
 let settings = null;
 const rowOf = key => settings.settings.find(row => row.key === key);
-const fixedAt = key => { const row = rowOf(key); return row?.fixed ? row.place ?? "the administrator’s settings" : null; };
-const fixedNote = key => fixedAt(key) ? make("p", {class: "note"}, `This is set in ${fixedAt(key)} and can only be changed there.`) : null;
-const kindName = kind => ({glucose: "Blood glucose", blood_pressure: "Blood pressure", heart_rate: "Heart rate", hrv: "Heart-rate variability",
-  spo2: "Oxygen saturation", temperature: "Temperature", weight: "Weight", body_composition: "Body composition"})[kind] ?? kind.replaceAll("_", " ");
+const isFixed = key => !!rowOf(key)?.fixed;
+const fixedNote = key => isFixed(key) ? make("p", {class: "note"}, rowOf(key).place ? t("fixed", {place: rowOf(key).place}) : t("fixed_elsewhere")) : null;
+const nameOf = device => device.name ?? device.model ?? device.address;
 
 // Waits for a gateway that starts anew; it has another secret for its tokens then.
 async function comeBack(isBack, tries = 240) {
@@ -17,10 +16,10 @@ async function comeBack(isBack, tries = 240) {
       if (isBack(stand)) return stand;
     } catch (error) { if (error.status && error.status < 500) throw error; }
   }
-  throw new Error("The gateway has not come back yet. Reload this page in a minute.");
+  throw new Error(t("not_back"));
 }
 async function restart(tell) {
-  tell("The gateway starts anew …");
+  tell(t("restarting"));
   await call("/api/v1/restart", "POST");
   await comeBack(stand => stand.after_restart.length === 0);
 }
@@ -46,53 +45,72 @@ function form(id, button, action, ...parts) {
       if (error.code === "settings_changed") {
         await call("/api/v1/settings/reload", "POST").catch(() => {});
         settings = await call("/api/v1/settings");
-        wrong.textContent += " They have been read again.";
+        wrong.textContent = t("read_again", {message: error.message});
       }
     } finally { submit.disabled = false; }
   }]}, ...parts, submit, told, wrong);
 }
 const typed = id => $(id).value.trim();
 
+// The language of the set-up, kept by this browser, and of the person's reports as soon as there is a person.
+const languageKey = name => `users.${name}.reports.language`;
+const isLanguageKept = () => { try { return localStorage.getItem(languageName) !== null; } catch { return false; } };
+const speech = {
+  id: "speech", title: () => t("language"),
+  stand: () => [facts.person ? rowOf(languageKey(facts.person)) !== undefined : isLanguageKept(), languages[spoken].name],
+  body: () => [facts.person ? fixedNote(languageKey(facts.person)) : null, form("speech", t("save"), async tell => {
+    const name = typed("speech-language");
+    if (facts.person && !isFixed(languageKey(facts.person))) await change({set: {[languageKey(facts.person)]: name}}, tell);
+    keepLanguage(name);
+    await changeLanguage(name);
+    return t("saved");
+  }, make("p", {}, t("language_about")),
+  make("p", {}, make("label", {for: "speech-language"}, t("language")), make("select", {id: "speech-language"}, ...languageOptions())))],
+};
+
 const person = {
-  id: "person", title: "You and your time zone",
-  stand: () => facts.person ? [true, `${facts.person}, ${facts.time_zone}`] : [false, "nobody yet"],
+  id: "person", title: () => t("person_title"),
+  stand: () => facts.person ? [true, t("person_stand", {person: facts.person, zone: facts.time_zone})] : [false, t("person_nobody")],
   body: () => {
     const zones = Intl.supportedValuesOf?.("timeZone") ?? [];
     if (!zones.includes(facts.time_zone)) zones.unshift(facts.time_zone);
-    return [fixedNote("user.client_user_id"), fixedNote("user.time_zone"), form("person", "Save", async tell => {
+    return [fixedNote("user.client_user_id"), fixedNote("user.time_zone"), form("person", t("save"), async tell => {
       const set = {};
-      if (!fixedAt("user.client_user_id")) set["user.client_user_id"] = typed("person-name");
-      if (!fixedAt("user.time_zone")) set["user.time_zone"] = typed("person-zone");
+      const name = typed("person-name");
+      if (!isFixed("user.client_user_id")) set["user.client_user_id"] = name;
+      if (!isFixed("user.time_zone")) set["user.time_zone"] = typed("person-zone");
+      // A language that was chosen before there was a person.
+      if (name && isLanguageKept() && !rowOf(languageKey(name))) set[languageKey(name)] = spoken;
       await change({set}, tell);
-      return "Saved.";
-    }, field("person-name", "A short name for the person whose readings these are", {required: true, maxlength: 64, value: facts.person ?? "", disabled: !!fixedAt("user.client_user_id")}),
-    choice("person-zone", "Time zone", zones.map(zone => [zone, zone.replaceAll("_", " ")]), facts.time_zone))];
+      return t("saved");
+    }, field("person-name", t("person_name"), {required: true, maxlength: 64, value: facts.person ?? "", disabled: isFixed("user.client_user_id")}),
+    choice("person-zone", t("person_zone"), zones.map(zone => [zone, zone.replaceAll("_", " ")]), facts.time_zone))];
   },
 };
 
 const units = {
-  id: "units", title: "Units and your own lines",
-  stand: () => { const rows = settings.settings.filter(row => row.key.startsWith(`users.${facts.person}.reports.`)); return rows.length
-    ? [true, rows.map(row => row.value).join(", ")] : [false, "mg/dL, mmHg, kg; no lines of your own"]; },
-  body: () => !facts.person ? [make("p", {}, "Name the person first.")] : [fixedNote(`users.${facts.person}.time_zone`), form("units", "Save", async tell => {
+  id: "units", title: () => t("units_title"),
+  stand: () => { const begin = `users.${facts.person}.reports.`, rows = settings.settings.filter(row => row.key.startsWith(begin) && row.key !== begin + "language");
+    return rows.length ? [true, listed(rows.map(row => row.value))] : [false, t("units_default")]; },
+  body: () => !facts.person ? [make("p", {}, t("person_first"))] : [fixedNote(`users.${facts.person}.time_zone`), form("units", t("save"), async tell => {
     const at = key => `users.${facts.person}.reports.${key}`, set = {}, unset = [];
     for (const key of ["glucose_unit", "pressure_unit", "weight_unit", "glucose_ranges", "pressure_line"]) {
       if (typed("units-" + key)) set[at(key)] = typed("units-" + key); else if (rowOf(at(key))) unset.push(at(key));
     }
     await change({set, unset}, tell);
-    return "Saved.";
-  }, ...[["glucose_unit", "Glucose in", ["mg/dL", "mmol/L"]], ["pressure_unit", "Blood pressure in", ["mmHg", "kPa"]], ["weight_unit", "Weight in", ["kg", "lb"]]]
+    return t("saved");
+  }, ...[["glucose_unit", t("units_glucose_unit"), ["mg/dL", "mmol/L"]], ["pressure_unit", t("units_pressure_unit"), ["mmHg", "kPa"]], ["weight_unit", t("units_weight_unit"), ["kg", "lb"]]]
     .map(([key, label, choices]) => choice("units-" + key, label, choices.map(each => [each, each]), rowOf(`users.${facts.person}.reports.${key}`)?.value)),
-  field("units-glucose_ranges", "Your glucose range in mg/dL, such as 70-180 (may stay empty)", {value: rowOf(`users.${facts.person}.reports.glucose_ranges`)?.value ?? ""}),
-  field("units-pressure_line", "Your line of blood pressure in mmHg, such as 135/85 (may stay empty)", {value: rowOf(`users.${facts.person}.reports.pressure_line`)?.value ?? ""}))],
+  field("units-glucose_ranges", t("units_glucose_ranges"), {value: rowOf(`users.${facts.person}.reports.glucose_ranges`)?.value ?? ""}),
+  field("units-pressure_line", t("units_pressure_line"), {value: rowOf(`users.${facts.person}.reports.pressure_line`)?.value ?? ""}))],
 };
 
 // Finding and pairing a meter.
 const meter = {
-  id: "meter", title: "Your first meter",
-  stand: () => facts.devices.length ? [true, facts.devices.map(each => each.name ?? each.model ?? each.address).join(", ")] : [false, "none yet"],
+  id: "meter", title: () => t("meter_title"),
+  stand: () => facts.devices.length ? [true, listed(facts.devices.map(nameOf))] : [false, t("none_yet")],
   body: () => {
-    const list = make("ul", {id: "meter-found", "aria-label": "Meters in reach"}), question = make("div", {id: "meter-question"});
+    const list = make("ul", {id: "meter-found", "aria-label": t("meter_found")}), question = make("div", {id: "meter-question"});
     const told = make("p", {id: "meter-told", role: "status"}), wrong = make("p", {id: "meter-error", role: "alert"});
     const tell = text => { if (told.textContent !== text) told.textContent = text; };
     let scanning = null;
@@ -100,7 +118,7 @@ const meter = {
       wrong.textContent = "";
       list.replaceChildren();
       question.replaceChildren();
-      tell("Looking for meters …");
+      tell(t("meter_looking"));
       scanning = new AbortController();
       const seen = new Set();
       try {
@@ -119,10 +137,10 @@ const meter = {
             if (!device.address || seen.has(device.address)) continue;
             seen.add(device.address);
             list.append(make("li", {}, make("button", {type: "button", class: "quiet", on: ["click", () => chosen(device)]},
-              `${device.name ?? device.address}${device.model ? ` (${device.model.replaceAll("_", " ")})` : ""}`)));
+              device.model ? t("meter_offer", {name: device.name ?? device.address, model: device.model.replaceAll("_", " ")}) : device.name ?? device.address)));
           }
         }
-        if (!seen.size && !wrong.textContent) tell("No meter was heard. Put it into its pairing mode, near the gateway, and look again.");
+        if (!seen.size && !wrong.textContent) tell(t("meter_none"));
       } catch (error) { if (error.name !== "AbortError") wrong.textContent = error.message; }
     }
     async function chosen(device) {
@@ -132,12 +150,12 @@ const meter = {
       try {
         const models = (await call("/api/v1/models")).models.filter(each => each.brand === device.choose_from);
         question.replaceChildren(make("form", {on: ["submit", event => { event.preventDefault(); pair(device, typed("meter-model")); }]},
-          choice("meter-model", "The number on the meter’s label", [...models.map(each => [each.id, each.name]), ["none", "None of these"]]), make("button", {}, "Pair")));
+          choice("meter-model", t("meter_model"), [...models.map(each => [each.id, each.name]), ["none", t("meter_no_model")]]), make("button", {}, t("pair"))));
       } catch (error) { wrong.textContent = error.message; }
     }
     async function pair(device, model) {
       question.replaceChildren();
-      tell(`Pairing with ${device.name ?? device.address} …`);
+      tell(t("meter_pairing", {name: device.name ?? device.address}));
       try {
         let pairing = await call("/api/v1/pairings", "POST", model ? {address: device.address, model} : {address: device.address}), asked = null;
         while (pairing.state === "running" || pairing.state === "question") {
@@ -151,7 +169,7 @@ const meter = {
         question.replaceChildren();
         if (pairing.state === "failed") throw new Refused(0, pairing.error);
         await showSteps("meter");
-        $("meter-told").textContent = pairing.proven ? "Paired. The gateway reads it when it shows up." : pairing.notes.at(-1) ?? "Paired.";
+        $("meter-told").textContent = pairing.proven ? t("meter_proven") : pairing.notes.at(-1) ?? t("meter_paired");
       } catch (error) { tell(""); wrong.textContent = error.message; }
     }
     function ask(pairing) {
@@ -164,103 +182,104 @@ const meter = {
       };
       if (asks.kind === "passkey") {
         question.append(make("form", {on: ["submit", event => { event.preventDefault(); answer({passkey: typed("meter-passkey").replaceAll(" ", "")}); }]},
-          field("meter-passkey", `The six digits that ${asks.device} shows`, {inputmode: "numeric", required: true, maxlength: 9}), make("button", {}, "Pair")));
+          field("meter-passkey", t("meter_digits", {name: asks.device}), {inputmode: "numeric", required: true, maxlength: 9}), make("button", {}, t("pair"))));
         $("meter-passkey").focus();
       } else {
-        question.append(make("p", {}, asks.kind === "comparison" ? `Does ${asks.device} show ${asks.digits}?` : `${asks.device} asks for no digits, so nothing proves which device it is. Pair it?`),
-          make("button", {type: "button", on: ["click", () => answer({confirmed: true})]}, "Yes"), " ",
-          make("button", {type: "button", class: "quiet", on: ["click", () => answer({confirmed: false})]}, "No"));
+        question.append(make("p", {}, asks.kind === "comparison" ? t("meter_comparison", {name: asks.device, digits: asks.digits}) : t("meter_without", {name: asks.device})),
+          make("button", {type: "button", on: ["click", () => answer({confirmed: true})]}, t("yes")), " ",
+          make("button", {type: "button", class: "quiet", on: ["click", () => answer({confirmed: false})]}, t("no")));
       }
     }
-    return [make("p", {}, "Put the meter into its pairing mode, near the gateway."),
-      make("button", {type: "button", id: "meter-look", on: ["click", look]}, "Look for meters"), list, question, told, wrong];
+    return [make("p", {}, t("meter_help")),
+      make("button", {type: "button", id: "meter-look", on: ["click", look]}, t("meter_look")), list, question, told, wrong];
   },
 };
 
 const slots = {
-  id: "slots", title: "Who uses which slot of the cuff",
+  id: "slots", title: () => t("slots_title"),
   stand: () => { const rows = settings.settings.filter(row => /^users\..*\.devices$/.test(row.key) && Object.keys(row.value).length);
-    return rows.length ? [true, rows.map(row => `${row.key.slice(6, -8)}: ${Object.values(row.value).join(", ")}`).join("; ")] : [false, "all readings are yours"]; },
-  body: () => !facts.devices.length ? [make("p", {}, "Pair a meter first. Cuffs with slots keep two people’s readings apart.")] : [form("slots", "Save", async tell => {
+    return rows.length ? [true, listed(rows.map(row => t("slots_stand", {person: row.key.slice(6, -8), slots: listed(Object.values(row.value).map(String))})))] : [false, t("slots_all_yours")]; },
+  body: () => !facts.devices.length ? [make("p", {}, t("slots_first"))] : [form("slots", t("save"), async tell => {
     const at = `users.${typed("slots-name")}.devices`;
     await change({set: {[at]: {...Object.fromEntries(Object.entries(rowOf(at)?.value ?? {}).map(([device, slot]) => [device, String(slot)])), [typed("slots-device")]: typed("slots-slot")}}}, tell);
-    return "Saved.";
-  }, choice("slots-device", "Device", facts.devices.filter(each => each.address).map(each => [each.address, `${each.name ?? each.model ?? ""} ${each.address}`])),
-  field("slots-name", "Person", {required: true, maxlength: 64}),
-  choice("slots-slot", "Slot", [["1", "1"], ["2", "2"], ["3", "3"], ["4", "4"], ["all", "all of the device"]]))],
+    return t("saved");
+  }, choice("slots-device", t("slots_device"), facts.devices.filter(each => each.address).map(each => [each.address, `${each.name ?? each.model ?? ""} ${each.address}`])),
+  field("slots-name", t("slots_person"), {required: true, maxlength: 64}),
+  choice("slots-slot", t("slots_slot"), [["1", "1"], ["2", "2"], ["3", "3"], ["4", "4"], ["all", t("slots_all")]]))],
 };
 
+// The kinds of destinations: their names, and the phrases of their settings and of their secrets.
 const kinds = {
-  nightscout: ["Nightscout", [["url", "Address, such as https://example.net"]], [["secret", "API secret"]]],
-  vital: ["Vital-compatible server", [["base_url", "Address"]], [["api_key", "API key"]]],
-  mqtt: ["MQTT broker, Home Assistant", [["url", "Address, such as mqtts://broker:8883"], ["username", "User name"]], [["password", "Password"]]],
-  influxdb: ["InfluxDB", [["url", "Address"], ["database", "Database"], ["org", "Organisation"], ["bucket", "Bucket"]], [["token", "Token"]]],
-  fhir: ["FHIR server", [["url", "Address"]], [["token", "Token"]]],
-  webhook: ["Webhook", [["url", "Address"]], [["secret", "Signing secret"]]],
+  nightscout: [() => "Nightscout", {url: "destination_url_web"}, {secret: "destination_api_secret"}],
+  vital: [() => t("destination_vital"), {base_url: "destination_url"}, {api_key: "destination_api_key"}],
+  mqtt: [() => t("destination_mqtt"), {url: "destination_url_mqtt", username: "destination_username"}, {password: "destination_password"}],
+  influxdb: [() => "InfluxDB", {url: "destination_url", database: "destination_database", org: "destination_org", bucket: "destination_bucket"}, {token: "destination_token"}],
+  fhir: [() => t("destination_fhir"), {url: "destination_url"}, {token: "destination_token"}],
+  webhook: [() => "Webhook", {url: "destination_url"}, {secret: "destination_signing_secret"}],
 };
 const destination = {
-  id: "destination", title: "Where readings go",
-  stand: () => facts.destinations.length ? [true, facts.destinations.join(", ")] : [false, "nowhere: they are kept here"],
+  id: "destination", title: () => t("destination_title"),
+  stand: () => facts.destinations.length ? [true, listed(facts.destinations)] : [false, t("destination_nowhere")],
   body: () => {
     const parts = make("div", {});
     const draw = () => {
       const [, fields, secrets] = kinds[$("destination-kind")?.value ?? "nightscout"];
-      parts.replaceChildren(...fields.map(([name, label]) => field("destination-" + name, label, {maxlength: 2048, spellcheck: "false", required: ["url", "base_url"].includes(name)})),
-        ...secrets.map(([name, label]) => field("destination-" + name, `${label} (typed once, never shown again)`, {type: "password", autocomplete: "new-password"})));
+      parts.replaceChildren(...Object.entries(fields).map(([name, label]) => field("destination-" + name, t(label), {maxlength: 2048, spellcheck: "false", required: ["url", "base_url"].includes(name)})),
+        ...Object.entries(secrets).map(([name, label]) => field("destination-" + name, t(label), {type: "password", autocomplete: "new-password"})));
     };
-    const select = choice("destination-kind", "Kind", Object.entries(kinds).map(([code, [name]]) => [code, name]), "nightscout");
+    const select = choice("destination-kind", t("destination_kind"), Object.entries(kinds).map(([code, [name]]) => [code, name()]), "nightscout");
     select.querySelector("select").addEventListener("change", draw);
     draw();
-    const tests = facts.destinations.map((name, index) => form(`test-${index}`, `Test ${name}`, async tell => {
-      tell(`Testing ${name} …`);
+    const tests = facts.destinations.map((name, index) => form(`test-${index}`, t("destination_test", {name}), async tell => {
+      tell(t("destination_testing", {name}));
       const {checks} = await call(`/api/v1/destinations/${encodeURIComponent(name)}/test`, "POST");
       const bad = checks.find(check => check.ok === false);
       if (bad) throw new Error([`${bad.name}: ${bad.found}`, bad.mend].filter(Boolean).join(". "));
-      return `${name} answers and accepts what the gateway presents.`;
+      return t("destination_well", {name});
     }));
-    return [form("destination", "Save", async tell => {
+    return [form("destination", t("save"), async tell => {
       const name = typed("destination-name"), [, fields, secrets] = kinds[typed("destination-kind")];
       const body = {set: {[`destinations.${name}.kind`]: typed("destination-kind")}, secrets: {}};
-      for (const [each] of fields) if (typed("destination-" + each)) body.set[`destinations.${name}.${each}`] = typed("destination-" + each);
-      for (const [each] of secrets) if ($("destination-" + each).value) body.secrets[`destinations.${name}.${each}`] = $("destination-" + each).value;
+      for (const each of Object.keys(fields)) if (typed("destination-" + each)) body.set[`destinations.${name}.${each}`] = typed("destination-" + each);
+      for (const each of Object.keys(secrets)) if ($("destination-" + each).value) body.secrets[`destinations.${name}.${each}`] = $("destination-" + each).value;
       if ($("destination-insecure").checked) body.set[`destinations.${name}.insecure`] = true;
       await change(body, tell);
-      return `Saved. Now test ${name}.`;
-    }, select, field("destination-name", "A short name: small letters, digits, - and _", {required: true, pattern: "[a-z0-9][a-z0-9_\\-]*", maxlength: 64}), parts,
-    make("label", {class: "line"}, make("input", {type: "checkbox", id: "destination-insecure"}), "It is on this network and speaks without TLS")), ...tests];
+      return t("destination_saved", {name});
+    }, select, field("destination-name", t("destination_name"), {required: true, pattern: "[a-z0-9][a-z0-9_\\-]*", maxlength: 64}), parts,
+    make("label", {class: "line"}, make("input", {type: "checkbox", id: "destination-insecure"}), t("destination_insecure"))), ...tests];
   },
 };
 
 const consent = {
-  id: "consent", title: "What may be delivered",
-  stand: () => { const decided = facts.kinds.filter(each => each.decided); return decided.length ? [true, `${facts.kinds.filter(each => each.granted).length} of ${facts.kinds.length} kinds`]
-    : [false, facts.kinds.every(each => each.granted) ? "everything, unless you decide otherwise" : "nothing"]; },
-  body: () => [form("consent", "Save", async () => {
+  id: "consent", title: () => t("consent_title"),
+  stand: () => { const decided = facts.kinds.filter(each => each.decided); return decided.length ? [true, t("consent_stand", {n: facts.kinds.filter(each => each.granted).length, all: facts.kinds.length})]
+    : [false, facts.kinds.every(each => each.granted) ? t("consent_everything") : t("consent_nothing")]; },
+  body: () => [form("consent", t("save"), async () => {
     for (const granted of [true, false]) {
       const chosen = facts.kinds.map(each => each.kind).filter(kind => $("consent-" + kind).checked === granted);
       if (chosen.length) await call("/api/v1/consent", "POST", {kinds: chosen, granted});
     }
-    return "Saved.";
-  }, ...facts.kinds.map(each => make("label", {class: "line"}, make("input", {type: "checkbox", id: "consent-" + each.kind, checked: each.granted}), kindName(each.kind))))],
+    return t("saved");
+  }, ...facts.kinds.map(each => make("label", {class: "line"}, make("input", {type: "checkbox", id: "consent-" + each.kind, checked: each.granted}), t("kind_" + each.kind))))],
 };
 
 const backup = {
-  id: "backup", title: "Backups",
-  stand: () => facts.newest_backup ? [true, `the newest is of ${facts.newest_backup}, read back whole`] : facts.backups ? [false, "none was made yet"] : [false, "none"],
-  body: () => [make("p", {}, facts.backups ? `They are written to ${facts.backups}.` : "They are written to the gateway’s own disk, which protects against mistakes, not against a broken disk: copy them elsewhere. The administrator can set another directory (backup.to)."),
-    fixedNote("backup.passphrase_file"), ...(facts.backups ? [] : [form("passphrase", "Save", async tell => {
-      if ($("backup-passphrase").value !== $("backup-repeat").value) throw new Error("The passphrases differ.");
+  id: "backup", title: () => t("backup_title"),
+  stand: () => facts.newest_backup ? [true, t("backup_newest", {time: facts.newest_backup})] : facts.backups ? [false, t("backup_not_made")] : [false, t("none")],
+  body: () => [make("p", {}, facts.backups ? t("backup_to", {place: facts.backups}) : t("backup_about")),
+    fixedNote("backup.passphrase_file"), ...(facts.backups ? [] : [form("passphrase", t("save"), async tell => {
+      if ($("backup-passphrase").value !== $("backup-repeat").value) throw new Error(t("backup_differ"));
       await change({secrets: {"backup.passphrase": $("backup-passphrase").value}}, tell);
-    }, field("backup-passphrase", "A passphrase of at least 8 characters. Without it no backup can be opened: keep it elsewhere, too", {type: "password", autocomplete: "new-password", minlength: 8, required: true}),
-    field("backup-repeat", "Repeat it", {type: "password", autocomplete: "new-password", required: true}))]),
-    ...(facts.backups ? [form("backup", "Make one now and read it back", async tell => {
-      tell("Writing the backup and reading it back …");
+    }, field("backup-passphrase", t("backup_passphrase"), {type: "password", autocomplete: "new-password", minlength: 8, required: true}),
+    field("backup-repeat", t("backup_repeat"), {type: "password", autocomplete: "new-password", required: true}))]),
+    ...(facts.backups ? [form("backup", t("backup_make"), async tell => {
+      tell(t("backup_making"));
       let made = null;
       // The gateway makes its first one by itself, and one at a time.
       for (let tries = 0; !made; tries++) {
         try { made = await call("/api/v1/backups", "POST"); } catch (error) { if (error.code !== "backup_running" || tries > 60) throw error; await pause(1000); }
       }
-      return `${made.name} was written and read back whole: a store with ${made.restored.readings} readings was made of it on trial.`;
+      return t("backup_made", {name: made.name, n: made.restored.readings});
     })] : [])],
 };
 
@@ -274,58 +293,62 @@ async function send(file, tell) {
     if (answer.status === 429) { await pause(1000 * Number(answer.headers.get("Retry-After") ?? 1)); continue; }
     if (!answer.ok) throw new Refused(answer.status, (await answer.json()).error);
     at += piece.size;
-    tell(`Sending the backup: ${Math.floor(100 * at / file.size)} %`);
+    tell(t("restore_sending", {n: Math.floor(100 * at / file.size)}));
   }
 }
 let sent = null;
 const restore = {
-  id: "restore", title: "New, or from a backup",
-  stand: () => { const ended = facts.restore.outcome; return ended?.error ? [false, "the backup could not be put back"]
-    : ended ? [true, `${ended.readings} readings were put back`] : [false, facts.restore.possible ? "new, unless you have a backup of another gateway" : "new: it has readings of its own"]; },
+  id: "restore", title: () => t("restore_title"),
+  stand: () => { const ended = facts.restore.outcome; return ended?.error ? [false, t("restore_failed")]
+    : ended ? [true, t("restore_done", {n: ended.readings})] : [false, facts.restore.possible ? t("restore_new") : t("restore_not_new")]; },
   body: () => {
     const ended = facts.restore.outcome;
-    const wrong = ended?.error ? make("p", {role: "alert"}, [ended.error.message, ended.error.hint].filter(Boolean).join(": ")) : null;
-    if (ended && !ended.error) return [make("p", {}, "The backup’s people, devices and readings are here. Bonds stay with the machine that made them: pair each meter again. Settings are in no backup.")];
-    if (!facts.restore.possible) return [wrong, make("p", {}, "A backup can only be put back into a gateway without readings.")];
-    return [wrong, make("p", {}, "A new gateway begins with the next step. A backup, or what ", make("code", {}, "healthrelay store export"), " wrote, is put back here while this gateway is empty."),
-      form("restore", "Put it back", async tell => {
+    const wrong = ended?.error ? make("p", {role: "alert"}, detailed(ended.error)) : null;
+    if (ended && !ended.error) return [make("p", {}, t("restore_is_done"))];
+    if (!facts.restore.possible) return [wrong, make("p", {}, t("restore_impossible"))];
+    return [wrong, make("p", {}, ...sentence("restore_about", make("code", {}, "healthrelay store export"))),
+      form("restore", t("restore_go"), async tell => {
         const file = $("restore-file").files[0];
         if (sent !== file) { await send(file, tell); sent = file; }
-        tell("Checking the whole backup …");
+        tell(t("restore_checking"));
         await call("/api/v1/restore", "POST", {passphrase: $("restore-passphrase").value});
         $("restore-passphrase").value = "";
-        tell("The gateway makes its store of the backup …");
+        tell(t("restore_making"));
         const {outcome} = (await comeBack(stand => stand.restore.outcome !== null, 7200)).restore;
         sent = null;
-        if (outcome.error) throw new Error([outcome.error.message, outcome.error.hint].filter(Boolean).join(": "));
-        return "Put back.";
-      }, field("restore-file", "The file", {type: "file", required: true}),
-      field("restore-passphrase", "Its passphrase (typed once, never kept)", {type: "password", required: true}))];
+        if (outcome.error) throw new Error(detailed(outcome.error));
+        return t("restore_told");
+      }, field("restore-file", t("restore_file"), {type: "file", required: true}),
+      field("restore-passphrase", t("restore_passphrase"), {type: "password", required: true}))];
   },
 };
 
 const paper = {
-  id: "paper", title: "A page to print",
-  stand: () => [false, "keep it with your papers"],
-  body: () => [make("dl", {}, make("dt", {}, "The page"), make("dd", {}, facts.address), make("dt", {}, "To open it in another browser"), make("dd", {}, make("code", {}, "healthrelay page"), " on the gateway’s machine"),
-    make("dt", {}, "Person and time zone"), make("dd", {}, `${facts.person ?? "–"}, ${facts.time_zone}`),
-    make("dt", {}, "Devices"), make("dd", {}, facts.devices.map(each => each.name ?? each.model ?? each.address).join(", ") || "–"),
-    make("dt", {}, "Readings go to"), make("dd", {}, facts.destinations.join(", ") || "–"),
-    make("dt", {}, "Backups"), make("dd", {}, facts.backups ?? "–"),
-    make("dt", {}, "To put a backup back"), make("dd", {}, "in the set-up of a new gateway, or with ", make("code", {}, "healthrelay store import FILE"), "; with the passphrase")),
-    make("button", {type: "button", on: ["click", () => print()]}, "Print"), " ", make("a", {href: "/"}, "Go to the page")],
+  id: "paper", title: () => t("paper_title"),
+  stand: () => [false, t("paper_stand")],
+  body: () => {
+    const lines = [["paper_page", [make("bdi", {}, facts.address)]], ["paper_open", sentence("paper_open_how", make("code", {}, "healthrelay page"))],
+      ["paper_person", [t("person_stand", {person: facts.person ?? "–", zone: facts.time_zone})]], ["paper_devices", [listed(facts.devices.map(nameOf)) ?? "–"]],
+      ["paper_destinations", [listed(facts.destinations) ?? "–"]], ["paper_backups", [make("bdi", {}, facts.backups ?? "–")]],
+      ["paper_restore", sentence("paper_restore_how", make("code", {}, "healthrelay store import FILE"))]];
+    return [make("dl", {}, ...lines.flatMap(([name, what]) => [make("dt", {}, t(name)), make("dd", {}, ...what)])),
+      make("button", {type: "button", on: ["click", () => print()]}, t("print")), " ", make("a", {href: "/"}, t("go_to_page"))];
+  },
 };
 
-const steps = [restore, person, units, meter, slots, destination, consent, backup, paper];
+const steps = [speech, restore, person, units, meter, slots, destination, consent, backup, paper];
 async function showSteps(open = null) {
   [facts, settings] = [await call("/api/v1/setup"), await call("/api/v1/settings")];
+  // Whoever goes on in another browser goes on in the language that the person was given.
+  const given = facts.person && rowOf(languageKey(facts.person))?.value;
+  if (given && given !== spoken && !isLanguageKept()) await changeLanguage(given);
   const shut = step => { const [done] = step.stand(); return done; };
   const first = open ?? steps.find(step => step !== restore && !shut(step))?.id;
   $("list").replaceChildren(...steps.map(step => {
     const [done, text] = step.stand();
     return make("li", {class: step === paper ? "printed" : ""}, make("details", {id: step.id, name: "step", open: step.id === first},
-      make("summary", {}, step.title + " ", make("span", {class: done ? "stand done" : "stand"}, (done ? "✓ " : "") + text)), ...step.body().filter(Boolean)));
+      make("summary", {}, step.title(), " ", make("span", {class: done ? "stand done" : "stand"}, done ? t("stand_done", {text}) : text)), ...step.body().filter(Boolean)));
   }));
-  $("state").textContent = `${steps.filter(shut).length} of ${steps.length - 2} steps are done.`;
+  $("state").textContent = t("steps_done", {n: steps.filter(shut).length, all: steps.length - 2});
 }
 begin();

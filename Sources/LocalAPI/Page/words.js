@@ -1,10 +1,4 @@
 "use strict";
-// The languages that the page has, each by its own name, with the locale of its numbers and dates. Digits are those that the
-// meters show.
-const languages = {
-  en: {name: "English", locale: "en-GB"}, de: {name: "Deutsch", locale: "de"}, fr: {name: "Français", locale: "fr"},
-  es: {name: "Español", locale: "es"}, ar: {name: "العربية", locale: "ar-u-nu-latn", isRightToLeft: true},
-};
 // What the page says in English, in whole sentences; a catalogue of another language has the same names. What differs with a
 // number has a form for each of the language's plural rules. The sentences of page.html and wall.html stand there.
 const phrases = {
@@ -74,54 +68,3 @@ const phrases = {
   pair_proven: "Paired, and the bond holds.", pair_unproven: "Paired. The bond will be tested when the meter is next heard.",
   download: "Download {form}", download_of: "Download {form} of {title}",
 };
-const languageName = "healthrelay-language";
-const language = (() => {
-  let kept = null;
-  try { kept = localStorage.getItem(languageName); } catch { /* storage is off: the choice ends with the page */ }
-  const wanted = [new URLSearchParams(location.search).get("language"), kept, ...(navigator.languages ?? []).map(each => each.split("-")[0])];
-  return wanted.find(each => each && Object.hasOwn(languages, each)) ?? "en";
-})();
-let spoken = "en", locale = languages.en.locale, catalogue = {}, plurals = new Intl.PluralRules(locale), decimalMark = ".";
-function speak(name, phrasesOfIt) {
-  spoken = name;
-  locale = languages[name].locale;
-  catalogue = phrasesOfIt;
-  plurals = new Intl.PluralRules(locale);
-  decimalMark = new Intl.NumberFormat(locale).formatToParts(1.5).find(each => each.type === "decimal").value;
-  document.documentElement.lang = name === "en" ? locale : name;
-  document.documentElement.dir = languages[name].isRightToLeft ? "rtl" : "ltr";
-}
-// The page is shown when it has its words. A catalogue that does not come leaves the page in English.
-document.documentElement.dataset.loading = "";
-const wordsReady = (language === "en" ? Promise.resolve({}) : fetch(`/lang/${language}.json`).then(answer => answer.json()))
-  .then(phrasesOfIt => speak(language, phrasesOfIt), () => speak("en", {}))
-  .then(() => document.readyState === "loading" ? new Promise(resolve => addEventListener("DOMContentLoaded", resolve)) : null)
-  .then(() => { translate(); delete document.documentElement.dataset.loading; });
-
-// Text of people and devices is set apart, so that it does not turn around what stands beside it.
-const isolated = text => typeof text === "string" && document.documentElement.dir === "rtl" ? `\u2068${text}\u2069` : text;
-// A value with its unit stands from left to right everywhere: 128 / 82 must not become 82 / 128.
-const leftToRight = text => document.documentElement.dir === "rtl" ? `\u2066${text}\u2069` : text;
-function t(name, places = {}) {
-  const phrase = catalogue[name] ?? phrases[name];
-  const text = typeof phrase === "string" ? phrase : phrase[plurals.select(places.n)] ?? phrase.other;
-  return text.replace(/\{(\w+)\}/g, (_, place) => isolated(places[place]));
-}
-// A name of the API in words.
-const words = name => catalogue["code_" + name] ?? name.replaceAll("_", " ");
-// Digits as a device sent them, with the language's decimal mark.
-const digits = text => text.replace(".", decimalMark);
-
-// The elements of the page whose words are a catalogue's. {0}, {1} … are the elements within them.
-function translate() {
-  for (const each of document.querySelectorAll("[data-t]")) {
-    const text = catalogue[each.dataset.t];
-    if (text === undefined) continue;
-    const within = [...each.children];
-    each.replaceChildren(...text.split(/(\{\d\})/).map(part => /^\{\d\}$/.test(part) ? within[Number(part[1])] : part));
-  }
-  for (const each of document.querySelectorAll("[data-t-label]")) {
-    const text = catalogue[each.dataset.tLabel];
-    if (text !== undefined) each.setAttribute("aria-label", text);
-  }
-}

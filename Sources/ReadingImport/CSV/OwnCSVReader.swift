@@ -11,6 +11,8 @@ public final class OwnCSVReader: ImportReader {
     public var octetsRead: Int64 { rows.octetsRead }
     /// The line of what was found last, from 1.
     public private(set) var line = 1
+    /// Whether the newest sample is left out of figures at the gateway that wrote the file, and why.
+    public private(set) var omission: ImportedOmission?
 
     private var rows: CSVRows
     private let rules: ImportRules
@@ -54,7 +56,9 @@ public final class OwnCSVReader: ImportReader {
             counts.read += 1
             line = row.line
             do throws(ImportRefusal) {
-                if let sample = try sample(Cells(row: row, columns: columns.all, count: columns.count)) {
+                let cells = Cells(row: row, columns: columns.all, count: columns.count)
+                if let sample = try sample(cells) {
+                    omission = try self.omission(cells)
                     return .sample(sample)
                 }
             } catch {
@@ -179,6 +183,15 @@ public final class OwnCSVReader: ImportReader {
             status: try status(cells),
             isEstimate: try cells.word("calibration", of: Self.calibrations)
                 == SensorFacts.Calibration.factoryEstimate.name)
+    }
+
+    private func omission(_ cells: Cells) throws(ImportRefusal) -> ImportedOmission? {
+        guard try cells.isTrue("left_out") else { return nil }
+        do throws(EntryError) {
+            return ImportedOmission(reason: try FigureDecision.checked(cells["left_out_reason"]))
+        } catch {
+            throw cells.refusal("left_out_reason", "one line of at most \(FigureDecision.longestReason) characters")
+        }
     }
 
     private static let calibrations = SensorFacts.Calibration.allCases.map(\.name)

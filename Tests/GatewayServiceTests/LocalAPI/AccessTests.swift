@@ -21,7 +21,8 @@ import Testing
             #expect(answer.headers["www-authenticate"].first?.hasPrefix("Bearer") == true)
         }
         for path in [
-            "/", "/page.css", "/page.js", "/words.js", "/reports.js", "/measure.js", "/figures.js", "/wall",
+            "/", "/page.css", "/page.js", "/words.js", "/languages.js", "/reports.js", "/measure.js", "/figures.js",
+            "/wall",
             "/wall.css", "/wall.js", "/pairing.js", "/lang/de.json", "/lang/ar.json", "/health",
             "/api/v1/openapi.json",
         ] {
@@ -30,6 +31,25 @@ import Testing
             #expect(answer.headers["content-security-policy"].first?.contains("default-src 'none'") == true)
             // With it a browser lets nobody past the warning about a certificate that nobody vouches for.
             #expect(answer.headers["strict-transport-security"].isEmpty)
+        }
+        try await bench.stop()
+    }
+
+    @Test("what the pages are made of comes compressed to a browser that takes gzip, and as it is to others")
+    func compressed() async throws {
+        let bench = try await APIBench(tls: false, captures: [])
+        for path in ["/", "/page.js", "/lang/ar.json", "/setup", "/setup/steps.js", "/api/v1/openapi.json"] {
+            let plain = try await bench.send(path, headers: [("Accept-Encoding", "br, gzip;q=0")])
+            #expect(plain.headers["content-encoding"].isEmpty, "\(path)")
+            let whole = try #require(plain.headers["content-length"].first.flatMap { Int($0) })
+            #expect(plain.text.utf8.count == whole)
+            // The first asks for it, the second gets what was kept.
+            for _ in 0..<2 {
+                let packed = try await bench.send(path, headers: [("Accept-Encoding", "gzip, deflate, br")])
+                #expect(packed.headers["content-encoding"] == ["gzip"] && packed.headers["vary"] == ["accept-encoding"])
+                let size = try #require(packed.headers["content-length"].first.flatMap { Int($0) })
+                #expect(2 * size < whole, "\(path): \(size) of \(whole)")
+            }
         }
         try await bench.stop()
     }

@@ -205,6 +205,18 @@ struct PageTests {
         try await server.stop()
     }
 
+    @Test(
+        "the set-up speaks German and Arabic, right to left, and the person's reports are in the language that was chosen"
+    )
+    func setUpLanguages() async throws {
+        let bench = try await RunnerBench(settings: ["http.local": "session"])
+        let link = try #require(try await bench.lines(.setupToken).last).object["url"] as? String
+        try await browse("setup-languages", try #require(link))
+        try await bench.stop()
+        let own = try String(contentsOfFile: bench.state.path + "/settings.yaml", encoding: .utf8)
+        #expect(own.contains("mara") && own.contains(#"language: "ar""#) && !own.contains(#"language: "de""#), "\(own)")
+    }
+
     @Test("a backup of another gateway becomes the store of a new one, sent by a browser")
     func restore() async throws {
         let source = try await APIBench(tls: false, captures: Self.everything)

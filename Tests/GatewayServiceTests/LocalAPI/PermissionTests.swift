@@ -12,7 +12,9 @@ import Testing
 @Suite("What each scope may do", .timeLimit(.minutes(5))) struct PermissionTests {
     /// What each route has to state. A route that is added fails the first test until it is listed here.
     static let stated: [String: Permission] = [
-        "GET /": .open, "GET /page.css": .open, "GET /page.js": .open, "GET /words.js": .open, "GET /reports.js": .open,
+        "GET /": .open, "GET /page.css": .open, "GET /page.js": .open, "GET /words.js": .open,
+        "GET /languages.js": .open,
+        "GET /reports.js": .open,
         "GET /measure.js": .open, "GET /figures.js": .open, "GET /wall": .open, "GET /wall.css": .open,
         "GET /wall.js": .open,
         "GET /pairing.js": .open,
@@ -30,6 +32,8 @@ import Testing
         "POST /api/v1/backups": .owner, "POST /api/v1/restart": .owner,
         "POST /api/v1/restore": .owner, "POST /api/v1/restore/pieces": .owner,
         "GET /setup": .open, "GET /setup/setup.css": .open, "GET /setup/setup.js": .open, "GET /setup/steps.js": .open,
+        "GET /setup/words.js": .open, "GET /setup/languages.js": .open, "GET /setup/lang/de.json": .open,
+        "GET /setup/lang/fr.json": .open, "GET /setup/lang/es.json": .open, "GET /setup/lang/ar.json": .open,
         "GET /setup/state": .open, "POST /setup/claim": .open,
         "GET /api/v1/settings": .owner, "PATCH /api/v1/settings": .owner, "POST /api/v1/settings/reload": .owner,
         "DELETE /api/v1/readings/{id}": .write,

@@ -48,12 +48,16 @@ private struct Course {
 
     /// What anybody may ask for.
     static let open: Set<String> = [
-        "GET /", "GET /page.css", "GET /page.js", "GET /words.js", "GET /reports.js", "GET /measure.js",
+        "GET /", "GET /page.css", "GET /page.js", "GET /words.js", "GET /languages.js", "GET /reports.js",
+        "GET /measure.js",
         "GET /figures.js",
         "GET /wall", "GET /wall.css", "GET /wall.js",
         "GET /pairing.js", "GET /lang/de.json", "GET /lang/fr.json", "GET /lang/es.json", "GET /lang/ar.json",
         "GET /api/v1/openapi.json",
-        "GET /setup", "GET /setup/setup.css", "GET /setup/setup.js", "GET /setup/steps.js", "GET /setup/state",
+        "GET /setup", "GET /setup/setup.css", "GET /setup/setup.js", "GET /setup/steps.js",
+        "GET /setup/words.js", "GET /setup/languages.js", "GET /setup/lang/de.json", "GET /setup/lang/fr.json",
+        "GET /setup/lang/es.json", "GET /setup/lang/ar.json",
+        "GET /setup/state",
         "POST /setup/claim",
         "GET /health", "GET /api/v1/session", "POST /api/v1/session", "POST /api/v1/pair",
     ]

@@ -47,7 +47,9 @@ import Testing
             #expect(
                 [403, 404].contains(answer.status) && !answer.text.contains("readings\":"), "\(path): \(answer.status)")
         }
-        for path in ["/setup", "/setup/setup.js", "/setup/setup.css", "/health"] {
+        for path in [
+            "/setup", "/setup/setup.js", "/setup/setup.css", "/setup/languages.js", "/setup/lang/ar.json", "/health",
+        ] {
             #expect(try await bench.send(path).status == 200, "\(path)")
         }
         #expect(try await bench.send("/setup/state").text == #"{"claimed":false,"scope":null}"#)

@@ -32,7 +32,9 @@ struct SilenceMatrixTests {
 
     /// The declared routes, each with whether it shows readings to a client that may see them.
     static let routes: [String: Bool] = [
-        "GET /": false, "GET /page.css": false, "GET /page.js": false, "GET /words.js": false, "GET /reports.js": false,
+        "GET /": false, "GET /page.css": false, "GET /page.js": false, "GET /words.js": false,
+        "GET /languages.js": false,
+        "GET /reports.js": false,
         "GET /measure.js": false, "GET /figures.js": false, "GET /wall": false, "GET /wall.css": false,
         "GET /wall.js": false,
         "GET /pairing.js": false,
@@ -47,6 +49,8 @@ struct SilenceMatrixTests {
         "POST /api/v1/backups": false, "POST /api/v1/restart": false,
         "POST /api/v1/restore": false, "POST /api/v1/restore/pieces": false,
         "GET /setup": false, "GET /setup/setup.css": false, "GET /setup/setup.js": false, "GET /setup/steps.js": false,
+        "GET /setup/words.js": false, "GET /setup/languages.js": false, "GET /setup/lang/de.json": false,
+        "GET /setup/lang/fr.json": false, "GET /setup/lang/es.json": false, "GET /setup/lang/ar.json": false,
         "GET /setup/state": false, "POST /setup/claim": false,
         "GET /api/v1/settings": false, "PATCH /api/v1/settings": false, "POST /api/v1/settings/reload": false,
         "POST /api/v1/readings": false, "PATCH /api/v1/readings/{id}": false, "DELETE /api/v1/readings/{id}": false,
