@@ -54,13 +54,15 @@ const typed = id => $(id).value.trim();
 
 // The language of the set-up, kept by this browser, and of the person's reports as soon as there is a person.
 const languageKey = name => `users.${name}.reports.language`;
+// An entry of the administrator's fixes the whole person.
+const isPersonFixed = name => isFixed(`users.${name}.time_zone`);
 const isLanguageKept = () => { try { return localStorage.getItem(languageName) !== null; } catch { return false; } };
 const speech = {
   id: "speech", title: () => t("language"),
-  stand: () => [facts.person ? rowOf(languageKey(facts.person)) !== undefined : isLanguageKept(), languages[spoken].name],
-  body: () => [facts.person ? fixedNote(languageKey(facts.person)) : null, form("speech", t("save"), async tell => {
+  stand: () => [facts.person && !isPersonFixed(facts.person) ? rowOf(languageKey(facts.person)) !== undefined : isLanguageKept(), languages[spoken].name],
+  body: () => [fixedNote(`users.${facts.person}.time_zone`), form("speech", t("save"), async tell => {
     const name = typed("speech-language");
-    if (facts.person && !isFixed(languageKey(facts.person))) await change({set: {[languageKey(facts.person)]: name}}, tell);
+    if (facts.person && !isPersonFixed(facts.person)) await change({set: {[languageKey(facts.person)]: name}}, tell);
     keepLanguage(name);
     await changeLanguage(name);
     return t("saved");
@@ -80,7 +82,7 @@ const person = {
       if (!isFixed("user.client_user_id")) set["user.client_user_id"] = name;
       if (!isFixed("user.time_zone")) set["user.time_zone"] = typed("person-zone");
       // A language that was chosen before there was a person.
-      if (name && isLanguageKept() && !rowOf(languageKey(name))) set[languageKey(name)] = spoken;
+      if (name && isLanguageKept() && !isPersonFixed(name) && !rowOf(languageKey(name))) set[languageKey(name)] = spoken;
       await change({set}, tell);
       return t("saved");
     }, field("person-name", t("person_name"), {required: true, maxlength: 64, value: facts.person ?? "", disabled: isFixed("user.client_user_id")}),

@@ -40,18 +40,20 @@ import Testing
         let early = try await finish(bench, token, #"{"passphrase":"x"}"#)
         #expect(early.status == 400 && early.code == "restore_incomplete")
         let size = 60_000
-        var offset = 0
+        var (offset, last) = (0, "")
         while offset < export.count {
             let piece = export[offset..<min(offset + size, export.count)]
             for _ in 0..<2 {
                 let answer = try await send(bench, token, piece, at: offset, of: export.count)
                 #expect(answer.status == 200, "\(answer.text)")
                 #expect(answer.object["received"] as? Int == piece.endIndex)
+                last = answer.text
             }
             let incomplete = try await finish(bench, token, #"{"passphrase":"x"}"#)
             if piece.endIndex < export.count { #expect(incomplete.code == "restore_incomplete") }
             offset = piece.endIndex
         }
+        try await SchemaCheck.expect(last, follows: "restore_piece")
         let path = bench.gateway.store.directory + "/restore.part"
         #expect(FileManager.default.contents(atPath: path) == Data(export))
         #expect(try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600)
@@ -63,6 +65,7 @@ import Testing
             #expect(right.status == 409 && right.code == "cannot_restart", "\(right.text)")
         }
         let stand = try await bench.send("/api/v1/setup", token: token)
+        try await SchemaCheck.expect(stand.text, follows: "setup_steps")
         #expect(stand.text.contains(#""restore":{"possible":true,"received":\#(export.count),"outcome":null}"#))
         #expect(!bench.log.text.contains(Self.passphrase))
         // A piece that is changed is found before anything ends.
@@ -125,6 +128,31 @@ import Testing
         let writer = try await bench.token(for: try #require(AccessGrant(.write, person: nil)))
         #expect(try await send(bench, writer, [1], at: 0, of: 1).code == "scope_too_small")
         #expect(try await bench.send("/api/v1/setup", token: token).text.contains(#""possible":false"#))
+        try await bench.stop()
+    }
+
+    @Test("a backup that a client asks for is restored on trial, and the steps tell its time")
+    func backup() async throws {
+        let scratch = try GatewayBench.scratch()
+        let passphrase = scratch.appendingPathComponent("passphrase")
+        try "correct horse battery".write(to: passphrase, atomically: false, encoding: .utf8)
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: passphrase.path)
+        try FileManager.default.createDirectory(
+            at: scratch.appendingPathComponent("backups"), withIntermediateDirectories: false,
+            attributes: [.posixPermissions: 0o700])
+        let bench = try await APIBench(
+            tls: true, captures: ["two-meters"],
+            settings: [
+                "backup.to": scratch.appendingPathComponent("backups").path, "backup.passphrase_file": passphrase.path,
+            ])
+        let token = try await bench.token()
+        let made = try await bench.send("/api/v1/backups", .POST, token: token, body: "{}")
+        #expect(made.status == 200, "\(made.text)")
+        try await SchemaCheck.expect(made.text, follows: "setup_backup")
+        let steps = try await bench.send("/api/v1/setup", token: token)
+        try await SchemaCheck.expect(steps.text, follows: "setup_steps")
+        #expect(steps.object["newest_backup"] as? String == made.object["time"] as? String)
+        #expect(made.object["time"] != nil && !steps.text.contains("correct horse"))
         try await bench.stop()
     }
 
