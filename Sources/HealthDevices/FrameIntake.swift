@@ -30,6 +30,8 @@ struct FrameIntake: Sendable {
     private var counted = SequenceSet()
     private var session: ContinuousGlucoseSession?
     private var joiner = HealthObservationJoiner()
+    /// Octets that were told to be malformed. They may come again, or be read as two kinds, and are told once.
+    private var told: Set<[UInt8]> = []
 
     init(
         contact: Contact, journal: any FrameJournal, hasPartners: Bool = false,
@@ -183,9 +185,18 @@ struct FrameIntake: Sendable {
         let outcomes = try await append(frames)
         received += came
         for case .new in outcomes { stored += 1 }
-        await report(.stored(outcomes))
+        await report(.stored(untold(outcomes, of: frames)))
         if came > 0 { await report(.progress(received: received, of: announced)) }
         return outcomes
+    }
+
+    /// What is to be told of these frames.
+    private mutating func untold(_ outcomes: [FrameOutcome], of frames: [Frame]) -> [FrameOutcome] {
+        guard outcomes.count == frames.count else { return outcomes }
+        return zip(outcomes, frames).compactMap { outcome, frame in
+            guard case .malformed = outcome else { return outcome }
+            return told.insert(frame.payload).inserted ? outcome : nil
+        }
     }
 
     /// Takes what has come and was not looked at: what a cuff sent before it was stopped is confirmed, and may be

@@ -66,7 +66,7 @@ public final class MemoryJournal: FrameJournal, DeviceMemory, PairingMemory {
     }
 
     /// Which of these recordings of the contact's device are known.
-    public func recordings(of contact: Contact, beganAt starts: [WallTime]) async throws -> Set<WallTime> {
+    public func recordings(of contact: Contact, beganAt starts: [WallTime]) async throws -> [WallTime: Set<Int>] {
         state.withLock { $0.recordings(of: contact, beganAt: starts) }
     }
 

@@ -142,9 +142,10 @@ struct MemoryState {
                 }
                 return (wanted, nil, other)
             }
-            if readings[place].record.value == record.value { return (wanted, place, nil) }
+            let stored = readings[place].record
+            if stored.value == record.value || record.isSameRecording(as: stored) { return (wanted, place, nil) }
             // It has taken its mean pressure from another form since, or was read as another model's.
-            if record.sequence == nil {
+            if record.sequence == nil, record.value.series == nil {
                 return (wanted, place, nil)
             }
             other = other ?? wanted
@@ -312,10 +313,14 @@ struct MemoryState {
 
     func previousSummary(before contact: Contact) -> ContactSummary? { contacts[contact.id]?.previous }
 
-    func recordings(of contact: Contact, beganAt starts: [WallTime]) -> Set<WallTime> {
-        guard let device = contacts[contact.id]?.device else { return [] }
-        let known = zip(readings, origins).filter { $0.1.device == device && $0.0.kind == .spo2 }
-        return Set(known.compactMap(\.0.record.baseTime)).intersection(starts)
+    func recordings(of contact: Contact, beganAt starts: [WallTime]) -> [WallTime: Set<Int>] {
+        guard let device = contacts[contact.id]?.device else { return [:] }
+        var known: [WallTime: Set<Int>] = [:]
+        for (reading, origin) in zip(readings, origins) where origin.device == device && reading.kind == .spo2 {
+            guard let start = reading.record.baseTime, starts.contains(start) else { continue }
+            known[start, default: []].formUnion(origin.records.map(\.count))
+        }
+        return known
     }
 
     mutating func beginSequenceEpoch(in contact: Contact) -> Contact {

@@ -73,12 +73,14 @@ public protocol DeviceMemory: Sendable {
     /// is replayed says nothing of what came since: `nil` too.
     func previousSummary(before contact: Contact) async throws -> ContactSummary?
 
-    /// Which of these recordings of the contact's device are stored, so that they need not be read again.
+    /// Which of these recordings of the contact's device are stored, so that they need not be read again, and how many octets
+    /// the frames have that they are stored with: a recording that has gone on since has more.
     ///
     /// - Parameters:
     ///   - contact: the contact with the device.
     ///   - starts: when recordings of saturations began, as the device's clock showed it.
-    func recordings(of contact: Contact, beganAt starts: [WallTime]) async throws -> Set<WallTime>
+    /// - Returns: the lengths of each one's frames; none of one whose frames were pruned.
+    func recordings(of contact: Contact, beganAt starts: [WallTime]) async throws -> [WallTime: Set<Int>]
 
     /// Begins a new sequence epoch: the device has restarted or wrapped its numbers.
     ///
@@ -95,7 +97,7 @@ extension DeviceMemory {
     public func previousSummary(before contact: Contact) async throws -> ContactSummary? { nil }
 
     /// None is known: each is read again.
-    public func recordings(of contact: Contact, beganAt starts: [WallTime]) async throws -> Set<WallTime> { [] }
+    public func recordings(of contact: Contact, beganAt starts: [WallTime]) async throws -> [WallTime: Set<Int>] { [:] }
 
     /// The contact alone remembers it.
     public func noteClock(_ clock: ClockReading, in contact: Contact) async throws -> Contact {

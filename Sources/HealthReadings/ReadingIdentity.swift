@@ -59,6 +59,9 @@ public enum ReadingIdentity: Sendable, Hashable {
     /// A record of a memory that may hold equal ones: device, user slot, time if it has one, values, and which of the equal
     /// records it is, from 0.
     case recalled(userSlot: UInt8?, baseTime: WallTime?, value: RecordValue, occurrence: UInt8)
+    /// A recording with a time: device and when it began. Its values are left out, because a recording that goes on is the same
+    /// one with more samples. `clash` counts the recordings that share all of these and do not continue each other, from 0.
+    case recording(start: WallTime, clash: Int)
     /// A record with neither: the contact it came in, its ordinal there, values.
     case untimed(contactStart: Instant, ordinal: Int, value: RecordValue)
     /// A sensor's record: the sensor's serial number, its minute and the ring it stood in. `clash` counts the records
@@ -84,6 +87,8 @@ public enum ReadingIdentity: Sendable, Hashable {
         } else if let occurrence = record.occurrence {
             self = .recalled(
                 userSlot: record.userSlot, baseTime: record.baseTime, value: record.value, occurrence: occurrence)
+        } else if let baseTime = record.baseTime, record.value.series != nil {
+            self = .recording(start: baseTime, clash: clash)
         } else if let baseTime = record.baseTime {
             self = .timed(userSlot: record.userSlot, baseTime: baseTime, value: record.value)
         } else {
@@ -95,7 +100,7 @@ public enum ReadingIdentity: Sendable, Hashable {
     /// stored with another one is the same: it has been read otherwise since.
     package var countsClashes: Bool {
         switch self {
-        case .numbered, .sensor: true
+        case .numbered, .recording, .sensor: true
         case .timed, .recalled, .untimed, .entered, .imported, .named: false
         }
     }
@@ -117,6 +122,10 @@ public enum ReadingIdentity: Sendable, Hashable {
             key.append(userSlot.map(UInt64.init) ?? .max)
             key.append(UInt64(bitPattern: baseTime.secondsSinceEpoch))
             key.append(value)
+        case .recording(let start, let clash):
+            key.append(9)
+            key.append(UInt64(bitPattern: start.secondsSinceEpoch))
+            key.append(UInt64(bitPattern: Int64(clash)))
         case .untimed(let contactStart, let ordinal, let value):
             key.append(3)
             key.append(UInt64(bitPattern: contactStart.microseconds))

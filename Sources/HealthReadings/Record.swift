@@ -60,6 +60,9 @@ public enum RecordValue: Sendable, Hashable {
         case .kept(let sample): sample.kind
         }
     }
+
+    /// The samples of a recording; `nil` for a single measurement.
+    package var series: SampleSeries? { if case .vital(let vital) = self { vital.series } else { nil } }
 }
 
 /// What one frame says by itself: a reading before it is known whose it is, when it was and whether it is new.
@@ -148,6 +151,14 @@ extension Record {
         return record
     }
 
+    /// Whether this is the same recording as a stored one: one of them is what the other was before it went on.
+    package func isSameRecording(as stored: Record) -> Bool {
+        guard sequence == nil, let baseTime, baseTime == stored.baseTime, value.kind == stored.value.kind,
+            let ours = value.series, let theirs = stored.value.series
+        else { return false }
+        return ours.isBeginning(of: theirs) || theirs.isBeginning(of: ours)
+    }
+
     /// Whether this is the measurement of a stored record, though another protocol brought it that says or leaves out the
     /// mean pressure.
     ///
@@ -164,6 +175,13 @@ extension Record {
     /// Takes what only the stored form of this record says: its mean pressure, and the bits of its status; the impedance
     /// that came with a weight.
     private mutating func fill(from stored: Record) {
+        if isSameRecording(as: stored) {
+            // One that comes from before the recording went on takes nothing away.
+            if let ours = value.series, let theirs = stored.value.series, ours.isBeginning(of: theirs) {
+                (value, exclusion) = (stored.value, stored.exclusion)
+            }
+            return
+        }
         if case .vital(let ours) = value, case .vital(let theirs) = stored.value, ours.kind == .weight,
             theirs.kind == .weight, theirs[.impedance] != nil, ours[.weight] == theirs[.weight],
             baseTime == stored.baseTime

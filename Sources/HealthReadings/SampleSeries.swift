@@ -64,6 +64,19 @@ public struct SampleSeries: Sendable, Hashable {
     /// Whether there is no sample.
     public var isEmpty: Bool { count == 0 }
 
+    /// Whether each sample stands in the other series too, which may go on behind them, or have others between them.
+    package func isBeginning(of other: SampleSeries) -> Bool {
+        guard count <= other.count else { return false }
+        if count == other.count { return octets == other.octets }
+        var others = other.makeIterator()
+        return allSatisfy { sample in
+            while let next = others.next(), next.milliseconds <= sample.milliseconds {
+                if next == sample { return true }
+            }
+            return false
+        }
+    }
+
     private static func write(_ sample: Sample, after delta: Int, into octets: inout [UInt8]) {
         var flags: UInt8 = UInt8(Swift.min(sample.intervals.count, 15)) << 4
         if sample.value != nil { flags |= 0x01 }

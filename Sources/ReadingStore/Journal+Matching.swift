@@ -32,6 +32,7 @@ extension Journal {
             if found.reading.record.value == record.value, found.reading.record.sensor == record.sensor {
                 return .existing(found.key, found.reading)
             }
+            if record.isSameRecording(as: found.reading.record) { return .existing(found.key, found.reading) }
             if found.reading.isTakenOver, found.reading.record.value.hasMainValues(of: record.value) {
                 return .existing(found.key, found.reading)
             }

@@ -120,47 +120,51 @@ extension ReadingStore: DeviceMemory {
         }
     }
 
-    /// Which of these recordings of the contact's device are stored, or were until they were pruned.
-    public func recordings(of contact: Contact, beganAt starts: [WallTime]) async throws -> Set<WallTime> {
-        guard let first = starts.min(), let last = starts.max() else { return [] }
-        return try await read { db in
+    /// Which of these recordings of the contact's device are stored, or were until they were pruned, and the lengths of their
+    /// frames.
+    public func recordings(of contact: Contact, beganAt starts: [WallTime]) async throws -> [WallTime: Set<Int>] {
+        guard let first = starts.min(), let last = starts.max() else { return [:] }
+        return try await read { [sealing] db in
+            let rows = RowReader(db, sealing)
+            var known: [WallTime: Set<Int>] = [:]
+            func note(_ condition: String, _ span: StatementArguments) throws {
+                let of: StatementArguments = [ReadingKind.spo2.code, contact.id]
+                let found = try Row.fetchAll(
+                    db,
+                    sql: """
+                        SELECT key, base_time FROM reading INDEXED BY reading_kind_time
+                        WHERE kind = ?1 AND base_time IS NOT NULL
+                            AND device = (SELECT device FROM contact WHERE key = ?2) AND \(condition)
+                        """, arguments: of + span)
+                for row in found {
+                    let start = WallTime(secondsSinceEpoch: try row.value(1))
+                    guard starts.contains(start) else { continue }
+                    known[start, default: []].formUnion(try rows.lengths(db, ofFramesOf: row.value(0)))
+                }
+            }
             // Where a clock is wrong, recordings lie at other times than their own. They are looked for at both.
             let clock = contact.clock.map { $0.readAt.seconds - $0.deviceTime.secondsSinceEpoch } ?? 0
-            var known: Set<WallTime> = []
             for moved in Set([0, clock]) {
-                known.formUnion(
-                    try WallTime.fetched(
-                        db,
-                        """
-                        SELECT DISTINCT base_time FROM reading INDEXED BY reading_kind_time
-                        WHERE kind = ?1 AND time BETWEEN ?3 AND ?4 AND base_time IS NOT NULL
-                            AND device = (SELECT device FROM contact WHERE key = ?2)
-                        """,
-                        [
-                            ReadingKind.spo2.code, contact.id, first.secondsSinceEpoch + moved - Journal.otherFormSpan,
-                            last.secondsSinceEpoch + moved + Journal.otherFormSpan,
-                        ]))
+                try note(
+                    "time BETWEEN ?3 AND ?4",
+                    [
+                        first.secondsSinceEpoch + moved - Journal.otherFormSpan,
+                        last.secondsSinceEpoch + moved + Journal.otherFormSpan,
+                    ])
             }
-            known.formUnion(
-                try WallTime.fetched(
-                    db,
-                    """
-                    SELECT DISTINCT base_time FROM reading INDEXED BY reading_kind_time
-                    WHERE kind = ?1 AND time IS NULL AND base_time IS NOT NULL
-                        AND device = (SELECT device FROM contact WHERE key = ?2)
-                    """, [ReadingKind.spo2.code, contact.id]))
-            if !known.isSuperset(of: starts) {
-                known.formUnion(
-                    try WallTime.fetched(
-                        db,
-                        """
-                        SELECT DISTINCT base_time FROM pruned
-                        WHERE kind = ?1 AND device = (SELECT device FROM contact WHERE key = ?2)
-                            AND base_time BETWEEN ?3 AND ?4
-                        """,
-                        [ReadingKind.spo2.code, contact.id, first.secondsSinceEpoch, last.secondsSinceEpoch]))
+            try note("time IS NULL", [])
+            let pruned = try Int64.fetchAll(
+                db,
+                sql: """
+                    SELECT DISTINCT base_time FROM pruned
+                    WHERE kind = ?1 AND device = (SELECT device FROM contact WHERE key = ?2)
+                        AND base_time BETWEEN ?3 AND ?4
+                    """,
+                arguments: [ReadingKind.spo2.code, contact.id, first.secondsSinceEpoch, last.secondsSinceEpoch])
+            for start in pruned.map(WallTime.init(secondsSinceEpoch:)) where starts.contains(start) {
+                known[start] = known[start] ?? []
             }
-            return known.intersection(starts)
+            return known
         }
     }
 
@@ -229,10 +233,19 @@ extension ReadingStore: DeviceMemory {
     }
 }
 
-extension WallTime {
-    /// The times that a query gives.
-    fileprivate static func fetched(_ db: Database, _ sql: String, _ arguments: StatementArguments) throws -> [WallTime]
-    {
-        try Int64.fetchAll(db, sql: sql, arguments: arguments).map(WallTime.init(secondsSinceEpoch:))
+extension RowReader {
+    /// How many octets the record frames of a reading have.
+    fileprivate func lengths(_ db: Database, ofFramesOf reading: Int64) throws -> Set<Int> {
+        let select = try PreparedStatement(
+            db,
+            """
+            SELECT \(FrameRow.columns) FROM reading_frame AS x JOIN frame AS f ON f.key = x.frame
+            WHERE x.reading = ? AND x.role = \(role: .record)
+            """)
+        select.bind(1, reading)
+        defer { select.reset() }
+        var lengths: Set<Int> = []
+        while try select.next() { lengths.insert(try frame(select).frame.payload.count) }
+        return lengths
     }
 }

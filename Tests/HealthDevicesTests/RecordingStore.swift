@@ -96,7 +96,14 @@ final class RecordingStore: FrameJournal, DeviceMemory, PairingMemory {
                 ?? ReadingIdentity(
                     of: record, epoch: contact.sequenceEpoch, frame: frame, contactStart: contact.startedAt
                 ).id(device: contact.device.address, kind: record.value.kind)
-            guard state.readings[id] == nil else { return .repeated(id) }
+            if let stored = state.readings[id] {
+                guard record.isSameRecording(as: stored.record), record.heeding(stored.record) != stored.record else {
+                    return .repeated(id)
+                }
+                state.readings[id]?.record = record
+                state.readings[id]?.frame = frame
+                return .repeated(id)
+            }
             state.readings[id] = Stored(
                 frame: frame, epoch: contact.sequenceEpoch, record: record, device: contact.device.address)
             return .new(
@@ -161,12 +168,15 @@ final class RecordingStore: FrameJournal, DeviceMemory, PairingMemory {
         }
     }
 
-    func recordings(of contact: Contact, beganAt starts: [WallTime]) async throws -> Set<WallTime> {
+    func recordings(of contact: Contact, beganAt starts: [WallTime]) async throws -> [WallTime: Set<Int>] {
         state.withLock { state in
-            let ours = state.readings.values.filter {
-                $0.device == contact.device.address && $0.record.value.kind == .spo2
+            var known: [WallTime: Set<Int>] = [:]
+            for stored in state.readings.values
+            where stored.device == contact.device.address && stored.record.value.kind == .spo2 {
+                guard let start = stored.record.baseTime, starts.contains(start) else { continue }
+                known[start, default: []].insert(stored.frame.payload.count)
             }
-            return Set(ours.compactMap(\.record.baseTime)).intersection(starts)
+            return known
         }
     }
 

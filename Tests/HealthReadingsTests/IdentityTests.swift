@@ -114,6 +114,8 @@ struct IdentityTests {
             .recalled(userSlot: nil, baseTime: nil, value: noGlucose, occurrence: 0),
             .recalled(userSlot: 0, baseTime: nil, value: noGlucose, occurrence: 0),
             .recalled(userSlot: 0, baseTime: nil, value: noGlucose, occurrence: 1),
+            .recording(start: base, clash: 0), .recording(start: base, clash: 1),
+            .recording(start: base.advanced(byMinutes: 1), clash: 0),
             .untimed(contactStart: Instant(seconds: 1), ordinal: 0, value: noGlucose),
             .untimed(contactStart: Instant(seconds: 1), ordinal: 1, value: noGlucose),
             .untimed(contactStart: Instant(seconds: 2), ordinal: 0, value: noGlucose),

@@ -28,7 +28,7 @@ struct TrustedMemory: DeviceMemory {
         try await memory.previousSummary(before: contact)
     }
 
-    func recordings(of contact: Contact, beganAt starts: [WallTime]) async throws -> Set<WallTime> {
+    func recordings(of contact: Contact, beganAt starts: [WallTime]) async throws -> [WallTime: Set<Int>] {
         try await memory.recordings(of: contact, beganAt: starts)
     }
 

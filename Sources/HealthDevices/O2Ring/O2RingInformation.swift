@@ -25,10 +25,13 @@ struct O2RingInformation: Sendable, Hashable {
                 found: "none")
         }
         time = members["CurTIME"].flatMap { WallTime($0.replacing(",", with: "T")) }
-        let names = list.utf8.split(separator: UInt8(ascii: ",")).prefix(Self.mostRecordings)
-        let usable = names.map { name in O2RingRecordingName(name.drop { $0 == UInt8(ascii: " ") }) }
-        recordings = usable.compactMap(\.self)
-        unusableNames = usable.count - recordings.count
+        let names = list.utf8.split(separator: UInt8(ascii: ","))
+        let usable = names.compactMap { name in O2RingRecordingName(name.drop { $0 == UInt8(ascii: " ") }) }
+        var known: Set<O2RingRecordingName> = []
+        let different = usable.filter { known.insert($0).inserted }
+        // The newest stand last.
+        recordings = Array(different.suffix(Self.mostRecordings))
+        unusableNames = names.count - usable.count + different.count - recordings.count
     }
 }
 

@@ -145,6 +145,9 @@ extension O2RingRecording {
         [UInt8(name.octets.count)] + name.octets + octets
     }
 
+    /// How many octets such a frame has.
+    static func lengthOfPayload(_ size: Int, named name: O2RingRecordingName) -> Int { 1 + name.octets.count + size }
+
     /// Decodes such a frame.
     static func decode(_ payload: [UInt8], as part: Part) -> DecodedFrame {
         let length = Int(payload.first ?? 0)

@@ -19,8 +19,12 @@ struct O2RingTransfer: RecordTransfer {
 
     /// What became of a recording.
     private enum Outcome {
-        /// It is stored, or was.
+        /// It is stored now.
         case stored
+        /// It was stored before, and has not gone on since.
+        case unchanged
+        /// It cannot be read, which was told before.
+        case passedOver
         case failed(TransferError)
     }
 
@@ -34,23 +38,38 @@ struct O2RingTransfer: RecordTransfer {
             let information = try await information(into: &intake, memory: memory)
             await intake.beginCounting(announced: nil)
             let starts = information.recordings.compactMap(\.start)
-            let known = wantsAll ? [] : try await memory.recordings(of: intake.contact, beganAt: starts)
+            let stored = wantsAll ? [:] : try await memory.recordings(of: intake.contact, beganAt: starts)
             var failure: TransferError?
-            for name in information.recordings where name.start.map(known.contains) != true {
+            for name in information.recordings {
                 try Task.checkCancellation()
-                if case .failed(let error) = try await read(name, into: &intake) { failure = failure ?? error }
+                let lengths = name.start.flatMap { stored[$0] }
+                // Rings list the newest last, unless their clock was set back.
+                let mayGoOn = name == information.recordings.last || name.start == starts.max()
+                let mayHaveGrown = mayGoOn || !settled.contains(.ended(name), of: intake.contact.device.address)
+                // Of one that was pruned only its start is known.
+                guard lengths.map({ !$0.isEmpty && mayHaveGrown }) ?? true else { continue }
+                switch try await read(name, storedAs: lengths, into: &intake) {
+                case .failed(let error): failure = failure ?? error
+                case .unchanged where !mayGoOn:
+                    settled.insert(.ended(name), of: intake.contact.device.address)
+                case .stored, .unchanged, .passedOver: continue
+                }
             }
             if let failure { throw failure }
-            if information.unusableNames > 0 {
-                throw TransferError.refused(
-                    code: "o2ring_refused",
-                    description:
-                        "the oximeter lists \(information.unusableNames) recordings under names that cannot be asked for"
-                )
-            }
+            if let refusal = refusal(of: information, intake.contact) { throw refusal }
             intake.finishCounting()
             return true
         }
+    }
+
+    /// Names what the list has that cannot be asked for, once while the process runs.
+    private func refusal(of information: O2RingInformation, _ contact: Contact) -> TransferError? {
+        let number = information.unusableNames
+        let isNews = number > 0 && settled.insert(.unusable(number), of: contact.device.address)
+        guard number > 0, isNews || wantsAll else { return nil }
+        return .refused(
+            code: "o2ring_refused",
+            description: "the oximeter lists \(number) recordings under names that cannot be asked for")
     }
 
     private func information(
@@ -71,12 +90,21 @@ struct O2RingTransfer: RecordTransfer {
         return information
     }
 
-    private func read(_ name: O2RingRecordingName, into intake: inout FrameIntake) async throws -> Outcome {
+    /// Reads a recording, and closes it again.
+    ///
+    /// - Parameter lengths: the lengths of the frames that it is stored with; `nil` if it is not stored.
+    private func read(
+        _ name: O2RingRecordingName, storedAs lengths: Set<Int>?, into intake: inout FrameIntake
+    ) async throws -> Outcome {
         var last = Outcome.stored
         for opening in 0..<Self.openings {
             let outcome: (Outcome, mayHelp: Bool)
             do {
-                outcome = try await readOnce(name, skipsSettled: opening == 0 && !wantsAll, into: &intake)
+                outcome = try await readOnce(name, storedAs: lengths, isFirst: opening == 0, into: &intake)
+            } catch TransferError.timedOut {
+                // One that is not answered hides no other, unless the oximeter answers nothing any more.
+                guard await close(&intake) else { throw TransferError.timedOut(received: intake.received) }
+                return .failed(Self.failure("o2ring_incomplete", name, "the oximeter does not answer"))
             } catch {
                 if case .interrupted? = error as? TransferError { throw error }
                 await close(&intake)
@@ -84,23 +112,24 @@ struct O2RingTransfer: RecordTransfer {
             }
             await close(&intake)
             last = outcome.0
-            if case .stored = last { return last }
             guard outcome.mayHelp else { return last }
         }
         return last
     }
 
     private func readOnce(
-        _ name: O2RingRecordingName, skipsSettled: Bool, into intake: inout FrameIntake
+        _ name: O2RingRecordingName, storedAs lengths: Set<Int>?, isFirst: Bool, into intake: inout FrameIntake
     ) async throws -> (Outcome, mayHelp: Bool) {
-        let address = intake.contact.device.address
         guard let size = try await open(name, into: &intake) else {
-            return (.failed(Self.failure("o2ring_refused", name, "the oximeter does not open it")), false)
+            return fail("o2ring_refused", name, 0, "the oximeter does not open it", mayHelp: false, intake)
         }
         guard (O2RingRecording.head...O2RingRecording.longest).contains(size) else {
-            return (.failed(Self.failure("o2ring_layout", name, "no recording has \(size) octets")), true)
+            return fail("o2ring_layout", name, size, "no recording has \(size) octets", mayHelp: isFirst, intake)
         }
-        if skipsSettled, settled.contains(name, size, of: address) { return (.stored, false) }
+        if lengths?.contains(O2RingRecording.lengthOfPayload(size, named: name)) == true { return (.unchanged, false) }
+        if isFirst, !wantsAll, settled.contains(.bad(name, size: size), of: intake.contact.device.address) {
+            return (.passedOver, false)
+        }
         var octets: [UInt8] = []
         var number: UInt16 = 0
         while octets.count < size {
@@ -148,7 +177,7 @@ struct O2RingTransfer: RecordTransfer {
         for case .malformed(let error) in outcomes {
             // Another recording than the one that was asked for, or a part of it, may be whole at the next opening.
             let isAnother = (try? O2RingRecording.start(of: octets, named: name)) == nil
-            if !isAnother { settled.insert(name, octets.count, of: intake.contact.device.address) }
+            if !isAnother { settled.insert(.bad(name, size: octets.count), of: intake.contact.device.address) }
             let failure = Self.failure("o2ring_layout", name, "\(error); it is kept as octets")
             return (.failed(failure), isAnother || !O2RingRecording.isWhole(octets))
         }
@@ -165,13 +194,29 @@ struct O2RingTransfer: RecordTransfer {
         return payload.reversed().reduce(0) { $0 << 8 | Int($1) }
     }
 
-    private func close(_ intake: inout FrameIntake) async {
+    /// Closes what is open.
+    ///
+    /// - Returns: whether the oximeter has answered.
+    @discardableResult private func close(_ intake: inout FrameIntake) async -> Bool {
         let before = intake
-        intake = await shieldedFromCancellation {
+        let (after, hasAnswered) = await shieldedFromCancellation {
             var intake = before
-            _ = try? await link.ask(.close, into: &intake, tries: 1) { $0.payload.isEmpty }
-            return intake
+            let reply = try? await link.ask(.close, into: &intake, tries: 1) { $0.payload.isEmpty }
+            return (intake, reply != nil)
         }
+        intake = after
+        return hasAnswered
+    }
+
+    /// Fails for a reason that stays. It is told once while the process runs, or each time that all recordings are asked for: what
+    /// cannot be read must not look like a contact that went wrong, which is soon made again.
+    private func fail(
+        _ code: String, _ name: O2RingRecordingName, _ size: Int, _ what: String, mayHelp: Bool, _ intake: FrameIntake
+    ) -> (Outcome, mayHelp: Bool) {
+        let (fact, address) = (O2RingSettled.Fact.bad(name, size: size), intake.contact.device.address)
+        if !wantsAll, settled.contains(fact, of: address) { return (.passedOver, false) }
+        if !mayHelp { settled.insert(fact, of: address) }
+        return (.failed(Self.failure(code, name, what)), mayHelp)
     }
 
     private static func failure(_ code: String, _ name: O2RingRecordingName, _ what: String) -> TransferError {
@@ -179,22 +224,31 @@ struct O2RingTransfer: RecordTransfer {
     }
 }
 
-/// Recordings that cannot be understood, and are known while the process runs: by name and size, so that one that has grown
-/// is read again.
+/// What is known of recordings while the process runs.
 final class O2RingSettled: Sendable {
+    /// Something that was found out once.
+    enum Fact: Hashable {
+        /// A recording cannot be read as long as it has this size; one that has grown is read again.
+        case bad(O2RingRecordingName, size: Int)
+        /// A stored recording has not gone on since, and there is a newer one.
+        case ended(O2RingRecordingName)
+        /// So many names of the list are none.
+        case unusable(Int)
+    }
+
     private struct Entry: Hashable {
         var address: DeviceAddress?
-        var name: O2RingRecordingName
-        var size: Int
+        var fact: Fact
     }
 
     private let entries = Mutex<Set<Entry>>([])
 
-    func contains(_ name: O2RingRecordingName, _ size: Int, of address: DeviceAddress?) -> Bool {
-        entries.withLock { $0.contains(Entry(address: address, name: name, size: size)) }
+    func contains(_ fact: Fact, of address: DeviceAddress?) -> Bool {
+        entries.withLock { $0.contains(Entry(address: address, fact: fact)) }
     }
 
-    func insert(_ name: O2RingRecordingName, _ size: Int, of address: DeviceAddress?) {
-        entries.withLock { _ = $0.insert(Entry(address: address, name: name, size: size)) }
+    /// - Returns: whether it was not known.
+    @discardableResult func insert(_ fact: Fact, of address: DeviceAddress?) -> Bool {
+        entries.withLock { $0.insert(Entry(address: address, fact: fact)).inserted }
     }
 }

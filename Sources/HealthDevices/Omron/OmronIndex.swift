@@ -9,7 +9,9 @@ struct OmronIndex: Sendable, Hashable {
     /// Octets that are read of it.
     static let length = 16
     /// Says that a user has no records.
-    private static let none: UInt16 = 0x8000
+    static let none: UInt16 = 0x8000
+    /// Bits that were set in no position that an owner has logged.
+    static let unused: UInt16 = 0x3F00
     /// Says that a ring has come round.
     private static let wrapped: UInt16 = 0x4000
 

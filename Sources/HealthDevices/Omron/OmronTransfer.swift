@@ -99,12 +99,17 @@ struct OmronTransfer: RecordTransfer {
 
         mutating func run(into intake: inout FrameIntake, memory: any DeviceMemory) async throws -> Bool {
             let map = transfer.memory
-            let index = try await settings(OmronIndex.length, at: 0, into: &intake)
-            if intake.contact.clock == nil,
-                let clock = try await settings(map.clock.count, at: map.clock.lowerBound, into: &intake),
-                let time = map.wallTime(clock.octets)
-            {
-                try await intake.note(ClockReading(deviceTime: time, readAt: clock.at), in: memory)
+            let index = try await octets(OmronIndex.length, at: map.settings, into: &intake)
+            let isPlausible = index.map { contradiction.isPlausible($0.octets) } ?? true
+            if intake.contact.clock == nil || !isPlausible {
+                let clock = try await octets(map.clock.count, at: map.settings + map.clock.lowerBound, into: &intake)
+                let time = clock.flatMap { map.wallTime($0.octets) }
+                if intake.contact.clock == nil, let clock, let time {
+                    try await intake.note(ClockReading(deviceTime: time, readAt: clock.at), in: memory)
+                }
+                if let index, !isPlausible {
+                    try await judge(index.octets, hasClock: time != nil, into: &intake)
+                }
             }
             await intake.beginCounting(announced: nil)
             positions = map.users.indices.map { user in
@@ -135,11 +140,71 @@ struct OmronTransfer: RecordTransfer {
             return try await read(size, from: 0, of: user, into: &intake).isEmpty
         }
 
-        /// Octets of the settings; `nil` where the monitor does not show them.
-        private func settings(
-            _ count: Int, at offset: UInt16, into intake: inout FrameIntake
+        private var contradiction: OmronContradiction { OmronContradiction(transfer.memory) }
+
+        /// Refuses a monitor whose memory is certainly laid out as another model's.
+        ///
+        /// - Parameters:
+        ///   - index: the index, which makes no sense.
+        ///   - hasClock: whether a clock runs where the layout has it.
+        private mutating func judge(
+            _ index: [UInt8], hasClock: Bool, into intake: inout FrameIntake
+        ) async throws {
+            var models: [DeviceModel] = []
+            if hasClock {
+                for (candidate, newest) in contradiction.withLongerRings(index)
+                where try await hasRecord(at: newest, of: candidate.memory, into: &intake) {
+                    models.append(candidate.model)
+                }
+            } else {
+                models = try await modelsWithSettingsElsewhere(into: &intake)
+            }
+            guard models.isEmpty else {
+                throw OmronContradiction.refusal(of: transfer.model, explainedBy: models)
+            }
+        }
+
+        /// The models whose index makes sense, and whose clock runs, where they have them.
+        private mutating func modelsWithSettingsElsewhere(into intake: inout FrameIntake) async throws -> [DeviceModel]
+        {
+            var found: [DeviceModel] = []
+            let others = contradiction.candidates.filter { $0.memory.settings != transfer.memory.settings }
+            for settings in Set(others.map(\.memory.settings)).sorted() {
+                guard let index = try await octets(OmronIndex.length, at: settings, into: &intake)?.octets else {
+                    continue
+                }
+                let explaining = others.filter {
+                    $0.memory.settings == settings && OmronContradiction.explains(index, $0.memory)
+                }
+                for place in Set(explaining.map(\.memory.clock)).sorted(by: { $0.lowerBound < $1.lowerBound }) {
+                    let clock = try await octets(place.count, at: settings + place.lowerBound, into: &intake)?.octets
+                    for candidate in explaining where candidate.memory.clock == place {
+                        guard let clock, candidate.memory.wallTime(clock) != nil else { continue }
+                        for slot in contradiction.proofs(of: candidate.memory, index)
+                        where try await hasRecord(at: slot, of: candidate.memory, into: &intake) {
+                            found.append(candidate.model)
+                            break
+                        }
+                    }
+                }
+            }
+            return found
+        }
+
+        private mutating func hasRecord(
+            at address: UInt16, of other: OmronMemory, into intake: inout FrameIntake
+        ) async throws -> Bool {
+            guard let octets = try await octets(other.layout.length, at: address, into: &intake)?.octets else {
+                return false
+            }
+            return (try? other.layout.record(octets)) != nil
+        }
+
+        /// Octets beside the records; `nil` where the monitor does not show them.
+        private func octets(
+            _ count: Int, at address: UInt16, into intake: inout FrameIntake
         ) async throws -> (octets: [UInt8], at: Instant)? {
-            guard let request = OmronRequest.read(count, at: transfer.memory.settings + offset) else { return nil }
+            guard let request = OmronRequest.read(count, at: address) else { return nil }
             switch try await transfer.link.ask(request, received: intake.received) {
             case .answered(let octets, let message, let instant):
                 _ = try await intake.take(omron: message, slots: [], receivedAt: instant)

@@ -34,12 +34,19 @@ struct DeviceProbe {
 
     /// Connects, reads and disconnects. What came before the device left is in the report.
     ///
+    /// - Parameters:
+    ///   - model: what it was paired as.
+    ///   - isPaired: whether it is paired here without a bond.
     /// - Throws: `RadioError` and `GATTError` where there is no connection; `CancellationError`.
-    func report(knownAs model: String?, _ clock: any Clock<Duration>) async throws -> DeviceReport {
+    func report(
+        knownAs model: String?, isPaired: Bool = false, _ clock: any Clock<Duration>
+    ) async throws -> DeviceReport {
         do {
             let elapsed = clock.stopwatch()
             _ = try await peripheral.connect()
             var report = DeviceReport(peripheral.advertisement, model: model)
+            let isBonded = report.isPaired
+            report.isPaired = isBonded || isPaired
             report.connectMilliseconds = elapsed().milliseconds
             let characteristics = try await peripheral.characteristics()
             report.discoveryMilliseconds = elapsed().milliseconds - report.connectMilliseconds
@@ -58,7 +65,7 @@ struct DeviceProbe {
                 switch error {
                 // The system begins to pair where a value is refused for want of a bond, and nobody answers that. The
                 // question and the pairing both wait for 30 s, and either may end first.
-                case GATTError.disconnected where !report.isPaired, GATTError.timedOut where !report.isPaired:
+                case GATTError.disconnected where !isBonded, GATTError.timedOut where !isBonded:
                     report.failure = Self.wantsBond
                 default: report.failure = ContactFailure(error)
                 }
@@ -187,7 +194,9 @@ extension DevicesManager {
             let peripheral = try await radio.peripheral(known, within: timeout)
             let probe = DeviceProbe(
                 peripheral, catalogue: catalogue, key: try await secrets?.secret(of: known), progress: progress)
-            return try await probe.report(knownAs: try await pairings.model(of: known), clock)
+            let isPaired = try await isPaired(peripheral.advertisement)
+            return try await probe.report(
+                knownAs: try await pairings.model(of: known), isPaired: isPaired, clock)
         }
     }
 }

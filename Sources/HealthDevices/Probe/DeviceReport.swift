@@ -46,7 +46,7 @@ public struct DeviceReport: Sendable, Hashable {
     public var manufacturerData: [UInt16: [UInt8]]
     /// Received signal strength in dBm.
     public var rssi: Int8?
-    /// Whether it is bonded with this gateway.
+    /// Whether it is paired with this gateway, with a bond or, where such a device makes none, without.
     public var isPaired: Bool
     /// The catalogue's id of the model it is taken for now; `nil` if for none.
     public var model: String?

@@ -108,7 +108,8 @@ extension LabTests {
             let (changed, mark) = (try await ring.digest(), try await ring.meter.mark())
             let new = try await ring.read()
             #expect(new.status == 0 && new.documents.count == 4, "\(new.errors)")
-            #expect(try await ring.meter.log(since: mark).count { $0.name == "opens" } == 2)
+            // Of those that are stored it asks for the size.
+            #expect(try await ring.meter.log(since: mark).count { $0.name == "opens" } == 4)
             try await ring.expectStored()
             #expect(try await ring.gateway("store", "verify").status == 0)
 
@@ -182,6 +183,44 @@ extension LabTests {
             try await ring.expectStored()
             try await ring.expectUntouched(before)
             #expect(try await ring.gateway("store", "verify").status == 0)
+        }
+
+        @Test("a recording that goes on is read again, and stays the same two readings")
+        func wornOn() async throws {
+            let ring = try await Ring()
+            try await ring.sleep("2026-10-02T22:41:07", 100)
+            try await ring.sleep("2026-10-03T22:30:00", 120)
+            #expect(try await ring.read().status == 0)
+            let ids = Set(try await ring.gateway.stored().compactMap { $0["id"]?.text })
+            try await ring.meter.act("wear_on", ["count": 300])
+            let before = try await ring.digest()
+            let grown = try await ring.read()
+            #expect(grown.status == 0, "\(grown.errors)")
+            try await ring.expectStored()
+            #expect(Set(try await ring.gateway.stored().compactMap { $0["id"]?.text }) == ids)
+            #expect(try await ring.read().documents.isEmpty)
+            try await ring.expectUntouched(before)
+            #expect(try await ring.gateway("store", "verify").status == 0)
+            let probe = try await ring.gateway("devices", "probe", ring.meter.address, "--json")
+            #expect(probe.output.contains("\"paired\":true"), "\(probe.output) \(probe.errors)")
+        }
+
+        @Test("a running gateway names a recording that it can't read once, and reads each new night beside it")
+        func runningBesideABadOne() async throws {
+            let ring = try await Ring()
+            try await ring.meter.behave(["advertises": "never"])
+            try await ring.sleep("2026-10-02T22:41:07", 100, ["cut": 35])
+            try await ring.sleep("2026-10-03T22:30:00", 120)
+            let run = try ring.gateway.start(["run"])
+            #expect(try await run.wait { $0.errorText.contains("ready") }, "\(run.errorText)")
+            try await ring.meter.behave(["advertises": "always"])
+            #expect(try await settles { try await ring.gateway.stored().count == 2 }, "\(run.errorText)")
+            try await ring.sleep("2026-10-04T22:30:00", 130)
+            // It is tried again some seconds after a contact in which something went wrong.
+            #expect(try await settles { try await ring.gateway.stored().count == 4 }, "\(run.errorText)")
+            try await ring.expectStored()
+            #expect(run.errorText.components(separatedBy: "20261002224107").count <= 3, "\(run.errorText)")
+            #expect(await run.end(SIGTERM).status == 0)
         }
 
         @Test("a running gateway reads a night by itself as the ring is taken off")

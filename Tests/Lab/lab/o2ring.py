@@ -51,6 +51,7 @@ class Night:
     samples: list
     interval: int = 4
     version: int = 3
+    seed: int = 1
     cut: int = 0                    # octets that are missing at its end, though its header counts them
 
     @property
@@ -96,10 +97,16 @@ class Ring(own.OwnProtocol):
 
     def act_sleep(self, start, count, seed=1, **more):
         """Somebody wore it, and took it off: the oldest recording makes room."""
-        night = Night(datetime.fromisoformat(start), list(samples_of(seed, count)), **more)
+        night = Night(datetime.fromisoformat(start), list(samples_of(seed, count)), seed=seed, **more)
         self.nights = [*self.nights, night][-self.behaviour.slots:]
         self.slept.append(night)
         return {"name": night.name}
+
+    def act_wear_on(self, count):
+        """It was put on again: the newest recording goes on to so many samples."""
+        newest = self.nights[-1]
+        newest.samples = list(samples_of(newest.seed, count))
+        return {"name": newest.name}
 
     def act_mend(self):
         """Recordings that were cut are whole."""
