@@ -33,7 +33,7 @@ final class PageFile: Sendable {
     private var compressed: [UInt8]? {
         packed.withLock { packed in
             if !packed.isMade {
-                packed = (true, Gzip.compress(octets).flatMap { $0.count < octets.count ? $0 : nil })
+                packed = (true, Gzip.compress(octets, saving: .octets).flatMap { $0.count < octets.count ? $0 : nil })
             }
             return packed.octets
         }

@@ -54,7 +54,7 @@ struct ReportRoutes {
         var octets = report.octets(form.operation.format)
         if form.kind == .pdf { octets = try await ReportPDF.make(of: octets) }
         // A year is a tenth of its size; a PDF is compressed as it is.
-        let packed = form.takesGzip && form.kind != .pdf ? Gzip.compress(octets) : nil
+        let packed = form.takesGzip && form.kind != .pdf ? Gzip.compress(octets, saving: .octets) : nil
         var response = Response.octetsResponse(packed ?? octets, form.kind.type)
         if packed != nil { response.headers[.contentEncoding] = "gzip" }
         response.headers[.vary] = "accept-encoding"

@@ -101,7 +101,7 @@ extension VitalAPI {
             json.write(into: &octets)
             recorder?.record(octets, of: request.route)
             outgoing.headers.add(name: "content-type", value: "application/json")
-            if request.isCompressed, let member = Gzip.compress(octets) {
+            if request.isCompressed, let member = Gzip.compress(octets, saving: .time) {
                 outgoing.headers.add(name: "content-encoding", value: "gzip")
                 octets = member
             }

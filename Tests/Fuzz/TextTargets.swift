@@ -126,7 +126,7 @@ extension FuzzTarget {
                 #"{"stage":"daily","provider":"omron_ble","data":[{"timestamp":"2026-11-20T12:30:00+01:00","#
                     + #""systolic":{"value":127.0,"unit":"mmHg"},"diastolic":{"value":79,"unit":"mmHg"}}]}"#,
             ].inputs
-            return bodies + bodies.compactMap { Gzip.compress($0) }
+            return bodies + bodies.compactMap { Gzip.compress($0, saving: .octets) }
         }
     ) { fuzzSandboxBody($0) }
 }
