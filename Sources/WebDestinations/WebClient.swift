@@ -72,7 +72,8 @@ struct WebClient: Sendable, CustomReflectable {
         for header in request.headers { outgoing.headers.add(name: header.name, value: header.value.value) }
         if request.method != .GET {
             var body = request.body
-            if request.mayCompress, body.count >= Self.worthCompressing, let member = Gzip.compress(body, saving: .time) {
+            if request.mayCompress, body.count >= Self.worthCompressing, let member = Gzip.compress(body, saving: .time)
+            {
                 outgoing.headers.add(name: "content-encoding", value: "gzip")
                 body = member
             }
