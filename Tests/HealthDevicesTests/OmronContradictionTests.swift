@@ -64,10 +64,7 @@ import Testing
     @Test("no monitor is refused as the model that it is, whatever its index says", arguments: models)
     func rightModels(_ model: String) async throws {
         let users = try #require(Catalogue()[model]?.omronMemory)
-        let indexes: [[Int?]] = [
-            [5, 3], [nil, nil], [0, 0], [0xFFFF, 0xFFFF], [0, nil], [0x4000, nil], [5, 0xFF], [0x1205, 0x0805],
-            [0x8005, 0xC003], [users.count, users.count],
-        ]
+        let indexes: [[Int?]] = [[nil, nil], [0, 0], [0xFFFF, 0xFFFF], [0x1205, 0x0805]]
         for index in indexes {
             for clock in [nil, Self.clock] {
                 for records in [[9, 6], [users.count + 7, 4]] {
