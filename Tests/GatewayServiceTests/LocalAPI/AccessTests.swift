@@ -21,7 +21,7 @@ import Testing
             #expect(answer.headers["www-authenticate"].first?.hasPrefix("Bearer") == true)
         }
         for path in [
-            "/", "/page.css", "/page.js", "/words.js", "/languages.js", "/reports.js", "/measure.js", "/figures.js",
+            "/", "/page.css", "/page.js", "/words.js", "/reports.js", "/measure.js", "/figures.js",
             "/wall",
             "/wall.css", "/wall.js", "/pairing.js", "/lang/de.json", "/lang/ar.json", "/health",
             "/api/v1/openapi.json",

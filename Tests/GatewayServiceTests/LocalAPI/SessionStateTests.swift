@@ -48,7 +48,7 @@ private struct Course {
 
     /// What anybody may ask for.
     static let open: Set<String> = [
-        "GET /", "GET /page.css", "GET /page.js", "GET /words.js", "GET /languages.js", "GET /reports.js",
+        "GET /", "GET /page.css", "GET /page.js", "GET /words.js", "GET /reports.js",
         "GET /measure.js",
         "GET /figures.js",
         "GET /wall", "GET /wall.css", "GET /wall.js",
