@@ -13,7 +13,6 @@ import Testing
     /// What each route has to state. A route that is added fails the first test until it is listed here.
     static let stated: [String: Permission] = [
         "GET /": .open, "GET /page.css": .open, "GET /page.js": .open, "GET /words.js": .open,
-
         "GET /reports.js": .open,
         "GET /measure.js": .open, "GET /figures.js": .open, "GET /wall": .open, "GET /wall.css": .open,
         "GET /wall.js": .open,

@@ -33,7 +33,6 @@ struct SilenceMatrixTests {
     /// The declared routes, each with whether it shows readings to a client that may see them.
     static let routes: [String: Bool] = [
         "GET /": false, "GET /page.css": false, "GET /page.js": false, "GET /words.js": false,
-
         "GET /reports.js": false,
         "GET /measure.js": false, "GET /figures.js": false, "GET /wall": false, "GET /wall.css": false,
         "GET /wall.js": false,
