@@ -6,22 +6,30 @@ STATE ?= $(shell mktemp -d -t healthrelay.XXXXXX)
 EPISODES ?= 30
 KILLS ?= 300
 FILES ?= 1000
+GATEWAYS ?= 1000
 LISTEN ?= 127.0.0.1:8480
 
-BUILD_PACKAGES := libdbus-1-dev libbluetooth-dev libmosquitto-dev libnfc-dev libpcsclite-dev libqrencode-dev librsvg2-dev libsqlite3-dev \
-	libssl-dev libxml2-dev zlib1g-dev
-TEST_PACKAGES := chromium dbus tshark python3-venv curl influxdb iproute2 mosquitto openssl pcscd vsmartcard-vpcd udev \
-	victoria-metrics
+BUILD_PACKAGES := libdbus-1-dev libbluetooth-dev libdeflate-dev libmosquitto-dev libnfc-dev libpcsclite-dev libpq-dev libqrencode-dev \
+	librabbitmq-dev librsvg2-dev libsqlite3-dev libssl-dev libxml2-dev zlib1g-dev
+TEST_PACKAGES := chromium dbus tshark python3-venv curl influxdb iproute2 mosquitto openssl pcscd postgresql rabbitmq-server \
+	vsmartcard-vpcd udev victoria-metrics
+FLEET_PACKAGES := mosquitto nats-server openssl postgresql rabbitmq-server
 
-.PHONY: help run build docs test deb test-deb test-home-assistant soak test-release fuzz hostile sanitize bench format lint fixtures deps test-deps clean
+.PHONY: help run fleet fleet-engine build docs test deb test-deb test-home-assistant test-fleet test-fleet-short soak test-release fuzz hostile sanitize bench format lint fixtures deps test-deps clean
 
 help:
 	@echo "make run      build, replay the recorded meters and deliver to a sandbox server, a file and an MQTT broker"
+	@echo "make fleet    show three simulated gateways that post to a collector over HTTPS;  make fleet-engine  the same through three"
+	@echo "              nodes of RabbitMQ, two collectors and PostgreSQL"
 	@echo "make test     build and run every test"
-	@echo "make deb      build the Debian package;  make test-deb  install, use and remove it in a fresh Debian"
+	@echo "make deb      build the Debian packages;  make test-deb  install, use and remove them in a fresh Debian"
 	@echo "make soak     fail every file operation, cut the power at every moment (an hour), then kill the gateway and fail"
 	@echo "              its servers for long (EPISODES=30, ten lives each; KILLS=300 with every kind of destination)"
 	@echo "make test-home-assistant  show the recorded meters in a real Home Assistant (needs Python 3.12)"
+	@echo "make test-fleet  1,000 simulated gateways at three RabbitMQ nodes, PostgreSQL and two collectors: kill each of them, lose"
+	@echo "              the disks, and count what is stored; then three NATS nodes, and the operator's page, command by command,"
+	@echo "              also with RabbitMQ 4 (as root, with debootstrap; GATEWAYS=1000)"
+	@echo "make test-fleet-short  the short trials with 60 gateways, in about two minutes"
 	@echo "make fuzz     fuzz every parser of outside bytes and the live sockets, a minute each (SECONDS_EACH=60)"
 	@echo "make hostile  open damaged and hostile files with every command (FILES=1000), and a large unfinished erasure"
 	@echo "make sanitize run the tests under AddressSanitizer with its search for leaks, and under ThreadSanitizer"
@@ -33,6 +41,15 @@ help:
 run: deps
 	@Packaging/quiet-build healthrelay healthrelay-nfc
 	@Packaging/show $(STATE) Fixtures/*.btsnoop
+
+fleet: deps
+	@Packaging/quiet-build healthrelay-collector
+	@.build/debug/healthrelay-collector demo --stay
+
+fleet-engine: deps
+	@Packaging/install-packages $(FLEET_PACKAGES)
+	@Packaging/quiet-build healthrelay healthrelay-collector
+	@Packaging/show-fleet
 
 build: deps
 	@$(SWIFT) build
@@ -46,10 +63,12 @@ test: deps
 deb: deps
 	@Packaging/install-packages dpkg-dev libcurl4-openssl-dev
 	@Packaging/build-deb
+	@Packaging/build-collector-deb
 
 test-deb: deb
 	@Packaging/install-packages debootstrap systemd-container curl iproute2 e2fsprogs python3-venv
 	@Tests/Package/run
+	@Tests/Package/collector
 	@Tests/Package/radio
 
 soak: deps
@@ -65,6 +84,19 @@ test-home-assistant: deps
 	@Packaging/install-packages mosquitto python3-venv
 	@$(SWIFT) build -q --product healthrelay
 	@Tests/HomeAssistant/run
+
+test-fleet: deps
+	@Packaging/install-packages $(FLEET_PACKAGES)
+	@Packaging/quiet-build healthrelay healthrelay-collector
+	@Tests/Fleet/run --gateways $(GATEWAYS)
+	@Tests/Fleet/run-nats
+	@Tests/Fleet/follow-page
+	@Tests/Fleet/run-rabbitmq-4 || [ $$? = 69 ]
+
+test-fleet-short: deps
+	@Packaging/install-packages $(FLEET_PACKAGES)
+	@Packaging/quiet-build healthrelay healthrelay-collector
+	@Tests/Fleet/run --short
 
 fuzz: deps
 	@Tests/Fuzz/run $(SECONDS_EACH)

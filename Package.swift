@@ -17,8 +17,9 @@ let settings: [SwiftSetting] =
 let library = [
     "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCIMonitor", "HCICapture", "HealthDevices",
     "FreeStyleLibre", "HealthSyncClient", "CloudSources", "ISO15693Reader", "LibreReader", "HealthFigures",
-    "ReadingFormats", "Languages", "ReportPages", "ReadingImport",
-    "ReadingStore", "ReadingDelivery", "VitalClient", "VitalDestination", "LocalAccess", "GatewaySettings",
+    "ReadingFormats", "FleetDocuments", "Languages", "ReportPages", "ReadingImport",
+    "ReadingStore", "ReadingDelivery", "FleetDelivery", "VitalClient", "VitalDestination", "LocalAccess",
+    "GatewaySettings",
     "GuardedServer",
     "GatewayCommands", "LocalAPI", "GatewayService",
 ]
@@ -61,6 +62,7 @@ let package = Package(
         .executable(name: "healthrelay-capture", targets: ["HealthRelayCapture"]),
         .executable(name: "healthrelay-nfc", targets: ["HealthRelayNFC"]),
         .executable(name: "healthrelay-report", targets: ["HealthRelayReport"]),
+        .executable(name: "healthrelay-collector", targets: ["HealthRelayCollector"]),
         .library(name: "HealthRelay", targets: library),
         .library(
             name: "HealthRelayDevices",
@@ -69,14 +71,16 @@ let package = Package(
         .library(
             name: "HealthRelayDelivery",
             targets: [
-                "HealthReadings", "ReadingFormats", "ReadingStore", "ReadingDelivery", "VitalClient",
-                "VitalDestination", "WebDestinations",
+                "HealthReadings", "ReadingFormats", "FleetDocuments", "ReadingStore", "ReadingDelivery",
+                "FleetDelivery", "VitalClient", "VitalDestination", "WebDestinations",
             ]),
         .library(name: "HealthRelayBus", targets: ["LibDBus"]),
         .library(
             name: "HealthRelayMQTT",
             targets: [
-                "HealthReadings", "ReadingFormats", "ReadingStore", "ReadingDelivery", "MQTTLink", "MQTTDestinations",
+                "HealthReadings", "ReadingFormats", "FleetDocuments", "ReadingStore", "ReadingDelivery",
+                "FleetDelivery",
+                "MQTTLink", "MQTTDestinations",
             ]),
         .library(
             name: "HealthRelaySensors",
@@ -104,6 +108,7 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
+        .systemLibrary(name: "CDeflate", pkgConfig: "libdeflate", providers: [.apt(["libdeflate-dev"])]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
 
         .systemLibrary(name: "CLibCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
@@ -118,6 +123,8 @@ let package = Package(
         .systemLibrary(name: "CLibXML2", pkgConfig: "libxml-2.0", providers: [.apt(["libxml2-dev"])]),
         .systemLibrary(name: "CRSVG", pkgConfig: "librsvg-2.0", providers: [.apt(["librsvg2-dev"])]),
         .systemLibrary(name: "CPCSC", pkgConfig: "libpcsclite", providers: [.apt(["libpcsclite-dev"])]),
+        .systemLibrary(name: "CPQ", pkgConfig: "libpq", providers: [.apt(["libpq-dev"])]),
+        .systemLibrary(name: "CRabbitMQ", pkgConfig: "librabbitmq", providers: [.apt(["librabbitmq-dev"])]),
 
         module("HealthReadings", [crypto]),
         module("GATTClient", ["HealthReadings"]),
@@ -129,19 +136,21 @@ let package = Package(
         module("HCICapture", ["HCIMonitor", "GATTProfiles", "GATTClient", "HealthReadings"]),
         module("HelperProcesses", ["CSpawn", "CSandbox"]),
         module("NFCPipe"),
-        module("ISO15693Reader", ["NFCPipe", "HelperProcesses", "CPCSC"]),
+        module("OwnThread"),
+        module("ISO15693Reader", ["NFCPipe", "HelperProcesses", "OwnThread", "CPCSC"]),
         module("FreeStyleLibre", ["HealthReadings"]),
         module("LibreReader", ["FreeStyleLibre", "HealthReadings", "ISO15693Reader"]),
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthFigures", "HealthReadings", logging]),
         module("HealthFigures", ["HealthReadings"]),
         module("ReadingFormats", ["HealthReadings", "HealthFigures", crypto]),
+        module("FleetDocuments", ["HealthReadings", crypto]),
         module(
             "Languages", ["HealthReadings"],
             resources: ["de", "fr", "es", "ar"].map { .embedInCode("Catalogues/\($0).json") }),
         module("ReportPages", ["HealthFigures", "HealthReadings", "Languages"]),
         module("ReadingImport", ["HealthReadings", "CLibXML2"]),
         module("ReadingStore", ["CLibCrypto", "HealthReadings", crypto, cryptoExtras, database, sqlite, logging]),
-        module("OutgoingHTTP", ["HealthReadings", "CZlib", httpClient, nioCore, nioHTTP1, tls]),
+        module("OutgoingHTTP", ["HealthReadings", "CDeflate", httpClient, nioCore, nioHTTP1, tls]),
         module(
             "HealthSyncClient",
             [
@@ -154,12 +163,19 @@ let package = Package(
         module(
             "WebDestinations",
             [
-                "ReadingDelivery", "ReadingFormats", "ReadingStore", "HealthFigures", "HealthReadings", "OutgoingHTTP",
-                crypto, cryptoExtras, httpClient, nioCore, nioHTTP1, logging,
+                "FleetDelivery", "FleetDocuments", "ReadingDelivery", "ReadingFormats", "ReadingStore", "HealthFigures",
+                "HealthReadings", "OutgoingHTTP", crypto, cryptoExtras, httpClient, nioCore, nioHTTP1, logging,
             ]),
         module(
+            "FleetDelivery",
+            ["FleetDocuments", "ReadingDelivery", "ReadingStore", "HealthReadings", crypto]),
+        module(
             "MQTTDestinations",
-            ["MQTTLink", "ReadingDelivery", "ReadingFormats", "ReadingStore", "HealthReadings", crypto, logging]),
+            [
+                "FleetDelivery", "FleetDocuments", "MQTTLink", "ReadingDelivery", "ReadingFormats", "ReadingStore",
+                "HealthReadings",
+                crypto, logging,
+            ]),
         module(
             "VitalDestination",
             ["ReadingDelivery", "ReadingStore", "VitalClient", "HealthFigures", "HealthReadings", logging]),
@@ -194,9 +210,11 @@ let package = Package(
                 "OutgoingHTTP", "WebDestinations", "MQTTLink", "MQTTDestinations", "ReadingFormats", "HealthFigures",
                 "Languages", "ReportPages", "LocalAccess", "LibDBus", "HealthSyncClient", "CloudSources",
                 "GatewaySettings",
-                "GuardedServer", "HelperProcesses",
+                "FleetDelivery", "FleetDocuments", "GuardedServer", "HelperProcesses",
                 "CTimex", crypto, httpClient, httpServer, httpTypes, lifecycle, logging, nioCore, nioHTTP1,
                 .product(name: "NIOFoundationEssentialsCompat", package: "swift-nio"),
+                .product(name: "X509", package: "swift-certificates"),
+                .product(name: "SwiftASN1", package: "swift-asn1"),
             ]),
         module(
             "LocalAPI",
@@ -250,6 +268,42 @@ let package = Package(
             ],
             swiftSettings: settings),
 
+        module("PostgreSQLLink", ["CPQ", "OwnThread"]),
+        module("AMQPLink", ["CRabbitMQ", "OwnThread"]),
+        module("FleetStore", ["PostgreSQLLink", "HealthReadings", database]),
+        module(
+            "FleetAuthority",
+            [
+                "FleetDocuments", "GatewaySettings", "GuardedServer", "HealthReadings", "LocalAccess", "OutgoingHTTP",
+                crypto, database, httpClient, httpServer, httpServerCore, httpTypes, lifecycle, logging, nioCore,
+                nioHTTP1,
+                tls,
+                .product(name: "SwiftASN1", package: "swift-asn1"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+                .product(name: "X509", package: "swift-certificates"),
+            ]),
+        module(
+            "FleetCollector",
+            [
+                "AMQPLink", "FleetAuthority", "FleetDocuments", "FleetStore", "GatewaySettings", "GuardedServer",
+                "HealthReadings", "LocalAccess", httpClient, httpServer, httpServerCore, httpTypes, lifecycle, logging,
+                nioCore,
+                nioHTTP1, tls,
+                .product(name: "SwiftASN1", package: "swift-asn1"),
+                .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+                .product(name: "X509", package: "swift-certificates"),
+                .product(name: "Yams", package: "Yams"),
+            ]),
+        .executableTarget(
+            name: "HealthRelayCollector",
+            dependencies: [
+                "FleetAuthority", "FleetCollector", "FleetDocuments", "FleetStore", "GatewaySettings", "HealthReadings",
+                crypto, logging, .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+                .product(name: "X509", package: "swift-certificates"),
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            swiftSettings: settings),
+
         .executableTarget(
             name: "HealthRelayCapture", dependencies: ["CBluetooth", "CSandbox", "HCIMonitor"], swiftSettings: settings),
         .executableTarget(
@@ -266,7 +320,10 @@ let package = Package(
         .target(name: "TestWidth", path: "Tests/TestWidth"),
         .target(name: "TestSupport", dependencies: ["TestWidth"], path: "Tests/TestSupport", swiftSettings: settings),
         .target(
-            name: "DeliveryFixture", dependencies: ["ReadingDelivery", "ReadingStore", "HealthReadings", logging],
+            name: "DeliveryFixture",
+            dependencies: [
+                "FleetDelivery", "FleetDocuments", "ReadingDelivery", "ReadingStore", "HealthReadings", logging,
+            ],
             path: "Tests/DeliveryFixture", swiftSettings: settings),
         .target(name: "TestBus", dependencies: ["LibDBus"], path: "Tests/TestBus", swiftSettings: settings),
         tests("HealthReadings", ["TestSupport"]),
@@ -288,6 +345,7 @@ let package = Package(
                 "TestSupport",
             ]),
         tests("HealthFigures", ["HealthReadings"]),
+        tests("FleetDocuments", ["HealthReadings", "TestSupport"]),
         tests("Languages", ["HealthReadings"]),
         tests("ReportPages", ["HealthFigures", "HealthReadings", "Languages"]),
         tests(
@@ -313,7 +371,7 @@ let package = Package(
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
             ]),
-        tests("ReadingDelivery", ["HealthReadings", "ReadingStore"]),
+        tests("ReadingDelivery", ["HealthReadings", "ReadingStore", "DeliveryFixture", database]),
         tests(
             "WebDestinations",
             [
@@ -326,8 +384,12 @@ let package = Package(
         tests(
             "MQTTDestinations",
             [
-                "DeliveryFixture", "HealthReadings", "LogLines", "MQTTLink", "ReadingDelivery", "ReadingFormats",
-                "ReadingStore", "TestBroker", "TestSupport", logging,
+                "AMQPLink", "DeliveryFixture", "FleetAuthority", "FleetCollector", "FleetDelivery", "FleetDocuments",
+                "FleetStore", "HealthReadings", "LogLines", "MQTTLink", "ReadingDelivery", "ReadingFormats",
+                "ReadingStore", "TestBroker", "TestFleetEngine", "TestRabbitMQ", "TestSupport", crypto, httpClient,
+                logging, nioCore, nioHTTP1,
+                .product(name: "SwiftASN1", package: "swift-asn1"),
+                .product(name: "X509", package: "swift-certificates"),
             ]),
         tests(
             "VitalDestination",
@@ -345,11 +407,14 @@ let package = Package(
         tests(
             "GatewayService",
             [
+                "FleetAuthority", "FleetDelivery", "MQTTDestinations", "MQTTLink",
                 "GatewayCommands", "GatewaySettings", "GuardedServer", "LocalAPI", "VitalSandbox", "VitalClient",
                 "HealthSyncClient", "EmulatedRadio", "HealthDevices", "GATTClient", "GATTProfiles",
-                "LocalAccess", "ReadingDelivery", "ReadingStore", "HealthReadings", "LogLines", "ScriptedServer",
-                "TestSupport", crypto, httpClient, httpServer, httpTypes, lifecycle, logging, nioCore, nioPosix,
-                nioHTTP1, tls,
+                "FleetDocuments", "HealthReadings", "LocalAccess", "LogLines", "ReadingDelivery", "ReadingStore",
+                "ScriptedServer", "TestSupport", "WebDestinations", crypto, httpClient, httpServer, httpTypes,
+                lifecycle, logging, nioCore, nioPosix, nioHTTP1, tls,
+                .product(name: "SwiftASN1", package: "swift-asn1"),
+                .product(name: "X509", package: "swift-certificates"),
             ]),
         .target(
             name: "EmulatedReader", dependencies: ["ISO15693Reader"], path: "Tests/EmulatedReader",
@@ -381,6 +446,37 @@ let package = Package(
                 "EncodedSensor", "FreeStyleLibre", "GATTClient", "HealthReadings", "TestSupport",
                 lifecycle, logging,
             ]),
+        .target(name: "TestPostgreSQL", path: "Tests/TestPostgreSQL", swiftSettings: settings),
+        tests("PostgreSQLLink", ["TestPostgreSQL"]),
+        .target(name: "TestRabbitMQ", path: "Tests/TestRabbitMQ", swiftSettings: settings),
+        .target(
+            name: "TestFleetEngine",
+            dependencies: [
+                "AMQPLink", "FleetAuthority", "FleetDelivery", "FleetDocuments", "HealthReadings", "TestRabbitMQ",
+                crypto, httpClient, logging, nioCore, nioHTTP1,
+                .product(name: "SwiftASN1", package: "swift-asn1"),
+                .product(name: "X509", package: "swift-certificates"),
+            ],
+            path: "Tests/TestFleetEngine", swiftSettings: settings),
+        tests(
+            "FleetCollector",
+            [
+                "AMQPLink", "DeliveryFixture", "FleetAuthority", "FleetDelivery", "FleetDocuments", "FleetStore",
+                "GatewaySettings", "HealthReadings", "HealthRelayCollector", "ReadingDelivery", "ReadingStore",
+                "ScriptedServer", "TestFleetEngine", "TestPostgreSQL", "TestRabbitMQ", "TestSupport", "WebDestinations",
+                httpClient, logging, nioCore, nioHTTP1, tls,
+                .product(name: "SwiftASN1", package: "swift-asn1"),
+                .product(name: "X509", package: "swift-certificates"), crypto,
+            ]),
+        tests(
+            "FleetAuthority",
+            [
+                "FleetDocuments", "GatewaySettings", "HealthReadings", "LocalAccess", crypto, httpClient, lifecycle,
+                logging, nioCore, nioHTTP1, tls,
+                .product(name: "SwiftASN1", package: "swift-asn1"),
+                .product(name: "X509", package: "swift-certificates"),
+            ]),
+        tests("FleetStore", ["HealthReadings", "TestPostgreSQL", "TestSupport", database]),
         .testTarget(
             name: "LabTests",
             dependencies: [
@@ -413,8 +509,11 @@ if let fuzzer {
             name: "HealthRelayFuzz",
             dependencies: [
                 "HealthReadings", "GATTClient", "GATTProfiles", "HCIMonitor", "HCICapture", "HealthDevices",
-                "FreeStyleLibre", "HealthSyncClient", "CloudSources", "ReadingImport", "ReadingStore", "OutgoingHTTP",
-                "VitalClient", "GatewayCommands",
+                "FreeStyleLibre", "HealthSyncClient", "CloudSources", "FleetAuthority", "FleetCollector",
+                "FleetDocuments", "ReadingImport",
+                .product(name: "SwiftASN1", package: "swift-asn1"),
+                .product(name: "X509", package: "swift-certificates"),
+                "ReadingStore", "OutgoingHTTP", "VitalClient", "GatewayCommands",
                 "GatewaySettings", "LocalAPI", "VitalSandbox", "LibDBus",
                 "ISO15693Reader", "NFCPipe",
             ],

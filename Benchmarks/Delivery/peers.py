@@ -25,7 +25,7 @@ import zoneinfo
 import aiohttp
 
 # As many readings in a request as the gateway puts there, and of a FHIR bundle.
-BATCH, BUNDLE = 500, 90
+BATCH, LINES, BUNDLE = 500, 2000, 90
 ZONE = zoneinfo.ZoneInfo("Europe/Berlin")
 DEVICE = "bench-1808"
 # From which the guide of FHIR counts the seconds of a device's clock.
@@ -266,7 +266,7 @@ def vital(url, readings):
 
 def influxdb(url, readings):
     def bodies():
-        for batch in batches(readings, BATCH):
+        for batch in batches(readings, LINES):
             yield "\n".join(
                 f"glucose,device={DEVICE},person=bench,sample_type=capillary_whole_blood mg_dl={each.value},"
                 f'mmol_l={each.value / 18.0156:.4f},reading_id="{each.id}" {round(each.local.timestamp()) * 1000}'

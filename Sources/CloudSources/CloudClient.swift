@@ -239,7 +239,7 @@ public struct CloudClient: Sendable {
                 throw CloudError(.noConnection, route: route, detail: CloudText.oneLine(words))
             case .connectionLost(let words):
                 throw CloudError(.connectionLost, route: route, detail: CloudText.oneLine(words))
-            case .untrustedServer(let words):
+            case .untrustedServer(let words), .refusedIdentity(let words):
                 throw CloudError(.untrustedServer, route: route, detail: CloudText.oneLine(words))
             case .answerTooLarge: throw CloudError(.answerTooLarge, route: route)
             }

@@ -23,7 +23,7 @@ package final class AccessPoint: Sendable {
     /// The reverse proxies whose word is taken for their clients' addresses.
     package let trustedProxies: [AddressRange]
     /// Requests of programs: 60 in 60 seconds each.
-    package let programs = RequestRate()
+    package let programs: RequestRate
     /// Requests of browsers, which fetch more at once.
     package let browsers = RequestRate(limit: 600)
     /// Requests of strangers, by their address.
@@ -43,11 +43,13 @@ package final class AccessPoint: Sendable {
     /// - Parameters:
     ///   - directory: the state directory.
     ///   - port: the port to listen on where the settings name any that is free.
+    ///   - programs: counts the requests of programs.
     package init(
         _ settings: Settings, directory: String, port: Int? = nil, logger: Logger,
-        time: @escaping @Sendable () async -> Date = { Date() }
+        programs: RequestRate = RequestRate(), time: @escaping @Sendable () async -> Date = { Date() }
     ) throws {
         self.time = time
+        self.programs = programs
         var listen = try ListenAddress(settings["http.listen"] ?? "")
         if let port, listen.port == 0 { listen.port = port }
         self.listen = listen

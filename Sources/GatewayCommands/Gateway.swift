@@ -26,6 +26,8 @@ public final class Gateway: Sendable {
     package let sensors: Sensors
     /// The accounts with vendors' clouds.
     package let clouds: CloudDesk
+    /// Takes settings from the centre of a fleet; `nil`: no destination is one.
+    package let fleet: FleetSettingsDesk?
     let radioSource: RadioSource
     /// Whether this is `run`, which reads meters when they show up.
     let isService: Bool
@@ -84,14 +86,19 @@ public final class Gateway: Sendable {
                     clientUserID: settings["user.client_user_id"], timeZone: settings["user.time_zone"],
                     encryption: settings.storeEncryption, finishesErasure: !isService, logger: logger)
                 let (catalogue, live) = (Catalogue(), LiveSettings(settings))
+                let fleet = settings.destinations.first { $0.kind == .fleet }.map {
+                    FleetSettingsDesk($0.name, directory: state.path, logger: logger)
+                }
                 let workshop = DestinationWorkshop(
-                    settings: settings, state: state.path, store: store, catalogue: catalogue, logger: logger)
+                    settings: settings, state: state.path, store: store, catalogue: catalogue, fleet: fleet,
+                    logger: logger)
                 let destinations = Destinations(
                     links: workshop.links(sandbox, named: named),
                     hasAllLinks: named == nil && (sandbox == nil || settings.hasImpliedDestination),
                     isService: isService, store: store, catalogue: catalogue, settings: live, logger: logger)
                 let gateway = Gateway(
-                    live, store, destinations, RadioSource(settings, logger, radio), isService: isService, logger)
+                    live, store, destinations, RadioSource(settings, logger, radio), fleet, isService: isService,
+                    logger)
                 try await gateway.heedDeliveryRules()
                 ManagedFiles.removeStrays([settings])
                 // Made at the first start, whether or not anything asks for it.
@@ -117,13 +124,14 @@ public final class Gateway: Sendable {
 
     private init(
         _ live: LiveSettings, _ store: ReadingStore, _ destinations: Destinations, _ radioSource: RadioSource,
-        isService: Bool, _ logger: Logger
+        _ fleet: FleetSettingsDesk?, isService: Bool, _ logger: Logger
     ) {
         self.live = live
         self.store = store
         self.destinations = destinations
         catalogue = destinations.catalogue
         self.radioSource = radioSource
+        self.fleet = fleet
         self.isService = isService
         self.logger = logger
         let settings = live.current
@@ -278,6 +286,7 @@ public final class Gateway: Sendable {
         case .sync(let operation): try await SyncRunner(gateway: self, json: json, output: output).run(operation)
         case .destination(let operation):
             try await DestinationRunner(gateway: self, json: json, output: output).run(operation)
+        case .fleet(let operation): try await FleetRunner(gateway: self, json: json, output: output).run(operation)
         case .settings(let operation):
             try await SettingsRunner(gateway: self, json: json, output: output).run(operation)
         case .store(let operation): try await StoreRunner(gateway: self, json: json, output: output).run(operation)

@@ -202,6 +202,9 @@ public struct GatewayRunner: Service {
             ReloadService(gateway: gateway, reloads: reloads, manager: manager, logger: logger),
             FilesRewriting(store: gateway.store, isUp: isUp.stream, logger: logger),
         ]
+        if settings.destinations.contains(where: { $0.kind == .fleet }) {
+            services.append(EnrolmentService(gateway: gateway, logger: logger))
+        }
         if settings.backup != nil {
             services.append(BackupService(gateway: gateway, isUp: isUpForBackups.stream, logger: logger))
         }
@@ -245,6 +248,11 @@ public struct GatewayRunner: Service {
         }
         let isAnew = Mutex(false)
         let restarts = gateway.restartRequests()
+        if let fleet = gateway.fleet {
+            // Before anything connects: the centre's first answer already tells whether its settings are good.
+            await fleet.attach(gateway)
+            services.append(FleetTrialService(desk: fleet))
+        }
         let group = ServiceGroup(
             configuration: .init(
                 services: services.map { .init(service: LastingService(service: $0)) } + [

@@ -9,6 +9,8 @@ package enum DestinationKind: String, Sendable, CaseIterable {
     case vital
     /// A file that readings are appended to, a JSON document a line.
     case file
+    /// The centre of a fleet of gateways, through MQTT brokers.
+    case fleet
     /// A FHIR R4 server.
     case fhir
     /// A time-series database that takes InfluxDB line protocol.
@@ -38,6 +40,18 @@ package enum DestinationKind: String, Sendable, CaseIterable {
                 .init("sign_in_token_file", .text),
             ]
         case .file: [.init("path", .text)]
+        case .fleet:
+            [
+                .init("hosts", .selection(nil)),
+                .init("gateway", .text),
+                .init("token_file", .text),
+                .init("username", .text),
+                .init("password_file", .text),
+                .init("certificate_file", .text),
+                .init("private_key_file", .text),
+                .init("acknowledgement", .choice(["stored", "broker"]), "stored"),
+                .init("seal_to_file", .text),
+            ]
         case .fhir:
             [
                 .init("url", .text),
@@ -94,6 +108,7 @@ package enum DestinationKind: String, Sendable, CaseIterable {
         switch self {
         case .vital: []
         case .file: ["path"]
+        case .fleet: ["hosts"]
         case .fhir, .influxdb, .mqtt, .nightscout: ["url"]
         case .webhook: ["url", "secret_file"]
         }

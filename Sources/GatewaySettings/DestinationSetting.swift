@@ -93,7 +93,7 @@ public struct DestinationSetting: Sendable {
     }
 
     /// Whether a text can be a destination's name.
-    static func isName(_ text: String) -> Bool {
+    package static func isName(_ text: String) -> Bool {
         (1...64).contains(text.utf8.count)
             // Commands would take `--json` for an option.
             && text.utf8.first != UInt8(ascii: "-") && text.utf8.first != UInt8(ascii: "_")

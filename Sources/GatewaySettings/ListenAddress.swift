@@ -29,6 +29,12 @@ public struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
         self.port = port
     }
 
+    /// Makes one of its parts.
+    package init(host: String, port: Int) {
+        self.host = host
+        self.port = port
+    }
+
     /// Whether only this machine can reach it.
     public var isLoopback: Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") && Self.isIPv4(host) }
 

@@ -86,6 +86,7 @@ struct SettingDefinition: Sendable {
         .init("cloud.redirect_port", .whole(0...65_535), "0"),
         .init("cloud.ca_file", .text),
         .init("cloud.every", .text),
+        .init("fleet.status_minutes", .whole(1...1440), "15"),
         .init("http.listen", .text, "127.0.0.1:8480"),
         .init("http.tls", .choice(["auto", "on", "off"]), "auto"),
         .init("http.local", .choice(["session", "trusted"]), "session"),

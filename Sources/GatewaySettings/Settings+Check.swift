@@ -8,7 +8,7 @@ extension Settings {
     /// - Throws: ``Problem`` with the value's place.
     func requireUsable() throws {
         for destination in destinations {
-            for key in destination.kind.required where destination[key] == nil {
+            for key in destination.kind.required where destination[key] == nil && destination.list(key).isEmpty {
                 throw Problem(
                     "config_invalid", .configuration,
                     "\(Self.place(destination.origin))\(destination.title): \(key) is missing")

@@ -1,5 +1,4 @@
 import HummingbirdCore
-import LocalAccess
 import Logging
 import NIOCore
 import NIOHTTP1
@@ -35,7 +34,7 @@ struct GuardedChannel: HTTPChannelHandler {
     typealias Value = HTTP1Channel.Value
 
     let base: HTTP1Channel
-    let certificates: CertificateKeeper?
+    let tls: (@Sendable () -> NIOSSLContext)?
     let census: ConnectionCensus
     let limits: ServerLimits
 
@@ -49,7 +48,7 @@ struct GuardedChannel: HTTPChannelHandler {
                 throw ConnectionRefused()
             }
             let pipeline = channel.pipeline.syncOperations
-            if let certificates { try pipeline.addHandler(NIOSSLServerHandler(context: certificates.context)) }
+            if let tls { try pipeline.addHandler(NIOSSLServerHandler(context: tls())) }
             try pipeline.addHandler(OctetMeter(limit: limits.requestOctets))
         }.flatMap {
             base.setup(channel: channel, logger: logger)

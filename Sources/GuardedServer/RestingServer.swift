@@ -6,6 +6,7 @@ import LocalAccess
 import Logging
 import NIOCore
 import NIOPosix
+import NIOSSL
 import ServiceLifecycle
 
 /// A Hummingbird server that sleeps while nobody asks.
@@ -85,18 +86,28 @@ extension Request {
 
 /// What a server does about clients that are too many, too slow or too talkative.
 package struct ServerGuard: Sendable {
-    /// The certificate to speak TLS with; `nil` for none.
-    package var certificates: CertificateKeeper?
+    /// What the next connection speaks TLS with; `nil`: connections are plain.
+    package var tls: (@Sendable () -> NIOSSLContext)?
     package var limits: ServerLimits
 
-    package init(certificates: CertificateKeeper? = nil, limits: ServerLimits = ServerLimits()) {
-        self.certificates = certificates
+    /// A server that speaks TLS as `tls` says for each connection.
+    package init(tls: (@Sendable () -> NIOSSLContext)?, limits: ServerLimits = ServerLimits()) {
+        self.tls = tls
         self.limits = limits
+    }
+
+    /// A server that shows the gateway's certificate; `nil`: one without TLS.
+    package init(certificates: CertificateKeeper? = nil, limits: ServerLimits = ServerLimits()) {
+        guard let certificates else {
+            self.init(tls: nil, limits: limits)
+            return
+        }
+        self.init(tls: { certificates.context }, limits: limits)
     }
 
     /// Makes the server's connections.
     var builder: HTTPServerBuilder {
-        let limits = limits
+        let (limits, tls) = (limits, tls)
         let census = ConnectionCensus(capacity: limits.connections - limits.reserved)
         return HTTPServerBuilder { responder in
             let configuration = HTTP1Channel.Configuration(
@@ -105,8 +116,8 @@ package struct ServerGuard: Sendable {
                     maxHeaderFieldSize: limits.headerOctets, maxHeaderListSize: limits.headerOctets,
                     maxHeaderFieldCount: 100))
             return GuardedChannel(
-                base: HTTP1Channel(responder: responder, configuration: configuration), certificates: certificates,
-                census: census, limits: limits)
+                base: HTTP1Channel(responder: responder, configuration: configuration), tls: tls, census: census,
+                limits: limits)
         }
     }
 }

@@ -64,6 +64,9 @@ public struct FigurePeriod: Sendable {
     /// The last days of the period, at most so many.
     public func last(_ count: Int) -> FigurePeriod { FigurePeriod(Array(days.suffix(max(1, count))), zones, now) }
 
+    /// The same days at another moment.
+    func at(_ now: Instant) -> FigurePeriod { FigurePeriod(days, zones, now) }
+
     /// The days before the period, as many as it has; `nil` before the first year.
     public var before: FigurePeriod? {
         guard let first = days.first, let midnight = WallTime(first.date + "T00:00:00") else { return nil }

@@ -44,6 +44,7 @@ public struct GlucoseFigures: Sendable {
         var (lowest, highest): (GlucosePoint?, GlucosePoint?) = (nil, nil)
         var numbers: [(number: ExactDecimal, unit: MeasurementUnit)] = []
         numbers.reserveCapacity(points.count)
+        var day: Int?
         for point in points {
             switch point.level {
             case .number(let number): numbers.append((number, point.unit))
@@ -51,9 +52,13 @@ public struct GlucoseFigures: Sendable {
             case .below: below += 1
             }
             classCounts[point.classified(by: ranges), default: 0] += 1
-            if let day = period.index(of: point.time) { days.insert(day) }
-            if lowest.map({ point.isLower(than: $0) }) ?? true { lowest = point }
-            if highest.map({ $0.isLower(than: point) }) ?? true { highest = point }
+            // Neighbours are mostly of one day.
+            if day.map({ period.days[$0].contains(point.time) }) != true {
+                day = period.index(of: point.time)
+                if let day { days.insert(day) }
+            }
+            if let low = lowest, !point.isLower(than: low) {} else { lowest = point }
+            if let high = highest, !high.isLower(than: point) {} else { highest = point }
         }
         (self.above, self.below, daysWithReadings, self.classCounts) = (above, below, days.count, classCounts)
         (self.lowest, self.highest) = (lowest, highest)

@@ -57,9 +57,16 @@ public struct GlucosePoint: Sendable, Hashable {
     /// Tens of thousands of values are of one sensor: they share its description.
     var box: DeviceBox
     /// The meal that the person told the meter: `preprandial`, …
-    public var meal: String?
+    public var meal: String? {
+        get { words?.meal }
+        set { words = Words(meal: newValue, note: note) }
+    }
     /// What the person wrote beside it.
-    public var note: String?
+    public var note: String? {
+        get { words?.note }
+        set { words = Words(meal: meal, note: newValue) }
+    }
+    private var words: Words?
     /// Whether the number is this gateway's estimate of a sensor's raw value.
     public var isEstimate = false
 
@@ -77,7 +84,7 @@ public struct GlucosePoint: Sendable, Hashable {
         device: DeviceDescription, meal: String? = nil, note: String? = nil
     ) {
         (self.time, self.reading, self.level, self.unit, self.source) = (time, reading, level, unit, source)
-        (box, self.meal, self.note) = (DeviceBox(device), meal, note)
+        (box, words) = (DeviceBox(device), Words(meal: meal, note: note))
     }
 
     /// Takes a reading.
@@ -155,6 +162,24 @@ final class DeviceBox: Sendable, Hashable {
     static func == (lhs: DeviceBox, rhs: DeviceBox) -> Bool { lhs === rhs || lhs.device == rhs.device }
 
     func hash(into hasher: inout Hasher) { hasher.combine(device) }
+}
+
+/// What a person told of a value. A sensor's values have none, and are copied faster without room for it.
+private final class Words: Sendable, Hashable {
+    let meal: String?
+    let note: String?
+
+    init?(meal: String?, note: String?) {
+        if meal == nil, note == nil { return nil }
+        (self.meal, self.note) = (meal, note)
+    }
+
+    static func == (lhs: Words, rhs: Words) -> Bool { (lhs.meal, lhs.note) == (rhs.meal, rhs.note) }
+
+    func hash(into hasher: inout Hasher) {
+        hasher.combine(meal)
+        hasher.combine(note)
+    }
 }
 
 extension GlucoseClass: Comparable {

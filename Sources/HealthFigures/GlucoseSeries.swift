@@ -35,17 +35,14 @@ public struct SensorSeries: Sendable {
     public init(_ points: [GlucosePoint]) {
         let sorted = points.sorted { ($0.time, $0.reading) < ($1.time, $1.reading) }
         let newest = sorted.last { if case .history = $0.source { true } else { false } }?.time
-        var kept: [GlucosePoint] = []
-        var replaced = 0
-        for point in sorted {
-            if case .trend = point.source, let newest, point.time <= newest {
-                replaced += 1
-            } else {
-                kept.append(point)
-            }
-        }
+        let kept =
+            newest.map { newest in
+                sorted.filter { point in if case .trend = point.source { point.time > newest } else { true } }
+            } ?? sorted
+        let replaced = sorted.count - kept.count
         let pace = Self.medianGap(kept)
         var values: [Value] = []
+        values.reserveCapacity(kept.count)
         var (next, repeated) = (Instant(microseconds: .min), 0)
         for point in kept {
             guard point.time >= next else {
@@ -145,7 +142,7 @@ extension GlucosePoint.Source {
 /// A person's glucose values of a period, by what measured them: the two kinds are never mixed.
 public struct GlucoseCollection: Sendable {
     /// The period.
-    public let period: FigurePeriod
+    public private(set) var period: FigurePeriod
     /// Values of meters, oldest first.
     public private(set) var blood: [GlucosePoint] = []
     /// Readings of meters in the period that are in no figure, by reason.
@@ -155,8 +152,9 @@ public struct GlucoseCollection: Sendable {
     /// Values of meters that repeat a sensor's value of the same moment.
     public private(set) var echoes = 0
 
-    private var sensors: [DeviceDescription: [GlucosePoint]] = [:]
+    private var sensors: [ObjectIdentifier: [GlucosePoint]] = [:]
     private var boxes: [DeviceDescription: DeviceBox] = [:]
+    private var latest: DeviceBox?
     private let limits:
         @Sendable (DeviceDescription, MeasurementUnit) -> (lowest: ExactDecimal?, highest: ExactDecimal?)
 
@@ -175,34 +173,46 @@ public struct GlucoseCollection: Sendable {
         (self.period, self.limits) = (period, limits)
     }
 
-    /// Adds a reading. Each reading is to be added once, and ``finish()`` to be called behind the last.
-    public mutating func add(_ reading: Reading) {
+    /// Adds a reading. Each reading is to be added once, and ``finish(at:)`` to be called behind the last.
+    ///
+    /// - Returns: whether it counts in figures.
+    @discardableResult
+    public mutating func add(_ reading: Reading) -> Bool {
         guard reading.kind == .glucose, let time = reading.time.instant, period.start <= time, time < period.end else {
-            return
+            return false
         }
         guard let point = GlucosePoint(reading, limits: limits) else {
             let reason = reading.figureExclusion ?? .excluded(.noValue)
             if reading.isOfSensor { sensorsLeftOut[reason, default: 0] += 1 } else { leftOut[reason, default: 0] += 1 }
-            return
+            return false
         }
         add(point)
+        return true
     }
 
     /// Adds a value.
     public mutating func add(_ point: GlucosePoint) {
-        let box = boxes[point.device] ?? point.box
-        boxes[point.device] = box
         var point = point
-        point.box = box
-        if point.source.isSensor { sensors[box.device, default: []].append(point) } else { blood.append(point) }
+        // Neighbours are mostly of one device, and to compare two takes less time than to look one up.
+        if latest != point.box {
+            latest = boxes[point.device] ?? point.box
+            boxes[point.device] = latest
+        }
+        if let latest { point.box = latest }
+        guard point.source.isSensor else { return blood.append(point) }
+        let place = ObjectIdentifier(point.box)
+        sensors[place, default: []].append(point)
     }
 
     /// Puts the values in order, and drops echoes: where more than ten values of meters have the value and, within half a second,
     /// the time of a sensor's, another program has stored the sensor's values as a meter's.
-    public mutating func finish() {
+    ///
+    /// - Parameter now: the moment that figures are of; `nil`: that of the period.
+    public mutating func finish(at now: Instant? = nil) {
+        if let now { period = period.at(now) }
         blood.sort { ($0.time, $0.reading) < ($1.time, $1.reading) }
+        guard !sensors.isEmpty, !blood.isEmpty else { return }
         let all = sensors.values.joined().sorted { $0.time < $1.time }
-        guard !all.isEmpty, !blood.isEmpty else { return }
         let repeats = blood.map { point -> Bool in
             var (low, high) = (0, all.count)
             while low < high {
@@ -225,9 +235,12 @@ public struct GlucoseCollection: Sendable {
         blood = zip(blood, repeats).filter { !$1 }.map(\.0)
     }
 
+    /// Whether a sensor measured.
+    public var hasSensors: Bool { !sensors.isEmpty }
+
     /// The series of each sensor, in the order of their first values.
     public var series: [(device: DeviceDescription, series: SensorSeries)] {
-        sensors.map { ($0.key, SensorSeries($0.value)) }.sorted {
+        sensors.values.map { ($0[0].device, SensorSeries($0)) }.sorted {
             let (one, other) = ($0.1.values.first?.point, $1.1.values.first?.point)
             return (one?.time ?? period.end, one?.reading ?? ReadingID(high: 0, low: 0))
                 < (other?.time ?? period.end, other?.reading ?? ReadingID(high: 0, low: 0))

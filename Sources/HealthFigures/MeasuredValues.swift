@@ -24,6 +24,7 @@ public struct MeasuredValues: Sendable {
         self.base = base
         var finest: Int16 = 0
         for quantity in quantities {
+            if quantity.unit == base, -quantity.number.exponent <= finest { continue }
             let factor = Self.factor(from: quantity.unit, to: base)
             finest = max(finest, -(quantity.number.exponent + (factor?.exponent ?? 0)))
         }
@@ -31,6 +32,10 @@ public struct MeasuredValues: Sendable {
         let places = min(finest, 8)
         self.places = places
         digits = quantities.compactMap { quantity in
+            if quantity.unit == base, quantity.number.exponent == -places {
+                let digits = quantity.number.significand
+                return digits.magnitude < 1_000_000_000_000_000 ? digits : nil
+            }
             guard let factor = Self.factor(from: quantity.unit, to: base) else { return nil }
             guard let digits = quantity.number.multiplied(by: factor, places: places)?.significand else { return nil }
             // Sums of what a device can send fit; a number beyond this is none that it can.

@@ -30,19 +30,26 @@ public struct GlucoseEpisode: Sendable, Hashable {
     ///   - series: the values.
     ///   - ranges: the person's bounds.
     public static func find(in series: SensorSeries, ranges: GlucoseRanges) -> [GlucoseEpisode] {
-        var found: [GlucoseEpisode] = []
-        for isLow in [true, false] {
-            var run = Run(isLow: isLow)
-            for (place, value) in series.values.enumerated() {
-                let next = series.values.indices.contains(place + 1) ? series.values[place + 1] : nil
-                let breaks = next.map { SensorSeries.isGap(from: value, to: $0) } ?? true
-                let stood = breaks ? value.seconds : (next?.point.time.seconds ?? 0) - value.point.time.seconds
-                run.take(value.point, value.point.classified(by: ranges), seconds: stood)
-                if breaks { run.close(at: value.point.time.advanced(bySeconds: stood)) }
+        find(in: series, classes: series.values.map { $0.point.classified(by: ranges) })
+    }
+
+    /// - Parameter classes: those of the values.
+    static func find(in series: SensorSeries, classes: [GlucoseClass]) -> [GlucoseEpisode] {
+        let values = series.values
+        var runs = (low: Run(isLow: true), high: Run(isLow: false))
+        for (place, kind) in classes.enumerated() {
+            let hasNext = values.indices.contains(place + 1)
+            let breaks = !hasNext || SensorSeries.isGap(from: values[place], to: values[place + 1])
+            let time = values[place].point.time
+            let stood = breaks ? values[place].seconds : values[place + 1].point.time.seconds - time.seconds
+            runs.low.take(values[place].point, kind, seconds: stood)
+            runs.high.take(values[place].point, kind, seconds: stood)
+            if breaks {
+                runs.low.close(at: time.advanced(bySeconds: stood))
+                runs.high.close(at: time.advanced(bySeconds: stood))
             }
-            found += run.found
         }
-        return found.sorted { ($0.begin, $0.worst) < ($1.begin, $1.worst) }
+        return (runs.low.found + runs.high.found).sorted { ($0.begin, $0.worst) < ($1.begin, $1.worst) }
     }
 
     private struct Run {
@@ -122,7 +129,7 @@ public struct SensorFigures: Sendable {
     /// Computes the figures of the sensors of a collection.
     ///
     /// - Parameters:
-    ///   - collection: the values, after ``GlucoseCollection/finish()``.
+    ///   - collection: the values, after ``GlucoseCollection/finish(at:)``.
     ///   - ranges: the person's bounds.
     ///   - unit: mg/dL or mmol/L.
     public init(_ collection: GlucoseCollection, ranges: GlucoseRanges, unit: MeasurementUnit) {
@@ -144,14 +151,20 @@ public struct SensorFigures: Sendable {
         let series = series.within(period)
         (self.series, self.overlapping, self.period) = (series, overlapping, period)
         figures = GlucoseFigures(series.values.lazy.map(\.point), ranges: ranges, unit: unit, period: period)
+        let classes = series.values.map { $0.point.classified(by: ranges) }
         var classSeconds: [GlucoseClass: Int64] = [:]
         var daySeconds = [Int64](repeating: 0, count: period.days.count)
-        for value in series.values {
-            classSeconds[value.point.classified(by: ranges), default: 0] += value.seconds
-            if let day = period.index(of: value.point.time) { daySeconds[day] += value.covered }
+        var day: Int?
+        for (value, kind) in zip(series.values, classes) {
+            classSeconds[kind, default: 0] += value.seconds
+            // Neighbours are mostly of one day.
+            if day.map({ period.days[$0].contains(value.point.time) }) != true {
+                day = period.index(of: value.point.time)
+            }
+            if let day { daySeconds[day] += value.covered }
         }
         (self.classSeconds, self.daySeconds) = (classSeconds, daySeconds)
-        episodes = GlucoseEpisode.find(in: series, ranges: ranges)
+        episodes = GlucoseEpisode.find(in: series, classes: classes)
         let last = period.last(14)
         let recent = series.values.lazy.map(\.point).filter { $0.time >= last.start }
         pattern =
@@ -210,6 +223,14 @@ public struct SensorFigures: Sendable {
         let total = classSeconds.values.reduce(0, +)
         guard total > 0 else { return nil }
         return Int64(Ratio.halfEven(Int128(classSeconds[kind] ?? 0) * 86_400, Int128(total)))
+    }
+
+    /// The figures of each day of the period.
+    public func byDay(_ ranges: GlucoseRanges) -> [GlucoseFigures] {
+        period.days.indices.map { day in
+            GlucoseFigures(
+                values(ofDay: day).lazy.map(\.point), ranges: ranges, unit: figures.unit, period: period)
+        }
     }
 
     /// The values of one day of the period.

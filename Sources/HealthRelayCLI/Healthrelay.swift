@@ -19,7 +19,7 @@ struct Healthrelay: AsyncParsableCommand {
             Auth.self,
             Connect.self, User.self, Source.self, Consent.self,
             Client.self,
-            Links.self, Page.self, Setup.self, Sync.self, Destinations.self, Sandbox.self, Store.self,
+            Links.self, Page.self, Setup.self, Sync.self, Destinations.self, Fleet.self, Sandbox.self, Store.self,
             Backup.self,
             Doctor.self,
             Config.self, SettingsCommand.self,

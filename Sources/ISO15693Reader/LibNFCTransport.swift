@@ -1,6 +1,7 @@
 import Glibc
 import HelperProcesses
 import NFCPipe
+import OwnThread
 import Synchronization
 
 /// A reader behind libnfc, which lives in the program `healthrelay-nfc`. ``NFCReaders/reader(_:)`` makes one.
@@ -11,7 +12,7 @@ public actor LibNFCTransport: TagReader {
     private let reader: LibNFCReader
     private let program: String?
     private let answerTime: Duration
-    private let executor = ThreadExecutor()
+    private let executor = ThreadExecutor(label: "nfc")
     private var helper: HelperProcess? {
         didSet { number.store(helper?.identifier ?? 0, ordering: .relaxed) }
     }

@@ -1,4 +1,5 @@
 import CPCSC
+import OwnThread
 
 /// An ISO 15693 reader behind the PC/SC service.
 ///
@@ -8,7 +9,7 @@ import CPCSC
 public actor PCSCTransport: TagReader {
     /// The reader's name, or its beginning; nil for whichever has a tag.
     private let name: String?
-    private let executor = ThreadExecutor()
+    private let executor = ThreadExecutor(label: "nfc")
     private let interruption = PCSCInterruption()
     private var service: PCSCService?
     private var card: PCSCCard?

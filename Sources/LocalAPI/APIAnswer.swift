@@ -9,30 +9,6 @@ import Logging
 import NIOCore
 import ReadingStore
 
-/// Runs a route and tells what goes wrong in it as the API does.
-struct RefusalMiddleware: RouterMiddleware {
-    typealias Context = APIContext
-
-    func handle(
-        _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
-    ) async throws -> Response {
-        do {
-            return try await next(request, context)
-        } catch let refusal as APIRefusal {
-            return try refusal.response(from: request, context: context)
-        } catch let error as HTTPError where error.status == .notFound {
-            let unknown = APIRefusal(.notFound, "not_found", "there is no such route", hint: "see /api/v1/openapi.json")
-            return try unknown.response(from: request, context: context)
-        } catch let error as any HTTPResponseError {
-            let refusal = APIRefusal(error.status, "refused", error.status.reasonPhrase)
-            return try refusal.response(from: request, context: context)
-        } catch {
-            context.logger.debug("a request failed", metadata: ["error": "\(type(of: error))"])
-            return try APIRefusal(describing: error).response(from: request, context: context)
-        }
-    }
-}
-
 extension APIRefusal {
     /// The refusal for an error of the modules below; an unexpected one says nothing of itself.
     init(describing error: any Error) {

@@ -69,7 +69,8 @@ package struct LocalServer {
         let now = Instant.systemClock
         let router = Router(context: APIContext.self)
         router.add(middleware: PageHeaders())
-        router.add(middleware: RefusalMiddleware())
+        router.add(
+            middleware: RefusalMiddleware<APIContext>(hint: "see /api/v1/openapi.json") { APIRefusal(describing: $0) })
         router.add(middleware: ProxyMiddleware(door: door))
         router.add(middleware: HostCheck(names: door.names))
         router.add(middleware: ClaimMiddleware(door: door))

@@ -15,6 +15,7 @@ struct ReportRoutes {
     let isLocked: @Sendable () -> Bool
     /// A report of years takes a processor for seconds, and a PDF a program of its own.
     private let turnstile = Turnstile(width: 2, mostWaiting: 32)
+    private let shelf = ReportShelf()
 
     /// What a report may be asked for, beside its person.
     private static let parameters = [
@@ -50,7 +51,7 @@ struct ReportRoutes {
     }
 
     private func response(_ form: Form, of person: StoreUser) async throws -> Response {
-        let report = try await ReportDesk(gateway).report(form.operation, of: person)
+        let report = try await ReportDesk(gateway, shelf: shelf).report(form.operation, of: person)
         var octets = report.octets(form.operation.format)
         if form.kind == .pdf { octets = try await ReportPDF.make(of: octets) }
         // A year is a tenth of its size; a PDF is compressed as it is.

@@ -34,20 +34,9 @@ extension Request {
                 .unsupportedMediaType, type == "application/json" ? "not_json" : "other_type",
                 "expected a body of \(type)")
         }
-        if let length = headers[.contentLength].flatMap(Int.init), length > Self.bodyLimit { throw Self.tooLarge }
-        let body = self.body
         return try await withThrowingTaskGroup(of: Data?.self) { group in
             defer { group.cancelAll() }
-            group.addTask {
-                do {
-                    return Data(buffer: try await body.collect(upTo: Self.bodyLimit))
-                } catch is NIOTooManyBytesError {
-                    throw Self.tooLarge
-                } catch let error where !(error is CancellationError) {
-                    // The connection broke, or what came is not framed as HTTP wants it.
-                    throw APIRefusal.malformed("the body could not be read")
-                }
-            }
+            group.addTask { Data(try await octets(upTo: Self.bodyLimit, orElse: Self.tooLarge)) }
             group.addTask {
                 try await Task.sleep(for: patience)
                 return nil

@@ -24,7 +24,7 @@ public struct AccessToken: Sendable, Hashable {
     public var key: String { String(text.dropFirst(text.count / 2)) }
 
     /// What is kept of it.
-    var digest: [UInt8] { Array(SHA256.hash(data: Array(text.utf8))) }
+    package var digest: [UInt8] { Array(SHA256.hash(data: Array(text.utf8))) }
 }
 
 extension AccessToken: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {

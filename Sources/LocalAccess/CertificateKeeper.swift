@@ -30,15 +30,18 @@ public final class CertificateKeeper: Sendable {
 
     private let path: String
     private let names: [String]
+    /// Whether clients verify against the certificate as their authority.
+    private let isAnchor: Bool
     private let state: Mutex<State>
 
     /// Takes the certificate of a state directory, whatever the clock says of it, or makes one where there is none.
     ///
     /// - Throws: ``AccessError/cannotKeepCertificate(path:reason:)`` where it can be neither read nor written. A file
     ///   that is damaged is not replaced in silence: what clients were paired with would be gone.
-    public init(directory: String, names: [String], now: Date) throws {
+    public init(directory: String, names: [String], now: Date, isAnchor: Bool = false) throws {
         path = directory + "/" + Self.fileName
         self.names = names
+        self.isAnchor = isAnchor
         for file in [path, path + ".previous"] where !FileKind(at: file).isAbsentOrRegular {
             throw AccessError.cannotKeepCertificate(path: file, reason: "it is no ordinary file")
         }
@@ -53,7 +56,7 @@ public final class CertificateKeeper: Sendable {
             guard access(path, F_OK) != 0 else {
                 throw AccessError.cannotKeepCertificate(path: path, reason: "it cannot be read")
             }
-            certificate = try GatewayCertificate(names: names, now: now)
+            certificate = try GatewayCertificate(names: names, now: now, isAnchor: isAnchor)
             try Self.write(certificate, to: path)
         }
         state = Mutex(State(certificate: certificate, context: try certificate.context()))
@@ -75,7 +78,7 @@ public final class CertificateKeeper: Sendable {
             return .restored
         }
         guard now >= current.renewsAt else { return nil }
-        try take(try GatewayCertificate(names: names, now: now), inPlaceOf: current)
+        try take(try GatewayCertificate(names: names, now: now, isAnchor: isAnchor), inPlaceOf: current)
         return .renewed
     }
 

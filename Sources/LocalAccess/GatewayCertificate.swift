@@ -35,7 +35,10 @@ public struct GatewayCertificate: Sendable {
     ///   - names: the names the gateway is reached by; the first is its subject.
     ///   - now: it is good from a day before, for clients whose clock is behind.
     ///   - key: its key; a new one where nothing else is said.
-    public init(names: [String], now: Date, key: P256.Signing.PrivateKey = P256.Signing.PrivateKey()) throws {
+    ///   - isAnchor: whether clients verify against it as their authority, in place of pinning its fingerprint.
+    public init(
+        names: [String], now: Date, key: P256.Signing.PrivateKey = P256.Signing.PrivateKey(), isAnchor: Bool = false
+    ) throws {
         let subject = try DistinguishedName { CommonName(names.first ?? "healthrelay") }
         let loopback = [[127, 0, 0, 1], [UInt8](repeating: 0, count: 15) + [1]]
         let alternatives =
@@ -46,8 +49,10 @@ public struct GatewayCertificate: Sendable {
             notValidBefore: now - 86_400, notValidAfter: now + Self.lifetime, issuer: subject, subject: subject,
             signatureAlgorithm: .ecdsaWithSHA256,
             extensions: Certificate.Extensions {
-                Critical(BasicConstraints.notCertificateAuthority)
-                Critical(KeyUsage(digitalSignature: true))
+                // A verifier accepts as an authority only what may sign certificates, be it only this one.
+                Critical(
+                    isAnchor ? .isCertificateAuthority(maxPathLength: 0) : BasicConstraints.notCertificateAuthority)
+                Critical(KeyUsage(digitalSignature: true, keyCertSign: isAnchor))
                 try ExtendedKeyUsage([.serverAuth])
                 SubjectAlternativeNames(alternatives)
             }, issuerPrivateKey: .init(key))

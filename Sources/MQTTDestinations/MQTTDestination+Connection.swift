@@ -16,36 +16,17 @@ extension MQTTDestination {
     ///
     /// - Throws: a `DeliveryFailure` when the connection is lost or cannot be made.
     public func run(_ context: DestinationContext) async throws {
-        isKept = true
-        while try await isHeld() { try await Task.sleep(for: .seconds(5)) }
-        let connection = try await linked().connection
-        context.wake()
-        let ending = await withTaskGroup(of: MQTTError?.self) { group in
-            group.addTask { await connection.ended() }
-            group.addTask {
-                await self.followStore()
-                return nil
-            }
-            group.addTask {
-                while !Task.isCancelled {
-                    try? await Task.sleep(for: Self.interval)
-                    await self.settlePresent()
-                }
-                return nil
-            }
-            let first = await group.next() ?? nil
-            group.cancelAll()
-            return first
-        }
-        // A delivery may have opened the next one meanwhile.
-        if link?.connection === connection { link = nil }
-        // Whoever waits for a gateway learns at once that it is gone.
-        await connection.close(publishesWill: true)
-        if Task.isCancelled {
-            isKept = false
-            return
-        }
-        throw DeliveryFailure(ending ?? .lost)
+        try await keep(
+            context,
+            beside: [
+                { await self.followStore() },
+                {
+                    while !Task.isCancelled {
+                        try? await Task.sleep(for: Self.interval)
+                        await self.settlePresent()
+                    }
+                },
+            ])
     }
 
     /// Settles a while after something was stored: a meter's battery, or that somebody is gone.
@@ -72,81 +53,49 @@ extension MQTTDestination {
         await settle(link)
     }
 
-    /// Whether the destination is switched off or has moved: it is not even connected to then.
-    private func isHeld() async throws -> Bool { try await store.standingHold(at: try await key()) != nil }
-
-    /// The connection, opened if there is none.
-    func linked() async throws(DeliveryFailure) -> Link {
-        if let link, link.connection.isOpen, link.hasWill == isKept { return link }
-        let task: Task<DeliveryFailure?, Never>
-        if let opening {
-            task = opening
-        } else {
-            task = Task { await self.open() }
-            opening = task
+    /// Opens ``link``, and publishes there what is to be kept.
+    func open() async throws {
+        if let link {
+            self.link = nil
+            await link.connection.close()
         }
-        let failure = await task.value
-        if opening == task { opening = nil }
-        if let failure { throw failure }
-        guard let link else { throw DeliveryFailure(.lost) }
-        return link
-    }
-
-    /// Opens ``link``.
-    ///
-    /// - Returns: why that failed.
-    private func open() async -> DeliveryFailure? {
-        do {
-            if let link {
-                self.link = nil
-                await link.connection.close()
-            }
-            let naming = Naming(gateway: try await store.gatewayID(), base: place.topic)
-            let newest = try await store.newestDelivered(at: try await key())
-            let hasWill = isKept
-            var options = MQTTOptions(clientID: naming.client(of: name))
-            // A home may have thousands of devices, whose discovery comes at once.
-            options.buffer = 10_000
-            if hasWill {
-                options.will = MQTTMessage(topic: naming.topics.status, text: "offline", isRetained: true)
-            }
-            if let version, version.spoken == .v311, ContinuousClock.now - version.at < Self.versionMemory {
-                options.versions = [.v311, .v5]
-            }
-            let connection = try await MQTTConnection.open(place.broker, options)
-            if version?.spoken != connection.version { version = (connection.version, .now) }
-            var board = Board(naming: naming, place: place, sender: sender)
-            for reading in newest { board.show(reading) }
-            let link = Link(connection: connection, naming: naming, hasWill: hasWill, board: board)
-            // The task ends with the connection; it does not keep the destination.
-            link.reader = Task { [weak self] in
-                for await message in connection.messages { await self?.take(message, from: connection) }
-            }
-            self.link = link
-            await survey(link)
-            if hasWill {
-                try await connection.publish(
-                    MQTTMessage(topic: naming.topics.status, text: "online", isRetained: true))
-            }
-            await settle(link)
-            // By now discovery points at the gateway's own status.
-            if link.hasFormerStatus {
-                _ = try? await connection.publish(
-                    MQTTMessage(topic: naming.topics.sharedStatus, text: "", isRetained: true))
-                link.hasFormerStatus = false
-            }
-            if place.isForHomeAssistant, hasWill {
-                // Without it, whoever restarts Home Assistant still finds what the broker keeps.
-                _ = try? await connection.subscribe(to: HomeAssistant.Topics.birth, quality: .atMostOnce)
-            }
-            guard connection.isOpen else { return DeliveryFailure(await connection.ended()) }
-            return nil
-        } catch let error as MQTTError {
-            link = nil
-            return DeliveryFailure(error)
-        } catch {
-            link = nil
-            return DeliveryFailure(error)
+        let naming = Naming(gateway: try await store.gatewayID(), base: place.topic)
+        let newest = try await store.newestDelivered(at: try await key())
+        let hasWill = isKept
+        var options = MQTTOptions(clientID: naming.client(of: name))
+        // A home may have thousands of devices, whose discovery comes at once.
+        options.buffer = 10_000
+        if hasWill {
+            options.will = MQTTMessage(topic: naming.topics.status, text: "offline", isRetained: true)
+        }
+        if let version, version.spoken == .v311, ContinuousClock.now - version.at < Self.versionMemory {
+            options.versions = [.v311, .v5]
+        }
+        let connection = try await MQTTConnection.open(place.broker, options)
+        if version?.spoken != connection.version { version = (connection.version, .now) }
+        var board = Board(naming: naming, place: place, sender: sender)
+        for reading in newest { board.show(reading) }
+        let link = Link(connection: connection, naming: naming, hasWill: hasWill, board: board)
+        // The task ends with the connection; it does not keep the destination.
+        link.reader = Task { [weak self] in
+            for await message in connection.messages { await self?.take(message, from: connection) }
+        }
+        self.link = link
+        await survey(link)
+        if hasWill {
+            try await connection.publish(
+                MQTTMessage(topic: naming.topics.status, text: "online", isRetained: true))
+        }
+        await settle(link)
+        // By now discovery points at the gateway's own status.
+        if link.hasFormerStatus {
+            _ = try? await connection.publish(
+                MQTTMessage(topic: naming.topics.sharedStatus, text: "", isRetained: true))
+            link.hasFormerStatus = false
+        }
+        if place.isForHomeAssistant, hasWill {
+            // Without it, whoever restarts Home Assistant still finds what the broker keeps.
+            _ = try? await connection.subscribe(to: HomeAssistant.Topics.birth, quality: .atMostOnce)
         }
     }
 

@@ -7,7 +7,7 @@ import ReadingFormats
 import ReadingStore
 
 /// A connection, and what the broker keeps.
-final class Link {
+final class Link: BrokerLink {
     let connection: MQTTConnection
     let naming: Naming
     /// Whether the broker publishes `offline` when the connection is lost.

@@ -20,7 +20,7 @@ import ReadingStore
 ///
 /// Two people who use one meter have two devices in Home Assistant: each person's values can then be shown, shared and
 /// hidden by themselves, and nobody's chart mixes two people.
-public actor MQTTDestination: Destination {
+public actor MQTTDestination: BrokerDestination {
     /// Its name in the settings.
     public nonisolated let name: String
     /// `mqtt`.
@@ -157,12 +157,4 @@ public actor MQTTDestination: Destination {
     }
 
     private func topic(of kind: ReadingKind) -> String { "\(place.topic)/readings/\(kind.rawValue)" }
-
-    /// The store's number of this destination.
-    func key() async throws -> DestinationKey {
-        guard let known = try await store.destinations().first(where: { $0.name == name }) else {
-            throw StoreError.unknown("destination \(name)")
-        }
-        return known.key
-    }
 }

@@ -47,7 +47,8 @@ extension Finding {
                 good("address", "something answers"),
                 bad(
                     "certificate",
-                    "name the broker's authority in `ca_file`, and in `url` a host that its certificate names"),
+                    "name the broker's authority in `ca_file`, and in `url` a host that its certificate names; "
+                        + "check this machine's clock"),
             ]
         case .tls:
             return [

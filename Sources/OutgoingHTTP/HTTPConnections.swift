@@ -47,6 +47,8 @@ package enum HTTPExchangeError: Error, Sendable, Hashable {
     case connectionLost(String)
     /// The certificate is not trusted, or TLS failed otherwise.
     case untrustedServer(String)
+    /// The server does not take the certificate that it was shown.
+    case refusedIdentity(String)
     /// The answer is larger than ``HTTPLimits/responseBytes``.
     case answerTooLarge
 }
@@ -64,14 +66,21 @@ package final class HTTPConnections: Sendable, CustomReflectable {
     /// - Parameters:
     ///   - limits: what an exchange may take.
     ///   - authorities: a PEM file of the certificates to trust in place of the system's; `nil`: the system's.
+    ///   - identity: the certificate that this client shows; `nil`: none.
     ///   - addresses: the address to connect to by host. The URL's host stays the TLS server's name and the `Host`.
-    package init(_ limits: HTTPLimits, authorities: String?, addresses: [String: String] = [:]) {
+    package init(
+        _ limits: HTTPLimits, authorities: String?, identity: HTTPIdentity? = nil, addresses: [String: String] = [:]
+    ) {
         self.limits = limits
         var configuration = HTTPClient.Configuration()
         var tls = TLSConfiguration.makeClientConfiguration()
         // RFC 8996: TLS 1.0 and 1.1 are not to be used any more.
         tls.minimumTLSVersion = .tlsv12
         if let authorities { tls.trustRoots = .file(authorities) }
+        if let identity {
+            tls.certificateChain = identity.chain.map { .certificate($0) }
+            tls.privateKey = .privateKey(identity.key)
+        }
         configuration.tlsConfiguration = tls
         configuration.redirectConfiguration = .disallow
         configuration.dnsOverride = addresses
@@ -145,7 +154,9 @@ package final class HTTPConnections: Sendable, CustomReflectable {
             return HTTPExchangeError.connectionLost(String("\(error)".prefix(300)))
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError, is NIOTLSUnwrappingError,
             is NIOSSLCloseTimedOutError:
-            return HTTPExchangeError.untrustedServer(TLSFailure.words(error))
+            let words = TLSFailure.words(error)
+            return TLSFailure.refusesIdentity(error)
+                ? HTTPExchangeError.refusedIdentity(words) : HTTPExchangeError.untrustedServer(words)
         default: return HTTPExchangeError.noConnection(String("\(error)".prefix(300)))
         }
     }

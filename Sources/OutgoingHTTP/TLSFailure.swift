@@ -17,6 +17,16 @@ package enum TLSFailure {
         }
     }
 
+    /// Whether the server refused the certificate that this client has shown, or the lack of one.
+    static func refusesIdentity(_ error: any Error) -> Bool { reason(of: error).map(refusals.contains) ?? false }
+
+    /// BoringSSL's names of the alerts with which a server refuses a certificate.
+    private static let refusals: Set<String> = [
+        "SSLV3_ALERT_BAD_CERTIFICATE", "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE", "SSLV3_ALERT_CERTIFICATE_REVOKED",
+        "SSLV3_ALERT_CERTIFICATE_EXPIRED", "SSLV3_ALERT_CERTIFICATE_UNKNOWN", "SSLV3_ALERT_NO_CERTIFICATE",
+        "TLSV1_ALERT_UNKNOWN_CA", "TLSV1_ALERT_ACCESS_DENIED", "TLSV1_ALERT_CERTIFICATE_REQUIRED",
+    ]
+
     /// BoringSSL's name of the first thing that went wrong; `nil` if it names none.
     private static func reason(of error: any Error) -> String? {
         "\(error)".firstMatch(of: /OPENSSL_internal:([A-Z0-9_]+)/).map { String($0.1) }

@@ -28,38 +28,44 @@ extension OutboxWorker {
     ) async -> SyncReport {
         var report = SyncReport()
         do {
-            let place = try await place()
-            try await requeueOverdue(at: place)
-            guard try await retractAll(at: place, isAsked: isAsked, into: &report) else {
-                hub.emit(.syncingCompleted)
-                return report
-            }
-            let groups = try await store.groupsWaiting(in: range, at: place).filter {
-                destination.rules.kinds.contains($0.resource) && kinds?.contains($0.resource) ?? true
-            }
-            if range == nil, kinds == nil { circuit.keep(only: Set(groups.map(\.target))) }
-            for kind in ReadingKind.counted
-            where kinds?.contains(kind) ?? true && !groups.contains(where: { $0.resource == kind }) {
-                hub.emit(.nothingToSync(kind))
-            }
-            for group in circuit.ordered(groups, by: \.target) {
-                try Task.checkCancellation()
-                guard let person = try await person(of: group.target, into: &report) else { continue }
-                if isResting(group.target) {
-                    note(DeliveryHold(group.held ?? .sourceError), group.target, group.count, in: &report)
-                    continue
-                }
-                if !isAsked, circuit.isWaiting(group.target, at: clock.uptime()) { continue }
-                guard try await deliver(group, in: range, of: person, into: &report) else { break }
-            }
+            try await deliverAll(kinds: kinds, in: range, isAsked: isAsked, into: &report)
         } catch is CancellationError {
             report.failure = report.failure ?? DeliveryFailure(CancellationError())
         } catch {
             // The store's: there is nothing to try before it works again.
             note(DeliveryFailure(error), nil, in: &report)
         }
+        do { try await writeAcknowledged() } catch { note(DeliveryFailure(error), nil, in: &report) }
+        // Also where what was taken cannot be written, and is told later.
         hub.emit(.syncingCompleted)
         return report
+    }
+
+    private func deliverAll(
+        kinds: Set<ReadingKind>?, in range: ClosedRange<Instant>?, isAsked: Bool, into report: inout SyncReport
+    ) async throws {
+        let place = try await place()
+        try await writeAcknowledged()
+        try await requeueOverdue(at: place)
+        guard try await retractAll(at: place, isAsked: isAsked, into: &report) else { return }
+        let groups = try await store.groupsToDeliver(in: range, at: place).filter {
+            destination.rules.kinds.contains($0.resource) && kinds?.contains($0.resource) ?? true
+        }
+        if range == nil, kinds == nil { circuit.keep(only: Set(groups.map(\.target))) }
+        for kind in ReadingKind.counted
+        where kinds?.contains(kind) ?? true && !groups.contains(where: { $0.resource == kind }) {
+            tell(.nothingToSync(kind))
+        }
+        for group in circuit.ordered(groups, by: \.target) {
+            try Task.checkCancellation()
+            guard let person = try await person(of: group.target, into: &report) else { continue }
+            if isResting(group.target) {
+                note(DeliveryHold(group.held ?? .sourceError), group.target, group.count, in: &report)
+                continue
+            }
+            if !isAsked, circuit.isWaiting(group.target, at: clock.uptime()) { continue }
+            guard try await deliver(group, in: range, of: person, into: &report) else { break }
+        }
     }
 
     /// The person of a target, as the store has just checked them.
@@ -72,7 +78,7 @@ extension OutboxWorker {
         } catch let error as StoreError where error.isCorrupt {
             let failure = DeliveryFailure(error)
             circuit.held(target)
-            hub.emit(.failedSyncing(target, failure, SyncedReadings()))
+            tell(.failedSyncing(target, failure, SyncedReadings()))
             report.failure = report.failure ?? failure
             return nil
         }
@@ -89,7 +95,7 @@ extension OutboxWorker {
             note(DeliveryHold(hold), target, group.count, in: &report)
             return true
         }
-        hub.emit(.syncing(target))
+        tell(.syncing(target))
         var tally = Tally()
         defer {
             report.delivered += tally.delivered
@@ -101,7 +107,7 @@ extension OutboxWorker {
             if tally.delivered > 0 { try await noteKnownKind(target) }
             try await noteRefusedWhole(target, false)
             circuit.succeeded(target)
-            hub.emit(.successSyncing(target, tally.synced))
+            tell(.successSyncing(target, tally.synced))
             return true
         } catch {
             let failure = DeliveryFailure(error)
@@ -110,8 +116,9 @@ extension OutboxWorker {
                 if failure.scope == .unknownKind { try await noteUnknownKind(target) }
                 circuit.held(target)
                 // What is held now could not be delivered; what came before it was.
-                if tally.delivered > 0 { hub.emit(.successSyncing(target, tally.synced)) }
-                note(held, target, group.count - tally.delivered - tally.refused - tally.handedOver, in: &report)
+                if tally.delivered > 0 { tell(.successSyncing(target, tally.synced)) }
+                try await writeAcknowledged()
+                note(held, target, try await count(target, in: range), in: &report)
                 return true
             }
             if tally.delivered > 0 { circuit.succeeded(target) }
@@ -120,6 +127,11 @@ extension OutboxWorker {
             }
             return note(failure, target, tally.synced, in: &report)
         }
+    }
+
+    private func count(_ target: DeliveryTarget, in range: ClosedRange<Instant>?) async throws -> Int {
+        try await store.waitingCount(
+            user: target.user, resource: target.resource, provider: target.provider, in: range, at: place())
     }
 
     /// Whether a target waits until the destination may have learned its kind.
@@ -147,7 +159,7 @@ extension OutboxWorker {
 
     private func note(_ held: DeliveryHold, _ target: DeliveryTarget, _ count: Int, in report: inout SyncReport) {
         report.held.append(.init(target: target, hold: held.hold, count: count, reason: held.reason))
-        hub.emit(.held(target, held.hold, count: count, reason: held.reason))
+        tell(.held(target, held.hold, count: count, reason: held.reason))
     }
 
     /// Notes a failure, and says whether the next group may be tried.
@@ -156,7 +168,7 @@ extension OutboxWorker {
         _ failure: DeliveryFailure, _ target: DeliveryTarget?, _ synced: SyncedReadings = SyncedReadings(),
         in report: inout SyncReport
     ) -> Bool {
-        if let target { hub.emit(.failedSyncing(target, failure, synced)) }
+        if let target { tell(.failedSyncing(target, failure, synced)) }
         report.failure = report.failure.map { $0.isRetryable ? failure : $0 } ?? failure
         return circuit.failed(target, failure, at: clock.uptime(), options.backoff)
     }
@@ -164,26 +176,31 @@ extension OutboxWorker {
     private func deliver(
         _ target: DeliveryTarget, in range: ClosedRange<Instant>?, of person: StoreUser, into tally: inout Tally
     ) async throws {
+        // What was read of the store and is still to be sent. It is read anew, from the first on, once something may have
+        // changed.
+        var (ahead, isAll, generation) = (ArraySlice<OutboxItem>(), false, Int?.none)
+        var last: OutboxItem?
         while true {
             try Task.checkCancellation()
-            let limit = batchLimits[target.resource] ?? options.batchLimit
+            let limit = batchLimits[target.resource] ?? batchLimit
             let suspected = Set(tally.suspects.map(\.item.id))
-            // One more than fits says whether anything follows. Before each batch, what was revoked, paused or switched off
-            // meanwhile stops it.
-            let next = try await store.nextBatch(
-                user: target.user, resource: target.resource, provider: target.provider, in: range,
-                limit: min(limit + suspected.count + 1, 10_000), at: place())
-            var items: [OutboxItem]
-            switch next {
-            case .held(let hold): throw DeliveryFailure(DeliveryHold(hold))
-            case .items(let waiting): items = waiting
+            let isNew = generation != store.contentGeneration
+            if ahead.isEmpty || isNew {
+                if isAll, !isNew { return try await concludeSuspects(into: &tally) }
+                if isNew {
+                    // What was taken would still wait.
+                    try await writeAcknowledged()
+                    (generation, last) = (store.contentGeneration, nil)
+                }
+                (ahead, isAll) = try await waiting(target, in: range, after: last, suspected, limit)
+                last = ahead.last ?? last
             }
             try await requireReady(target, of: person)
-            if !suspected.isEmpty { items.removeAll { suspected.contains($0.id) } }
-            let isLast = items.count <= limit
-            if !isLast { items.removeLast(items.count - limit) }
+            let items = Array(ahead.prefix(limit))
+            ahead = ahead.dropFirst(limit)
+            let isLast = isAll && ahead.isEmpty
             guard !items.isEmpty else { return try await concludeSuspects(into: &tally) }
-            hub.emit(.readings(items.map(\.reading.id), .sourceChecked))
+            if destination.rules.needsSource { tell(.readings(items.map(\.reading.id), .sourceChecked)) }
             let offered = try await offer(items)
             do {
                 let batch = DeliveryBatch(
@@ -192,6 +209,8 @@ extension OutboxWorker {
                     for part in try await destination.parts(batch) { try await send(part, into: &tally) }
                 } catch let failure as DeliveryFailure where failure.isRefusalOfAll {
                     guard try await isNewerTaken(batch, into: &tally) else { throw failure }
+                    // It may be of what is ahead.
+                    generation = nil
                 }
                 if tally.delivered > 0 { try await settleSuspects(into: &tally) }
                 guard !tally.settled.isEmpty || tally.suspects.count > suspected.count else {
@@ -210,10 +229,35 @@ extension OutboxWorker {
                 }
                 throw failure
             }
+            // What is left of it waits before what is ahead.
+            if tally.settled.count < items.count { generation = nil }
             tally.settled = []
             tally.mayBeThere = []
         }
     }
+
+    /// What is sent next of a target: a few batches, and whether that is all.
+    ///
+    /// - Throws: a failure of scope `held` if what was revoked, paused or switched off meanwhile stops the destination.
+    private func waiting(
+        _ target: DeliveryTarget, in range: ClosedRange<Instant>?, after last: OutboxItem?,
+        _ suspected: Set<OutboxID>, _ limit: Int
+    ) async throws -> (items: ArraySlice<OutboxItem>, isAll: Bool) {
+        // One more than fits says whether anything follows.
+        let count = min(max(limit, min(Self.readAhead, options.unwrittenLimit)), 10_000 - 1)
+        let next = try await store.nextBatch(
+            user: target.user, resource: target.resource, provider: target.provider, in: range, after: last,
+            limit: min(count + suspected.count + 1, 10_000), at: place())
+        switch next {
+        case .held(let hold): throw DeliveryFailure(DeliveryHold(hold))
+        case .items(var items):
+            if !suspected.isEmpty { items.removeAll { suspected.contains($0.id) } }
+            return (items.prefix(count), items.count <= count)
+        }
+    }
+
+    /// How many readings are read at once, if batches are smaller: each look into the store begins with what it costs to begin.
+    private static var readAhead: Int { 1500 }
 
     /// Notes what is about to be sent, if the destination cannot take it back: a process that is killed meanwhile does not
     /// learn whether it got there.

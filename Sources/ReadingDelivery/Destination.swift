@@ -102,12 +102,14 @@ public struct DestinationRules: Sendable, Hashable {
     public var canRetract: Bool
     /// Whether it takes a person's whole days rather than single readings.
     public var hasWholeDays: Bool
+    /// Readings in one delivery at most, 1 … 10,000, unless ``OutboxWorker/Options/batchLimit`` says otherwise.
+    public var batchLimit: Int
 
     /// Creates rules.
     public init(
         kinds: Set<ReadingKind>, hasUniqueSeconds: Bool, needsSource: Bool, canRetract: Bool, isOneSeries: Bool = false,
         isSeriesByDevice: Bool = false, keepsOffset: Bool = false, takesContexts: Bool = true,
-        hasWholeDays: Bool = false
+        hasWholeDays: Bool = false, batchLimit: Int = 500
     ) {
         self.kinds = kinds
         self.hasUniqueSeconds = hasUniqueSeconds
@@ -118,6 +120,7 @@ public struct DestinationRules: Sendable, Hashable {
         self.needsSource = needsSource
         self.canRetract = canRetract
         self.hasWholeDays = hasWholeDays
+        self.batchLimit = batchLimit
     }
 }
 
@@ -184,6 +187,29 @@ public struct DeliveryBatch: Sendable {
     public var range: ClosedRange<Instant>?
     /// Whether nothing of the target waits behind the batch.
     public var isLast: Bool
+
+    /// The batch in parts, in its order.
+    ///
+    /// - Parameters:
+    ///   - most: what a part weighs at most; an item that weighs more is a part of its own.
+    ///   - weight: what an item weighs.
+    package func parts(of most: Int, weight: (OutboxItem) -> Int = { _ in 1 }) -> [DeliveryPart] {
+        guard !items.isEmpty else { return [] }
+        var (starts, total) = ([0], 0)
+        for index in items.indices {
+            let own = weight(items[index])
+            if index > 0, total + own > most {
+                starts.append(index)
+                total = 0
+            }
+            total += own
+        }
+        return zip(starts, starts.dropFirst() + [items.count]).map { start, end in
+            // All of it mostly, which is then not copied.
+            let own = end - start == items.count ? items : Array(items[start..<end])
+            return DeliveryPart(target: target, person: person, items: own, isLast: isLast && end == items.count)
+        }
+    }
 }
 
 /// What is sent together.

@@ -30,19 +30,26 @@ public actor OutboxWorker: Service {
     public struct Options: Sendable {
         /// Whether passes are made by themselves; false: only by ``OutboxWorker/syncOnce(kinds:in:)``.
         public var isAutomatic = true
-        /// Readings in one post at most, 1 … 10,000.
-        public var batchLimit = 500
+        /// Readings in one post at most, 1 … 10,000; `nil`: as many as the destination's rules say.
+        public var batchLimit: Int?
+        /// Readings that the store may hold as waiting although the destination has taken them, at most: a process that is
+        /// killed sends them again.
+        public var unwrittenLimit = 10_000
         /// The longest time between two passes while nothing happens.
         public var interval: Duration = .seconds(300)
         /// How failures are waited out.
         public var backoff = Backoff()
         /// How long a reading that was handed over waits for its receipt before it is sent again.
         public var receiptTimeout: Duration = .seconds(120)
+        /// How long that time becomes: it doubles each time readings are sent again, until nothing waits for a receipt. A
+        /// receiver that lags would otherwise get ever more to do. `nil`: it stays the same.
+        public var longestReceiptTimeout: Duration?
         /// A mark of the settings that the destination is reached with. A wait of an earlier process counts only if it was
         /// noted with the same mark.
         public var settingsMark = ""
 
-        /// 500 readings a post, a pass every five minutes, waits from 2 s to 15 min, receipts within 2 min.
+        /// As many readings a post as the destination takes well, a pass every five minutes, waits from 2 s to 15 min, receipts
+        /// within 2 min.
         public init() {}
     }
 
@@ -59,6 +66,8 @@ public actor OutboxWorker: Service {
     /// Whether that is being waited for.
     var isWaitingToConnect = false
 
+    /// Readings in one post at most, unless ``batchLimits`` says fewer.
+    var batchLimit: Int { options.batchLimit ?? destination.rules.batchLimit }
     /// Batches that were too large teach what fits, until the process ends.
     var batchLimits: [ReadingKind: Int] = [:]
     /// What failed, and when it is tried again.
@@ -76,6 +85,14 @@ public actor OutboxWorker: Service {
     var state = SyncStatus()
     /// How many readings were told to be left behind at the destination.
     var toldLeftBehind = 0
+    /// What the destination has taken and the store does not know yet.
+    var taken = TakenReadings()
+    /// Writes it soon.
+    var writing: Task<Void, Never>?
+    /// Writes some of it now.
+    var acknowledging: Task<Void, any Error>?
+    /// How long readings wait for their receipts now, where that has grown.
+    var grownReceiptTimeout: Duration?
     /// When the oldest reading that was handed over is sent again; `nil`: none waits for a receipt.
     var receiptDue: Duration?
     /// Waits for what is being done alone now.

@@ -85,20 +85,25 @@ extension OutboxWorker {
         }
     }
 
+    /// How long readings wait for their receipts now.
+    var receiptTimeout: Duration { grownReceiptTimeout ?? options.receiptTimeout }
+
     /// Has readings wait again whose receipt has not come in time.
     func requeueOverdue(at place: DestinationKey) async throws {
-        let (timeout, now) = (options.receiptTimeout, clock.now())
+        let (timeout, now) = (receiptTimeout, clock.now())
         let count = try await store.requeueHandedOver(
             at: place, before: now.advanced(by: .zero - timeout), now: now)
         if count > 0 {
             logger.notice(
                 "readings are sent again: no receipt came",
                 metadata: ["readings": "\(count)"])
+            if let longest = options.longestReceiptTimeout { grownReceiptTimeout = min(timeout * 2, longest) }
         }
         if try await store.handedOverCount(at: place) == 0 {
             receiptDue = nil
+            if count == 0 { grownReceiptTimeout = nil }
         } else if receiptDue.map({ $0 <= clock.uptime() }) ?? true {
-            receiptDue = clock.uptime() + timeout
+            receiptDue = clock.uptime() + receiptTimeout
         }
     }
 }

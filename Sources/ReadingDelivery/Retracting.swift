@@ -3,6 +3,9 @@ import Logging
 import ReadingStore
 
 extension OutboxWorker {
+    /// Readings that are asked back at once: each may take requests of its own, and what came of them is noted behind the last.
+    private static var retractedAtOnce: Int { 500 }
+
     /// Has the destination take back what was excluded, replaced or erased since it was delivered, before anything is sent:
     /// a reading that counts again is delivered after that.
     ///
@@ -37,7 +40,7 @@ extension OutboxWorker {
         let before = report.retracted
         while true {
             try Task.checkCancellation()
-            let items = try await store.retractions(at: place, limit: options.batchLimit)
+            let items = try await store.retractions(at: place, limit: min(batchLimit, Self.retractedAtOnce))
             guard !items.isEmpty else {
                 if report.retracted == before { circuit.hasNothingToRetract() }
                 return

@@ -57,9 +57,9 @@ extension OutboxWorker {
         if !handedOver.isEmpty {
             CrashPoint.reach("hand-over.sent")
             try await store.handOver(handedOver, at: clock.now())
-            hub.emit(.readings(keptReadings, .handedOver))
+            tell(.readings(keptReadings, .handedOver))
             tally.handedOver += handedOver.count
-            receiptDue = receiptDue ?? clock.uptime() + options.receiptTimeout
+            receiptDue = receiptDue ?? clock.uptime() + receiptTimeout
             tally.settled += handedOver
         }
         var failure: DeliveryFailure?
@@ -86,10 +86,10 @@ extension OutboxWorker {
             try await store.reofferRefused(
                 user: target.user, resource: target.resource, provider: target.provider, at: place())
         }
-        let (ids, readings) = (items.map(\.id), items.map(\.reading.id))
-        hub.emit(.readings(readings, .posted))
-        try await store.acknowledge(ids, at: clock.now())
-        hub.emit(.readings(readings, .acknowledged))
+        let ids = items.map(\.id)
+        let readings = items.map(\.reading.id)
+        tell(.readings(readings, .posted))
+        try await acknowledge(ids, readings)
         tally.synced.add(items)
         tally.settled += ids
     }
@@ -165,7 +165,7 @@ extension OutboxWorker {
         try await store.reject(item.id, serverSaid: words)
         tally.settled.append(item.id)
         tally.refused += 1
-        hub.emit(.readings([item.reading.id], .setAside(serverSaid: words)))
+        tell(.readings([item.reading.id], .setAside(serverSaid: words)))
     }
 }
 

@@ -32,6 +32,9 @@ public struct Backoff: Sendable {
     public var longestPause: Duration = .seconds(6 * 3600)
     /// The waits after the first failures, if they follow a list; the last of them counts for all that follow.
     public var schedule: [Duration] = []
+    /// The part of a wait that is not left to chance, 0 … 1. With 0, many gateways that lose a server at the same time
+    /// come back evenly spread.
+    public var fixedShare = 0.5
     /// A number from 0 to 1.
     public var jitter: @Sendable () -> Double
 
@@ -58,7 +61,7 @@ public struct Backoff: Sendable {
         let step = min(longest, first * (1 << min(max(failures - 1, 0), 30)))
         let random = min(max(jitter(), 0), 1)
         let listed = schedule.isEmpty ? nil : schedule[min(max(failures, 1), schedule.count) - 1]
-        let delay = listed.map { $0 + $0 / 10 * random } ?? step / 2 + step / 2 * random
+        let delay = listed.map { $0 + $0 / 10 * random } ?? step * fixedShare + step * (1 - fixedShare) * random
         guard let retryAfter, retryAfter > delay else { return delay }
         // Later than asked by up to a tenth of a step, never earlier.
         return retryAfter + step / 10 * min(max(jitter(), 0), 1)

@@ -58,6 +58,13 @@ struct Changes {
         ).firstInt() ?? 0
     }
 
+    /// Whether nothing but new readings has a higher number.
+    func noneBut(newReadingsBehind number: Int64) throws -> Bool {
+        let select = try PreparedStatement(db, "SELECT NOT EXISTS (SELECT 1 FROM change WHERE number > ?)")
+        select.bind(1, number)
+        return try select.firstInt() == 1
+    }
+
     func newestNotedSecond() throws -> Int64? {
         try PreparedStatement(db, "SELECT second FROM change_second ORDER BY number DESC LIMIT 1").firstInt()
     }

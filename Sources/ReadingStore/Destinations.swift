@@ -159,6 +159,16 @@ extension ReadingStore {
     /// The destinations, removed ones included.
     public func destinations() async throws -> [StoredDestination] { try await read(Self.destinations) }
 
+    /// The number of the destination of a name.
+    ///
+    /// - Throws: ``StoreError/unknown(_:)``, or an error of the database.
+    package func key(ofDestination name: String) async throws -> DestinationKey {
+        guard let known = try await destinations().first(where: { $0.name == name }) else {
+            throw StoreError.unknown("destination \(name)")
+        }
+        return known.key
+    }
+
     /// Why nothing goes to a destination now, whatever waits for it: delivery or the destination is switched off.
     public func standingHold(at destination: DestinationKey) async throws -> Hold? {
         try await read { db in try Self.standingHold(db, at: destination) }

@@ -31,13 +31,16 @@ extension ReadingStore {
 
     /// What is delivered next of a group: ``outboxBatch(user:resource:provider:in:limit:at:)``, unless
     /// ``standingHold(at:)`` holds back everything of the destination. Both are read from the same commit.
+    ///
+    /// - Parameter last: what the items follow, in the order of their timestamps; `nil`: from the first on.
     package func nextBatch(
-        user: UserKey, resource: ReadingKind, provider: String, in range: ClosedRange<Instant>? = nil, limit: Int,
-        at destination: DestinationKey
+        user: UserKey, resource: ReadingKind, provider: String, in range: ClosedRange<Instant>? = nil,
+        after last: OutboxItem? = nil, limit: Int, at destination: DestinationKey
     ) async throws -> NextBatch {
         guard ReadingQuery.limits.contains(limit) else { throw StoreError.limitOutOfRange(limit) }
-        let group = GroupRange(user: user, resource: resource, provider: provider, seconds: Self.seconds(in: range))
-        return try await read { [sealing] db in
+        var group = GroupRange(user: user, resource: resource, provider: provider, seconds: Self.seconds(in: range))
+        if let last { (group.seconds.first, group.reading) = (last.timestamp.seconds, last.id.reading + 1) }
+        return try await read { [sealing, group] db in
             if let hold = try Self.standingHold(db, at: destination) { return .held(hold) }
             return .items(try Self.batch(db, sealing, of: group, limit, at: destination))
         }
@@ -49,6 +52,8 @@ extension ReadingStore {
         var resource: ReadingKind
         var provider: String
         var seconds: (first: Int64, last: Int64)
+        /// The first reading of the first second.
+        var reading = Int64.min
     }
 
     private static func batch(
@@ -76,9 +81,9 @@ extension ReadingStore {
                 o.delivered_at IS NOT NULL OR o.handed_over_at IS NOT NULL
             FROM outbox AS o INDEXED BY outbox_waiting JOIN reading AS r ON r.key = o.reading
             WHERE o.destination = ?7 AND o.state = \(outbox: .waiting) AND o.user = ?1 AND o.resource = ?2 AND o.provider = ?3
-                AND o.timestamp BETWEEN ?5 AND ?6 \(try DeviceHolds(db, destination).deliverable)
+                AND (o.timestamp, o.reading) >= (?5, ?8) AND o.timestamp <= ?6 \(try DeviceHolds(db, destination).deliverable)
                 \(isAnyBlocked ? unblocked : "")
-            ORDER BY o.timestamp LIMIT ?4
+            ORDER BY o.timestamp, o.reading LIMIT ?4
             """)
         select.bind(1, user.rawValue)
         select.bind(2, resource.code)
@@ -87,6 +92,7 @@ extension ReadingStore {
         select.bind(5, seconds.first)
         select.bind(6, seconds.last)
         select.bind(7, destination.rawValue)
+        select.bind(8, group.reading)
         defer { select.reset() }
         let (rows, first) = (RowReader(db, sealing), ReadingRow.count)
         var items: [OutboxItem] = []

@@ -17,40 +17,66 @@ extension ReadingStore {
     public func groupsWaiting(
         in range: ClosedRange<Instant>? = nil, at destination: DestinationKey = .vital, heedsMode: Bool = false
     ) async throws -> [OutboxGroup] {
+        try await groups(in: range, at: destination, heedsMode: heedsMode, countsAll: true)
+    }
+
+    /// ``groupsWaiting(in:at:heedsMode:)`` for who delivers them: the ``OutboxGroup/count`` of a group that nothing holds
+    /// is 0, since counting a backlog takes as long as reading it.
+    package func groupsToDeliver(
+        in range: ClosedRange<Instant>? = nil, at destination: DestinationKey
+    ) async throws -> [OutboxGroup] {
+        try await groups(in: range, at: destination, heedsMode: false, countsAll: false)
+    }
+
+    /// How many readings of a target wait.
+    package func waitingCount(
+        user: UserKey, resource: ReadingKind, provider: String, in range: ClosedRange<Instant>? = nil,
+        at destination: DestinationKey
+    ) async throws -> Int {
         let seconds = Self.seconds(in: range)
+        return try await read { db in
+            try WaitingGroups(db, destination, seconds).count(
+                WaitingGroups.Group(user: user.rawValue, resource: resource.code, provider: provider))
+        }
+    }
+
+    private func groups(
+        in range: ClosedRange<Instant>?, at destination: DestinationKey, heedsMode: Bool, countsAll: Bool
+    ) async throws -> [OutboxGroup] {
+        let (seconds, commits) = (Self.seconds(in: range), commitCount)
         // A key that has come back is noticed here: it is where delivery begins.
         if sealing.refusal != nil { try await openKeys() }
-        return try await read { [sealing] db in
+        return try await read { [self] db in
             let holds = try HoldRules(db, sealing, heedsMode: heedsMode)
             guard let known = holds.destinations.first(where: { $0.key == destination }) else {
                 throw StoreError.unknown("destination \(destination.rawValue)")
             }
-            let rows = try Row.fetchAll(
-                db,
-                sql: """
-                    SELECT user, resource, provider, count(*), min(timestamp) FROM outbox
-                    WHERE destination = ? AND state = \(outbox: .waiting) AND timestamp BETWEEN ? AND ?
-                    GROUP BY user, resource, provider ORDER BY user, resource, provider
-                    """, arguments: [destination.rawValue, seconds.first, seconds.last])
-            guard let oldest = try rows.map({ try $0.value(4) as Int64 }).min() else { return [] }
+            let waiting = try WaitingGroups(db, destination, seconds)
+            let groups = try waiting.all()
+            guard let oldest = groups.map(\.oldest).min() else { return [] }
             let apart = try Self.heldApart(db, destination, seconds, since: oldest)
-            return try rows.flatMap { row -> [OutboxGroup] in
-                let (user, provider): (Int64, String) = (try row.value(0), try row.value(2))
-                let kind = try ReadingKind(code: try row.value(1))
+            let tally = countsAll && range == nil ? try outboxTally(db, at: commits) : nil
+            return try groups.flatMap { group -> [OutboxGroup] in
+                let kind = try ReadingKind(code: group.resource)
                 var rest = OutboxGroup(
-                    user: UserKey(rawValue: user), resource: kind, provider: provider, count: try row.value(3),
-                    oldest: Instant(seconds: try row.value(4)),
-                    held: holds.hold(user: user, provider: provider, kind: kind, at: known))
+                    user: UserKey(rawValue: group.user), resource: kind, provider: group.provider, count: 0,
+                    oldest: Instant(seconds: group.oldest),
+                    held: holds.hold(user: group.user, provider: group.provider, kind: kind, at: known))
                 if rest.held == .sourceError {
-                    let target = UnknownResource(user: user, kind: kind, provider: provider)
+                    let target = UnknownResource(user: group.user, kind: kind, provider: group.provider)
                     rest.isUnknownToServer = holds.isUnknown(target, at: destination)
                     rest.isRefusedWhole = holds.isRefusedWhole(target, at: destination)
                 }
-                if rest.held == .locked { return [rest] }
                 // A provider that is ignored holds all of it; what its devices hold is then no reason beside it.
-                let parts = apart.filter {
-                    $0.isOfSameTarget(as: rest)
-                        && (rest.held != .ignored || $0.held == .noConsent || $0.held == .notSelected)
+                let parts =
+                    rest.held == .locked
+                    ? []
+                    : apart.filter {
+                        $0.isOfSameTarget(as: rest)
+                            && (rest.held != .ignored || $0.held == .noConsent || $0.held == .notSelected)
+                    }
+                if countsAll || rest.held != nil || !parts.isEmpty {
+                    rest.count = try tally?.count(group, at: destination) ?? waiting.count(group)
                 }
                 guard !parts.isEmpty else { return [rest] }
                 rest.count -= parts.reduce(0) { $0 + $1.count }
@@ -130,5 +156,94 @@ extension ReadingStore {
         guard let range else { return (.min, .max) }
         let begin = range.lowerBound.seconds
         return (range.lowerBound == range.lowerBound.flooredToSecond ? begin : begin + 1, range.upperBound.seconds)
+    }
+}
+
+/// What waits for a destination, by its target: it goes from one target to the next, and does not walk along what waits.
+private struct WaitingGroups {
+    struct Group {
+        var user: Int64
+        var resource: Int64
+        var provider: String
+        var oldest: Int64 = 0
+    }
+
+    /// The next target: with another provider of the same person and kind, then of another kind, then of another person.
+    ///
+    /// In one statement, `(user, resource, provider) > (…)`, SQLite walks along all that waits of the target before.
+    private let next: [PreparedStatement]
+    private let first: PreparedStatement
+    private let counted: PreparedStatement
+
+    init(_ db: Database, _ destination: DestinationKey, _ seconds: (first: Int64, last: Int64)) throws {
+        let waiting = """
+            FROM outbox INDEXED BY outbox_waiting WHERE destination = ?1 AND state = \(outbox: .waiting)
+            """
+        let ofTarget = "\(waiting) AND user = ?2 AND resource = ?3 AND provider = ?4 AND timestamp BETWEEN ?5 AND ?6"
+        let behind = ["user = ?2 AND resource = ?3 AND provider > ?4", "user = ?2 AND resource > ?3", "user > ?2"]
+        next = try behind.map {
+            try PreparedStatement(
+                db,
+                """
+                SELECT user, resource, provider \(waiting) AND \($0) ORDER BY user, resource, provider LIMIT 1
+                """)
+        }
+        first = try PreparedStatement(db, "SELECT timestamp \(ofTarget) ORDER BY timestamp LIMIT 1")
+        counted = try PreparedStatement(db, "SELECT count(*) \(ofTarget)")
+        for statement in next + [first, counted] { statement.bind(1, destination.rawValue) }
+        for statement in [first, counted] {
+            statement.bind(5, seconds.first)
+            statement.bind(6, seconds.last)
+        }
+    }
+
+    /// The groups that hold something, in the order of their targets.
+    func all() throws -> [Group] {
+        var groups: [Group] = []
+        var last = Group(user: .min, resource: .min, provider: "")
+        while var found = try group(behind: last) {
+            // A target that is not text of UTF-8 is found again and again.
+            guard (found.user, found.resource, found.provider) != (last.user, last.resource, last.provider) else {
+                throw StoreError.corrupt(detail: "the target of what waits is damaged")
+            }
+            last = found
+            Self.bind(first, found)
+            guard let oldest = try first.firstInt() else { continue }
+            found.oldest = oldest
+            groups.append(found)
+        }
+        return groups
+    }
+
+    func count(_ group: Group) throws -> Int {
+        Self.bind(counted, group)
+        return Int(try counted.firstInt() ?? 0)
+    }
+
+    private func group(behind last: Group) throws -> Group? {
+        for (place, statement) in next.enumerated() {
+            statement.bind(2, last.user)
+            if place < 2 { statement.bind(3, last.resource) }
+            if place < 1 { statement.bind(4, last.provider) }
+            guard try statement.next() else { continue }
+            defer { statement.reset() }
+            return Group(user: statement.int(0), resource: statement.int(1), provider: statement.text(2) ?? "")
+        }
+        return nil
+    }
+
+    private static func bind(_ statement: PreparedStatement, _ group: Group) {
+        statement.bind(2, group.user)
+        statement.bind(3, group.resource)
+        statement.bind(4, group.provider)
+    }
+}
+
+extension OutboxTally {
+    fileprivate func count(_ group: WaitingGroups.Group, at destination: DestinationKey) -> Int? {
+        waiting[
+            Target(
+                destination: destination.rawValue, user: group.user, resource: group.resource,
+                provider: group.provider)]
     }
 }

@@ -92,15 +92,22 @@ struct PreparedStatement {
     func int(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
 
     func optionalInt(_ column: Int32) -> Int64? {
-        // NULL reads as 0: only then does it have to be asked for.
-        let value = int(column)
-        return value == 0 && isNull(column) ? nil : value
+        // One look at the row; the value is used before the statement goes on, in the connection's turn.
+        let value = sqlite3_column_value(handle, column)
+        return sqlite3_value_type(value) == SQLITE_NULL ? nil : sqlite3_value_int64(value)
     }
 
     func text(_ column: Int32) -> String? {
         guard let start = sqlite3_column_text(handle, column) else { return nil }
         let count = Int(sqlite3_column_bytes(handle, column))
         return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
+    }
+
+    /// Whether a column is this text, of which no copy is made.
+    func isText(_ column: Int32, _ text: String) -> Bool {
+        guard let start = sqlite3_column_text(handle, column) else { return false }
+        let found = UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column)))
+        return text.utf8.elementsEqual(found)
     }
 
     func octets(_ column: Int32) -> [UInt8] {

@@ -1,5 +1,6 @@
 import GRDB
 import HealthReadings
+import Synchronization
 
 /// Which readings are asked for.
 public struct ReadingQuery: Sendable, Hashable {
@@ -109,6 +110,33 @@ extension ReadingStore {
         }
     }
 
+    /// Every reading that is asked for, in the order of ``query(_:)`` and without its deliveries, put into one value: what
+    /// figures are computed of.
+    ///
+    /// - Parameters:
+    ///   - query: which readings. Its limit is how many are taken from the store at once; others are read and written between.
+    ///   - contents: the value before the first reading.
+    ///   - add: puts in a reading.
+    package func collect<Contents: Sendable>(
+        _ query: ReadingQuery, into contents: Contents,
+        _ add: @escaping @Sendable (inout Contents, Reading) -> Void
+    ) async throws -> Contents {
+        guard ReadingQuery.limits.contains(query.limit) else { throw StoreError.limitOutOfRange(query.limit) }
+        try await requireKeys()
+        var (query, cursor) = (query, try query.cursor.map(PageCursor.init(text:)))
+        let collected = Collected(contents)
+        while true {
+            let page = try await read(within: Self.queryPatience) { [sealing, query, cursor] db in
+                try PageReader(db, query, sealing).bare(after: cursor) { each in
+                    try collected.change { contents in try each { add(&contents, $0) } }
+                }
+            }
+            guard page.more, let last = page.cursor else { return try collected.taken() }
+            cursor = try PageCursor(text: last)
+            query.offset = 0
+        }
+    }
+
     /// One reading; nil where the store has none with this id.
     ///
     /// - Parameters:
@@ -118,6 +146,37 @@ extension ReadingStore {
         try await read { [sealing] db in
             try PageReader(db, ReadingQuery(limit: 1, user: user), sealing).reading(id)
         }
+    }
+}
+
+/// A value that grows from page to page. It is moved, never copied: a year of it is large.
+private final class Collected<Contents: Sendable>: Sendable {
+    private let contents: Mutex<Contents?>
+
+    init(_ contents: Contents) { self.contents = Mutex(contents) }
+
+    func change(_ body: (inout Contents) throws -> Void) throws {
+        try contents.withLock { contents in
+            guard var present = contents.take() else { throw Self.missing }
+            try body(&present)
+            contents = present
+        }
+    }
+
+    func taken() throws -> Contents {
+        guard let contents = contents.withLock({ $0.take() }) else { throw Self.missing }
+        return contents
+    }
+
+    private static var missing: StoreError { .internalFault(detail: "what was gathered is gone") }
+}
+
+extension ReadingQuery {
+    /// Hands over those of its readings whose rows are numbered higher.
+    func later(
+        _ db: Database, _ sealing: Sealing, than number: Int64, _ body: (Reading) -> Void
+    ) throws {
+        try PageReader(db, self, sealing).later(than: number, body)
     }
 }
 
@@ -138,15 +197,52 @@ private struct PageReader {
 
     private let db: Database
     private let query: ReadingQuery
-    private let deliveries: DeliveryReader
     private let rows: RowReader
 
     init(_ db: Database, _ query: ReadingQuery, _ sealing: Sealing) throws {
         try sealing.requireKeys()
         self.db = db
         self.query = query
-        deliveries = try DeliveryReader(db, HoldRules(db, sealing), sealing)
         rows = RowReader(db, sealing)
+    }
+
+    /// A page of readings without their deliveries: one walk, and nothing of it is kept for the next page.
+    func bare(after cursor: PageCursor?, _ contents: (_ each: EachReading) throws -> Void) throws -> GatheredPage<Void>
+    {
+        var (count, more, last) = (0, false, ReadingColumns?.none)
+        try contents { body in
+            for var walk in walks(after: cursor) {
+                walk.limit = query.limit + 1 - count
+                let statement = try statement(ReadingRow.columns, walk)
+                defer { statement.reset() }
+                while try statement.next() {
+                    guard count < query.limit else {
+                        more = true
+                        return
+                    }
+                    let columns = try rows.columns(statement)
+                    let (id, content) = try rows.content(statement, columns)
+                    body(try rows.reading(ReadingRow.key(statement), columns, id, content))
+                    (count, last) = (count + 1, columns)
+                }
+            }
+        }
+        return GatheredPage(contents: (), more: more, cursor: last.map(cursor(behind:)))
+    }
+
+    func later(than number: Int64, _ body: (Reading) -> Void) throws {
+        let statement = try statement(
+            ReadingRow.columns,
+            Walk(
+                condition: "r.key > \(number) AND r.time IS NOT NULL", kinds: query.kinds, limit: -1,
+                index: "NOT INDEXED"))
+        defer { statement.reset() }
+        while try statement.next() { body(try rows.reading(statement)) }
+    }
+
+    private func cursor(behind last: ReadingColumns) -> String {
+        // Rows are in the order of what the ids stand as in them.
+        PageCursor(seconds: last.time, id: last.id, generation: rows.sealing.current).text
     }
 
     func page<Contents: Sendable>(
@@ -162,10 +258,7 @@ private struct PageReader {
         if more { keys.removeLast() }
         var last: ReadingColumns?
         let gathered = try contents { body in last = try readings(walks, keys, body) }
-        return GatheredPage(
-            contents: gathered, more: more,
-            // Rows are in the order of what the ids stand as in them.
-            cursor: last.map { PageCursor(seconds: $0.time, id: $0.id, generation: rows.sealing.current).text })
+        return GatheredPage(contents: gathered, more: more, cursor: last.map(cursor(behind:)))
     }
 
     private func walks(after cursor: PageCursor?) -> [Walk] {
@@ -228,6 +321,7 @@ private struct PageReader {
     /// - Returns: the columns of the last one.
     @discardableResult
     private func readings(_ walks: [Walk], _ keys: [Int64], _ body: (Reading) -> Void) throws -> ReadingColumns? {
+        let deliveries = try DeliveryReader(db, HoldRules(db, rows.sealing), rows.sealing)
         let entries = try deliveries.entries(of: keys)
         var (place, last, opened) = (0, ReadingColumns?.none, [OpenedContent]())
         var known = rows.sealing.knownContents
@@ -247,7 +341,8 @@ private struct PageReader {
                 }
                 body(
                     try rows.reading(
-                        key, columns, id, content, deliveries: deliveries.deliveries(entries[place], of: key, columns)))
+                        key, columns, id, content,
+                        deliveries: deliveries.deliveries(entries[place], of: key, columns)))
                 (place, last) = (place + 1, columns)
             }
         }

@@ -38,6 +38,11 @@ public final class ReadingStore: Sendable {
     /// The subscribers whose changes somebody reads now.
     let attached = Mutex<Set<String>>([])
     let erasureCount = Mutex(0)
+    private let contentCommits = Atomic(0)
+    private let commits = Atomic(0)
+    private let decisions = Atomic(0)
+    /// What was counted since the last commit.
+    let counted = Mutex(CountedStore())
     private let readerGate = ReaderGate(limit: readers - 1)
     private static let readers = 4
     /// What pruned readings are recognised by; nil where nothing was pruned, or the key is not there.
@@ -214,6 +219,9 @@ public final class ReadingStore: Sendable {
                         return .commit
                     }
                     if !point.keepsJournal { journalMemory.withLock { $0 = nil } }
+                    commits.add(1, ordering: .sequentiallyConsistent)
+                    if !point.keepsReadings { decisions.add(1, ordering: .sequentiallyConsistent) }
+                    if !point.keepsWaiting { contentCommits.add(1, ordering: .sequentiallyConsistent) }
                     CrashPoint.reach(point.after)
                     guard let value else { throw StoreError.internalFault(detail: "a transaction gave nothing") }
                     committed(value)
@@ -223,6 +231,16 @@ public final class ReadingStore: Sendable {
             }
         }
     }
+
+    /// Grows with each commit: nobody else writes while this process has the store.
+    var commitCount: Int { commits.load(ordering: .sequentiallyConsistent) }
+
+    /// Grows with each commit but those that bring readings, contacts and deliveries.
+    var decisionCount: Int { decisions.load(ordering: .sequentiallyConsistent) }
+
+    /// Grows with each commit but those that only note what became of readings which were offered to a destination: what was
+    /// read before, of the outbox too, is as it was while this is the same.
+    package var contentGeneration: Int { contentCommits.load(ordering: .sequentiallyConsistent) }
 
     /// Reads from the last commit.
     func read<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
@@ -241,28 +259,44 @@ struct CommitPoint: Sendable {
     let after: StaticString
     /// Whether what the journal has found out holds on: rows it wrote itself, or what became of them at the server.
     var keepsJournal = false
+    /// Whether it notes only what became of readings that were offered to a destination: what waits is as it was read.
+    var keepsWaiting = false
+    /// Whether readings that were there are as they were, but for those that ``Changes`` names.
+    var keepsReadings = false
 
-    static let journal = CommitPoint(before: "journal.before-commit", after: "journal.after-commit", keepsJournal: true)
-    static let entry = CommitPoint(before: "entry.before-commit", after: "entry.after-commit")
-    static let imports = CommitPoint(before: "imports.before-commit", after: "imports.after-commit")
-    static let contact = CommitPoint(before: "contact.before-commit", after: "contact.after-commit")
+    static let journal = CommitPoint(
+        before: "journal.before-commit", after: "journal.after-commit", keepsJournal: true, keepsReadings: true)
+    static let entry = CommitPoint(
+        before: "entry.before-commit", after: "entry.after-commit", keepsReadings: true)
+    static let imports = CommitPoint(
+        before: "imports.before-commit", after: "imports.after-commit", keepsReadings: true)
+    static let contact = CommitPoint(
+        before: "contact.before-commit", after: "contact.after-commit", keepsReadings: true)
     static let user = CommitPoint(before: "user.before-commit", after: "user.after-commit")
     static let source = CommitPoint(before: "source.before-commit", after: "source.after-commit")
     static let setting = CommitPoint(before: "setting.before-commit", after: "setting.after-commit")
     static let device = CommitPoint(before: "device.before-commit", after: "device.after-commit")
     static let acknowledge = CommitPoint(
-        before: "acknowledge.before-commit", after: "acknowledge.after-commit", keepsJournal: true)
-    static let attempt = CommitPoint(before: "attempt.before-commit", after: "attempt.after-commit", keepsJournal: true)
-    static let reject = CommitPoint(before: "reject.before-commit", after: "reject.after-commit", keepsJournal: true)
-    static let requeue = CommitPoint(before: "requeue.before-commit", after: "requeue.after-commit", keepsJournal: true)
-    static let retract = CommitPoint(before: "retract.before-commit", after: "retract.after-commit", keepsJournal: true)
+        before: "acknowledge.before-commit", after: "acknowledge.after-commit", keepsJournal: true, keepsWaiting: true,
+        keepsReadings: true)
+    static let attempt = CommitPoint(
+        before: "attempt.before-commit", after: "attempt.after-commit", keepsJournal: true, keepsWaiting: true,
+        keepsReadings: true)
+    static let reject = CommitPoint(
+        before: "reject.before-commit", after: "reject.after-commit", keepsJournal: true, keepsWaiting: true,
+        keepsReadings: true)
+    static let requeue = CommitPoint(
+        before: "requeue.before-commit", after: "requeue.after-commit", keepsJournal: true, keepsReadings: true)
+    static let retract = CommitPoint(
+        before: "retract.before-commit", after: "retract.after-commit", keepsJournal: true, keepsReadings: true)
     static let handOver = CommitPoint(
-        before: "hand-over.before-commit", after: "hand-over.after-commit", keepsJournal: true)
+        before: "hand-over.before-commit", after: "hand-over.after-commit", keepsJournal: true, keepsWaiting: true,
+        keepsReadings: true)
     static let erase = CommitPoint(before: "erase.before-commit", after: "erase.after-commit")
     static let prune = CommitPoint(before: "prune.before-commit", after: "prune.after-commit")
     static let reseal = CommitPoint(before: "reseal.before-commit", after: "reseal.after-commit")
     static let redecode = CommitPoint(before: "redecode.before-commit", after: "redecode.after-commit")
     static let subscriber = CommitPoint(
-        before: "subscriber.before-commit", after: "subscriber.after-commit", keepsJournal: true)
+        before: "subscriber.before-commit", after: "subscriber.after-commit", keepsJournal: true, keepsReadings: true)
     static let move = CommitPoint(before: "move.before-commit", after: "move.after-commit")
 }

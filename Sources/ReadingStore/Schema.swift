@@ -40,6 +40,9 @@ enum Schema {
         migrator.registerMigration("20 imported readings") { _ in }
         // Nor here: it could not read those that a person leaves out of figures.
         migrator.registerMigration("21 readings left out of figures") { _ in }
+        migrator.registerMigration("22 numbered batches") { db in
+            try db.execute(sql: ReadingStore.numberedBatchSchema)
+        }
         return migrator
     }()
 

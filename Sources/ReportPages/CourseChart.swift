@@ -27,11 +27,12 @@ extension GlucoseAxis {
     ///
     /// - Parameters:
     ///   - blood: what meters measured, oldest first.
-    ///   - sensor: what a sensor measured.
+    ///   - sensor: what a sensor measured, and the figures of each day of it.
     ///   - period: the period.
     ///   - leftOut: readings that are in no figure.
     func course(
-        _ blood: [GlucosePoint], sensor: SensorFigures?, _ period: FigurePeriod, leftOut: [ReportSubject.LeftOut] = []
+        _ blood: [GlucosePoint], sensor: (figures: SensorFigures, days: [GlucoseFigures])?, _ period: FigurePeriod,
+        leftOut: [ReportSubject.LeftOut] = []
     ) -> ReportChart {
         var plot = Plot(width: 520, height: 220, values: 0...top, words, top: 18, right: 26)
         plot.grid(ticks)
@@ -44,13 +45,12 @@ extension GlucoseAxis {
             marks.append(.init(x(point.time), text(point, period) + name))
         }
         let sensorMark = words.list(["", words("sensor")])
-        let values = sensor?.series.values ?? []
+        let values = sensor?.figures.series.values ?? []
         var seen: [String] = []
         if let sensor, period.days.count > Self.mostLineDays {
             let width = (plot.width - plot.left - plot.right) / Double(period.days.count) * 0.6
             for (index, day) in period.days.enumerated() {
-                let points = sensor.values(ofDay: index).map(\.point)
-                let figures = GlucoseFigures(points, ranges: ranges, unit: unit, period: period)
+                let figures = sensor.days[index]
                 guard let lowest = figures.lowest, let highest = figures.highest else { continue }
                 let middle = (x(day.start) + x(day.end)) / 2
                 plot.line(
@@ -66,7 +66,7 @@ extension GlucoseAxis {
                         words(
                             """
                             \(words.date(day.date)): sensor \(low) to \(high), mean \(mean) \(unit.symbol), \
-                            \(count: points.count, "value", "values")
+                            \(count: figures.count, "value", "values")
                             """)))
             }
             if !values.isEmpty { seen.append(words("bar: lowest to highest of a day, with its mean")) }
@@ -95,7 +95,7 @@ extension GlucoseAxis {
         plot.crosses(leftOut, period, &marks)
         plot.text(words.series(seen), plot.width - plot.right, 7, anchor: "end")
         return ReportChart(
-            title: words("Glucose over the period"), summary: summary(drawn, sensor), width: plot.width,
+            title: words("Glucose over the period"), summary: summary(drawn, sensor?.figures), width: plot.width,
             height: plot.height,
             body: plot.body, marks: marks.sorted { $0.x < $1.x })
     }

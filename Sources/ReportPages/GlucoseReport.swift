@@ -39,7 +39,7 @@ public struct GlucoseReport: Report {
             before.blood.isEmpty
                 ? nil : GlucoseFigures(before.blood, ranges: ranges, unit: unit, period: before.period)
         }
-        hasSensor = !collection.series.isEmpty
+        hasSensor = collection.hasSensors
         axis = GlucoseAxis(unit: unit, ranges: ranges, line: line, words: subject.language)
     }
 
@@ -57,27 +57,23 @@ public struct GlucoseReport: Report {
 
     // MARK: Pages
 
-    /// What is on its pages.
-    public var document: ReportDocument {
+    /// What is on it.
+    public func document(for medium: ReportMedium) -> ReportDocument {
         ReportDocument(
             title: words("Blood glucose, finger sticks"),
             facts: subject.facts(unit: unit, devices: Set(points.map(\.device))),
             blocks: isEmpty
                 ? [.text(words("No blood glucose was measured with a meter in this period."))] + subject.leftOutBlocks()
-                : [summary] + shares + [
-                    .chart(axis.course(points, sensor: nil, period, leftOut: subject.leftOut)), .chart(modalDay),
-                ]
-                    + mealBlocks + [logbook, list] + subject.leftOutBlocks(),
+                : [summary] + shares + charts(for: medium) + mealBlocks + (medium == .paper ? [logbook, list] : [])
+                    + subject.leftOutBlocks(),
             notes: notes, leftOut: leftOut, maker: subject.maker, language: subject.language)
     }
 
-    /// What the page shows: also the course over the period, with every reading behind it.
-    public var pageBlocks: [ReportDocument.Block] {
-        guard !isEmpty else { return document.blocks }
-        return [summary] + shares + [
-            axis.course(points, sensor: nil, period, leftOut: subject.leftOut).before(list), modalDay.before(logbook),
-        ]
-            + mealBlocks + subject.leftOutBlocks()
+    /// The course over the period with every reading behind it, and the modal day with the logbook behind it.
+    private func charts(for medium: ReportMedium) -> [ReportDocument.Block] {
+        let course = axis.course(points, sensor: nil, period, leftOut: subject.leftOut)
+        return medium == .paper
+            ? [.chart(course), .chart(modalDay)] : [course.before(list), modalDay.before(logbook)]
     }
 
     private func when(_ point: GlucosePoint?) -> String {

@@ -39,23 +39,16 @@ public struct PressureReport: Report {
 
     // MARK: Pages
 
-    /// What is on its pages.
-    public var document: ReportDocument {
+    /// What is on it.
+    public func document(for medium: ReportMedium) -> ReportDocument {
         ReportDocument(
             title: words("Blood pressure at home"),
             facts: subject.facts(unit: unit, devices: Set(figures.points.map(\.device))),
             blocks: isEmpty
                 ? [.text(words("No blood pressure was measured in this period."))] + subject.leftOutBlocks()
-                : protocolBlocks + [meansTable, .chart(chart)] + flagBlocks + comparison + [days]
-                    + subject.leftOutBlocks(),
+                : protocolBlocks + [meansTable, medium == .paper ? .chart(chart) : chart.before(days)] + flagBlocks
+                    + comparison + (medium == .paper ? [days] : []) + subject.leftOutBlocks(),
             notes: notes, leftOut: leftOut, maker: subject.maker, language: subject.language)
-    }
-
-    /// What the page shows: the days are the table behind the chart.
-    public var pageBlocks: [ReportDocument.Block] {
-        guard !isEmpty else { return document.blocks }
-        return protocolBlocks + [meansTable, chart.before(days)] + flagBlocks + comparison
-            + subject.leftOutBlocks()
     }
 
     private var chart: ReportChart { figures.chart(line: line, leftOut: subject.leftOut, words) }

@@ -12,9 +12,8 @@ extension ReportDocument {
     ///
     /// - Parameters:
     ///   - identifier: what the part is called, a name of letters, digits and `_`.
-    ///   - blocks: what is in it.
     ///   - isEmpty: whether nothing was measured.
-    public func fragment(identifier: String, blocks: [Block], isEmpty: Bool) -> String {
+    public func fragment(identifier: String, isEmpty: Bool) -> String {
         var (body, charts) = ("", 0)
         for block in blocks {
             switch block {

@@ -214,10 +214,18 @@ public struct ReportCSV: Sendable {
     }
 }
 
+/// Where a report is read.
+public enum ReportMedium: Sendable, Hashable {
+    /// On pages of its own, printed or kept as a file.
+    case paper
+    /// As a part of the gateway's page: the table behind a chart is opened there.
+    case screen
+}
+
 /// A report in every form: pages, HTML, JSON and CSV, of the same figures.
 public protocol Report: Sendable {
-    /// What is on its pages.
-    var document: ReportDocument { get }
+    /// What is on it.
+    func document(for medium: ReportMedium) -> ReportDocument
     /// The figures as JSON.
     var json: JSONValue { get }
     /// The readings as CSV.
@@ -226,21 +234,19 @@ public protocol Report: Sendable {
     func csv(_ style: ReportCSV.Style) -> String
     /// Whether there is nothing to report of.
     var isEmpty: Bool { get }
-    /// What the gateway's page shows of it, in order: a chart is followed by the table behind it.
-    var pageBlocks: [ReportDocument.Block] { get }
 }
 
 extension Report {
     /// What is on the report's own pages.
-    public var pageBlocks: [ReportDocument.Block] { document.blocks }
+    public var document: ReportDocument { document(for: .paper) }
 
     /// The report as a part of the gateway's page.
     ///
     /// - Parameter identifier: what the part is called, a name of letters, digits and `_`.
     public func fragment(identifier: String) -> String {
-        var document = document
+        var document = document(for: .screen)
         // The page says whom it shows, and is made anew when a reading comes.
         document.facts.removeAll(where: \.isOfPaper)
-        return document.fragment(identifier: identifier, blocks: pageBlocks, isEmpty: isEmpty)
+        return document.fragment(identifier: identifier, isEmpty: isEmpty)
     }
 }

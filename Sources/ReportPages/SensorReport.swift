@@ -71,29 +71,28 @@ public struct SensorReport: Report {
 
     // MARK: Pages
 
-    /// What is on its pages.
-    public var document: ReportDocument {
+    /// What is on it.
+    public func document(for medium: ReportMedium) -> ReportDocument {
         ReportDocument(
             title: words("Glucose, continuous sensor"),
             facts: subject.facts(unit: unit, devices: Set(devices.map(\.device))),
             blocks: isEmpty
                 ? [.text(words("No sensor measured glucose in this period."))] + subject.leftOutBlocks()
-                : blocks + subject.leftOutBlocks(),
+                : (medium == .paper ? paperBlocks : screenBlocks) + subject.leftOutBlocks(),
             notes: notes, leftOut: leftOut, maker: subject.maker, language: subject.language)
     }
 
-    /// What the page shows: the course over the period instead of a chart for each day, with the days behind it.
-    public var pageBlocks: [ReportDocument.Block] {
-        guard !isEmpty else { return document.blocks }
-        return figureBlocks + [axis.course(blood, sensor: figures, period, leftOut: subject.leftOut).before(dayTable)]
-            + patternBlocks
-            + episodeBlocks + [deviceTable] + subject.leftOutBlocks()
+    /// The course over the period instead of a chart for each day, with the days behind it.
+    private var screenBlocks: [ReportDocument.Block] {
+        let days = figures.byDay(axis.ranges)
+        let course = axis.course(blood, sensor: (figures, days), period, leftOut: subject.leftOut)
+        return figureBlocks + [course.before(table(of: days))] + patternBlocks + episodeBlocks + [deviceTable]
     }
 
-    private var blocks: [ReportDocument.Block] {
+    private var paperBlocks: [ReportDocument.Block] {
         figureBlocks + patternBlocks
             + [.heading(words("Days")), .charts(period.days.indices.map { axis.day($0, figures) }, perRow: 7)]
-            + episodeBlocks + [dayTable, deviceTable]
+            + episodeBlocks + [table(of: figures.byDay(axis.ranges)), deviceTable]
     }
 
     private var figureBlocks: [ReportDocument.Block] {
@@ -221,13 +220,13 @@ public struct SensorReport: Report {
         ]
     }
 
-    private var dayTable: ReportDocument.Block {
+    private func table(of days: [GlucoseFigures]) -> ReportDocument.Block {
         let rows = period.days.indices.map { day in
-            let values = figures.values(ofDay: day)
-            let figures = GlucoseFigures(
-                values.map(\.point), ranges: axis.ranges, unit: axis.unit, period: period)
+            let figures = days[day]
             var seconds: [GlucoseClass: Int64] = [:]
-            for value in values { seconds[value.point.classified(by: axis.ranges), default: 0] += value.seconds }
+            for value in self.figures.values(ofDay: day) {
+                seconds[value.point.classified(by: axis.ranges), default: 0] += value.seconds
+            }
             let (shares, (name, isWeekend)) = (PercentShares(seconds), words.day(period.days[day].date))
             return ReportTable.Row(
                 [

@@ -36,23 +36,20 @@ public struct VitalReport: Report {
         }
     }
 
-    /// What is on its pages.
-    public var document: ReportDocument {
+    /// What is on it.
+    public func document(for medium: ReportMedium) -> ReportDocument {
         ReportDocument(
             title: title, facts: subject.facts(unit: unit, devices: figures.devices),
             blocks: isEmpty
                 ? [.text(words("Nothing of this kind was measured in this period."))] + subject.leftOutBlocks()
-                : [summary, .chart(figures.chart(title, leftOut: subject.leftOut, words)), days]
-                    + subject.leftOutBlocks(),
+                : [summary] + blocks(for: medium) + subject.leftOutBlocks(),
             notes: notes, leftOut: subject.leftOutWords(figures.leftOut), maker: subject.maker,
             language: subject.language)
     }
 
-    /// What the page shows: the days are the table behind the chart.
-    public var pageBlocks: [ReportDocument.Block] {
-        isEmpty
-            ? document.blocks
-            : [summary, figures.chart(title, leftOut: subject.leftOut, words).before(days)] + subject.leftOutBlocks()
+    private func blocks(for medium: ReportMedium) -> [ReportDocument.Block] {
+        let chart = figures.chart(title, leftOut: subject.leftOut, words)
+        return medium == .paper ? [.chart(chart), days] : [chart.before(days)]
     }
 
     private func when(_ point: VitalFigures.Point) -> String {

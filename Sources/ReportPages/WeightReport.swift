@@ -39,12 +39,9 @@ public struct WeightReport: Report {
             leftOutCounts, repeated > 0 ? [words("\(count: repeated, "later weighings of a day")")] : [])
     }
 
-    /// What the page shows: the days are the table behind the chart.
-    public var pageBlocks: [ReportDocument.Block] {
-        isEmpty
-            ? document.blocks
-            : [summary, figures.chart(line: line, leftOut: subject.leftOut, words).before(days)]
-                + subject.leftOutBlocks()
+    private func blocks(for medium: ReportMedium) -> [ReportDocument.Block] {
+        let chart = figures.chart(line: line, leftOut: subject.leftOut, words)
+        return medium == .paper ? [.chart(chart), days] : [chart.before(days)]
     }
 
     private func shown(_ point: WeightFigures.Point) -> ExactDecimal? {
@@ -55,14 +52,13 @@ public struct WeightReport: Report {
         day.map { WeightFigures.text(ofTrend: $0.trend) }
     }
 
-    /// What is on its pages.
-    public var document: ReportDocument {
+    /// What is on it.
+    public func document(for medium: ReportMedium) -> ReportDocument {
         ReportDocument(
             title: words("Weight"), facts: subject.facts(unit: unit, devices: Set(figures.points.map(\.device))),
             blocks: isEmpty
                 ? [.text(words("No weight was measured in this period."))] + subject.leftOutBlocks()
-                : [summary, .chart(figures.chart(line: line, leftOut: subject.leftOut, words)), days]
-                    + subject.leftOutBlocks(),
+                : [summary] + blocks(for: medium) + subject.leftOutBlocks(),
             notes: [
                 leftOut,
                 words(

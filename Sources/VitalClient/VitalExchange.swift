@@ -143,7 +143,8 @@ extension VitalError {
         case .timeout, .connectingTimeout: self.init(.timeout, route: route)
         case .noConnection(let words), .connectionLost(let words):
             self.init(.noConnection, route: route, serverSaid: words)
-        case .untrustedServer(let words): self.init(.untrustedServer, route: route, serverSaid: words)
+        case .untrustedServer(let words), .refusedIdentity(let words):
+            self.init(.untrustedServer, route: route, serverSaid: words)
         case .answerTooLarge: self.init(.answerTooLarge, route: route)
         }
     }

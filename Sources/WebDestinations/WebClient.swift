@@ -107,12 +107,17 @@ struct WebClient: Sendable, CustomReflectable {
                     message:
                         "\(route): the certificate of \(server.host) is not trusted, or it does not support TLS 1.2",
                     serverSaid: oneLine(words))
+            case .refusedIdentity(let words):
+                DeliveryFailure(
+                    .destination, code: "authentication_failed",
+                    message: "\(route): \(server.host) does not take the certificate", serverSaid: oneLine(words),
+                    needsPerson: true)
             case .answerTooLarge:
                 DeliveryFailure(.target, code: "answer_too_large", message: "\(route): the answer is too large")
             }
         switch error {
         case .timeout, .connectionLost, .answerTooLarge: failure.mayHaveArrived = true
-        case .connectingTimeout, .noConnection, .untrustedServer: break
+        case .connectingTimeout, .noConnection, .untrustedServer, .refusedIdentity: break
         }
         return failure
     }

@@ -127,15 +127,22 @@ package struct Fixture: Sendable {
     package var path: String { folder + "/readings.jsonl" }
 
     /// A worker for a file.
-    package func lines(at path: String? = nil, clock: SyncClock = .system, batchLimit: Int = 4) -> OutboxWorker {
-        worker(JSONLinesDestination(name: "file", path: path ?? self.path), clock: clock, batchLimit: batchLimit)
+    package func lines(
+        at path: String? = nil, clock: SyncClock = .system, batchLimit: Int = 4, unwrittenLimit: Int? = nil
+    ) -> OutboxWorker {
+        worker(
+            JSONLinesDestination(name: "file", path: path ?? self.path), clock: clock, batchLimit: batchLimit,
+            unwrittenLimit: unwrittenLimit)
     }
 
     /// A worker that waits after failures without chance.
-    package func worker(_ destination: any Destination, clock: SyncClock, batchLimit: Int? = nil) -> OutboxWorker {
+    package func worker(
+        _ destination: any Destination, clock: SyncClock, batchLimit: Int? = nil, unwrittenLimit: Int? = nil
+    ) -> OutboxWorker {
         var options = OutboxWorker.Options()
         options.backoff = Backoff(jitter: { 1 })
         if let batchLimit { options.batchLimit = batchLimit }
+        if let unwrittenLimit { options.unwrittenLimit = unwrittenLimit }
         return OutboxWorker(store: store, destination: destination, options: options, clock: clock, logger: Self.quiet)
     }
 
@@ -160,6 +167,12 @@ package struct Fixture: Sendable {
         }
         _ = try await store.append(frames, of: contact)
         try await store.endContact(contact, ContactSummary(isComplete: true, received: count))
+    }
+
+    /// How much a worker leaves unwritten that is to die at a crash point: one that counts acknowledgements has each batch
+    /// written by itself.
+    package static func unwrittenLimit(dyingAt point: String) -> Int? {
+        point.hasPrefix("acknowledge") && point.contains(":") ? 1 : nil
     }
 
     package var waiting: Int {

@@ -30,6 +30,7 @@ struct FuzzTarget: Sendable {
         .monitor, .handleMap, .text, .settings,
         .control, .vitalAnswer, .sandboxBody, .busMessage, .libre, .tagAnswer, .cardAnswer, .nfcPipe,
         .entry, .healthSync, .cloud, .importedSample, .appleHealth, .libreView, .readingCSV,
+        .fleetBatch, .fleetSealed, .fleetAnswer, .fleetReport, .fleetName, .fleetEnrolment, .fleetAuthority,
     ]
 }
 

@@ -5,6 +5,19 @@ import Testing
 @testable import GatewaySettings
 
 @Suite("Destinations in the settings") struct DestinationSettingsTests {
+    @Test("the schema of `sync status` knows every kind of destination")
+    func schema() throws {
+        let path = URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "../Schemas/cli/sync_status.schema.json")
+        let schema = try JSONSerialization.jsonObject(with: Data(contentsOf: path)) as? [String: Any]
+        func part(_ value: Any?, _ keys: String...) -> Any? {
+            keys.reduce(value) { ($0 as? [String: Any])?[$1] }
+        }
+        let kinds =
+            part(schema, "properties", "destinations", "items", "properties", "kind", "enum") as? [String] ?? []
+        #expect(Set(kinds) == Set(DestinationKind.allCases.map(\.name)))
+    }
+
     private func settings(_ text: String, environment: [String: String] = [:]) throws -> Settings {
         let path = NSTemporaryDirectory() + "destinations-\(UUID().uuidString).yaml"
         defer { try? FileManager.default.removeItem(atPath: path) }

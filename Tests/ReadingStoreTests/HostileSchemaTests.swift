@@ -36,6 +36,11 @@ struct HostileSchemaTests {
         }
     }
 
+    @Test("the digest of the schema is that of what the migrations make")
+    func digest() throws {
+        #expect(SchemaCheck.digest(of: try SchemaCheck.model.get().objects) == SchemaCheck.digest)
+    }
+
     @Test("statistics that ANALYZE has left are no damage")
     func analyzed() async throws {
         let harness = try await Harness()
@@ -52,6 +57,8 @@ struct HostileSchemaTests {
             "UPDATE contact SET received = 'x'",
             "UPDATE device SET is_paired = 'x'", "UPDATE device SET provider = NULL, last_seen = x'00'",
             "UPDATE user SET client_user_id = NULL", "UPDATE outbox SET provider = NULL",
+            "UPDATE outbox SET provider = x'61ff'", "UPDATE outbox SET provider = CAST(x'ff' AS TEXT)",
+            "UPDATE outbox SET user = 'x'", "UPDATE outbox SET resource = 1.5",
             "UPDATE reading SET kind = NULL",
             "UPDATE reading SET time = 'soon', time_basis = NULL", "UPDATE frame SET payload = NULL",
             "UPDATE setting SET value = NULL", "UPDATE setting SET value = 99999999999999999999",

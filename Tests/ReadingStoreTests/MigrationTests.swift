@@ -276,6 +276,7 @@ enum FormerSchema {
     static func forgetDestinations(_ db: Database) throws {
         try db.execute(
             sql: """
+                DROP TABLE outbox_batch;
                 DROP TABLE retraction;
                 DROP INDEX outbox_timestamp;
                 DROP INDEX outbox_waiting;
@@ -306,7 +307,7 @@ enum FormerSchema {
                 DROP TABLE subscriber;
                 DELETE FROM setting WHERE name = 'changes.feed';
                 DELETE FROM grdb_migrations WHERE identifier LIKE '11 %' OR identifier LIKE '13 %'
-                        OR identifier LIKE '16 %' OR identifier LIKE '19 %'
+                        OR identifier LIKE '16 %' OR identifier LIKE '19 %' OR identifier LIKE '22 %'
                 """)
     }
 }

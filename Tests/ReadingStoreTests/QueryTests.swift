@@ -68,6 +68,35 @@ struct QueryTests {
         #expect(offset.readings == Array(whole.dropFirst(5).prefix(limit)))
     }
 
+    @Test(
+        "what is collected is what pages give, without deliveries, wherever a page ends",
+        arguments: [1, 7, 20, 57, 58, 59, 60, 61], [true, false])
+    func collecting(limit: Int, isSealed: Bool) async throws {
+        let store = try await filled(isSealed ? .on() : .off()).store
+        func collected(_ query: ReadingQuery) async throws -> [Reading] {
+            try await store.collect(query, into: []) { $0.append($1) }
+        }
+        let bare = { (reading: Reading) in
+            var reading = reading
+            reading.deliveries = []
+            return reading
+        }
+        let whole = try await store.query(ReadingQuery()).readings
+        #expect(try await collected(ReadingQuery(limit: limit)) == whole.map(bare))
+        #expect(try await collected(ReadingQuery(limit: limit, offset: 9)) == whole.dropFirst(9).map(bare))
+        let pressures = ReadingQuery(
+            kinds: [.bloodPressure], from: whole[50].time.instant, to: whole[5].time.instant, limit: limit)
+        let some = try await store.query(pressures)
+        var rest = some.readings
+        if let cursor = some.cursor {
+            var query = pressures
+            (query.cursor, query.limit) = (cursor, 1000)
+            rest += try await store.query(query).readings
+        }
+        #expect(try await collected(pressures) == rest.map(bare))
+        await #expect(throws: StoreError.limitOutOfRange(0)) { try await collected(ReadingQuery(limit: 0)) }
+    }
+
     @Test("a cursor stays where it is when readings are stored before and behind it")
     func cursorStability() async throws {
         let harness = try await filled()

@@ -331,10 +331,10 @@ struct RetractionTests {
 
     #if DEBUG
         /// Delivers readings, excludes some and erases the person; each step only if it was not done before.
-        private static func work(_ folder: String) async throws {
+        private static func work(_ folder: String, unwrittenLimit: Int? = nil) async throws {
             let fixture = try await Fixture.open(folder)
             let store = fixture.store
-            let file = fixture.lines()
+            let file = fixture.lines(unwrittenLimit: unwrittenLimit)
             func exists(_ name: String) -> Bool { FileManager.default.fileExists(atPath: folder + "/" + name) }
             func note(_ name: String) { _ = FileManager.default.createFile(atPath: folder + "/" + name, contents: nil) }
             if !exists("erased") {
@@ -366,7 +366,7 @@ struct RetractionTests {
             await #expect(processExitsWith: .signal(SIGKILL)) {
                 [folder = folder as String, point = point as String] in
                 setenv("HEALTHRELAY_CRASH_AT", point, 1)
-                try await RetractionTests.work(folder)
+                try await RetractionTests.work(folder, unwrittenLimit: Fixture.unwrittenLimit(dyingAt: point))
             }
             try await Self.work(folder)
             let lines = try Self.file(folder + "/readings.jsonl")

@@ -140,10 +140,10 @@ struct TwoDestinationsTests {
 
     #if DEBUG
         /// Stores readings and delivers them to the file, four at a time.
-        private static func work(_ folder: String) async throws {
+        private static func work(_ folder: String, unwrittenLimit: Int? = nil) async throws {
             let fixture = try await Fixture.open(folder)
             try await fixture.read(20)
-            let file = fixture.lines()
+            let file = fixture.lines(unwrittenLimit: unwrittenLimit)
             #expect(await file.syncOnce().failure == nil)
             #expect(try await waiting(fixture, file) == 0)
             try fixture.store.close()
@@ -161,7 +161,7 @@ struct TwoDestinationsTests {
             await #expect(processExitsWith: .signal(SIGKILL)) {
                 [folder = folder as String, point = point as String] in
                 setenv("HEALTHRELAY_CRASH_AT", point, 1)
-                try await TwoDestinationsTests.work(folder)
+                try await TwoDestinationsTests.work(folder, unwrittenLimit: Fixture.unwrittenLimit(dyingAt: point))
             }
             try await Self.work(folder)
             let ids = try Self.ids(folder + "/readings.jsonl")

@@ -164,7 +164,7 @@ struct WorkerTests {
             let stream = worker.events()
             let stop = Task {
                 for await event in stream {
-                    guard case .readings(_, .acknowledged) = event else { continue }
+                    guard case .readings(_, .sourceChecked) = event else { continue }
                     return try await store.setSyncEnabled(false)
                 }
             }
@@ -177,7 +177,7 @@ struct WorkerTests {
             let others = worker.events()
             let revoke = Task {
                 for await event in others {
-                    guard case .readings(_, .acknowledged) = event else { continue }
+                    guard case .readings(_, .sourceChecked) = event else { continue }
                     return try await worker.sources.revoke("accuchek_ble", of: person)
                 }
             }

@@ -716,12 +716,14 @@ struct FHIRTests {
 
     #if DEBUG
         /// A server and a gateway in one process. The server keeps what it has stored in a file.
-        private static func work(_ folder: String) async throws -> FHIRServer {
+        private static func work(_ folder: String, unwrittenLimit: Int? = nil) async throws -> FHIRServer {
             let fixture = try await Fixture.open(folder)
             let fhir = try FHIRServer(file: folder + "/server.json")
             try await ScriptedServer.with({ await fhir.answer($0) }) { server in
                 try await fixture.read(20)
-                let worker = fixture.worker(try destination(server.port, fixture), clock: .system, batchLimit: 5)
+                let worker = fixture.worker(
+                    try destination(server.port, fixture), clock: .system, batchLimit: 5,
+                    unwrittenLimit: unwrittenLimit)
                 #expect(await worker.syncOnce().failure == nil)
                 try await fixture.read(1, from: 3, isFailed: true)
                 #expect(await worker.syncOnce().failure == nil)
@@ -744,7 +746,7 @@ struct FHIRTests {
             await #expect(processExitsWith: .signal(SIGKILL)) {
                 [folder = folder as String, point = point as String] in
                 setenv("HEALTHRELAY_CRASH_AT", point, 1)
-                _ = try await FHIRTests.work(folder)
+                _ = try await FHIRTests.work(folder, unwrittenLimit: Fixture.unwrittenLimit(dyingAt: point))
             }
             let fhir = try await Self.work(folder)
             #expect(fhir.observations.count == 20)

@@ -41,6 +41,18 @@ struct InfluxDBTests {
 
     private static let stored = ScriptedAnswer.json(204, "")
 
+    @Test("recordings go in requests of at most 5,000 points, each whole")
+    func recordings() async throws {
+        try await Self.with({ _ in Self.stored }, batchLimit: 2000) { worker, fixture, server in
+            try await fixture.read(180, kind: .heartRate)
+            #expect(await worker.syncOnce() == SyncReport(delivered: 180))
+            let requests = server.requests.map { Array($0.text.split(separator: "\n")) }
+            #expect(requests.count == 3 && requests.allSatisfy { $0.count <= InfluxDBDestination.mostPoints })
+            let ids = requests.map { Set($0.compactMap { $0.firstMatch(of: /reading_id="([^"]+)"/)?.1 }) }
+            #expect(ids.map(\.count) == [83, 83, 14] && ids.reduce(Set()) { $0.union($1) }.count == 180)
+        }
+    }
+
     @Test("a request names the organisation, the bucket and the precision, and carries the token")
     func request() async throws {
         try await Self.with({ _ in Self.stored }) { worker, fixture, server in

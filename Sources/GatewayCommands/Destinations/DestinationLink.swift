@@ -42,6 +42,10 @@ struct OpenDestination: Sendable {
     var isAddressBinding = true
     /// How failures are waited out; `nil`: as usual.
     var backoff: Backoff?
+    /// How long a reading that was handed over waits for its receipt; `nil`: as usual.
+    var receiptTimeout: Duration?
+    /// How long that time becomes while receipts lag; `nil`: it stays the same.
+    var longestReceiptTimeout: Duration?
 
     /// What the store remembers an address by.
     var fingerprint: String? {
@@ -64,6 +68,8 @@ struct DestinationWorkshop: Sendable {
     let state: String
     let store: ReadingStore
     let catalogue: Catalogue
+    /// Takes settings from the centre of a fleet; `nil`: no destination is one.
+    var fleet: FleetSettingsDesk?
     let logger: Logger
 
     /// Opens a Vital-compatible server.
@@ -98,6 +104,8 @@ struct DestinationWorkshop: Sendable {
         var options = OutboxWorker.Options()
         options.isAutomatic = !settings.isManual(setting)
         if let backoff = open?.backoff { options.backoff = backoff }
+        if let timeout = open?.receiptTimeout { options.receiptTimeout = timeout }
+        options.longestReceiptTimeout = open?.longestReceiptTimeout
         options.settingsMark = settingsMark(setting, open)
         let worker = open.map {
             OutboxWorker(store: store, destination: $0.destination, options: options, logger: logger)

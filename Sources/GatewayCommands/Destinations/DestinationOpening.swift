@@ -40,6 +40,7 @@ extension DestinationKind {
         switch self {
         case .vital: .vital
         case .file: .file
+        case .fleet: .fleet
         case .fhir: .fhir
         case .influxdb: .influxdb
         case .mqtt: .mqtt

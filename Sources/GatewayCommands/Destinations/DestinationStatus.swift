@@ -20,6 +20,8 @@ package struct DestinationStatus: Sendable {
     /// Whether its address has changed and nobody has accepted the new one.
     package var isMoved: Bool
     package var waiting: [OutboxGroup]
+    /// Readings that were handed over and have no receipt yet: a broker has them, and nobody has said that they are stored.
+    package var handedOver: Int
     package var delivered: Int
     /// The newest of what it refused; none while the store is locked.
     package var refused: [RefusedReading]
@@ -47,12 +49,13 @@ package struct DestinationStatus: Sendable {
                 ? "its address has changed; `healthrelay destination accept \(name)` delivers to the new one" : nil)
     }
 
-    /// `{name, kind, enabled, waiting, delivered, refused, retracting, left_behind, not_delivered, last_success,
+    /// `{name, kind, enabled, waiting, handed_over, delivered, refused, retracting, left_behind, not_delivered, last_success,
     /// next_attempt, failure, warnings}`.
     package var document: JSONValue {
         .object([
             "name": .string(name), "kind": .string(kind), "enabled": .bool(isEnabled),
-            "waiting": .array(waiting.map(\.document)), "delivered": .integer(Int64(delivered)),
+            "waiting": .array(waiting.map(\.document)), "handed_over": .integer(Int64(handedOver)),
+            "delivered": .integer(Int64(delivered)),
             "refused": .array(
                 refused.map { .object(["id": .string($0.id.description), "server_said": .string($0.serverSaid)]) }),
             "retracting": .integer(Int64(retracting)),
@@ -89,6 +92,7 @@ package struct DestinationStatus: Sendable {
                 "  \(group.count) \(group.resource.rawValue) for \(group.provider) wait since \(group.oldest)\(reason)")
         }
         if waiting.isEmpty { lines.append("  nothing waits") }
+        if handedOver > 0 { lines.append("  \(handedOver) handed over, without a receipt yet") }
         if let failure {
             let waits = failure.isRetryable ? "the last attempt failed" : "delivery waits for a person"
             let next = nextAttempt.map { "; next attempt at \($0.flooredToSecond)" } ?? ""

@@ -59,7 +59,7 @@ package struct Destinations: Sendable {
                     refusal: link.refusal, isMoved: stored.state == .moved,
                     waiting: try await groupsWaiting(at: stored.key, link)
                         + store.groupsAwaitingContext(at: stored.key),
-                    delivered: statistics.delivered,
+                    handedOver: try await store.handedOverCount(at: stored.key), delivered: statistics.delivered,
                     // While the store is locked so are the words, and the groups that wait say so.
                     refused: store.lockedBecause == nil ? try await store.refused(at: stored.key) : [],
                     refusedCount: statistics.refused,
@@ -81,6 +81,8 @@ package struct Destinations: Sendable {
         guard let worker = link.worker else { return (nil, nil) }
         let status = await worker.status
         if let failure = status.failure { return (failure, status.nextAttempt) }
+        // Whoever is let in no more is to hear of it before a reading has to be delivered.
+        if let failure = status.connectionFailure, failure.needsPerson { return (failure, nil) }
         guard let delay = try await store.delay(of: key), delay.settings == link.settingsMark else { return (nil, nil) }
         let (now, failure) = (Instant.systemClock, DeliveryFailure(delay))
         let left = delay.secondsLeft(at: now)

@@ -57,6 +57,12 @@ struct MQTTSetting {
                 "topic", "it cannot be used: expected levels such as healthrelay or home/health, found '\(topic)'",
                 hint: "no + or #, no empty level, no $ at the beginning, at most 128 bytes")
         }
+        return MQTTPlace(
+            broker: try broker(at: address, "url"), topic: topic, isForHomeAssistant: setting.isOn("home_assistant"))
+    }
+
+    /// The broker at an address that a key names.
+    func broker(at address: Address, _ key: String) throws(Problem) -> MQTTBroker {
         var certificates: MQTTCertificates?
         if address.isSecured {
             if let authorities = setting["ca_file"] { try setting.requireCertificates(in: authorities) }
@@ -68,39 +74,40 @@ struct MQTTSetting {
                 throw wrong(missing, "a certificate and its private key belong together: this one is missing")
             }
         } else {
-            for key in ["ca_file", "certificate_file", "private_key_file"] where setting[key] != nil {
-                throw wrong(key, "it is for TLS, and `url` begins with mqtt://", hint: "use an mqtts URL")
+            for file in ["ca_file", "certificate_file", "private_key_file"] where setting[file] != nil {
+                throw wrong(file, "it is for TLS, and `\(key)` begins with mqtt://", hint: "use an mqtts URL")
             }
             guard setting.isOn("insecure") || HTTPAddress.isLoopback(address.host) else {
                 throw Problem(
                     "server_insecure", .configuration,
-                    "\(setting.named("url")) reaches \(address.host) over plain mqtt, so the password and readings could be "
+                    "\(setting.named(key)) reaches \(address.host) over plain mqtt, so the password and readings could be "
                         + "read on the way; nothing is sent, readings are kept",
                     hint: "use an mqtts URL; `insecure: true` of the destination permits plain mqtt all the same")
             }
         }
-        return MQTTPlace(
-            broker: MQTTBroker(
-                host: address.host, port: address.port, tls: certificates, credentials: try credentials()),
-            topic: topic, isForHomeAssistant: setting.isOn("home_assistant"))
+        return MQTTBroker(host: address.host, port: address.port, tls: certificates, credentials: try credentials())
     }
 
     /// The broker's address.
-    func url() throws(Problem) -> Address {
-        let text = setting["url"] ?? ""
+    func url() throws(Problem) -> Address { try address(of: setting["url"] ?? "", "url") }
+
+    /// The address that a key's text is.
+    func address(of text: String, _ key: String) throws(Problem) -> Address {
         // Nothing of a URL that carries a password is repeated.
         guard !text.contains("@") else {
             throw wrong(
-                "url", "it carries a name or password, and would be shown with it",
+                key, "it carries a name or password, and would be shown with it",
                 hint: "use username and password_file instead")
         }
         guard let parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased(),
             ["mqtt", "mqtts"].contains(scheme), var host = parts.host, !host.isEmpty
         else {
-            throw wrong("url", "expected mqtts://HOST or mqtts://HOST:PORT, found '\(text)'")
+            throw wrong(key, "expected mqtts://HOST or mqtts://HOST:PORT, found '\(text)'")
         }
         guard ["", "/"].contains(parts.path), parts.query == nil, parts.fragment == nil else {
-            throw wrong("url", "only a port may follow the host, found '\(text)'", hint: "the topic stands in `topic`")
+            throw wrong(
+                key, "only a port may follow the host, found '\(text)'",
+                hint: key == "url" ? "the topic stands in `topic`" : nil)
         }
         if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
         let isSecured = scheme == "mqtts"
@@ -108,7 +115,7 @@ struct MQTTSetting {
         // A colon without a port behind it is no port.
         let isPortMissing = parts.port == nil && (text.hasSuffix(":") || text.hasSuffix(":/"))
         guard !isPortMissing, let port = parts.port.map({ UInt16(exactly: $0) }) ?? usual, port > 0 else {
-            throw wrong("url", "its port is not a number from 1 to 65535, found '\(text)'")
+            throw wrong(key, "its port is not a number from 1 to 65535, found '\(text)'")
         }
         return Address(host: host, port: port, isSecured: isSecured)
     }
@@ -146,7 +153,7 @@ struct MQTTSetting {
     }
 
     /// A file's path, which has to be readable.
-    private func readable(_ key: String) throws(Problem) -> String? {
+    func readable(_ key: String) throws(Problem) -> String? {
         guard let path = setting[key] else { return nil }
         guard access(path, R_OK) == 0 else {
             throw wrong(key, "cannot read \(path): \(String(cString: strerror(errno)))")
@@ -154,7 +161,7 @@ struct MQTTSetting {
         return path
     }
 
-    private func wrong(_ key: String, _ message: String, hint: String? = nil) -> Problem {
+    func wrong(_ key: String, _ message: String, hint: String? = nil) -> Problem {
         Problem("config_invalid", .configuration, "\(setting.named(key)): \(message)", hint: hint)
     }
 }

@@ -139,11 +139,18 @@ struct WebSetting {
     func server(
         credentials: String, allowsQuery: Bool = false, setting key: String = "url"
     ) throws(Problem) -> WebServer {
+        try server(at: setting[key] ?? "", credentials: credentials, allowsQuery: allowsQuery, setting: key)
+    }
+
+    /// The server at one of a setting's addresses.
+    func server(
+        at url: String, credentials: String, allowsQuery: Bool = false, setting key: String
+    ) throws(Problem) -> WebServer {
         let authorities = setting["ca_file"]
         if let authorities { try setting.requireCertificates(in: authorities) }
         do {
             return try WebServer(
-                url: setting[key] ?? "", authorities: authorities, permitsExposed: setting.isOn("insecure"),
+                url: url, authorities: authorities, permitsExposed: setting.isOn("insecure"),
                 allowsQuery: allowsQuery)
         } catch {
             switch error {

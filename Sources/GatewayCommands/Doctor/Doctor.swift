@@ -33,7 +33,7 @@ public struct Doctor: Sendable {
         return [
             bluetooth.adapter, bluetooth.bus, await readerCheck(), permissionsCheck(),
             await clockCheck(), await zoneCheck(), await server,
-        ] + (await destinationChecks()) + [await sourceCheck(), await storeCheck()]
+        ] + (await destinationChecks()) + (await fleetChecks()) + [await sourceCheck(), await storeCheck()]
             + [await backupCheck()].compactMap(\.self)
     }
 

@@ -80,7 +80,7 @@ extension Operation {
             .connect,
             .user,
             .source, .sync,
-            .destination, .settings, .store, .backup,
+            .destination, .fleet, .settings, .store, .backup,
             .consent, .client,
             .page, .setupToken, .doctor:
             break

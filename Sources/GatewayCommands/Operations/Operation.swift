@@ -29,6 +29,8 @@ public enum Operation: Codable, Sendable, Hashable {
     case sync(SyncOperation)
     /// Where readings go.
     case destination(DestinationOperation)
+    /// This gateway's membership in a fleet.
+    case fleet(FleetOperation)
     /// The gateway's settings.
     case settings(SettingsOperation)
     /// The store itself.

@@ -7,14 +7,21 @@ import ReadingStore
 import ReportPages
 
 /// A person's readings of one kind, as reports take them.
-private struct ReportReadings: Sendable {
+struct ReportReadings: Sendable {
+    /// What is told of readings beside their figures.
+    private struct Noted {
+        var leftOut: [ReportSubject.LeftOut] = []
+        var units: [MeasurementUnit: Int] = [:]
+    }
+
     var pressures: PressureCollection
     var glucose: GlucoseCollection
     var weights: [WeightFigures.Point] = []
     var vital: VitalFigures?
-    var leftOut: [ReportSubject.LeftOut] = []
     var weightsLeftOut: [FigureExclusion: Int] = [:]
-    var units: [MeasurementUnit: Int] = [:]
+    private var noted = Noted()
+    /// The same of sensors, which have a report of their own.
+    private var notedOfSensors = Noted()
 
     /// How many readings are listed that are in no figure; the rest is only counted.
     private static let mostListed = 200
@@ -30,43 +37,68 @@ private struct ReportReadings: Sendable {
         glucose = GlucoseCollection(period, limits: ranges)
     }
 
-    mutating func add(_ reading: Reading, for kind: ReportOperation.Kind) {
+    mutating func add(_ reading: Reading) {
         let isCounted: Bool
+        var unit: MeasurementUnit?
         switch reading.record.value {
         case .bloodPressure(let value):
             pressures.add(reading)
             guard reading.time.instant.map(pressures.counts) == true else { return }
             isCounted = reading.figureExclusion == nil
-            if isCounted { units[value.systolic.unit, default: 0] += 1 }
+            unit = value.systolic.unit
         case .glucose(let value):
-            glucose.add(reading)
-            guard reading.isOfSensor == (kind == .sensor) else { return }
             // HI and LO are excluded from delivery for want of a number, and count here.
-            isCounted = reading.figureExclusion == nil || GlucosePoint(reading) { _, _ in (nil, nil) } != nil
-            if isCounted, let unit = value.concentration?.unit { units[unit, default: 0] += 1 }
+            isCounted = glucose.add(reading) || reading.figureExclusion == nil
+            unit = value.concentration?.unit
+            if reading.isOfSensor { return note(reading, isCounted, unit, in: \.notedOfSensors) }
         case .vital(let value) where value.kind == .weight:
             let point = WeightFigures.Point(reading)
             if let point { weights.append(point) }
             isCounted = point != nil
-            if let point { units[point.unit, default: 0] += 1 }
+            unit = point?.unit
             if !isCounted { weightsLeftOut[reading.figureExclusion ?? .excluded(.noValue), default: 0] += 1 }
         case .vital:
             vital?.add(reading)
             isCounted = VitalFigures.counts(reading)
         case .kept: return
         }
+        note(reading, isCounted, unit, in: \.noted)
+    }
+
+    private mutating func note(
+        _ reading: Reading, _ isCounted: Bool, _ unit: MeasurementUnit?,
+        in place: WritableKeyPath<ReportReadings, Noted>
+    ) {
+        if isCounted, let unit { self[keyPath: place].units[unit, default: 0] += 1 }
         // What a sensor's history replaces is many, and not lost.
-        guard !isCounted, reading.excluded != .superseded, leftOut.count < Self.mostListed else { return }
-        leftOut.append(
+        guard !isCounted, reading.excluded != .superseded, self[keyPath: place].leftOut.count < Self.mostListed else {
+            return
+        }
+        self[keyPath: place].leftOut.append(
             ReportSubject.LeftOut(
                 time: reading.time.instant, words: reading.record.text(in: language),
                 reason: reading.figureExclusion ?? .excluded(.noValue), reading: reading.id,
                 omission: reading.excluded == nil ? reading.leftOut : nil))
     }
 
+    /// What figures are made of, behind the last reading.
+    ///
+    /// - Parameter period: the same days, at the moment that the figures are of.
+    func finished(for period: FigurePeriod) -> ReportReadings {
+        var finished = self
+        finished.glucose.finish(at: period.now)
+        return finished
+    }
+
+    /// Readings that are in no figure of a report, oldest first.
+    func leftOut(_ kind: ReportOperation.Kind) -> [ReportSubject.LeftOut] {
+        (kind == .sensor ? notedOfSensors : noted).leftOut.sorted { ($0.time?.seconds ?? 0) < ($1.time?.seconds ?? 0) }
+    }
+
     /// The unit that most was measured in.
-    func usual(_ choices: [MeasurementUnit]) -> MeasurementUnit {
-        choices.max { (units[$0] ?? 0) < (units[$1] ?? 0) } ?? choices[0]
+    func usual(_ choices: [MeasurementUnit], for kind: ReportOperation.Kind) -> MeasurementUnit {
+        let units = (kind == .sensor ? notedOfSensors : noted).units
+        return choices.max { (units[$0] ?? 0) < (units[$1] ?? 0) } ?? choices[0]
     }
 }
 
@@ -136,12 +168,19 @@ package struct ReportDesk: Sendable {
     typealias Limits = (lowest: ExactDecimal?, highest: ExactDecimal?)
 
     private let gateway: Gateway
+    private let shelf: ReportShelf
 
     /// Readings that are taken from the store at once.
     private static let page = 2000
 
     /// Makes a desk.
-    package init(_ gateway: Gateway) { self.gateway = gateway }
+    ///
+    /// - Parameters:
+    ///   - gateway: whose store is read.
+    ///   - shelf: readings that other reports were made of just now.
+    package init(_ gateway: Gateway, shelf: ReportShelf = ReportShelf()) {
+        (self.gateway, self.shelf) = (gateway, shelf)
+    }
 
     /// Makes a report.
     ///
@@ -165,7 +204,7 @@ package struct ReportDesk: Sendable {
                 device.model.flatMap { catalogue[$0] }.map { "\($0.brand) \($0.name)" } ?? device.name ?? device.model
             })
         subject.language = choices.language
-        subject.leftOut = readings.leftOut.sorted { ($0.time?.seconds ?? 0) < ($1.time?.seconds ?? 0) }
+        subject.leftOut = readings.leftOut(operation.kind)
         return MadeReport(try report(operation, choices, subject, readings, earlier), period, choices)
     }
 
@@ -212,29 +251,50 @@ package struct ReportDesk: Sendable {
     private func readings(
         of person: UserKey, _ kind: ReportOperation.Kind, in period: FigurePeriod, _ choices: ReportChoices
     ) async throws -> ReportReadings {
+        // Only glucose has two reports, and so many readings.
+        guard kind.readings == .glucose else {
+            return try await read(of: person, kind, in: period, choices).finished(for: period)
+        }
+        let contents = ReportShelf.Contents(
+            person: person, kind: .glucose, days: period.days, language: choices.language)
+        let store = gateway.store
+        let readings = try await shelf.readings(contents, generation: store.contentGeneration) { kept in
+            if let kept, let mark = kept.mark,
+                let later = try await store.collect(
+                    query(of: person, kind, in: period, choices), since: mark, into: kept.readings, { $0.add($1) })
+            {
+                return ReportShelf.Kept(readings: later.contents, mark: later.mark)
+            }
+            let mark = try await store.readingsMark()
+            let readings = try await read(of: person, kind, in: period, choices)
+            return ReportShelf.Kept(
+                readings: readings, mark: try await store.readingsMark() == mark ? mark : nil)
+        }
+        return readings.finished(for: period)
+    }
+
+    private func read(
+        of person: UserKey, _ kind: ReportOperation.Kind, in period: FigurePeriod, _ choices: ReportChoices
+    ) async throws -> ReportReadings {
         let catalogue = gateway.catalogue
-        var readings = ReportReadings(kind.readings, period, windows: choices.windows, choices.language) {
+        let readings = ReportReadings(kind.readings, period, windows: choices.windows, choices.language) {
             device, unit in
             let range = device.model.flatMap { catalogue[$0] }?.ranges.first { $0.kind == .glucose && $0.unit == unit }
             return (range?.lowest, range?.highest)
         }
-        let (start, end) =
-            kind == .bp ? (readings.pressures.start, readings.pressures.end) : (period.start, period.end)
-        var query = ReadingQuery(
+        return try await gateway.store.collect(query(of: person, kind, in: period, choices), into: readings) {
+            $0.add($1)
+        }
+    }
+
+    private func query(
+        of person: UserKey, _ kind: ReportOperation.Kind, in period: FigurePeriod, _ choices: ReportChoices
+    ) -> ReadingQuery {
+        let pressures = PressureCollection(period, windows: choices.windows)
+        let (start, end) = kind == .bp ? (pressures.start, pressures.end) : (period.start, period.end)
+        return ReadingQuery(
             kinds: [kind.readings], from: start, to: Instant(microseconds: end.microseconds - 1), limit: Self.page,
             user: person)
-        while true {
-            let page = try await gateway.store.gather(query) { [readings] each in
-                var readings = readings
-                try each { readings.add($0, for: kind) }
-                return readings
-            }
-            readings = page.contents
-            guard page.more, let cursor = page.cursor else { break }
-            query.cursor = cursor
-        }
-        readings.glucose.finish()
-        return readings
     }
 
     private func report(
@@ -245,7 +305,7 @@ package struct ReportDesk: Sendable {
         case .bp:
             let unit =
                 try choices.unit([.millimetresOfMercury, .kilopascal])
-                ?? readings.usual([.millimetresOfMercury, .kilopascal])
+                ?? readings.usual([.millimetresOfMercury, .kilopascal], for: operation.kind)
             func figures(_ readings: ReportReadings) -> PressureFigures {
                 PressureFigures(
                     readings.pressures, unit: unit, withoutFlagged: operation.withoutFlagged)
@@ -255,7 +315,7 @@ package struct ReportDesk: Sendable {
                 line: choices.line)
         case .glucose, .sensor:
             let units: [MeasurementUnit] = [.milligramsPerDecilitre, .millimolesPerLitre]
-            let unit = try choices.unit(units) ?? readings.usual(units)
+            let unit = try choices.unit(units) ?? readings.usual(units, for: operation.kind)
             let ranges = try choices.ranges(unit) ?? GlucoseRanges(.standard)
             guard operation.kind == .sensor else {
                 return GlucoseReport(
@@ -267,7 +327,7 @@ package struct ReportDesk: Sendable {
                 showsGoals: choices.hasChosenPreset, unit: unit, line: choices.glucoseLine)
         case .weight:
             let units: [MeasurementUnit] = [.kilograms, .pounds]
-            let unit = try choices.unit(units) ?? readings.usual(units)
+            let unit = try choices.unit(units) ?? readings.usual(units, for: operation.kind)
             return WeightReport(
                 subject, WeightFigures(readings.weights, period: subject.period, unit: unit),
                 before: earlier.flatMap { earlier in
@@ -308,7 +368,7 @@ extension ReportOperation.Kind {
 }
 
 /// What a report shows, by the command's arguments or else the person's settings.
-private struct ReportChoices {
+private struct ReportChoices: Sendable {
     let language: Language
     let paper: ReportPaper
     let pressureProtocol: PressureProtocol

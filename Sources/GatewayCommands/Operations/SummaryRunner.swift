@@ -58,22 +58,10 @@ package struct SummaryDesk: Sendable {
         _ add: @escaping @Sendable (inout Value, Reading) -> Void
     ) async throws -> Value {
         let mayWeigh = self.kinds?.contains(.weight) ?? true
-        var (value, query) = (
-            empty,
-            ReadingQuery(
-                kinds: kinds, from: start, to: Instant(microseconds: end.microseconds - 1),
-                limit: ReadingQuery.limits.upperBound, user: person.key)
-        )
-        while true {
-            let page = try await store.gather(query) { [value] each in
-                var value = value
-                try each { add(&value, mayWeigh ? $0 : $0.withholdingWeight) }
-                return value
-            }
-            value = page.contents
-            guard page.more, let cursor = page.cursor else { return value }
-            query.cursor = cursor
-        }
+        let query = ReadingQuery(
+            kinds: kinds, from: start, to: Instant(microseconds: end.microseconds - 1),
+            limit: ReadingQuery.limits.upperBound, user: person.key)
+        return try await store.collect(query, into: empty) { add(&$0, mayWeigh ? $1 : $1.withholdingWeight) }
     }
 
     /// The summary of a day.

@@ -144,13 +144,7 @@ public struct FHIRDestination: Destination {
 
     /// Bundles of about a hundred entries at most: servers limit them, and say so nowhere.
     public func parts(_ batch: DeliveryBatch) async throws(DeliveryFailure) -> [DeliveryPart] {
-        let size = Self.readingsInBundle(of: batch.target.resource)
-        return stride(from: 0, to: batch.items.count, by: size).map { start in
-            let end = min(start + size, batch.items.count)
-            return DeliveryPart(
-                target: batch.target, person: batch.person, items: Array(batch.items[start..<end]),
-                isLast: batch.isLast && end == batch.items.count)
-        }
+        batch.parts(of: Self.readingsInBundle(of: batch.target.resource))
     }
 
     /// A blood pressure is two Observations, and a scale's reading up to ten.

@@ -59,7 +59,7 @@ public struct InfluxDBDestination: Destination {
     /// What every such database can express.
     public static let rules = DestinationRules(
         kinds: ReadingKind.delivered, hasUniqueSeconds: true, needsSource: false,
-        canRetract: true, isSeriesByDevice: true)
+        canRetract: true, isSeriesByDevice: true, batchLimit: 2000)
 
     /// Where points are written.
     public let place: Place
@@ -98,6 +98,15 @@ public struct InfluxDBDestination: Destination {
             authorization = nil
         }
         client = WebClient(server, secrets: secrets, limits: limits, logger: logger)
+    }
+
+    /// Points in one request at most, unless a single recording has more: databases take about so many well, and servers
+    /// refuse bodies of some megabytes.
+    static let mostPoints = 5000
+
+    /// The batch, in parts of at most 5,000 points: each sample of a recording is one.
+    public func parts(_ batch: DeliveryBatch) async throws(DeliveryFailure) -> [DeliveryPart] {
+        batch.parts(of: Self.mostPoints) { max($0.reading.record.value.series?.count ?? 1, 1) }
     }
 
     /// Writes a part's readings as points, in one request.

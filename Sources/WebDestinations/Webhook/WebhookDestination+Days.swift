@@ -133,9 +133,7 @@ extension WebhookDestination {
     private func post(_ document: DayDocument, of person: String) async throws(DeliveryFailure) {
         if !order.hasBegun {
             do {
-                guard let place = try await store.destinations().first(where: { $0.name == name })?.key else {
-                    throw StoreError.unknown("destination \(name)")
-                }
+                let place = try await store.key(ofDestination: name)
                 order.begin(after: try await store.statistics(of: place).lastDelivery)
             } catch {
                 throw DeliveryFailure(error)

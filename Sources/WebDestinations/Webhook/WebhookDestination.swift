@@ -90,12 +90,7 @@ public struct WebhookDestination: Destination {
     /// A part for a few readings, whose delivery is noted together; for whole days, one for each day.
     public func parts(_ batch: DeliveryBatch) async throws(DeliveryFailure) -> [DeliveryPart] {
         if format.hasWholeDays { return try await dayParts(batch) }
-        return stride(from: 0, to: batch.items.count, by: Self.notedTogether).map { start in
-            let end = min(start + Self.notedTogether, batch.items.count)
-            return DeliveryPart(
-                target: batch.target, person: batch.person, items: Array(batch.items[start..<end]),
-                isLast: batch.isLast && end == batch.items.count)
-        }
+        return batch.parts(of: Self.notedTogether)
     }
 
     /// As many readings are posted at most again, under the same ids, if the gateway is killed before they are noted.

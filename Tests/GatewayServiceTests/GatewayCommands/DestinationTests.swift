@@ -93,12 +93,12 @@ import VitalSandbox
             time: ResolvedTime(instant: nil, basis: .unknown), excluded: excluded, receivedAt: Instant(seconds: 5))
         var status = DestinationStatus(
             name: "home", kind: "file", address: "/srv/readings", isEnabled: true, isManual: false, refusal: nil,
-            isMoved: false, waiting: [], delivered: 8,
+            isMoved: false, waiting: [], handedOver: 4, delivered: 8,
             refused: [RefusedReading(id: ReadingID(high: 1, low: 2), serverSaid: "too odd")], refusedCount: 1,
             retracting: 3, leftBehindCount: 2, leftBehind: [reading], notDelivered: [])
         #expect(
             status.lines == [
-                "home (file): /srv/readings", "  nothing waits",
+                "home (file): /srv/readings", "  nothing waits", "  4 handed over, without a receipt yet",
                 "  refused: \(ReadingID(high: 1, low: 2)): too odd", "  3 to be taken back with the next delivery",
                 "  2 that were excluded, replaced or erased here, and cannot be taken back",
                 "  still there: \(id): implausible", "  delivered: 8",
@@ -108,7 +108,8 @@ import VitalSandbox
                 #""retracting":3,"left_behind":{"count":2,"readings":[{"id":"\#(id)","excluded":"implausible"}]},"#))
         status.kind = "vital"
         #expect(status.lines.contains("  refused: \(ReadingID(high: 1, low: 2)): the server said: too odd"))
-        (status.retracting, status.leftBehindCount, status.leftBehind) = (0, 0, [])
+        #expect(status.document.text.contains(#""handed_over":4,"delivered":8,"#))
+        (status.handedOver, status.retracting, status.leftBehindCount, status.leftBehind) = (0, 0, 0, [])
         #expect(status.lines.count == 4)
     }
 

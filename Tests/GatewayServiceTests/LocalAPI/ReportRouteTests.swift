@@ -164,7 +164,7 @@ import Testing
 }
 
 /// Keeps the octets that an operation yields.
-private final class KeptOctets: OperationOutput {
+final class KeptOctets: OperationOutput {
     private let state = Mutex<[UInt8]>([])
     var kept: [UInt8] { state.withLock(\.self) }
 

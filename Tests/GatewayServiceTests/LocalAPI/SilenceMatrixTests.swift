@@ -259,7 +259,7 @@ struct SilenceMatrixTests {
             .store(.forget),
             .sync(.now), .importing, .sync(.retry), .sync(.enable), .sync(.disable), .consent(.set), .doctor, .auth,
             .connect,
-            .destination, .settings, .setupToken, .entry, .subscriber(.remove), .move, .figures, .backup:
+            .destination, .fleet, .settings, .setupToken, .entry, .subscriber(.remove), .move, .figures, .backup:
             false
         // These show what comes, not what is stored: the stream is looked at by itself.
         case .sync(.watch), .device(.watch), .device(.monitor), .device(.scan), .device(.pair), .device(.unpair),

@@ -54,7 +54,8 @@ final class APIBench: Sendable {
     init(
         tls: Bool, meters: [EmulatedMeter] = [], captures: [String] = ["two-meters"],
         settings: [String: String] = [:], limits: ServerLimits = ServerLimits(), in place: URL? = nil,
-        mostReadings: Int = HealthSyncRoutes.mostReadings, time: @escaping @Sendable () async -> Date = { Date() }
+        mostReadings: Int = HealthSyncRoutes.mostReadings, programs: RequestRate = RequestRate(),
+        time: @escaping @Sendable () async -> Date = { Date() }
     ) async throws {
         directory = try place ?? GatewayBench.scratch()
         let state = StateDirectory(flag: directory.appendingPathComponent("state").path, environment: [:])
@@ -72,7 +73,8 @@ final class APIBench: Sendable {
         if !captures.isEmpty {
             _ = try await CaptureReplay(captures.map(Self.fixture)).run(with: gateway.reader())
         }
-        door = try AccessPoint(settings, directory: state.path, logger: logger, time: time)
+        door = try AccessPoint(
+            settings, directory: state.path, logger: logger, programs: programs, time: time)
         gateway.door = door
         let locked = Locked()
         self.locked = locked

@@ -2,9 +2,10 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// A thread that runs what is isolated to an actor: calls of a reader wait in the system, which the threads all tasks
-/// share must not.
-final class ThreadExecutor: SerialExecutor {
+/// A thread that runs what is isolated to an actor.
+///
+/// Calls of a reader, of a database or of a broker wait in the system, which the threads that all tasks share must not.
+package final class ThreadExecutor: SerialExecutor {
     private struct State {
         var jobs: [UnownedJob] = []
         var isStopped = false
@@ -15,7 +16,10 @@ final class ThreadExecutor: SerialExecutor {
     /// Where the system gives no thread.
     private let queue: DispatchQueue?
 
-    init() {
+    /// Starts the thread.
+    ///
+    /// - Parameter label: names the queue that takes the thread's place where the system gives no thread.
+    package init(label: String) {
         let box = Box()
         let start = Unmanaged.passRetained(box)
         // The process' signals are for its other threads.
@@ -30,7 +34,7 @@ final class ThreadExecutor: SerialExecutor {
                 return nil
             }, start.toOpaque())
         pthread_sigmask(SIG_SETMASK, &before, nil)
-        queue = status == 0 ? nil : DispatchQueue(label: "nfc")
+        queue = status == 0 ? nil : DispatchQueue(label: label)
         if status == 0 {
             pthread_detach(thread)
             box.give(self)
@@ -39,7 +43,8 @@ final class ThreadExecutor: SerialExecutor {
         }
     }
 
-    func enqueue(_ job: consuming ExecutorJob) {
+    /// Runs a job of the actor on the thread.
+    package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         if let queue { return queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) } }
         state.withLock { $0.jobs.append(job) }
@@ -47,7 +52,7 @@ final class ThreadExecutor: SerialExecutor {
     }
 
     /// Ends the thread, after the jobs it has. Nothing is asked of an executor whose actor is gone.
-    func stop() {
+    package func stop() {
         state.withLock { $0.isStopped = true }
         bell.signal()
     }

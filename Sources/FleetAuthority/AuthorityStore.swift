@@ -1,0 +1,328 @@
+import Foundation
+import GRDB
+import HealthReadings
+
+/// What the authority remembers: gateways, tokens by their SHA-256, and the certificates that it has given out.
+///
+/// One SQLite file. Each commit is synchronised, so that a token that was used is used after a power cut too. Commands may
+/// open it while the server runs.
+package struct AuthorityStore: Sendable {
+    package static let fileName = "authority.sqlite"
+    /// `HRFA`: says in the file's header whose it is.
+    private static let applicationID: Int32 = 0x4852_4641
+
+    private let queue: DatabaseQueue
+
+    /// A certificate that was given out.
+    struct Issued: Sendable, Hashable {
+        var serial: String
+        var gateway: String
+        var keyDigest: String
+        var pem: String
+        var from: Instant
+        var until: Instant
+    }
+
+    /// A gateway as `ca list` shows it.
+    package struct Gateway: Sendable, Hashable {
+        package var id: String
+        package var revoked: Instant?
+        /// When its newest certificate ends; `nil`: it has none.
+        package var until: Instant?
+        package var serial: String?
+        /// When its open token ends; `nil`: it has none.
+        package var tokenUntil: Instant?
+        /// Whether the broker should let it in.
+        package var isWantedAtBroker: Bool
+        /// Whether the broker does as it should.
+        package var isSettledAtBroker: Bool
+        package var brokerError: String?
+    }
+
+    /// Opens the file of a directory, making it if there is none.
+    package init(directory: String) throws(AuthorityError) {
+        let path = directory + "/" + Self.fileName
+        for suffix in ["", "-journal"] where !FileKind(at: path + suffix).isAbsentOrRegular {
+            throw .unusableFile(path: path + suffix, reason: "it is no ordinary file")
+        }
+        let isNew = access(path, F_OK) != 0
+        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw .unusableFile(path: path, reason: String(cString: strerror(errno))) }
+        close(descriptor)
+        if isNew { _ = synchronizeDirectory(directory) }
+        var configuration = Configuration()
+        configuration.label = "healthrelay.authority"
+        configuration.busyMode = .timeout(10)
+        configuration.prepareDatabase { db in
+            try db.execute(sql: "PRAGMA trusted_schema = OFF; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")
+        }
+        do {
+            queue = try DatabaseQueue(path: path, configuration: configuration)
+            try queue.inDatabase { db in try Self.prepare(db) }
+        } catch let error as AuthorityError {
+            throw error
+        } catch {
+            throw .store("\(error)")
+        }
+    }
+
+    private static func prepare(_ db: Database) throws {
+        try db.inTransaction(.immediate) {
+            let isEmpty = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_schema") == 0
+            guard try isEmpty || Int32.fetchOne(db, sql: "PRAGMA application_id") == applicationID else {
+                throw AuthorityError.store("\(fileName) wasn't made by healthrelay-collector ca")
+            }
+            let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+            guard version <= 1 else {
+                throw AuthorityError.store("\(fileName) is of a newer version (\(version)); update the program")
+            }
+            if version < 1 { try db.execute(sql: schema) }
+            try db.execute(sql: "PRAGMA application_id = \(applicationID); PRAGMA user_version = 1")
+            return .commit
+        }
+    }
+
+    private static let schema = """
+        CREATE TABLE gateway(
+            id TEXT PRIMARY KEY, revoked INTEGER, wanted INTEGER NOT NULL DEFAULT 0,
+            settled INTEGER NOT NULL DEFAULT 1, broker_error TEXT) STRICT;
+        CREATE TABLE token(
+            digest TEXT PRIMARY KEY, gateway TEXT NOT NULL REFERENCES gateway(id), made INTEGER NOT NULL,
+            expires INTEGER NOT NULL, used INTEGER, key_digest TEXT) STRICT;
+        CREATE TABLE certificate(
+            serial TEXT PRIMARY KEY, gateway TEXT NOT NULL REFERENCES gateway(id), key_digest TEXT NOT NULL,
+            pem TEXT NOT NULL, not_before INTEGER NOT NULL, not_after INTEGER NOT NULL, revoked INTEGER) STRICT;
+        CREATE INDEX certificate_of_gateway ON certificate(gateway, key_digest);
+        CREATE TABLE list(number INTEGER NOT NULL) STRICT;
+        INSERT INTO list VALUES (0);
+        """
+
+    private func write<Result: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> Result
+    ) async throws(AuthorityError) -> Result {
+        do {
+            return try await queue.writeWithoutTransaction { db in
+                var result: Result?
+                try db.inTransaction(.immediate) {
+                    result = try body(db)
+                    return .commit
+                }
+                guard let result else { throw AuthorityError.store("a transaction without a result") }
+                return result
+            }
+        } catch let error as AuthorityError {
+            throw error
+        } catch {
+            throw .store("\(error)")
+        }
+    }
+
+    // MARK: Tokens
+
+    /// Notes a token. Those of the gateway that nobody has used are withdrawn.
+    ///
+    /// - Parameter readmits: whether a gateway that was revoked may come back.
+    func add(
+        token digest: String, for gateway: String, at now: Instant, until end: Instant, readmits: Bool
+    ) async throws(AuthorityError) {
+        try await write { db in
+            try db.execute(sql: "INSERT INTO gateway(id) VALUES (?) ON CONFLICT DO NOTHING", arguments: [gateway])
+            if !readmits, let since = try Self.revoked(gateway, db) {
+                throw AuthorityError.revoked(gateway: gateway, since: since)
+            }
+            try db.execute(sql: "UPDATE gateway SET revoked = NULL WHERE id = ?", arguments: [gateway])
+            try db.execute(sql: "DELETE FROM token WHERE gateway = ? AND used IS NULL", arguments: [gateway])
+            try db.execute(sql: "DELETE FROM token WHERE expires < ?", arguments: [now.seconds - 30 * 86_400])
+            try db.execute(
+                sql: "INSERT INTO token(digest, gateway, made, expires) VALUES (?, ?, ?, ?)",
+                arguments: [digest, gateway, now.seconds, end.seconds])
+        }
+    }
+
+    /// Uses a token up and notes the certificate, or finds the one that the same key has got with it.
+    ///
+    /// Both happen in one transaction: of two requests at a time one wins, and a process that is killed has done all of
+    /// it or nothing.
+    func enrol(
+        token digest: String, gateway: String, keyDigest: String, at now: Instant,
+        sign: @escaping @Sendable () throws -> Issued
+    ) async throws(AuthorityError) -> Issued {
+        try await write { db in
+            guard let row = try Row.fetchOne(db, sql: "SELECT * FROM token WHERE digest = ?", arguments: [digest])
+            else { throw AuthorityError.unknownToken }
+            let owner: String = row["gateway"]
+            guard owner == gateway else { throw AuthorityError.otherGateway(expected: owner, found: gateway) }
+            if let since = try Self.revoked(gateway, db) {
+                throw AuthorityError.revoked(gateway: gateway, since: since)
+            }
+            let end = Instant(seconds: row["expires"])
+            guard now < end else { throw AuthorityError.tokenExpired(end) }
+            if let used: Int64 = row["used"] {
+                let known: String? = row["key_digest"]
+                guard known == keyDigest, let issued = try Self.issued(gateway, keyDigest, after: now, db) else {
+                    throw AuthorityError.tokenUsed(Instant(seconds: used))
+                }
+                return issued
+            }
+            try db.execute(
+                sql: "UPDATE token SET used = ?, key_digest = ? WHERE digest = ?",
+                arguments: [now.seconds, keyDigest, digest])
+            let issued = try sign()
+            try Self.insert(issued, db)
+            try db.execute(
+                sql: "UPDATE gateway SET wanted = 1, settled = 0, broker_error = NULL WHERE id = ?",
+                arguments: [gateway])
+            return issued
+        }
+    }
+
+    /// Notes the certificate that takes the place of another, or finds the one that the same key has got already.
+    func renew(
+        serial: String, gateway: String, keyDigest: String, at now: Instant,
+        sign: @escaping @Sendable () throws -> Issued
+    ) async throws(AuthorityError) -> Issued {
+        try await write { db in
+            if let since = try Self.revoked(gateway, db) {
+                throw AuthorityError.revoked(gateway: gateway, since: since)
+            }
+            let row = try Row.fetchOne(
+                db, sql: "SELECT gateway, revoked FROM certificate WHERE serial = ?", arguments: [serial])
+            guard let row, row["gateway"] == gateway else { throw AuthorityError.unknownCertificate }
+            if let revoked: Int64 = row["revoked"] {
+                throw AuthorityError.revoked(gateway: gateway, since: Instant(seconds: revoked))
+            }
+            if let issued = try Self.issued(gateway, keyDigest, after: now, db) { return issued }
+            let issued = try sign()
+            try Self.insert(issued, db)
+            return issued
+        }
+    }
+
+    private static func revoked(_ gateway: String, _ db: Database) throws -> Instant? {
+        try Int64.fetchOne(
+            db, sql: "SELECT revoked FROM gateway WHERE id = ? AND revoked IS NOT NULL", arguments: [gateway]
+        ).map(Instant.init(seconds:))
+    }
+
+    private static func issued(
+        _ gateway: String, _ keyDigest: String, after now: Instant, _ db: Database
+    ) throws -> Issued? {
+        try Row.fetchOne(
+            db,
+            sql: """
+                SELECT * FROM certificate WHERE gateway = ? AND key_digest = ? AND revoked IS NULL AND not_after > ?
+                ORDER BY not_after DESC LIMIT 1
+                """, arguments: [gateway, keyDigest, now.seconds]
+        ).map { row in
+            Issued(
+                serial: row["serial"], gateway: gateway, keyDigest: keyDigest, pem: row["pem"],
+                from: Instant(seconds: row["not_before"]), until: Instant(seconds: row["not_after"]))
+        }
+    }
+
+    private static func insert(_ issued: Issued, _ db: Database) throws {
+        try db.execute(
+            sql: """
+                INSERT INTO certificate(serial, gateway, key_digest, pem, not_before, not_after)
+                VALUES (?, ?, ?, ?, ?, ?)
+                """,
+            arguments: [
+                issued.serial, issued.gateway, issued.keyDigest, issued.pem, issued.from.seconds, issued.until.seconds,
+            ])
+    }
+
+    // MARK: Revocation
+
+    /// Marks a gateway and all of its certificates as revoked, and withdraws its tokens.
+    ///
+    /// - Returns: how many certificates that had not ended it had.
+    func revoke(_ gateway: String, at now: Instant) async throws(AuthorityError) -> Int {
+        try await write { db in
+            guard try Bool.fetchOne(db, sql: "SELECT 1 FROM gateway WHERE id = ?", arguments: [gateway]) != nil else {
+                throw AuthorityError.noSuchGateway(gateway)
+            }
+            try db.execute(
+                sql: """
+                    UPDATE gateway SET revoked = coalesce(revoked, ?), wanted = 0, settled = 0, broker_error = NULL
+                    WHERE id = ?
+                    """, arguments: [now.seconds, gateway])
+            try db.execute(sql: "DELETE FROM token WHERE gateway = ?", arguments: [gateway])
+            try db.execute(
+                sql: "UPDATE certificate SET revoked = ? WHERE gateway = ? AND revoked IS NULL AND not_after > ?",
+                arguments: [now.seconds, gateway, now.seconds])
+            return db.changesCount
+        }
+    }
+
+    /// Has a list made of what is revoked, under the next number. Two processes do it one after the other.
+    func writeList(
+        at now: Instant, _ write: @escaping @Sendable ([RevocationList.Entry], Int64) throws -> Void
+    ) async throws(AuthorityError) {
+        try await self.write { db in
+            // A certificate stays listed for a day after its end, for verifiers whose clock is behind.
+            let rows = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT serial, revoked FROM certificate WHERE revoked IS NOT NULL AND not_after > ?
+                    ORDER BY revoked, serial
+                    """, arguments: [now.seconds - 86_400])
+            let number = (try Int64.fetchOne(db, sql: "SELECT number FROM list") ?? 0) + 1
+            try db.execute(sql: "UPDATE list SET number = ?", arguments: [number])
+            try write(
+                rows.map { row in
+                    RevocationList.Entry(
+                        serial: [UInt8](hexadecimal: row["serial"]), since: Instant(seconds: row["revoked"]))
+                }, number)
+        }
+    }
+
+    // MARK: Gateways
+
+    /// All gateways, by their ids.
+    package func gateways(at now: Instant) async throws(AuthorityError) -> [Gateway] {
+        try await write { db in
+            try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT g.*, (SELECT max(expires) FROM token
+                                 WHERE gateway = g.id AND used IS NULL AND expires > ?) AS token_until,
+                        c.serial, c.not_after
+                    FROM gateway g LEFT JOIN certificate c ON c.serial =
+                        (SELECT serial FROM certificate WHERE gateway = g.id ORDER BY not_after DESC, serial LIMIT 1)
+                    ORDER BY g.id
+                    """, arguments: [now.seconds]
+            ).map { row in
+                let (revoked, until, token): (Int64?, Int64?, Int64?) = (
+                    row["revoked"], row["not_after"], row["token_until"]
+                )
+                return Gateway(
+                    id: row["id"], revoked: revoked.map(Instant.init(seconds:)),
+                    until: until.map(Instant.init(seconds:)), serial: row["serial"],
+                    tokenUntil: token.map(Instant.init(seconds:)), isWantedAtBroker: row["wanted"],
+                    isSettledAtBroker: row["settled"], brokerError: row["broker_error"])
+            }
+        }
+    }
+
+    /// Notes what the broker did.
+    ///
+    /// - Parameter error: why it did nothing; `nil`: it did.
+    func settle(_ gateway: String, isWanted: Bool, error: String?) async throws(AuthorityError) {
+        try await write { db in
+            // Somebody may have changed their mind meanwhile.
+            try db.execute(
+                sql: "UPDATE gateway SET settled = ?, broker_error = ? WHERE id = ? AND wanted = ?",
+                arguments: [error == nil, error, gateway, isWanted])
+        }
+    }
+}
+
+extension [UInt8] {
+    /// Reads hexadecimal digits, with or without a zero before an odd number of them.
+    init(hexadecimal text: String) {
+        let digits = Array((text.utf8.count.isMultiple(of: 2) ? text : "0" + text).utf8)
+        self = stride(from: 0, to: digits.count, by: 2).compactMap {
+            UInt8(String(decoding: digits[$0..<$0 + 2], as: UTF8.self), radix: 16)
+        }
+    }
+}

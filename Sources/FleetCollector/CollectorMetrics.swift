@@ -1,0 +1,127 @@
+import FleetStore
+import HealthReadings
+
+/// The collector's state as Prometheus and a supervisor read it: counts and ages, never a gateway's name or a reading.
+package struct CollectorMetrics: Sendable {
+    let store: any CentralStore
+    let counters: CollectorCounters
+    let silentAfter: Int64
+    /// Whether the queue is being read; `nil`: there is no broker.
+    let isQueueConnected: @Sendable () -> Bool?
+    /// How the list of revoked certificates stands; `nil`: there is none.
+    let revocations: @Sendable () -> Revocations.Standing?
+    let now: @Sendable () -> Instant
+
+    /// - Parameter silentAfterMinutes: after how many minutes a gateway that wasn't heard of counts as silent.
+    package init(
+        store: any CentralStore, counters: CollectorCounters, silentAfterMinutes: Int,
+        isQueueConnected: @escaping @Sendable () -> Bool? = { nil },
+        revocations: @escaping @Sendable () -> Revocations.Standing? = { nil },
+        now: @escaping @Sendable () -> Instant = { .systemClock }
+    ) {
+        self.store = store
+        self.counters = counters
+        silentAfter = Int64(silentAfterMinutes) * 60
+        self.isQueueConnected = isQueueConnected
+        self.revocations = revocations
+        self.now = now
+    }
+
+    /// Whether the collector can do its work.
+    package struct Health: Sendable, Hashable {
+        package var isStoreReachable: Bool
+        package var isQueueConnected: Bool?
+        package var revocations: Revocations.Standing?
+
+        package var isWell: Bool { isStoreReachable && isQueueConnected != false && revocations != .unavailable }
+
+        /// `failing` where gateways are sent away, `degraded` where one may be let in that was revoked since.
+        private var status: String {
+            guard isWell else { return "failing" }
+            return revocations ?? .good == .good ? "ok" : "degraded"
+        }
+
+        /// `{"status","store","queue","revocation_list"}`.
+        package var document: JSONValue {
+            .object([
+                "status": .string(status), "store": .string(isStoreReachable ? "ok" : "unreachable"),
+                "queue": isQueueConnected.map { .string($0 ? "connected" : "disconnected") } ?? .null,
+                "revocation_list": .optional(revocations?.rawValue),
+            ])
+        }
+    }
+
+    /// Asks the store.
+    package func health() async -> Health {
+        var isReachable = true
+        do { _ = try await store.gateway(ofTokenDigest: "") } catch { isReachable = false }
+        return Health(
+            isStoreReachable: isReachable, isQueueConnected: isQueueConnected(), revocations: revocations())
+    }
+
+    /// Whether a gateway hasn't been heard of for too long.
+    package func isSilent(_ gateway: GatewayRecord) -> Bool {
+        gateway.heard.map { $0.advanced(bySeconds: silentAfter) < now() } ?? true
+    }
+
+    /// Prometheus' text format 0.0.4.
+    package func text() async throws(CentralStoreError) -> String {
+        let (gateways, counts, now) = (try await store.gateways(), counters.current, now())
+        var page = ""
+        func family(_ name: String, _ type: String, _ help: String, _ samples: [(labels: String, value: Int64)]) {
+            page += "# HELP \(name) \(help)\n# TYPE \(name) \(type)\n"
+            for sample in samples { page += "\(name)\(sample.labels) \(sample.value)\n" }
+        }
+        func gauge(_ name: String, _ help: String, _ value: Int64) { family(name, "gauge", help, [("", value)]) }
+        func counter(_ name: String, _ help: String, _ value: Int) {
+            family(name, "counter", help, [("", Int64(value))])
+        }
+        func byReason(_ name: String, _ help: String, _ counts: [String: Int]) {
+            family(
+                name, "counter", help,
+                counts.sorted { $0.key < $1.key }.map { ("{reason=\"\($0.key)\"}", Int64($0.value)) })
+        }
+        gauge("healthrelay_fleet_gateways", "Gateways that are known.", Int64(gateways.count))
+        gauge(
+            "healthrelay_fleet_gateways_silent", "Gateways that weren't heard of for longer than they should be.",
+            Int64(gateways.filter(isSilent).count))
+        let list = GatewayList(gateways, metrics: self)
+        let settings = Dictionary(grouping: gateways.compactMap(list.state(of:)), by: \.self).mapValues(\.count)
+        family(
+            "healthrelay_fleet_gateways_settings", "gauge", "Gateways by what became of the settings they shall have.",
+            ["applied", "refused", "rolled_back", "waiting"].map {
+                ("{state=\"\($0)\"}", Int64(settings[$0] ?? 0))
+            })
+        gauge(
+            "healthrelay_fleet_readings", "Readings that are stored, retracted ones included.",
+            gateways.map(\.stored).reduce(0, +))
+        gauge(
+            "healthrelay_fleet_backlog", "Readings that wait at the gateways, as they last said.",
+            gateways.compactMap(\.backlog).reduce(0, +))
+        gauge(
+            "healthrelay_fleet_oldest_backlog_seconds", "The age of the oldest reading that waits at a gateway.",
+            gateways.compactMap(\.oldest).min().map { max(0, now.seconds - $0.seconds) } ?? 0)
+        gauge(
+            "healthrelay_fleet_receipts_per_minute", "Batches that this collector acknowledged in the last minute.",
+            Int64(counters.receiptsPerMinute(at: now)))
+        counter("healthrelay_fleet_receipts_total", "Batches that this collector acknowledged.", counts.receipts)
+        counter("healthrelay_fleet_readings_stored_total", "Readings that were new.", counts.stored)
+        counter("healthrelay_fleet_readings_revised_total", "Readings that replaced a revision.", counts.revised)
+        counter("healthrelay_fleet_readings_repeated_total", "Readings that changed nothing.", counts.repeated)
+        byReason("healthrelay_fleet_documents_refused_total", "Documents that weren't taken.", counts.refused)
+        byReason(
+            "healthrelay_fleet_documents_aside_total", "Documents of the queue that were put aside.", counts.aside)
+        byReason(
+            "healthrelay_fleet_statuses_doubted_total",
+            "Statuses by what can't be right: two machines with one id, or a wrong clock.", counts.doubts)
+        if let isConnected = isQueueConnected() {
+            gauge("healthrelay_fleet_queue_connected", "1 while the queue is being read.", isConnected ? 1 : 0)
+        }
+        if let standing = revocations() {
+            gauge(
+                "healthrelay_fleet_revocation_list_ok", "1 while the list of revoked certificates is in order.",
+                standing == .good ? 1 : 0)
+        }
+        return page
+    }
+}

@@ -1,0 +1,178 @@
+import AMQPLink
+import FleetDocuments
+import FleetStore
+import HealthReadings
+import Logging
+import ServiceLifecycle
+import Synchronization
+
+/// Reads the fleet's queues: commits what came, publishes the receipts, and only then acknowledges to the broker.
+///
+/// A collector that ends in between leaves the messages to another one, or to itself: they come again and change nothing.
+package final class QueueReader: Service {
+    /// The names of queues, and how they are read.
+    package struct Plan: Sendable, Hashable {
+        package var brokers: [AMQPBroker]
+        package var readings = "readings"
+        package var status = "status"
+        package var groupSize = 3
+        package var prefetch = 200
+
+        package init(brokers: [AMQPBroker]) { self.brokers = brokers }
+    }
+
+    /// The exchange that RabbitMQ's MQTT plugin publishes to.
+    private static let exchange = "amq.topic"
+    /// How long one look for messages takes at most.
+    private static let look = Duration.seconds(1)
+    /// How long the next node waits for its turn; a whole round that failed waits longer.
+    private static let delays: [Duration] = [.milliseconds(200), .seconds(1), .seconds(5), .seconds(15)]
+
+    private let plan: Plan
+    private let desk: DocumentDesk
+    private let logger: Logger
+    private let connected = Mutex(false)
+    /// Ends the reader between a commit and its acknowledgement, as a kill would. For tests.
+    private let afterCommit: @Sendable () async throws -> Void
+
+    package init(
+        _ plan: Plan, desk: DocumentDesk, logger: Logger,
+        afterCommit: @escaping @Sendable () async throws -> Void = {}
+    ) {
+        self.plan = plan
+        self.desk = desk
+        self.logger = logger
+        self.afterCommit = afterCommit
+    }
+
+    /// Whether the queues are being read now.
+    package var isConnected: Bool { connected.withLock(\.self) }
+
+    package func run() async throws {
+        try await cancelWhenGracefulShutdown { try await self.readForever() }
+    }
+
+    private func readForever() async throws {
+        var (turn, failures) = (0, 0)
+        while !Task.isCancelled {
+            let broker = plan.brokers[turn % plan.brokers.count]
+            let connection = AMQPConnection(to: broker)
+            do {
+                try await prepare(connection)
+                logger.info("the queues are read", metadata: ["broker": "\(broker.host):\(broker.port)"])
+                connected.withLock { $0 = true }
+                while !Task.isCancelled {
+                    try await read(connection)
+                    // Only now: while the database is away, each connection is made and nothing can be taken.
+                    failures = 0
+                }
+            } catch is CancellationError {
+                await connection.close()
+                break
+            } catch {
+                connected.withLock { $0 = false }
+                await connection.close()
+                logger.warning(
+                    "the queues can't be read; trying the next node",
+                    metadata: ["broker": "\(broker.host):\(broker.port)", "error": "\(error)"])
+                turn += 1
+                let round = failures / plan.brokers.count
+                failures += 1
+                // Collectors that lost the same node don't come back at the same moment.
+                let delay = Self.delays[min(round, Self.delays.count - 1)]
+                try? await Task.sleep(for: delay * Double.random(in: 0.5...1))
+                continue
+            }
+            await connection.close()
+        }
+        connected.withLock { $0 = false }
+    }
+
+    private func prepare(_ connection: AMQPConnection) async throws {
+        try await connection.open()
+        for (queue, part) in [(plan.readings, FleetTopic.Part.readings), (plan.status, .status), (plan.status, .hello)]
+        {
+            try await connection.declare(
+                queue: queue, groupSize: plan.groupSize, exchange: Self.exchange,
+                routingKey: FleetTopic.bindingKey(part))
+        }
+        try await connection.consume(queue: plan.readings, prefetch: plan.prefetch)
+        try await connection.consume(queue: plan.status, prefetch: plan.prefetch)
+    }
+
+    /// Takes what has come: commit, receipts, acknowledgement.
+    ///
+    /// - Throws: what the broker or the store threw. The connection then has to end, so that the messages come again.
+    private func read(_ connection: AMQPConnection) async throws {
+        let deliveries = try await connection.next(most: plan.prefetch, within: Self.look)
+        guard let last = deliveries.last else { return }
+        let answers = try await withThrowingTaskGroup(of: FleetAnswer?.self) { group in
+            for delivery in deliveries { group.addTask { try await self.take(delivery) } }
+            return try await group.reduce(into: [FleetAnswer]()) { all, answer in
+                if let answer { all.append(answer) }
+            }
+        }
+        try await afterCommit()
+        CrashPoint.reach("collector.after-commit")
+        for answer in answers { try await Self.publish(answer, on: connection) }
+        CrashPoint.reach("collector.before-acknowledgement")
+        try await connection.acknowledge(through: last.tag)
+    }
+
+    /// Publishes what a gateway is told. A gateway that isn't connected asks again when it is.
+    package static func publish(_ answer: FleetAnswer, on connection: AMQPConnection) async throws {
+        for receipt in answer.receipts {
+            try await connection.publish(
+                receipt.document.octets, exchange: exchange,
+                routingKey: FleetTopic(.receipts, of: receipt.gateway).routingKey)
+        }
+        if let configuration = answer.configuration {
+            try await connection.publish(
+                configuration.document.octets, exchange: exchange,
+                routingKey: FleetTopic(.config, of: answer.gateway).routingKey)
+        }
+    }
+
+    /// - Returns: what the gateway is told; `nil`: nothing.
+    private func take(_ delivery: AMQPDelivery) async throws -> FleetAnswer? {
+        let topic: FleetTopic
+        do { topic = try FleetTopic(routingKey: delivery.routingKey) } catch {
+            try await putAside(delivery, gateway: "", .document(error))
+            return nil
+        }
+        do {
+            switch topic.part {
+            case .readings:
+                let receipt = try await desk.keep(delivery.body, from: topic.gateway)
+                return FleetAnswer(gateway: topic.gateway, receipts: [receipt])
+            case .status, .hello: return try await desk.note(delivery.body, topic.part, from: topic.gateway)
+            case .receipts, .config:
+                // Somebody has bound the queue to what the centre itself publishes.
+                let error = FleetDocumentError.unexpected(
+                    at: "topic", expected: "what a gateway publishes", found: topic.part.rawValue)
+                try await putAside(delivery, gateway: topic.gateway.description, .document(error))
+            }
+            return nil
+        } catch {
+            guard let failure = error as? DocumentFailure, failure.isForGood else { throw error }
+            try await putAside(delivery, gateway: topic.gateway.description, failure)
+            guard topic.part == .readings, let number = FleetUpload.number(of: delivery.body) else { return nil }
+            let receipt = FleetReceipt(
+                gateway: topic.gateway, batch: number,
+                failure: .init(code: failure.code, message: String(failure.words.prefix(500))))
+            return FleetAnswer(gateway: topic.gateway, receipts: [receipt])
+        }
+    }
+
+    /// Keeps a document that can't be taken, so that it neither stops the queue nor gets lost.
+    private func putAside(_ delivery: AMQPDelivery, gateway: String, _ failure: DocumentFailure) async throws {
+        try await desk.store.putAside(
+            AsideDocument(
+                received: desk.now(), gateway: gateway, reason: failure.code, words: failure.words,
+                octets: delivery.body))
+        desk.counters.putAside(failure.code)
+        logger.warning(
+            "a document of the queue was put aside",
+            metadata: ["gateway": "\(gateway)", "reason": "\(failure.code)", "words": "\(failure.words)"])
+    }
+}

@@ -1,0 +1,146 @@
+import Crypto
+import FleetDocuments
+import Foundation
+import HealthReadings
+import ReadingDelivery
+import ReadingStore
+
+/// Writes what a gateway tells its centre about itself.
+package struct FleetReporter: Sendable {
+    private let name: String
+    private let store: ReadingStore
+    private let sender: FleetSender
+
+    /// - Parameter name: the destination's name in the settings.
+    package init(_ name: String, store: ReadingStore, sender: FleetSender) {
+        self.name = name
+        self.store = store
+        self.sender = sender
+    }
+
+    /// The store's number of the destination.
+    package func key() async throws -> DestinationKey { try await store.key(ofDestination: name) }
+
+    /// The gateway's id where none is set: one that follows from the store.
+    package func gateway() async throws -> GatewayID {
+        let digest = SHA256.hash(data: Data("fleet \(try await store.gatewayID())".utf8)).hexadecimal()
+        return try GatewayID("gw-" + digest.prefix(16))
+    }
+
+    /// What asks the centre for receipts and the configuration.
+    ///
+    /// - Parameter namesBatches: whether it names the batches whose receipts have not come.
+    package func hello(_ gateway: GatewayID, namesBatches: Bool) async throws -> FleetHello {
+        let open =
+            namesBatches
+            ? try await store.unconfirmedBatches(at: try await key(), limit: FleetHello.mostBatches) : []
+        return FleetHello(
+            gateway: gateway, sentAt: sender.now(), version: sender.version,
+            configuration: await sender.steering.state(), unconfirmed: open)
+    }
+
+    /// How the gateway is.
+    package func status(_ gateway: GatewayID) async throws -> FleetStatus {
+        let key = try await key()
+        let (groups, statistics) = (try await store.groupsWaiting(at: key), try await store.statistics(of: key))
+        let devices = try await store.devices().filter(\.isPaired).map { device in
+            FleetReport.Device(
+                alias: DeviceAlias(device.description).description,
+                batteryPercent: device.batteryPercent.map { min(100, Int($0)) }, lastSeen: device.lastSeen)
+        }
+        return .online(
+            FleetReport(
+                gateway: gateway, sentAt: sender.now(), version: sender.version, build: sender.build,
+                uptimeSeconds: sender.uptime(), clock: await sender.clock(),
+                backlog: FleetReport.Backlog(
+                    waiting: groups.reduce(0) { $0 + $1.count },
+                    handedOver: try await store.handedOverCount(at: key), refused: statistics.refused,
+                    oldest: groups.map(\.oldest).min()),
+                devices: devices, configuration: await sender.steering.state()))
+    }
+}
+
+extension FleetReporter {
+    /// What a receipt says of the readings that are in the outbox: those that still say what they said in the batch.
+    package func acknowledgements(of receipt: FleetReceipt) async throws -> [Acknowledgement] {
+        let key = try await key()
+        let ids = receipt.stored + receipt.refused.map(\.id)
+        let known = try await store.outboxIDs(of: ids, inBatch: receipt.batch, at: key)
+        var stored = receipt.stored.compactMap { known[$0] }
+        if let number = receipt.storedThrough {
+            let through = try await store.outboxIDs(throughBatch: number, at: key)
+            let refused = Set(receipt.refused.compactMap { known[$0.id] })
+            stored += through.filter { !refused.contains($0) }
+        }
+        return (stored.isEmpty ? [] : [Acknowledgement(stored)])
+            + receipt.refused.compactMap { refusal in
+                known[refusal.id].map { Acknowledgement([$0], .refused(PrintableText.escaped(refusal.reason))) }
+            }
+    }
+
+    /// Begins a batch: its number is noted before it is sent.
+    package func begin(_ ids: [OutboxID]) async throws(DeliveryFailure) -> Int64 {
+        let now = sender.now()
+        do {
+            return try await store.beginBatch(ids, at: try await key()) { FleetBatch.nextNumber(after: $0, at: now) }
+        } catch {
+            throw DeliveryFailure(error)
+        }
+    }
+}
+
+/// Divides readings into batches.
+package enum FleetPacking {
+    /// What a fleet's destination can express.
+    package static let rules = DestinationRules(
+        kinds: ReadingKind.delivered, hasUniqueSeconds: false, needsSource: false, canRetract: true)
+    /// How many bytes the readings of a batch have at most; the frame around them has some hundred.
+    package static let mostBytes = FleetBatch.mostBytes - 1024
+
+    /// A reading as a batch has it.
+    package static func document(_ item: OutboxItem, _ revision: Int64, _ person: StoreUser) -> FleetReading {
+        FleetReading(item.reading, revision: revision, person: person.clientUserID)
+    }
+
+    /// Parts of at most 100 readings and 64 KiB; a larger reading is a part of its own.
+    package static func parts(_ batch: DeliveryBatch) -> [DeliveryPart] {
+        var (parts, items, bytes): ([DeliveryPart], [OutboxItem], Int) = ([], [], 0)
+        func end(isLast: Bool) {
+            guard !items.isEmpty else { return }
+            parts.append(DeliveryPart(target: batch.target, person: batch.person, items: items, isLast: isLast))
+            (items, bytes) = ([], 0)
+        }
+        for item in batch.items {
+            let size = document(item, FleetSchema.largestNumber, batch.person).size
+            if items.count == FleetBatch.mostItems || bytes + size > FleetBatch.usualBytes { end(isLast: false) }
+            items.append(item)
+            bytes += size
+        }
+        end(isLast: batch.isLast)
+        return parts
+    }
+
+    /// The readings of a part that a batch can have, and the refusals of the others.
+    package static func fitting(_ part: DeliveryPart) -> (items: [OutboxItem], refused: [Outcome]) {
+        var (items, outcomes): ([OutboxItem], [Outcome]) = ([], [])
+        for item in part.items {
+            let size = document(item, FleetSchema.largestNumber, part.person).size
+            if size <= mostBytes {
+                items.append(item)
+            } else {
+                outcomes.append(
+                    Outcome(
+                        item.id,
+                        .refused("the reading has \(size) bytes; a batch of a fleet takes at most \(mostBytes)")))
+            }
+        }
+        return (items, outcomes)
+    }
+}
+
+extension FleetReading {
+    /// How many bytes it has in a batch, with the comma behind it.
+    fileprivate var size: Int {
+        if case .written(let octets) = body { octets.count + 1 } else { 0 }
+    }
+}

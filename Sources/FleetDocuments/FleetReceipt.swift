@@ -1,0 +1,118 @@
+import HealthReadings
+
+/// What the centre has stored of a batch: the document of `healthrelay/<gateway>/receipts`.
+///
+/// The centre sends it after its commit. A reading that it does not name goes on waiting at the gateway, and is sent again.
+public struct FleetReceipt: Sendable, Hashable {
+    /// How many bytes a document may have.
+    public static let mostBytes = 131_072
+
+    /// A reading that the centre never takes as it is.
+    public struct Refusal: Sendable, Hashable {
+        /// The reading.
+        public var id: ReadingID
+        /// Why, for the gateway's owner. It names no value.
+        public var reason: String
+
+        /// Makes a refusal.
+        public init(id: ReadingID, reason: String) {
+            self.id = id
+            self.reason = reason
+        }
+    }
+
+    /// Why a whole batch was not stored.
+    public struct Failure: Sendable, Hashable {
+        /// The published name, such as `newer_schema`; see ``FleetDocumentError/code``.
+        public var code: String
+        /// One line for people and logs.
+        public var message: String
+
+        /// Makes a failure.
+        public init(code: String, message: String) {
+            self.code = code
+            self.message = message
+        }
+
+        /// The failure that a document's error is.
+        public init(_ error: FleetDocumentError) { self.init(code: error.code, message: error.description) }
+    }
+
+    /// The gateway that sent the batch.
+    public var gateway: GatewayID
+    /// The batch.
+    public var batch: Int64
+    /// Readings, and readings to take back, whose state at the centre is now what the batch says, or newer.
+    public var stored: [ReadingID]
+    /// Every batch up to this number is stored whole; `nil` if the centre does not say so.
+    public var storedThrough: Int64?
+    /// Readings that the centre never takes as they are.
+    public var refused: [Refusal]
+    /// Why nothing of the batch was stored; `nil` if the batch was read.
+    public var failure: Failure?
+
+    /// Makes a receipt.
+    public init(
+        gateway: GatewayID, batch: Int64, stored: [ReadingID] = [], storedThrough: Int64? = nil,
+        refused: [Refusal] = [], failure: Failure? = nil
+    ) {
+        self.gateway = gateway
+        self.batch = batch
+        self.stored = stored
+        self.storedThrough = storedThrough
+        self.refused = refused
+        self.failure = failure
+    }
+
+    /// The document.
+    public var document: JSONValue {
+        .schema([
+            .init("gateway", .string(gateway.description)), .init("batch", .integer(batch)),
+            .init("stored", .array(stored.map { .string($0.description) })),
+            .init("stored_through", .optional(storedThrough)),
+            .init(
+                "refused",
+                .array(refused.map { .object(["id": .string($0.id.description), "reason": .string($0.reason)]) })),
+            .init(
+                "error", failure.map { .object(["code": .string($0.code), "message": .string($0.message)]) } ?? .null),
+        ])
+    }
+
+    /// Reads a document.
+    ///
+    /// - Parameters:
+    ///   - octets: all of the document.
+    ///   - gateway: the gateway that its topic names; `nil` if it came without one.
+    /// - Throws: ``FleetDocumentError``
+    public init(_ octets: [UInt8], for gateway: GatewayID? = nil) throws(FleetDocumentError) {
+        try self.init(try DocumentPart.document(octets, limit: Self.mostBytes), for: gateway)
+    }
+
+    init(_ part: DocumentPart, for gateway: GatewayID?) throws(FleetDocumentError) {
+        self.gateway = try part["gateway"].gateway(gateway)
+        batch = try part["batch"].whole(FleetSchema.numbers)
+        stored = []
+        for element in try part["stored"].elements(atMost: FleetBatch.mostItems) {
+            stored.append(try element.readingID())
+        }
+        storedThrough = try part["stored_through"].optional { part throws(FleetDocumentError) in
+            try part.whole(FleetSchema.numbers)
+        }
+        refused = []
+        for element in try part["refused"].elements(atMost: FleetBatch.mostItems) {
+            refused.append(Refusal(id: try element["id"].readingID(), reason: try element["reason"].text(1...1024)))
+        }
+        failure = try part["error"].optional { part throws(FleetDocumentError) in
+            Failure(code: try part["code"].text(1...64), message: try part["message"].text(1...1024))
+        }
+        // A gateway must not have to choose between two answers to one reading.
+        let both = Set(stored).intersection(refused.map(\.id))
+        guard both.isEmpty else {
+            throw .unexpected(
+                at: "refused", expected: "readings that are not in `stored`", found: "\(both.count) that are")
+        }
+        guard failure == nil || stored.isEmpty && refused.isEmpty && storedThrough == nil else {
+            throw .unexpected(at: "error", expected: "null beside stored or refused readings", found: "an error")
+        }
+    }
+}

@@ -1,0 +1,267 @@
+import FleetDelivery
+import FleetDocuments
+import HealthReadings
+import Logging
+import MQTTLink
+import ReadingDelivery
+import ReadingStore
+
+/// Delivers batches of readings to the centre of a fleet, through an MQTT broker.
+///
+/// The broker's acknowledgement only hands a reading over; the centre's receipt delivers it. Each batch has a number that is
+/// noted in the store before the batch is sent, so that a receipt counts after a restart too, and for exactly the revision
+/// that the batch had. The worker sends a batch without a receipt again.
+///
+/// | topic | what |
+/// |---|---|
+/// | `healthrelay/GATEWAY/readings` | batches, with readings that are taken back |
+/// | `healthrelay/GATEWAY/hello` | after each connect: asks for receipts and configuration |
+/// | `healthrelay/GATEWAY/status` | on connect and every 15 minutes; `{"online":false}` once the connection is lost |
+/// | `healthrelay/GATEWAY/receipts`, `…/config` | what the centre answers |
+public actor FleetDestination: BrokerDestination {
+    /// Its name in the settings.
+    public nonisolated let name: String
+    /// `fleet`.
+    public nonisolated let kind = "fleet"
+    /// What it can express.
+    public nonisolated var rules: DestinationRules { FleetDestination.rules }
+    /// The centre's receipts, as they come.
+    public nonisolated let acknowledgements: AsyncStream<Acknowledgement>
+
+    /// What a fleet's destination can express.
+    public static var rules: DestinationRules { FleetPacking.rules }
+
+    let place: FleetPlace
+    let sender: FleetSender
+    let store: ReadingStore
+    let logger: Logger
+    let pace: FleetPace
+    let confirmations: AsyncStream<Acknowledgement>.Continuation
+
+    /// Whether the connection is kept between deliveries (``run(_:)``).
+    var isKept = false
+    var link: FleetLink?
+    var opening: Task<DeliveryFailure?, Never>?
+    /// The host that is tried next.
+    var nextHost = 0
+    /// The version that each host spoke last.
+    var versions: [Int: MQTTVersion] = [:]
+    nonisolated let reporter: FleetReporter
+
+    /// Batches whose receipts somebody waits for.
+    private var awaited: [Int64: Awaited] = [:]
+    /// Batches that take readings back, with what each of them stands for.
+    private var retracting: [Int64: [ReadingID: RetractionKey]] = [:]
+    /// What the centre has said of readings to take back, until the worker asks.
+    private var takenBack: [RetractionKey: Outcome.Result] = [:]
+    /// Since when batches have been handed over and no receipt has come.
+    var silentSince: ContinuousClock.Instant?
+    /// What the centre said of the last batch that it could not read.
+    var lastFailure: FleetReceipt.Failure?
+
+    private enum Awaited {
+        case open
+        case came(FleetReceipt)
+        case waiting(CheckedContinuation<FleetReceipt?, Never>)
+    }
+
+    /// Creates a destination; nothing is connected before the first delivery or ``run(_:)``.
+    ///
+    /// - Parameters:
+    ///   - name: the destination's name in the settings.
+    ///   - store: where readings and devices are.
+    ///   - place: where to deliver.
+    ///   - sender: the program.
+    ///   - logger: takes counts and kinds of failures; never a value or the centre's words.
+    public init(
+        name: String, store: ReadingStore, place: FleetPlace, sender: FleetSender,
+        logger: Logger = Logger(label: "healthrelay.fleet")
+    ) {
+        self.init(name: name, store: store, place: place, sender: sender, pace: FleetPace(), logger: logger)
+    }
+
+    init(
+        name: String, store: ReadingStore, place: FleetPlace, sender: FleetSender, pace: FleetPace,
+        logger: Logger = Logger(label: "healthrelay.fleet")
+    ) {
+        self.name = name
+        self.store = store
+        self.place = place
+        self.sender = sender
+        self.pace = pace
+        self.logger = logger
+        reporter = FleetReporter(name, store: store, sender: sender)
+        (acknowledgements, confirmations) = AsyncStream.makeStream()
+    }
+
+    deinit { confirmations.finish() }
+
+    /// Parts of at most 100 readings and 64 KiB; a larger reading is a part of its own.
+    public func parts(_ batch: DeliveryBatch) async throws(DeliveryFailure) -> [DeliveryPart] {
+        FleetPacking.parts(batch)
+    }
+
+    /// Sends a batch.
+    ///
+    /// - Returns: that the centre or the broker has the readings, as the place says; a reading that is too large for any
+    ///   batch is refused.
+    public func send(_ part: DeliveryPart) async throws(DeliveryFailure) -> [Outcome] {
+        let link = try await linked()
+        let (items, outcomes) = FleetPacking.fitting(part)
+        guard !items.isEmpty else { return outcomes }
+        let number = try await reporter.begin(items.map(\.id))
+        let batch = FleetBatch(
+            gateway: link.gateway, number: number, sentAt: sender.now(),
+            readings: items.map { FleetPacking.document($0, number, part.person) })
+        awaited[number] = .open
+        defer { awaited[number] = nil }
+        try await publish(batch, on: link)
+        guard place.waitsForReceipt else { return outcomes + items.map { Outcome($0.id, .delivered) } }
+        CrashPoint.reach("fleet.acknowledged")
+        silentSince = silentSince ?? .now
+        // Nobody listens for receipts between two commands that deliver.
+        let receipt = isKept ? nil : await receipt(of: number)
+        let stored = Set(receipt?.stored ?? [])
+        let refused = Dictionary((receipt?.refused ?? []).map { ($0.id, $0.reason) }) { first, _ in first }
+        return outcomes
+            + items.map { item in
+                if let reason = refused[item.reading.id] { return Outcome(item.id, .refused(reason)) }
+                return Outcome(item.id, stored.contains(item.reading.id) ? .delivered : .handedOver)
+            }
+    }
+
+    /// Has the centre remove readings, and waits some seconds for its receipt. One that comes later counts when the worker
+    /// asks again.
+    public func retract(_ items: [Retraction]) async throws(DeliveryFailure) -> [RetractionKey: Outcome.Result] {
+        var results: [RetractionKey: Outcome.Result] = [:]
+        for item in items { results[item.key] = takenBack.removeValue(forKey: item.key) }
+        var asked: [ReadingID: RetractionKey] = [:]
+        for item in items where results[item.key] == nil && asked.count < FleetBatch.mostItems {
+            asked[item.reading] = asked[item.reading] ?? item.key
+        }
+        guard !asked.isEmpty, results.isEmpty else { return results }
+        let link = try await linked()
+        let number = try await reporter.begin([])
+        let batch = FleetBatch(
+            gateway: link.gateway, number: number, sentAt: sender.now(), readings: [],
+            retracted: asked.keys.sorted().map { FleetRetraction(id: $0, revision: number) })
+        awaited[number] = .open
+        defer { awaited[number] = nil }
+        if place.waitsForReceipt { retracting[number] = asked }
+        try await publish(batch, on: link)
+        guard place.waitsForReceipt else {
+            return Dictionary(uniqueKeysWithValues: asked.values.map { ($0, .delivered) })
+        }
+        silentSince = silentSince ?? .now
+        _ = await receipt(of: number)
+        for key in asked.values { results[key] = takenBack.removeValue(forKey: key) }
+        guard !results.isEmpty else {
+            throw DeliveryFailure(
+                .target, code: "no_receipt",
+                message: "the broker has what is to be taken back, and the centre has sent no receipt")
+        }
+        return results
+    }
+
+    private func publish(_ batch: FleetBatch, on link: FleetLink) async throws(DeliveryFailure) {
+        var document = batch.document
+        if let key = place.sealing {
+            do throws(FleetDocumentError) {
+                document = try SealedBatch(batch, to: key).document
+            } catch {
+                throw DeliveryFailure(.destination, code: error.code, message: error.description, needsPerson: true)
+            }
+        }
+        CrashPoint.reach("fleet.begun")
+        let receipt: MQTTReceipt
+        do throws(MQTTError) {
+            receipt = try await link.connection.publish(link.message(document, .readings))
+        } catch {
+            throw DeliveryFailure(error)
+        }
+        // MQTT 5, reason 16: the broker has thrown it away.
+        guard receipt.hasSubscribers != false else {
+            throw DeliveryFailure(
+                .destination, code: "nobody_receives",
+                message: "the broker has nobody who receives \(FleetTopic(.readings, of: link.gateway))")
+        }
+    }
+
+    // MARK: Receipts
+
+    private func receipt(of number: Int64) async -> FleetReceipt? {
+        if case .came(let receipt) = awaited[number] { return receipt }
+        let timer = Task {
+            try? await Task.sleep(for: pace.patience)
+            giveUp(number)
+        }
+        defer { timer.cancel() }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                if Task.isCancelled {
+                    continuation.resume(returning: nil)
+                } else if case .came(let receipt) = awaited[number] {
+                    continuation.resume(returning: receipt)
+                } else {
+                    awaited[number] = .waiting(continuation)
+                }
+            }
+        } onCancel: {
+            Task { await self.giveUp(number) }
+        }
+    }
+
+    private func giveUp(_ number: Int64) { settle(number, nil) }
+
+    private func settle(_ number: Int64, _ receipt: FleetReceipt?) {
+        guard let state = awaited[number] else { return }
+        if let receipt { awaited[number] = .came(receipt) }
+        guard case .waiting(let continuation) = state else { return }
+        if receipt == nil { awaited[number] = .open }
+        continuation.resume(returning: receipt)
+    }
+
+    /// Takes what came on `receipts`.
+    func take(receipt octets: [UInt8], of gateway: GatewayID) async {
+        let receipt: FleetReceipt
+        do throws(FleetDocumentError) {
+            receipt = try FleetReceipt(octets, for: gateway)
+        } catch {
+            logger.notice("a receipt was not taken", metadata: ["code": "\(error.code)", "reason": "\(error)"])
+            return
+        }
+        if let failure = receipt.failure {
+            lastFailure = failure
+            logger.warning(
+                "the centre could not store a batch",
+                metadata: ["batch": "\(receipt.batch)", "code": "\(PrintableText.escaped(failure.code))"])
+            settle(receipt.batch, receipt)
+            await tellProblems()
+            return
+        }
+        (silentSince, lastFailure) = (nil, nil)
+        await sender.steering.heard(.receipt)
+        if let asked = retracting.removeValue(forKey: receipt.batch) {
+            for id in receipt.stored { if let key = asked[id] { takenBack[key] = .delivered } }
+            for refusal in receipt.refused {
+                if let key = asked[refusal.id] { takenBack[key] = .refused(refusal.reason) }
+            }
+        }
+        settle(receipt.batch, receipt)
+        do {
+            for acknowledgement in try await reporter.acknowledgements(of: receipt) {
+                confirmations.yield(acknowledgement)
+            }
+        } catch {
+            // They are sent again when their time is over.
+            logger.warning("a receipt could not be noted", metadata: ["code": "\(DeliveryFailure(error).code)"])
+        }
+        await tellProblems()
+    }
+
+    /// The gateway's id.
+    func gateway() async throws -> GatewayID {
+        if let gateway = place.gateway ?? place.credentials?.identities().first?.gateway { return gateway }
+        return try await reporter.gateway()
+    }
+}

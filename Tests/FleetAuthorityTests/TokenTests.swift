@@ -1,0 +1,190 @@
+import Crypto
+import FleetDocuments
+import Foundation
+import HealthReadings
+import SwiftASN1
+import Testing
+import X509
+
+@testable import FleetAuthority
+
+@Suite("Tokens and certificates") struct TokenTests {
+    private static let gateway = AuthorityFixture.gateway
+    private static let other = gatewayID("gw-0002")
+
+    private func request(
+        _ token: String, _ key: P256.Signing.PrivateKey, _ gateway: GatewayID = TokenTests.gateway
+    ) throws -> EnrolmentRequest {
+        EnrolmentRequest(gateway: gateway, token: token, request: try AuthorityFixture.request(.init(key)))
+    }
+
+    @Test("a token is good once; the same key may fetch its certificate again, another may not")
+    func once() async throws {
+        let fixture = try AuthorityFixture()
+        let (mine, theirs) = (P256.Signing.PrivateKey(), P256.Signing.PrivateKey())
+        let ticket = try await fixture.desk.makeTicket(for: Self.gateway)
+        #expect(ticket.fingerprint == fixture.desk.authority.fingerprint)
+        let again = try EnrolmentTicket(ticket.document.octets)
+        #expect(again == ticket)
+        #expect(!"\(ticket)".contains(ticket.token))
+        let first = try await fixture.desk.enrol(try request(ticket.token, mine))
+        fixture.advance(3600)
+        // The answer was lost, and another process of the authority is asked.
+        #expect(try await fixture.other().enrol(try request(ticket.token, mine)) == first)
+        await #expect(throws: AuthorityError.tokenUsed(ticket.made)) {
+            try await fixture.desk.enrol(try request(ticket.token, theirs))
+        }
+        fixture.advance(23 * 3600)
+        await #expect(throws: AuthorityError.tokenExpired(ticket.expires)) {
+            try await fixture.desk.enrol(try request(ticket.token, mine))
+        }
+    }
+
+    @Test("a token that is wrong, over, withdrawn or another gateway's")
+    func refused() async throws {
+        let fixture = try AuthorityFixture()
+        let key = P256.Signing.PrivateKey()
+        let first = try await fixture.desk.makeTicket(for: Self.gateway)
+        let second = try await fixture.desk.makeTicket(for: Self.gateway)
+        let foreign = try await fixture.desk.makeTicket(for: Self.other)
+        for token in [first.token, String(repeating: "0", count: 64), ""] {
+            await #expect(throws: AuthorityError.unknownToken) {
+                try await fixture.desk.enrol(try request(token, key))
+            }
+        }
+        await #expect(throws: AuthorityError.otherGateway(expected: "gw-0002", found: "gw-0001")) {
+            try await fixture.desk.enrol(try request(foreign.token, key))
+        }
+        // What was refused has used nothing up.
+        _ = try await fixture.desk.enrol(try request(second.token, key))
+        _ = try await fixture.desk.enrol(try request(foreign.token, key, Self.other))
+        let stored = try Data(contentsOf: URL(fileURLWithPath: fixture.folder + "/authority.sqlite"))
+        #expect(stored.range(of: Data(second.token.utf8)) == nil)
+    }
+
+    @Test("of many at the same time one key wins")
+    func race() async throws {
+        let fixture = try AuthorityFixture()
+        let ticket = try await fixture.desk.makeTicket(for: Self.gateway)
+        let desks = [fixture.desk, try fixture.other()]
+        let won = await withTaskGroup(of: Bool.self) { group in
+            for index in 0..<8 {
+                group.addTask {
+                    let key = P256.Signing.PrivateKey()
+                    do {
+                        _ = try await desks[index % 2].enrol(try self.request(ticket.token, key))
+                        return true
+                    } catch { return false }
+                }
+            }
+            return await group.reduce(into: 0) { if $1 { $0 += 1 } }
+        }
+        #expect(won == 1)
+        #expect(try await fixture.desk.store.gateways(at: fixture.now).map(\.tokenUntil) == [nil])
+    }
+
+    @Test("a process that ends between the token and the certificate leaves the token good")
+    func interrupted() async throws {
+        struct Killed: Error {}
+        let fixture = try AuthorityFixture()
+        let ticket = try await fixture.desk.makeTicket(for: Self.gateway)
+        let key = P256.Signing.PrivateKey()
+        let digest = SHA256.hash(data: Data(ticket.token.utf8)).hexadecimal()
+        await #expect(throws: AuthorityError.self) {
+            try await fixture.desk.store.enrol(
+                token: digest, gateway: "gw-0001", keyDigest: "a", at: fixture.now, sign: { throw Killed() })
+        }
+        _ = try await fixture.desk.enrol(try request(ticket.token, key))
+    }
+
+    @Test("a renewal needs a certificate that counts, and repeats itself for the same key")
+    func renewal() async throws {
+        let fixture = try AuthorityFixture()
+        let (old, fresh) = (P256.Signing.PrivateKey(), P256.Signing.PrivateKey())
+        let first = try Certificate(pemEncoded: try await fixture.enrol(old).certificate)
+        fixture.advance(60 * 86_400)
+        let wanted = EnrolmentRequest(
+            gateway: Self.gateway, token: nil, request: try AuthorityFixture.request(.init(fresh)))
+        let answer = try await fixture.desk.renew(wanted, with: first)
+        let second = try Certificate(pemEncoded: answer.certificate)
+        #expect(second.publicKey == .init(fresh.publicKey) && second.commonName == "gw-0001")
+        #expect(second.notValidAfter > first.notValidAfter)
+        #expect(try await fixture.desk.renew(wanted, with: first) == answer)
+        let foreign = EnrolmentRequest(gateway: Self.other, token: nil, request: wanted.request)
+        await #expect(throws: AuthorityError.otherGateway(expected: "gw-0001", found: "gw-0002")) {
+            try await fixture.desk.renew(foreign, with: first)
+        }
+        let stranger = try AuthorityFixture()
+        let theirs = try Certificate(pemEncoded: try await stranger.enrol(old).certificate)
+        await #expect(throws: AuthorityError.unknownCertificate) {
+            try await fixture.desk.renew(wanted, with: theirs)
+        }
+        // A gateway whose certificate has ended enrols again under its id.
+        fixture.advance(91 * 86_400)
+        let later = try await fixture.enrol(P256.Signing.PrivateKey())
+        #expect(later.gateway == Self.gateway)
+    }
+
+    @Test("a revoked gateway gets no certificate, and its old ones stay revoked if it comes back")
+    func revocation() async throws {
+        let fixture = try AuthorityFixture()
+        let (key, fresh) = (P256.Signing.PrivateKey(), P256.Signing.PrivateKey())
+        let certificate = try Certificate(pemEncoded: try await fixture.enrol(key).certificate)
+        let kept = try Certificate(pemEncoded: try await fixture.enrol(key, gateway: Self.other).certificate)
+        await #expect(throws: AuthorityError.noSuchGateway("gw-9")) {
+            try await fixture.desk.revoke(gatewayID("gw-9"))
+        }
+        #expect(try await fixture.desk.revoke(Self.gateway) == 1)
+        #expect(try await fixture.desk.revoke(Self.gateway) == 0)
+        let wanted = EnrolmentRequest(
+            gateway: Self.gateway, token: nil, request: try AuthorityFixture.request(.init(fresh)))
+        let refusal = AuthorityError.revoked(gateway: "gw-0001", since: fixture.now)
+        await #expect(throws: refusal) { try await fixture.desk.renew(wanted, with: certificate) }
+        await #expect(throws: refusal) { try await fixture.desk.makeTicket(for: Self.gateway) }
+        let list = try #require(fixture.desk.currentList())
+        #expect(list.contains(certificate) && !list.contains(kept) && list.serials.count == 1)
+        // OpenSSL reads the list, and refuses the certificate by it.
+        let (anchor, file) = (fixture.folder + "/ca.pem", fixture.desk.listFile)
+        #expect(try openSSL("crl", "-in", file, "-CAfile", anchor, "-noout").text.contains("verify OK"))
+        let at = "\(fixture.now.seconds)"
+        for (one, isGood) in [(certificate, false), (kept, true)] {
+            let leaf = try fixture.write(try one.pem, "leaf.pem")
+            let said = try openSSL(
+                "verify", "-attime", at, "-crl_check", "-CRLfile", file, "-CAfile", anchor, leaf)
+            #expect((said.status == 0) == isGood, "\(said.text)")
+        }
+
+        let ticket = try await fixture.desk.makeTicket(for: Self.gateway, readmits: true)
+        _ = try await fixture.desk.enrol(try request(ticket.token, fresh))
+        await #expect(throws: refusal) { try await fixture.desk.renew(wanted, with: certificate) }
+        let lines = AuthorityList(
+            try await fixture.desk.store.gateways(at: fixture.now), hasBroker: true, list: list, at: fixture.now
+        ).lines
+        #expect(lines[0].hasPrefix("gw-0001  enrolled, certificate until") && lines[0].hasSuffix("broker: pending"))
+    }
+
+    @Test("the list is written anew each day, and by nobody else's key")
+    func lists() async throws {
+        let (fixture, stranger) = (try AuthorityFixture(), try AuthorityFixture())
+        try await fixture.desk.refreshList()
+        let first = try #require(fixture.desk.currentList())
+        #expect(first.serials.isEmpty && first.expires == first.made.advanced(bySeconds: 7 * 86_400))
+        let (file, anchor) = (fixture.desk.listFile, fixture.folder + "/ca.pem")
+        #expect(try openSSL("crl", "-in", file, "-CAfile", anchor, "-noout").status == 0)
+        fixture.advance(3600)
+        try await fixture.desk.refreshList()
+        #expect(fixture.desk.currentList() == first)
+        fixture.advance(86_400)
+        try await fixture.desk.refreshList()
+        #expect(try #require(fixture.desk.currentList()).made == fixture.now)
+        let octets = [UInt8](try Data(contentsOf: URL(fileURLWithPath: fixture.desk.listFile)))
+        #expect(throws: RevocationList.Refusal.notSigned) {
+            try RevocationList(octets, signedBy: [stranger.desk.authority.certificate])
+        }
+        #expect(throws: RevocationList.Refusal.self) {
+            try RevocationList(Array("nothing".utf8), signedBy: [fixture.desk.authority.certificate])
+        }
+        let mode = try FileManager.default.attributesOfItem(atPath: fixture.desk.listFile)[.posixPermissions] as? Int
+        #expect(mode == 0o644)
+    }
+}

@@ -1,0 +1,129 @@
+import AMQPLink
+import FleetCollector
+import FleetDocuments
+import FleetStore
+import HealthReadings
+import Logging
+import Synchronization
+import TestRabbitMQ
+import TestSupport
+import Testing
+
+/// The queue on a real RabbitMQ node.
+@Suite(.enabled(if: TestRabbitMQ.isInstalled), .serialized) struct QueueReaderTests {
+    private struct Killed: Error {}
+
+    private func desk() async throws -> DocumentDesk {
+        let store = try SQLiteCentralStore(directory: SampleBatch.folder())
+        try await store.prepare()
+        return DocumentDesk(store: store, logger: Self.quiet)
+    }
+
+    /// How long a receipt may take on a machine that is busy with all other tests.
+    private static let patience = Duration.seconds(300)
+
+    private static var quiet: Logger { Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() } }
+
+    private func plan(_ node: TestRabbitMQ) -> QueueReader.Plan {
+        let user = AMQPBroker.Credentials.password(user: "guest", password: "guest")
+        let here = AMQPBroker(host: "127.0.0.1", port: node.port, credentials: user)
+        // The first node is away: the reader goes on to the next.
+        let away = AMQPBroker(host: "127.0.0.1", port: 1, credentials: user)
+        var plan = QueueReader.Plan(brokers: [away, here])
+        plan.groupSize = 1
+        return plan
+    }
+
+    @Test func theQueueSurvivesWhatCannotBeTakenAndACollectorThatIsKilled() async throws {
+        let node = try TestRabbitMQ()
+        let plan = plan(node)
+        let gateway = AMQPConnection(to: plan.brokers[1])
+        try await gateway.open()
+        // The gateway's receipts, and the queues as the first collector would have declared them.
+        for (queue, key) in [
+            ("mine", "healthrelay.gw1.receipts"), ("readings", "healthrelay.*.readings"),
+        ] {
+            try await gateway.declare(queue: queue, groupSize: 1, exchange: "amq.topic", routingKey: key)
+        }
+        try await gateway.consume(queue: "mine", prefetch: 100)
+        func send(_ octets: [UInt8]) async throws {
+            try await gateway.publish(octets, exchange: "amq.topic", routingKey: "healthrelay.gw1.readings")
+        }
+
+        // A collector that ends between its commit and its acknowledgement.
+        let desk = try await desk()
+        let kills = Mutex(0)
+        let reader = QueueReader(plan, desk: desk, logger: Self.quiet) {
+            let isFirst = kills.withLock { kills in
+                kills += 1
+                return kills == 1
+            }
+            if isFirst { throw Killed() }
+        }
+        try await send(SampleBatch.octets("gw1", 1, ids: 0..<10))
+        let work = Task { try await reader.run() }
+        var receipts: [FleetReceipt] = []
+        func receipt(_ number: Int64) async throws -> FleetReceipt? {
+            let end = ContinuousClock.now + Self.patience
+            while ContinuousClock.now < end {
+                if let found = receipts.first(where: { $0.batch == number }) { return found }
+                for delivery in try await gateway.next(most: 10, within: .seconds(1)) {
+                    receipts.append(try FleetReceipt(delivery.body))
+                }
+            }
+            return nil
+        }
+        #expect(try await receipt(1)?.stored.count == 10)
+        #expect(kills.withLock(\.self) >= 2)
+        #expect(desk.counters.current.stored == 10 && desk.counters.current.repeated == 10)
+        #expect(try await desk.store.gateways().map(\.stored) == [10])
+
+        // What can't be taken is put aside and named, and what is behind it comes through.
+        try await send(Array("no document".utf8))
+        try await send(SampleBatch.octets("gw9", 2, ids: 0..<1))
+        try await send(SampleBatch.octets("gw1", 3, ids: 0..<1, schema: 2))
+        try await send(SampleBatch.octets("gw1", 4, ids: 10..<12))
+        #expect(try await receipt(4)?.stored.count == 2)
+        #expect(try await receipt(3)?.failure?.code == "newer_schema")
+        #expect(try await receipt(2)?.failure?.code == "other_gateway")
+        let aside = try await desk.store.aside(limit: 10)
+        #expect(Set(aside.map(\.reason)) == ["bad_document", "other_gateway", "newer_schema"])
+        #expect(aside.contains { $0.octets == Array("no document".utf8) && $0.gateway == "gw1" })
+        #expect(try await desk.store.gateways().map(\.stored) == [12])
+        #expect(reader.isConnected)
+        work.cancel()
+        _ = try? await work.value
+        await gateway.close()
+    }
+
+    @Test func aHelloThatNamesManyBatchesIsAnsweredWithTheReceiptOfEachThatIsStored() async throws {
+        let node = try TestRabbitMQ()
+        let (plan, desk) = (plan(node), try await desk())
+        let gateway = AMQPConnection(to: plan.brokers[1])
+        try await gateway.open()
+        for (queue, key) in [("mine", "healthrelay.gw1.receipts"), ("status", "healthrelay.*.hello")] {
+            try await gateway.declare(queue: queue, groupSize: 1, exchange: "amq.topic", routingKey: key)
+        }
+        try await gateway.consume(queue: "mine", prefetch: 1000)
+        let numbers = try await SampleBatch.keepMany(FleetHello.mostBatches - 1, readings: 2, at: desk)
+        let work = Task { [reader = QueueReader(plan, desk: desk, logger: Self.quiet)] in try await reader.run() }
+        // One of them never came.
+        let hello = FleetHello(
+            gateway: try GatewayID("gw1"), sentAt: Instant(seconds: 1), version: "1", unconfirmed: numbers + [9_999])
+        try await gateway.publish(
+            Array(hello.document.text.utf8), exchange: "amq.topic", routingKey: "healthrelay.gw1.hello")
+        var receipts: [Int64: Int] = [:]
+        // Each look takes what has come by then, which may be one receipt.
+        let end = ContinuousClock.now + Self.patience
+        while receipts.count < numbers.count, ContinuousClock.now < end {
+            for delivery in try await gateway.next(most: 1000, within: .seconds(1)) {
+                let receipt = try FleetReceipt(delivery.body)
+                receipts[receipt.batch] = receipt.stored.count
+            }
+        }
+        #expect(receipts == Dictionary(uniqueKeysWithValues: numbers.map { ($0, 2) }))
+        work.cancel()
+        _ = try? await work.value
+        await gateway.close()
+    }
+}
