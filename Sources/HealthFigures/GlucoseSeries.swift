@@ -212,22 +212,23 @@ public struct GlucoseCollection: Sendable {
         if let now { period = period.at(now) }
         blood.sort { ($0.time, $0.reading) < ($1.time, $1.reading) }
         guard !sensors.isEmpty, !blood.isEmpty else { return }
-        let all = sensors.values.joined().sorted { $0.time < $1.time }
-        let repeats = blood.map { point -> Bool in
-            var (low, high) = (0, all.count)
-            while low < high {
-                let middle = (low + high) / 2
-                if all[middle].time.microseconds < point.time.microseconds - 500_000 {
-                    low = middle + 1
-                } else {
-                    high = middle
+        let times = blood.map(\.time.microseconds)
+        var repeats = [Bool](repeating: false, count: times.count)
+        for points in sensors.values {
+            for index in points.indices {
+                let time = points[index].time.microseconds
+                var (low, high) = (0, times.count)
+                while low < high {
+                    let middle = (low + high) / 2
+                    if times[middle] < time - 500_000 { low = middle + 1 } else { high = middle }
+                }
+                while low < times.count, times[low] <= time + 500_000 {
+                    if points[index].level == blood[low].level, points[index].unit == blood[low].unit {
+                        repeats[low] = true
+                    }
+                    low += 1
                 }
             }
-            while low < all.count, all[low].time.microseconds <= point.time.microseconds + 500_000 {
-                if all[low].level == point.level, all[low].unit == point.unit { return true }
-                low += 1
-            }
-            return false
         }
         let count = repeats.count { $0 }
         guard count > 10 else { return }
