@@ -113,6 +113,7 @@ let package = Package(
 
         .systemLibrary(name: "CLibCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CTimex"),
+        .systemLibrary(name: "CRowHook"),
         .systemLibrary(name: "CSpawn"),
         .systemLibrary(name: "CSandbox"),
         .systemLibrary(name: "CDBus", pkgConfig: "dbus-1", providers: [.apt(["libdbus-1-dev"])]),
@@ -149,7 +150,9 @@ let package = Package(
             resources: ["de", "fr", "es", "ar"].map { .embedInCode("Catalogues/\($0).json") }),
         module("ReportPages", ["HealthFigures", "HealthReadings", "Languages"]),
         module("ReadingImport", ["HealthReadings", "CLibXML2"]),
-        module("ReadingStore", ["CLibCrypto", "HealthReadings", crypto, cryptoExtras, database, sqlite, logging]),
+        module(
+            "ReadingStore",
+            ["CLibCrypto", "CRowHook", "HealthReadings", crypto, cryptoExtras, database, sqlite, logging]),
         module("OutgoingHTTP", ["HealthReadings", "CDeflate", httpClient, nioCore, nioHTTP1, tls]),
         module(
             "HealthSyncClient",

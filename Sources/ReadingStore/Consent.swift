@@ -180,7 +180,7 @@ struct ConsentWords: Sendable {
 }
 
 /// What waits because nobody has consented to its delivery.
-struct ConsentHolds: Sendable {
+struct ConsentHolds: Sendable, Hashable {
     fileprivate let standard: Bool
     fileprivate let words: [ConsentKey: Bool]
 

@@ -158,7 +158,7 @@ extension DestinationRule {
 }
 
 /// Which readings the destination was not selected for.
-struct SelectionHolds: Sendable {
+struct SelectionHolds: Sendable, Hashable {
     private let kinds: Set<ReadingKind>?
     private let users: Set<Int64>?
     private let devices: Set<Int64>?

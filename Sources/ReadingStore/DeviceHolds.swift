@@ -6,7 +6,7 @@ import HealthReadings
 ///
 /// How old a reading may be is counted from the first contact with its device, or from when the destination was first
 /// enabled if that came later; not from now: a reading that waited for a year for its server is still delivered.
-struct DeviceHolds: Sendable {
+struct DeviceHolds: Sendable, Hashable {
     /// What holds for every destination.
     struct Common: Sendable {
         fileprivate let ignored: Set<Int64>
@@ -93,6 +93,9 @@ struct DeviceHolds: Sendable {
         return keys
     }
 
+    /// The reasons, the first that holds a reading first.
+    static let order: [Hold] = [.noConsent, .notSelected, .ignored, .olderThanBackfill]
+
     /// Why a reading of this person, kind, device and time waits; nil where none of these is a reason.
     func hold(user: Int64, kind: ReadingKind, device: Int64, seconds: Int64?) -> Hold? {
         if !consents.isGranted(user: user, kind: kind.code) { return .noConsent }
@@ -101,6 +104,9 @@ struct DeviceHolds: Sendable {
         guard let seconds, let cutoff = cutoffs[device], seconds < cutoff else { return nil }
         return .olderThanBackfill
     }
+
+    /// Whether nothing can be held, whatever it is.
+    var holdsNothing: Bool { conditions.isEmpty }
 
     /// The holds with the condition on `outbox AS o` and `reading AS r` that each is; none where nothing can be held.
     var conditions: [(hold: Hold, sql: String)] { conditions(since: .min) }

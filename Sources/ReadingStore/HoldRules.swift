@@ -15,7 +15,7 @@ struct HoldRules: Sendable {
     private let ignored: Set<String>
     private let isSyncEnabled: Bool
     private let sources: [Key: Hold?]
-    private var devices: [DestinationKey: DeviceHolds] = [:]
+    private(set) var devices: [DestinationKey: DeviceHolds] = [:]
     private var manual: Set<DestinationKey> = []
     private var unknown: [DestinationKey: Set<UnknownResource>] = [:]
     private var refused: [DestinationKey: Set<UnknownResource>] = [:]

@@ -70,7 +70,7 @@ extension ReadingStore {
     /// Notes that the server has taken these: they wait no longer. A revision that came meanwhile still waits.
     public func acknowledge(_ ids: [OutboxID], at instant: Instant) async throws {
         guard !ids.isEmpty else { return }
-        try await write(.acknowledge) { db in
+        try await write(.acknowledge) { [touchedRows] db in
             let update = try PreparedStatement(
                 db,
                 """
@@ -84,13 +84,16 @@ extension ReadingStore {
                 \(OutboxRun.update) SET delivered_at = ?5
                 WHERE \(OutboxRun.condition) AND state = \(outbox: .withdrawn)
                 """)
-            for run in OutboxRun.runs(of: ids) {
-                update.bind(run)
-                update.bind(5, instant.microseconds)
-                guard try update.run() < run.count else { continue }
-                late.bind(run)
-                late.bind(5, instant.microseconds)
-                try late.run()
+            let runs = OutboxRun.runs(of: ids)
+            try touchedRows.note(readings: runs.map(\.readings), in: db) {
+                for run in runs {
+                    update.bind(run)
+                    update.bind(5, instant.microseconds)
+                    guard try update.run() < run.count else { continue }
+                    late.bind(run)
+                    late.bind(5, instant.microseconds)
+                    try late.run()
+                }
             }
         }
     }

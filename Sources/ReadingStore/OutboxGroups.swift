@@ -54,8 +54,8 @@ extension ReadingStore {
             let waiting = try WaitingGroups(db, destination, seconds)
             let groups = try waiting.all()
             guard let oldest = groups.map(\.oldest).min() else { return [] }
-            let apart = try Self.heldApart(db, destination, seconds, since: oldest)
-            let tally = countsAll && range == nil ? try outboxTally(db, at: commits) : nil
+            let tally = countsAll && range == nil ? try readingTally(db, holds, at: commits) : nil
+            let apart = try tally?.heldApart(at: destination) ?? Self.heldApart(db, destination, seconds, since: oldest)
             return try groups.flatMap { group -> [OutboxGroup] in
                 let kind = try ReadingKind(code: group.resource)
                 var rest = OutboxGroup(
@@ -239,11 +239,25 @@ private struct WaitingGroups {
     }
 }
 
-extension OutboxTally {
+extension ReadingTally {
     fileprivate func count(_ group: WaitingGroups.Group, at destination: DestinationKey) -> Int? {
         waiting[
             Target(
                 destination: destination.rawValue, user: group.user, resource: group.resource,
                 provider: group.provider)]
+    }
+
+    /// What waits for its device's sake, whatever its source says.
+    fileprivate func heldApart(at destination: DestinationKey) throws -> [OutboxGroup] {
+        let targets = held.keys.filter { $0.destination == destination.rawValue }
+            .sorted { ($0.user, $0.resource, $0.provider) < ($1.user, $1.resource, $1.provider) }
+        return try DeviceHolds.order.flatMap { hold in
+            try targets.compactMap { target in
+                guard let part = held[target]?[hold] else { return nil }
+                return OutboxGroup(
+                    user: UserKey(rawValue: target.user), resource: try ReadingKind(code: target.resource),
+                    provider: target.provider, count: part.count, oldest: Instant(seconds: part.oldest), held: hold)
+            }
+        }
     }
 }

@@ -41,8 +41,11 @@ public final class ReadingStore: Sendable {
     private let contentCommits = Atomic(0)
     private let commits = Atomic(0)
     private let decisions = Atomic(0)
-    /// What was counted since the last commit.
-    let counted = Mutex(CountedStore())
+    /// What the transactions change, and what was counted of the rest.
+    let touchedRows = TouchedRows()
+    let countedReadings = Mutex(CountedBlocks<ReadingTally, ReadingTally.Rules>())
+    let countedFrames = Mutex(CountedBlocks<FrameTally, Bool>())
+    let statisticsKnown = Mutex(KnownStatistics())
     private let readerGate = ReaderGate(limit: readers - 1)
     private static let readers = 4
     /// What pruned readings are recognised by; nil where nothing was pruned, or the key is not there.
@@ -128,6 +131,7 @@ public final class ReadingStore: Sendable {
         do {
             pool = try Self.openPool(path)
             try Self.prepare(pool, path: path)
+            pool.writeWithoutTransaction(touchedRows.watch)
         } catch {
             let mapped = StoreError.mapping(error)
             if case StoreError.foreign = mapped { throw StoreError.foreign(path: path) }
@@ -218,6 +222,7 @@ public final class ReadingStore: Sendable {
                         CrashPoint.reach(point.before)
                         return .commit
                     }
+                    noteTouchedRows()
                     if !point.keepsJournal { journalMemory.withLock { $0 = nil } }
                     commits.add(1, ordering: .sequentiallyConsistent)
                     if !point.keepsReadings { decisions.add(1, ordering: .sequentiallyConsistent) }
@@ -230,6 +235,13 @@ public final class ReadingStore: Sendable {
                 continuation.resume(with: result.mapError(StoreError.mapping))
             }
         }
+    }
+
+    /// Notes, before the commit is counted, which parts of the store have to be counted anew.
+    private func noteTouchedRows() {
+        let (touched, commit) = (touchedRows.take(), commitCount + 1)
+        countedReadings.withLock { $0.note(touched?.readings, by: commit) }
+        countedFrames.withLock { $0.note(touched?.frames, by: commit) }
     }
 
     /// Grows with each commit: nobody else writes while this process has the store.

@@ -1,0 +1,154 @@
+import HealthReadings
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import ReadingStore
+
+@Suite("What is counted in the store")
+struct TallyTests {
+    /// Everything that is counted, as the store gives it.
+    private struct Counted: Equatable {
+        var statistics: [StoreStatistics] = []
+        var groups: [[OutboxGroup]] = []
+
+        init(_ store: ReadingStore) async throws {
+            let places = try await store.destinations().map(\.key)
+            for place in [nil] + places.map(Optional.some) {
+                var found = try await store.statistics(of: place)
+                found.octetsOnDisk = 0
+                statistics.append(found)
+            }
+            for place in places {
+                for heedsMode in [false, true] {
+                    groups.append(try await store.groupsWaiting(at: place, heedsMode: heedsMode))
+                }
+            }
+        }
+    }
+
+    /// Has the store count everything anew.
+    private static func forget(_ store: ReadingStore) {
+        store.countedReadings.withLock { $0 = CountedBlocks() }
+        store.countedFrames.withLock { $0 = CountedBlocks() }
+        store.statisticsKnown.withLock { $0 = KnownStatistics() }
+    }
+
+    private static let file = "file"
+
+    private static func addFile(_ store: ReadingStore) async throws {
+        try await store.setDestination(
+            file, kind: "file", kinds: [.glucose, .weight], hasUniqueSeconds: false, needsSource: false,
+            canRetract: true)
+    }
+
+    /// One of the things that happen to a store.
+    private static func step(_ harness: Harness, _ generator: inout SeededGenerator, _ number: Int) async throws {
+        let store = harness.store
+        let user = try await store.currentUser().key
+        let places = try await store.destinations()
+        let place = try #require(places.randomElement(using: &generator))
+        let at = Build.instant("2026-11-21T11:00:00Z").advanced(by: .seconds(number))
+        func waiting(_ limit: Int) async throws -> [OutboxID] {
+            var found: [OutboxID] = []
+            for group in try await store.groupsWaiting(at: place.key) {
+                found += try await store.outboxBatch(
+                    user: group.user, resource: group.resource, provider: group.provider, limit: limit, at: place.key
+                ).map(\.id)
+            }
+            return found
+        }
+        switch Int.random(in: 0..<20, using: &generator) {
+        case 0...5:
+            let first = UInt16.random(in: 0..<900, using: &generator)
+            let device = Bool.random(using: &generator) ? Build.device() : Build.device(0xC000_0000_2000)
+            try await harness.contact(
+                (first..<first + 12).map { number in
+                    let day = 10 + number % 11
+                    return Build.glucose(
+                        number, "2026-11-\(day)T08:00:\(10 + number % 50)", 60 + number, ordinal: Int(number))
+                }, device: device)
+        case 6:
+            // The person may be erased.
+            guard try await store.user("white_bear") != nil else { return }
+            _ = try await store.enter(try EntryTests.entry("5.\(number % 10)"))
+        case 7...9: try await store.acknowledge(try await waiting(7), at: at)
+        case 10: try await store.handOver(try await waiting(3), at: at)
+        case 11: for id in try await waiting(1) { try await store.reject(id, serverSaid: "no") }
+        case 12: try await store.retryRefused()
+        case 13: try await store.noteAttempt(try await waiting(3), serverSaid: nil)
+        case 14:
+            try await store.setConsent(
+                .glucose, granted: Bool.random(using: &generator), of: user,
+                at: Bool.random(using: &generator) ? nil : place.key)
+        case 15:
+            try await store.setRule(
+                DestinationRule(
+                    isManual: Bool.random(using: &generator),
+                    backfillDays: [nil, 0, 3, 8].randomElement(using: &generator) ?? nil,
+                    selection: DestinationSelection(
+                        kinds: Bool.random(using: &generator) ? nil : [.glucose, .bloodPressure])), of: place.name)
+        case 16:
+            if places.contains(where: { $0.name == file && $0.state != .removed }), Bool.random(using: &generator) {
+                try await store.removeDestination(file)
+            } else {
+                try await addFile(store)
+            }
+        case 17: try await store.prune(olderThan: .seconds(86_400 * Int64.random(in: 2...9, using: &generator)))
+        case 18:
+            if let reading = try await harness.all().randomElement(using: &generator) {
+                try await store.requeue(reading.id, at: place.key)
+            }
+        default:
+            if number % 7 == 0 {
+                try await store.eraseUser(user)
+            } else if let reading = try await harness.all().randomElement(using: &generator) {
+                _ = try await store.leaveOut([reading.id], reason: nil, by: "test")
+            }
+        }
+    }
+
+    @Test("whatever happens, what is remembered is what counting everything anew gives", arguments: 1...8)
+    func remembered(_ seed: UInt64) async throws {
+        let harness = try await Harness()
+        try await Self.addFile(harness.store)
+        var generator = SeededGenerator(seed: seed)
+        for number in 0..<60 {
+            try await Self.step(harness, &generator, number)
+            let remembered = try await Counted(harness.store)
+            Self.forget(harness.store)
+            #expect(try await Counted(harness.store) == remembered, "after step \(number)")
+        }
+        #expect(try await harness.store.verify().isEmpty)
+    }
+
+    @Test("a commit has only the blocks counted anew that it changed")
+    func blocks() async throws {
+        let harness = try await Harness()
+        let most = Int(RowBlock.keys(0).count)
+        for first in stride(from: 0, to: most + 100, by: 1000) {
+            let frames = (first..<min(first + 1000, most + 100)).map { number in
+                Build.glucose(
+                    UInt16(number), "2026-11-20T\(10 + number / 3600):\(10 + number / 60 % 50):\(10 + number % 50)",
+                    ordinal: number)
+            }
+            try await harness.contact(frames)
+        }
+        func known() -> Set<Int64> {
+            harness.store.countedReadings.withLock { counted in Set((0..<3).filter { counted.knows($0) }) }
+        }
+        #expect(known().isEmpty)
+        #expect(try await harness.store.statistics().readings[.glucose] == most + 100)
+        #expect(known() == [0, 1])
+        try await harness.contact([Build.glucose(60_000, "2026-11-20T10:00:00")])
+        #expect(known() == [0])
+        #expect(try await harness.store.statistics().readings[.glucose] == most + 101)
+        #expect(known() == [0, 1])
+        let user = try await harness.store.currentUser().key
+        let oldest = try await harness.store.outboxBatch(
+            user: user, resource: .glucose, provider: "accuchek_ble", limit: 1)
+        try await harness.store.acknowledge(oldest.map(\.id), at: Build.instant("2026-11-21T11:00:00Z"))
+        #expect(!known().contains(RowBlock.number(of: try #require(oldest.first).id.reading)))
+        #expect(try await harness.store.statistics().delivered == 1)
+    }
+}
