@@ -40,6 +40,17 @@ let package = Package(
                 .product(name: "HealthRelayFormats", package: "HealthRelay"),
             ],
             path: "Store/StoreBenchmark"),
+        // Ten years of a home: `decade-fill DIRECTORY COUNT [SEED]`.
+        .target(
+            name: "HomeOfDecade",
+            dependencies: [
+                "EncodedSensor", decoding, devices, .product(name: "HealthRelayStore", package: "HealthRelay"),
+            ],
+            path: "Decade/Home", swiftSettings: settings),
+        .executableTarget(
+            name: "decade-fill",
+            dependencies: ["HomeOfDecade", .product(name: "HealthRelayStore", package: "HealthRelay")],
+            path: "Decade/Fill", swiftSettings: settings),
         // An export of Apple Health into the store, beside a Python importer (see Import/run.sh).
         .executableTarget(
             name: "import-benchmark",
