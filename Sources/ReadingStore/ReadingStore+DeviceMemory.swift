@@ -207,13 +207,16 @@ extension ReadingStore: DeviceMemory {
                     gaps.isEmpty ? nil : gaps, contact.id,
                 ])
             guard db.changesCount == 1 else { throw StoreError.unknown("contact \(contact.id)") }
-            // Everything came that there is: a context that was announced and has not come will not come.
+            // Everything came that there is: a context that was announced and has not come will not come. Few wait so, while
+            // the device may have years of readings: without the index, SQLite walks along all of them.
             if summary.isComplete {
                 try db.execute(
                     sql: """
-                        UPDATE outbox SET state = \(outbox: .waiting) WHERE state = \(outbox: .withdrawn) AND reading IN (
-                            SELECT r.key FROM reading AS r JOIN contact AS c ON c.device = r.device
-                            WHERE c.key = ? AND r.record_exclusion IS NULL AND r.time_exclusion IS NULL)
+                        UPDATE outbox INDEXED BY outbox_withdrawn SET state = \(outbox: .waiting)
+                        WHERE state = \(outbox: .withdrawn) AND EXISTS (
+                            SELECT 1 FROM reading AS r JOIN contact AS c ON c.device = r.device
+                            WHERE r.key = outbox.reading AND c.key = ?
+                                AND r.record_exclusion IS NULL AND r.time_exclusion IS NULL)
                         """, arguments: [contact.id])
             }
         } committed: { [self] in

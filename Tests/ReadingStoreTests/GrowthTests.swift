@@ -1,0 +1,75 @@
+import GRDB
+import HealthReadings
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import ReadingStore
+
+@Suite("What takes as long in a store of ten years as in a new one")
+struct GrowthTests {
+    @Test("a contact walks along nothing that grows with the readings")
+    func contact() async throws {
+        let harness = try await Harness()
+        try await harness.contact([Build.glucose(1, "2026-11-20T12:31:00", ordinal: 0)])
+        let walks = try await harness.walks {
+            try await harness.contact(
+                [Build.glucose(2, "2026-11-20T12:32:00", ordinal: 0)], at: "2026-11-21T10:59:00Z")
+        }
+        #expect(walks.isEmpty)
+    }
+
+    @Test("a contact that ends has those of its device wait whose context did not come, and no others")
+    func awaited() async throws {
+        let harness = try await Harness()
+        let other = DeviceDescription(address: DeviceAddress(bits: 0xC0FF_EE00_0001, kind: .random), provider: "manual")
+        try await harness.contact([Build.glucose(1, "2026-11-20T12:31:00", ordinal: 0)])
+        try await harness.contact([Build.glucose(2, "2026-11-20T12:32:00", ordinal: 0)], device: other)
+        try await harness.store.write(.setting) { db in
+            try db.execute(sql: "UPDATE outbox SET state = \(outbox: .withdrawn)")
+        }
+        try await harness.contact([], at: "2026-11-21T10:59:00Z")
+        let states = try await harness.store.read { db in
+            try Int64.fetchAll(db, sql: "SELECT state FROM outbox ORDER BY reading")
+        }
+        #expect(states == [OutboxState.waiting.rawValue, OutboxState.withdrawn.rawValue])
+    }
+}
+
+extension Harness {
+    /// Runs `body`.
+    ///
+    /// - Returns: what SQLite says of statements that walk along a table, or an index, with a row for each reading.
+    fileprivate func walks(in body: () async throws -> Void) async throws -> [String] {
+        let statements = Mutex<Set<String>>([])
+        @Sendable func watch(_ db: Database) {
+            db.trace { event in
+                guard case .statement(let statement) = event else { return }
+                let sql = statement.expandedSQL
+                statements.withLock { _ = $0.insert(sql) }
+            }
+        }
+        try await store.pool.writeWithoutTransaction(watch)
+        try await store.pool.read(watch)
+        try await body()
+        try await store.pool.writeWithoutTransaction { db in db.trace(options: []) }
+        try await store.pool.read { db in db.trace(options: []) }
+        // Indexes of what waits or stands apart, which is little at any age.
+        let partial = ["outbox_withdrawn", "outbox_handed_over", "outbox_waiting", "outbox_refused", "frame_apart"]
+        let growing = ["reading", "r", "frame", "f", "outbox", "o", "reading_frame", "b"]
+        return try await store.pool.read { db in
+            try statements.withLock(\.self).sorted().filter {
+                ["SELECT", "UPDATE", "INSERT", "DELETE"].contains($0.prefix(6))
+            }
+            .compactMap { sql in
+                let plan = try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + sql).map { $0["detail"] as String }
+                let isWalk = plan.contains { step in
+                    let words = step.split(separator: " ").map(String.init)
+                    return words.first == "SCAN" && words.count > 1 && growing.contains(words[1])
+                        && !partial.contains(words.last ?? "")
+                }
+                return isWalk ? "\(plan.joined(separator: "; ")): \(sql)" : nil
+            }
+        }
+    }
+}
