@@ -29,7 +29,8 @@ extension ReadingStore {
             try Bool.fetchOne(
                 db,
                 sql: """
-                    SELECT EXISTS (SELECT 1 FROM frame WHERE state IN (0, 3, 4) AND state = \(frame: .pending))
+                    SELECT EXISTS (
+                        SELECT 1 FROM frame INDEXED BY frame_apart WHERE mark IS NOT NULL AND state = \(frame: .pending))
                     """) == true
         }
         guard isAny else { return }

@@ -34,6 +34,14 @@ struct GrowthTests {
         }
         #expect(states == [OutboxState.waiting.rawValue, OutboxState.withdrawn.rawValue])
     }
+
+    @Test("a store that opens looks for interrupted recordings without walking along all frames")
+    func pending() async throws {
+        let harness = try await Harness()
+        try await harness.contact([Build.glucose(1, "2026-11-20T12:31:00", ordinal: 0)])
+        let walks = try await harness.walks { try await harness.store.decodePending() }
+        #expect(walks.isEmpty)
+    }
 }
 
 extension Harness {
