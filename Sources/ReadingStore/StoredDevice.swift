@@ -41,34 +41,38 @@ extension ReadingStore {
     /// The same with the devices' keys.
     static func devices(_ db: Database, _ sealing: Sealing) throws -> [(key: Int64, device: StoredDevice)] {
         let cache = DeviceCache(db, sealing)
+        // Readings have no index by device: they are walked along once, and not once for each device.
+        var counts: [Int64: Int] = [:]
+        for row in try Row.fetchAll(db, sql: "SELECT device, count(*) FROM reading GROUP BY device") {
+            counts[try row.value(0)] = try row.value(1)
+        }
         return try Row.fetchAll(
             db,
             sql: """
                 SELECT d.key, d.is_paired, d.is_proven, d.last_seen, d.battery_percent, d.sequence_epoch,
-                    (SELECT count(*) FROM reading WHERE device = d.key), u.client_user_id,
-                    d.is_barred, u.key, u.tag
+                    u.client_user_id, d.is_barred, u.key, u.tag
                 FROM device AS d LEFT JOIN user AS u ON u.key = d.user
                 WHERE d.last_seen IS NOT NULL OR d.paired_at IS NOT NULL ORDER BY d.key
                 """
         ).map { row in
             let key: Int64 = try row.value(0)
             let epochs = try ClockEpochs(db, device: key, zone: nil)
-            let user = try (row.value(9) as Int64?).map { user in
-                let name: String = try row.value(7)
-                return try PersonTag.person(user, clientUserID: name).holds(row.octets(10), sealing) ? name : ""
+            let user = try (row.value(8) as Int64?).map { user in
+                let name: String = try row.value(6)
+                return try PersonTag.person(user, clientUserID: name).holds(row.octets(9), sealing) ? name : ""
             }
             return (
                 key,
                 StoredDevice(
                     description: try cache.description(key), addresses: try Self.addresses(db, device: key),
-                    isPaired: try row.value(1), isProven: try row.value(2), isBarred: try row.value(8),
+                    isPaired: try row.value(1), isProven: try row.value(2), isBarred: try row.value(7),
                     lastSeen: (try row.value(3) as Int64?).map(Instant.init(microseconds:)),
                     batteryPercent: (try row.value(4) as Int64?).map { UInt8(truncatingIfNeeded: $0) },
                     clock: epochs.newest,
                     driftPartsPerMillion: epochs.driftPartsPerMillion,
                     lastRecord: try Self.lastRecord(db, device: key, epoch: try row.value(5)),
                     sequenceEpoch: try row.value(5),
-                    readings: try row.value(6), user: user)
+                    readings: counts[key] ?? 0, user: user)
             )
         }
     }

@@ -42,6 +42,22 @@ struct GrowthTests {
         let walks = try await harness.walks { try await harness.store.decodePending() }
         #expect(walks.isEmpty)
     }
+
+    @Test("the list of devices walks along the readings once, however many devices there are")
+    func devices() async throws {
+        let harness = try await Harness()
+        let other = DeviceDescription(address: DeviceAddress(bits: 0xC0FF_EE00_0001, kind: .random), provider: "manual")
+        try await harness.contact([Build.glucose(1, "2026-11-20T12:31:00", ordinal: 0)])
+        try await harness.contact(
+            [Build.glucose(2, "2026-11-20T12:32:00"), Build.glucose(3, "2026-11-20T12:33:00", ordinal: 1)],
+            device: other)
+        let walks = try await harness.walks {
+            let devices = try await harness.store.devices()
+            #expect(devices.map(\.readings) == [1, 2])
+        }
+        #expect(walks.count == 1)
+        #expect(!walks.contains { $0.contains("CORRELATED") })
+    }
 }
 
 extension Harness {
