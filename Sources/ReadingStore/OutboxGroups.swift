@@ -1,5 +1,6 @@
 import GRDB
 import HealthReadings
+import Synchronization
 
 extension OutboxGroup {
     fileprivate func isOfSameTarget(as other: OutboxGroup) -> Bool {
@@ -54,7 +55,9 @@ extension ReadingStore {
             let waiting = try WaitingGroups(db, destination, seconds)
             let groups = try waiting.all()
             guard let oldest = groups.map(\.oldest).min() else { return [] }
-            let tally = countsAll && range == nil ? try readingTally(db, holds, at: commits) : nil
+            // Until the readings were counted once, counting what waits takes less time.
+            let isCounted = countedReadings.withLock(\.isBegun)
+            let tally = countsAll && range == nil && isCounted ? try readingTally(db, holds, at: commits) : nil
             let apart = try tally?.heldApart(at: destination) ?? Self.heldApart(db, destination, seconds, since: oldest)
             return try groups.flatMap { group -> [OutboxGroup] in
                 let kind = try ReadingKind(code: group.resource)

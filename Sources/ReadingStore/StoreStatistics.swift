@@ -51,6 +51,8 @@ extension ReadingStore {
                 + (destination.map { "= \($0.rawValue)" }
                     ?? "IN (SELECT key FROM destination WHERE state <> \(destination: .removed))")
             let (readings, frames) = (try readingTally(db, at: commits), try frameTally(db, at: commits))
+            // These have a mark, and the index holds few others.
+            let apart = "frame INDEXED BY frame_apart WHERE mark IS NOT NULL AND state ="
             let counts = destination.map { readings.places[$0.rawValue] ?? .init() } ?? readings.anywhere
             let pruned = try Row.fetchOne(
                 db,
@@ -62,8 +64,10 @@ extension ReadingStore {
             return StoreStatistics(
                 readings: try Dictionary(
                     uniqueKeysWithValues: readings.kinds.map { (try ReadingKind(code: $0), $1) }),
-                excluded: readings.excluded, frames: frames.count, malformedFrames: frames.malformed,
-                pendingFrames: frames.pending, waitingContexts: try count("waiting_context"),
+                excluded: readings.excluded, frames: frames.count,
+                malformedFrames: try count("\(apart) \(FrameState.malformed.rawValue)"),
+                pendingFrames: try count("\(apart) \(FrameState.pending.rawValue)"),
+                waitingContexts: try count("waiting_context"),
                 contacts: try count("contact"), devices: try count("device"),
                 waiting: counts.waiting, delivered: try counts.delivered + (pruned?.value(0) ?? 0),
                 refused: counts.refused, lastDelivery: last.map(Instant.init(microseconds:)), octetsOnDisk: size)
@@ -73,6 +77,12 @@ extension ReadingStore {
             known.statistics[destination] = found
         }
         return found
+    }
+
+    /// How many readings there are, and how many octets they take on disk with everything beside them.
+    public func size() async throws -> (readings: Int, octetsOnDisk: Int64) {
+        let readings = try await read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM reading") ?? 0 }
+        return (readings, octetsOnDisk())
     }
 
     private func octetsOnDisk() -> Int64 {

@@ -151,35 +151,21 @@ struct ReadingTally: StoreTally {
     }
 }
 
-/// What is counted of frames.
+/// How many frames there are.
 struct FrameTally: StoreTally {
     var count = 0
-    /// Frames that were no record.
-    var malformed = 0
-    /// Frames that were not decoded yet.
-    var pending = 0
 
-    mutating func add(_ other: FrameTally) {
-        count += other.count
-        malformed += other.malformed
-        pending += other.pending
-    }
+    mutating func add(_ other: FrameTally) { count += other.count }
 
     init() {}
 
     /// Counts the frames with some keys.
     init(_ db: Database, _ keys: ClosedRange<Int64>) throws {
-        let rows = try PreparedStatement(
-            db,
-            """
-            SELECT count(*), count(CASE state WHEN \(frame: .malformed) THEN 1 END),
-                count(CASE state WHEN \(frame: .pending) THEN 1 END) FROM frame WHERE key BETWEEN ? AND ?
-            """)
+        let rows = try PreparedStatement(db, "SELECT count(*) FROM frame WHERE key BETWEEN ? AND ?")
         rows.bind(1, keys.lowerBound)
         rows.bind(2, keys.upperBound)
         defer { rows.reset() }
-        guard try rows.next() else { return }
-        (count, malformed, pending) = (Int(rows.int(0)), Int(rows.int(1)), Int(rows.int(2)))
+        count = Int(try rows.firstInt() ?? 0)
     }
 }
 
@@ -191,6 +177,9 @@ struct CountedBlocks<Tally: StoreTally, Rules: Sendable & Hashable>: Sendable {
     /// The last commit that changed a block.
     private var touched: [Int64: Int] = [:]
     private var allTouched = 0
+
+    /// Whether anything was counted.
+    var isBegun: Bool { !blocks.isEmpty }
 
     /// Notes what a commit has changed.
     ///

@@ -43,6 +43,30 @@ struct GrowthTests {
         #expect(walks.isEmpty)
     }
 
+    @Test("what waits is counted without walking along what was delivered")
+    func waiting() async throws {
+        let harness = try await Harness()
+        try await harness.contact((1...3).map { Build.glucose($0, "2026-11-20T12:3\($0):00", ordinal: Int($0)) })
+        let walks = try await harness.walks {
+            let groups = try await harness.store.groupsWaiting()
+            #expect(groups.map(\.count) == [3])
+        }
+        #expect(walks.isEmpty)
+    }
+
+    @Test("everything that is stored is counted once for all destinations")
+    func counts() async throws {
+        let harness = try await Harness()
+        try await harness.contact([Build.glucose(1, "2026-11-20T12:31:00", ordinal: 0)])
+        let first = try await harness.store.statistics()
+        let walks = try await harness.walks {
+            let other = try await harness.store.statistics(of: .vital)
+            #expect(other.readings == first.readings)
+            #expect(other.waiting == 1)
+        }
+        #expect(walks.isEmpty)
+    }
+
     @Test("the list of devices walks along the readings once, however many devices there are")
     func devices() async throws {
         let harness = try await Harness()

@@ -23,11 +23,11 @@ extension Doctor {
         case .success(let store?):
             do {
                 try await store.requireKeys()
-                let statistics = try await store.statistics()
+                let size = try await store.size()
                 let free = Self.freeOctets(at: store.directory)
                 let contents =
-                    "\(statistics.readings.values.reduce(0, +)) readings in \(store.directory), "
-                    + "\(statistics.octetsOnDisk >> 10) KiB; \((free ?? 0) >> 20) MiB are free"
+                    "\(size.readings) readings in \(store.directory), "
+                    + "\(size.octetsOnDisk >> 10) KiB; \((free ?? 0) >> 20) MiB are free"
                 if let free, free < Self.leastFreeOctets {
                     return .bad("store", .inputOutput, contents, mend: "free space on this disk")
                 }
