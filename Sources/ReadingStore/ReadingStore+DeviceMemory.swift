@@ -26,7 +26,7 @@ extension ReadingStore: DeviceMemory {
                 sql: """
                     INSERT INTO contact
                         (key, device, user, started_at, zone, sequence_epoch, clock_device_time, clock_read_at)
-                    SELECT ?7, ?1, ?2, ?3, ?4, sequence_epoch, ?5, ?6 FROM device WHERE key = ?1
+                    VALUES (?7, ?1, ?2, ?3, ?4, (SELECT sequence_epoch FROM device WHERE key = ?1), ?5, ?6)
                     """,
                 arguments: [
                     key, current, start.microseconds, zoneName, clock?.deviceTime.secondsSinceEpoch,
