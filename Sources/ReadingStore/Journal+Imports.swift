@@ -93,7 +93,7 @@ extension Journal {
             !isElsewhen && reading.device.provider == contact.description.provider
             && reading.record.sampleTypeCode == record.sampleTypeCode
         // Its key at a server would be another.
-        if !isSameSeries { try Retracting(db: db, sealing: sealing).takeBack(key, id: reading.id) }
+        if !isSameSeries { try Retracting(db: db, sealing: sealing).takeBack(key, id: reading.id, staysOfPerson: true) }
         let clash = (0..<Self.mostClashes).first { clash in
             identity(of: record, frame, epoch: epoch, clash: clash)
                 .id(device: contact.identity, kind: record.value.kind) == reading.id

@@ -252,19 +252,23 @@ struct Retracting {
         }
     }
 
-    /// Asks every destination that can to take back a reading that is queued anew as another's, and takes it out of the
-    /// queues.
+    /// Asks every destination that can to take back a reading that is queued anew as another's or in another series, and
+    /// takes it out of the queues.
     ///
+    /// - Parameter staysOfPerson: whether it is queued for the same person: a destination where each device has a series
+    ///   tells it from the former only by the person.
     /// - Returns: the destinations that were asked.
     @discardableResult
-    func takeBack(_ reading: Int64, id: ReadingID) throws -> [Int64] {
+    func takeBack(_ reading: Int64, id: ReadingID, staysOfPerson: Bool = false) throws -> [Int64] {
         let asked = try retract(reading, id: id)
         // Apart from the reading's row: that it counts as another's, or changes again, ends none of these. A destination that
         // tells readings by their ids would else take back what it has just been given.
+        let seriesByDevice = "OR has_unique_seconds & \(StoredDestination.Traits.seriesByDevice.rawValue) <> 0"
         try db.execute(
             sql: """
                 UPDATE retraction SET reading = NULL, blocks = CASE WHEN destination IN (
-                    SELECT key FROM destination WHERE has_unique_seconds & \(trait: .uniqueSeconds) = 0) THEN reading END
+                    SELECT key FROM destination WHERE has_unique_seconds & \(trait: .uniqueSeconds) = 0
+                        \(staysOfPerson ? seriesByDevice : "")) THEN reading END
                 WHERE reading = ?
                 """, arguments: [reading])
         try db.execute(sql: "DELETE FROM outbox WHERE reading = ?", arguments: [reading])

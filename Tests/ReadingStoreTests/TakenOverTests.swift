@@ -249,4 +249,37 @@ struct TakenOverTests {
         #expect(try await harness.all().count == 6)
         #expect(try await harness.store.verify().isEmpty)
     }
+
+    @Test("a reading that becomes another point of its person's waits until the former one is deleted")
+    func otherPoint() async throws {
+        let first = try await Harness()
+        try await first.contact(Self.glucose)
+        let reading = try #require(try await first.all().first)
+        var sample = try Self.exported(reading)
+        sample.time = ImportedTime(Build.instant("2025-11-21T08:10:00Z"), utcOffsetMinutes: 0)
+        let harness = try await Harness()
+        let store = harness.store
+        let place = try await store.setDestination(
+            "charts", kind: "influxdb", kinds: [.glucose], hasUniqueSeconds: true, isSeriesByDevice: true,
+            needsSource: false, canRetract: true)
+        func waiting() async throws -> [OutboxItem] {
+            var items: [OutboxItem] = []
+            for group in try await store.groupsWaiting(at: place) {
+                items += try await store.outboxBatch(
+                    user: group.user, resource: group.resource, provider: group.provider, limit: 100, at: place)
+            }
+            return items
+        }
+        try await store.add([sample])
+        let imported = try await waiting()
+        #expect(imported.map(\.reading.id) == [reading.id])
+        try await store.acknowledge(imported.map(\.id), at: Build.instant("2026-11-21T11:00:00Z"))
+        try await harness.contact(Self.glucose)
+        let retractions = try await store.retractions(at: place, limit: 10)
+        #expect(retractions.map(\.reading) == [reading.id])
+        #expect(try await !waiting().contains { $0.reading.id == reading.id })
+        try await store.acknowledgeRetractions(retractions.map(\.key))
+        #expect(try await waiting().contains { $0.reading.id == reading.id })
+        #expect(try await store.verify().isEmpty)
+    }
 }

@@ -122,6 +122,41 @@ struct InfluxDBServerTests {
         }
     }
 
+    @Test("a reading that was moved stays as the other person's, also if it was written before the former was deleted")
+    func moved() async throws {
+        try await InfluxDB.with { database in
+            try await Fixture.with { fixture in
+                let destination = try database.destination()
+                let worker = fixture.worker(destination, clock: .system)
+                try await fixture.read(2)
+                try await fixture.read(1, kind: .heartRate, device: 2)
+                #expect(await worker.syncOnce().delivered == 3)
+                try await fixture.store.setPeople([
+                    StorePerson(clientUserID: "brown_bear", timeZone: "UTC", shares: [])
+                ])
+                let person = try #require(try await fixture.store.user("brown_bear")).key
+                let ids = try await fixture.store.query(ReadingQuery()).readings.map(\.id)
+                try await fixture.store.moveReadings(.readings(ids), to: person)
+                let former = try await fixture.store.retractions(at: worker.place(), limit: 10)
+                // The database could not delete then, and could write.
+                let user = try #require(try await fixture.store.user(person))
+                for group in try await fixture.store.groupsWaiting(at: worker.place()) {
+                    let items = try await fixture.store.outboxBatch(
+                        user: group.user, resource: group.resource, provider: group.provider, limit: 10,
+                        at: worker.place())
+                    _ = try await destination.send(
+                        DeliveryPart(target: group.target, person: user, items: items, isLast: true))
+                }
+                #expect(try await database.count("glucose") == 4)
+                #expect(try await destination.retract(former).values.allSatisfy { $0 == .delivered })
+                #expect(try await database.count("glucose") == 2)
+                #expect(try await database.count("heart_rate") == 54)
+                let people = try await database.query("SHOW TAG VALUES FROM glucose WITH KEY = person")
+                #expect(people.document.text.contains("brown_bear"))
+            }
+        }
+    }
+
     @Test("a line that is rejected is found among the others, which are stored; it alone is refused")
     func badLine() async throws {
         try await InfluxDB.with { database in

@@ -292,6 +292,37 @@ struct InfluxDBTests {
         }
     }
 
+    @Test("what is taken back from one person leaves the point of whom the reading was moved to")
+    func moved() async throws {
+        let csv = [
+            ",result,table,_start,_stop,_time,_value,_field,_measurement,device,person,sample_type",
+            ",_result,0,x,y,2023-11-14T22:14:20Z,ID,reading_id,glucose,meter,white_bear,capillary_whole_blood",
+            ",_result,1,x,y,2023-11-14T22:14:20Z,ID,reading_id,glucose,meter,brown_bear,capillary_whole_blood",
+            // Written before the person had a name.
+            ",_result,2,x,y,2023-11-14T22:14:20Z,ID,reading_id,glucose,meter,,capillary_whole_blood",
+            "", "",
+        ].joined(separator: "\r\n")
+        try await Self.with({ request in
+            request.path.contains("/query") ? .other(200, csv, type: "text/csv; charset=utf-8") : Self.stored
+        }) { worker, fixture, server in
+            try await fixture.read(1)
+            #expect(await worker.syncOnce().delivered == 1)
+            try await fixture.store.setPeople([
+                StorePerson(clientUserID: "brown_bear", timeZone: "UTC", shares: [])
+            ])
+            let person = try #require(try await fixture.store.user("brown_bear")).key
+            let id = try #require(try await fixture.store.query(ReadingQuery()).readings.first?.id)
+            try await fixture.store.moveReadings(.readings([id]), to: person)
+            let report = await worker.syncOnce()
+            #expect(report.retracted == 1 && report.delivered == 1 && report.failure == nil)
+            let query = try #require(server.requests.first { $0.path.contains("/api/v2/query") })
+            #expect(query.text.contains(#"(not exists r.person or r.person == "white_bear")"#))
+            let deletions = server.requests.filter { $0.path.contains("/api/v2/delete") }.map(\.text)
+            #expect(deletions.count == 2 && !deletions.contains { $0.contains("brown_bear") })
+            #expect(deletions.count { $0.contains("white_bear") } == 1)
+        }
+    }
+
     @Test("a server that cannot delete keeps the point, and that is told; one that fails is asked again")
     func noRetraction() async throws {
         let isBroken = Mutex(true)

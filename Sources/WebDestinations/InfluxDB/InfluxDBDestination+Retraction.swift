@@ -19,7 +19,8 @@ extension InfluxDBDestination {
         item.kind == .heartRate || item.kind == .spo2 ? 61 : 0
     }
 
-    /// Looks each reading's points up by the reading's id, and deletes these alone.
+    /// Looks each reading's points up by the reading's id, and deletes those of its person alone: a reading that was moved
+    /// is there as somebody else's, too, at the same time.
     ///
     /// The token or user needs the permission to read. A server that cannot delete a point keeps it: VictoriaMetrics, and
     /// InfluxDB 3.
@@ -46,6 +47,12 @@ extension InfluxDBDestination {
     /// The server has no way to delete a point.
     private struct CannotDelete: Error {
         var words: String
+    }
+
+    /// Whether points with these tags are of the person that a reading is taken back from. Points without a person are of
+    /// before the person had a name.
+    private static func isOwn(_ tags: [String: String], _ item: Retraction) -> Bool {
+        tags["person"].map { $0 == item.person } ?? true
     }
 
     private func points(of item: Retraction) async throws -> [Points] {
@@ -76,16 +83,16 @@ extension InfluxDBDestination {
             guard series["name"]?.text == measurement else {
                 throw CannotDelete(words: "this server answers no queries, so a point cannot be taken back")
             }
+            // A tag that a series lacks is listed without a value.
+            let tags = series["tags"]?.members.compactMapValues(\.text).filter { !$0.value.isEmpty } ?? [:]
+            guard Self.isOwn(tags, item) else { return nil }
             let rows = series["values"]?.elements.map(\.elements) ?? []
             let own = rows.filter { $0.contains(.text(item.reading.description)) }
             guard !own.isEmpty else { return nil }
             let times = own.compactMap { row -> Int64? in
                 if case .number(let time)? = row.first { Int64(exactly: time) } else { nil }
             }
-            // A tag that a series lacks is listed without a value.
-            return Points(
-                tags: series["tags"]?.members.compactMapValues(\.text).filter { !$0.value.isEmpty } ?? [:],
-                times: (times.min() ?? first)...(times.max() ?? first))
+            return Points(tags: tags, times: (times.min() ?? first)...(times.max() ?? first))
         }
     }
 
@@ -154,7 +161,8 @@ extension InfluxDBDestination {
         let query = """
             from(bucket: \(Self.identifier(bucket))) |> range(start: \(moment.begin), stop: \(moment.end))
             |> filter(fn: (r) => r._measurement == \(Self.identifier(LineProtocol.measurement(of: item.kind)))
-            and r._field == "reading_id" and r._value == \(Self.identifier(item.reading.description)))
+            and r._field == "reading_id" and r._value == \(Self.identifier(item.reading.description))
+            and (not exists r.person or r.person == \(Self.identifier(item.person))))
             """
         var request = WebRequest(
             url: client.server.address.joined("api/v2/query", ["org": organisation]), route: "POST /api/v2/query")
@@ -166,6 +174,7 @@ extension InfluxDBDestination {
         var points: [[String: String]: ClosedRange<Int64>] = [:]
         for row in FluxTable.rows(String(decoding: answer.body, as: UTF8.self)) {
             let tags = row.filter { ["device", "person", "sample_type"].contains($0.key) && !$0.value.isEmpty }
+            guard Self.isOwn(tags, item) else { continue }
             let time = row["_time"].flatMap { Instant(rfc3339: $0) }.map(LineProtocol.milliseconds) ?? first
             let known = points[tags] ?? time...time
             points[tags] = min(known.lowerBound, time)...max(known.upperBound, time)
