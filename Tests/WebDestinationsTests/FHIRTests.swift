@@ -392,6 +392,31 @@ struct FHIRTests {
         }
     }
 
+    @Test(
+        "readings of a person who was erased and is there again replace what was withdrawn, also at a server that finds nothing",
+        arguments: [true, false])
+    func erasedAndBack(maySearch: Bool) async throws {
+        let fhir = try FHIRServer()
+        try await Self.with(fhir) { worker, fixture, server in
+            try await fixture.read(3)
+            #expect(await worker.syncOnce().delivered == 3)
+            try await fixture.store.eraseUser(try await fixture.person.key, retracts: true)
+            #expect(await worker.syncOnce().retracted == 3)
+            #expect(fhir.shown.allSatisfy { $0.hasPrefix("entered-in-error") })
+            fhir.change { $0.options.maySearch = maySearch }
+            try await fixture.store.setCurrentUser(Fixture.user, timeZone: "Europe/Berlin")
+            try await fixture.read(5)
+            #expect(await worker.syncOnce() == SyncReport(delivered: 5))
+            #expect(
+                fhir.shown.sorted() == [
+                    "amended 2023-11-14T22:14:20+01:00 81", "amended 2023-11-14T22:15:20+01:00 82",
+                    "amended 2023-11-14T22:16:20+01:00 83", "final 2023-11-14T22:17:20+01:00 84",
+                    "final 2023-11-14T22:18:20+01:00 85",
+                ])
+            #expect(fhir.observations.allSatisfy { $0.resource["dataAbsentReason"] == nil })
+        }
+    }
+
     @Test("a blood pressure that is taken back keeps the reason in place of each pressure")
     func retractedPressure() async throws {
         let fhir = try FHIRServer()

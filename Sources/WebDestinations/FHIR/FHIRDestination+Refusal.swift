@@ -152,16 +152,15 @@ extension FHIRDestination {
         ["\\", ",", "$", "|"].reduce(text) { $0.replacing($1, with: "\\" + $1) }
     }
 
-    /// How a reading stands to what the server has of it; `nil` if the server has it as it is.
+    /// How a reading stands to what the server has of it, if that may be anything; `nil` if the server has it as it is.
     ///
     /// - Parameters:
-    ///   - stored: what the server has of readings that were queued more than once; `nil` if it does not say.
+    ///   - stored: what the server has of readings; `nil` if it does not say.
     ///   - subjects: what it calls the patient; nothing if it does not say.
     static func change(
         of item: OutboxItem, in context: FormatContext, _ stored: [String: [AnswerJSON]]?, subjects: Set<String>
     ) throws(FormatOmission) -> FHIRChange? {
         let reading = item.reading
-        guard item.id.revision > 0 else { return .new }
         guard let stored else { return .revised }
         guard FHIRBundle.identifiers(of: reading).contains(where: { stored[$0] != nil }) else { return .new }
         var bundle = FHIRBundle()

@@ -10,9 +10,10 @@ import ReadingStore
 /// Sends readings to a FHIR R4 server, as Observations of the Personal Health Device guide in transaction bundles.
 ///
 /// Each Observation is created on the condition that the server has none with its identifier, so a bundle whose answer was
-/// lost can be sent again: the server then answers 200 in place of 201, and has each Observation once. A reading that has
-/// changed since it was sent replaces what the server has (`amended`), and one that is taken back stays there without its
-/// values (`entered-in-error`).
+/// lost can be sent again: the server then answers 200 in place of 201, and has each Observation once. What it has under
+/// that identifier is looked at then, and replaced if it differs: it may be withdrawn, or another person's. A reading that
+/// has changed since it was sent replaces what the server has (`amended`), and one that is taken back stays there without
+/// its values (`entered-in-error`).
 ///
 /// | the server answers | failure |
 /// |---|---|
@@ -164,46 +165,116 @@ public struct FHIRDestination: Destination {
         var items: [OutboxItem] = []
         /// For each item the places of its Observations among the entries.
         var places: [OutboxID: [Int]] = [:]
+        /// What is created, unless the server has it.
+        var created: Set<OutboxID> = []
         var patient: PatientIdentifier
     }
 
-    /// Sends a part's readings in one bundle.
+    /// What became of a shipment.
+    private struct Answer {
+        var outcomes: [Outcome]
+        /// What the server had already under a reading's identifier, and has left as it was.
+        var matched: Set<OutboxID>
+    }
+
+    /// A bundle that is being filled.
+    private struct Load {
+        var bundle = FHIRBundle()
+        var items: [OutboxItem] = []
+        var created: Set<OutboxID> = []
+        var outcomes: [Outcome] = []
+
+        mutating func add(_ item: OutboxItem, in context: FormatContext, as change: FHIRChange) throws(FormatOmission) {
+            try bundle.add(item.reading, in: context, as: change)
+            items.append(item)
+            if change == .new { created.insert(item.id) }
+        }
+
+        mutating func refuse(_ item: OutboxItem, _ omission: FormatOmission) {
+            outcomes.append(Outcome(item.id, .refused("not sent: \(omission)")))
+        }
+
+        func shipment(for patient: PatientIdentifier) -> Shipment {
+            var shipment = Shipment(document: bundle.document, items: items, created: created, patient: patient)
+            let owners = Dictionary(
+                items.flatMap { item in FHIRBundle.identifiers(of: item.reading).map { ($0, item.id) } }
+            ) { first, _ in first }
+            for (place, entry) in (shipment.document["entry"]?.elements ?? []).enumerated() {
+                guard let owner = entry["fullUrl"]?.string.flatMap({ owners[$0] }) else { continue }
+                shipment.places[owner, default: []].append(place)
+            }
+            return shipment
+        }
+    }
+
+    /// Sends a part's readings in one bundle, and in a second those that the server had and has to replace.
     public func send(_ part: DeliveryPart) async throws(DeliveryFailure) -> [Outcome] {
         guard let patient = patients[part.person.clientUserID] else {
             throw DeliveryFailure(DeliveryHold(.noPatient))
         }
         let gateway: String
         do { gateway = try await store.gatewayID() } catch { throw DeliveryFailure(error) }
-        var (bundle, items, outcomes) = (FHIRBundle(), [OutboxItem](), [Outcome]())
-        // What was sent before may have changed since, here or there.
-        let repeated = part.items.filter { $0.id.revision > 0 }.map(\.reading)
-        let stored = try await permitted { () async throws(DeliveryFailure) -> [String: [AnswerJSON]] in
-            try await self.stored(repeated)
-        }
-        let subjects = repeated.isEmpty ? [] : try await ids(of: patient)
+        // What the server has may have changed since, here or there.
+        let repeated = part.items.filter(\.wasDelivered)
+        var load = Load()
+        let (stored, subjects) = try await present(repeated, patient)
         for item in part.items {
             do throws(FormatOmission) {
                 let context = try context(of: item, part.person, gateway, patient)
-                guard let change = try Self.change(of: item, in: context, stored, subjects: subjects) else {
-                    outcomes.append(Outcome(item.id, .delivered))
+                guard item.wasDelivered else {
+                    try load.add(item, in: context, as: .new)
                     continue
                 }
-                try bundle.add(item.reading, in: context, as: change)
-                items.append(item)
+                if let change = try Self.change(of: item, in: context, stored, subjects: subjects) {
+                    try load.add(item, in: context, as: change)
+                } else {
+                    load.outcomes.append(Outcome(item.id, .delivered))
+                }
             } catch {
-                outcomes.append(Outcome(item.id, .refused("not sent: \(error)")))
+                load.refuse(item, error)
             }
         }
-        guard !items.isEmpty else { return outcomes }
-        var shipment = Shipment(document: bundle.document, items: items, patient: patient)
-        let owners = Dictionary(
-            items.flatMap { item in FHIRBundle.identifiers(of: item.reading).map { ($0, item.id) } }
-        ) { first, _ in first }
-        for (place, entry) in (bundle.document["entry"]?.elements ?? []).enumerated() {
-            guard let owner = entry["fullUrl"]?.string.flatMap({ owners[$0] }) else { continue }
-            shipment.places[owner, default: []].append(place)
+        guard !load.items.isEmpty else { return load.outcomes }
+        let answer = try await send(load.shipment(for: patient))
+        let outcomes = load.outcomes + answer.outcomes
+        guard !answer.matched.isEmpty else { return outcomes }
+        let replaced = try await replace(
+            load.items.filter { answer.matched.contains($0.id) }, of: part.person, gateway, patient)
+        let ids = Set(replaced.map(\.id))
+        return outcomes.filter { !ids.contains($0.id) } + replaced
+    }
+
+    /// Replaces what the server has of readings that it was to create, unless it is what they are: it was withdrawn when
+    /// they were taken back, or is another person's. An answer that was lost leaves nothing to replace.
+    ///
+    /// - Returns: what became of those that were to be replaced.
+    private func replace(
+        _ items: [OutboxItem], of person: StoreUser, _ gateway: String, _ patient: PatientIdentifier
+    ) async throws(DeliveryFailure) -> [Outcome] {
+        let (stored, subjects) = try await present(items, patient)
+        var load = Load()
+        for item in items {
+            do throws(FormatOmission) {
+                let context = try context(of: item, person, gateway, patient)
+                guard try Self.change(of: item, in: context, stored, subjects: subjects) != nil else { continue }
+                try load.add(item, in: context, as: .revised)
+            } catch {
+                load.refuse(item, error)
+            }
         }
-        return outcomes + (try await send(shipment))
+        guard !load.items.isEmpty else { return load.outcomes }
+        return load.outcomes + (try await send(load.shipment(for: patient))).outcomes
+    }
+
+    /// What the server has of readings, and what it calls their patient; `nil` if it does not say.
+    private func present(
+        _ items: [OutboxItem], _ patient: PatientIdentifier
+    ) async throws(DeliveryFailure) -> (stored: [String: [AnswerJSON]]?, subjects: Set<String>) {
+        guard !items.isEmpty else { return ([:], []) }
+        let stored = try await permitted { () async throws(DeliveryFailure) -> [String: [AnswerJSON]] in
+            try await self.stored(items.map(\.reading))
+        }
+        return (stored, try await ids(of: patient))
     }
 
     private func context(
@@ -217,7 +288,7 @@ public struct FHIRDestination: Destination {
             device: item.reading.device.model.flatMap(sender.device) ?? DeviceFacts(), patient: patient)
     }
 
-    private func send(_ shipment: Shipment) async throws(DeliveryFailure) -> [Outcome] {
+    private func send(_ shipment: Shipment) async throws(DeliveryFailure) -> Answer {
         var body: [UInt8] = []
         shipment.document.write(into: &body)
         var request = WebRequest(url: client.server.url, route: "POST /")
@@ -240,7 +311,15 @@ public struct FHIRDestination: Destination {
                 message: "\(request.route): the answer is no response to a transaction (status \(answer.status))",
                 serverSaid: client.said(answer))
         }
-        return try await outcomes(of: entries, shipment, client, request.route)
+        let matched = shipment.items.filter { item in
+            shipment.created.contains(item.id)
+                && (shipment.places[item.id] ?? []).contains { place in
+                    Self.status(of: entries[place]["response"] ?? .null) == 200
+                }
+        }
+        let outcomes = try await outcomes(of: entries, shipment, client, request.route)
+        let delivered = Set(outcomes.filter { $0.result == .delivered }.map(\.id))
+        return Answer(outcomes: outcomes, matched: delivered.intersection(matched.map(\.id)))
     }
 
     /// What became of each reading. Where a server treats a transaction as a batch, entries fail by themselves.
