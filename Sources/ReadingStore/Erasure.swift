@@ -126,11 +126,14 @@ extension ReadingStore {
 
     /// Remembers the highest numbers given, before the rows that bear them go.
     private static func keepKeys(_ db: Database) throws {
-        for table in ["contact", "user"] as [StaticString] {
-            try db.execute(
-                sql: "INSERT OR REPLACE INTO setting (name, value) VALUES ('key.\(table)', ?)",
-                arguments: [String(try nextKey(db, of: table) - 1)])
-        }
+        for table in ["contact", "user"] as [StaticString] { try keepKeys(db, of: table) }
+    }
+
+    /// Remembers the highest number that a row of a table has had.
+    static func keepKeys(_ db: Database, of table: StaticString) throws {
+        try db.execute(
+            sql: "INSERT OR REPLACE INTO setting (name, value) VALUES ('key.\(table)', ?)",
+            arguments: [String(try nextKey(db, of: table) - 1)])
     }
 
     private static func eraseRows(_ db: Database, of user: Int64, isCurrent: Bool) throws -> Erasure {
@@ -153,6 +156,7 @@ extension ReadingStore {
         erasure.contacts = try count("contact WHERE user = ?")
         erasure.sources = try count("source WHERE user = ?")
         try erasePairings(db, of: user, isCurrent: isCurrent)
+        try OutboxRevision.leaveBehind(db, "reading IN (SELECT key FROM reading WHERE user = ?)", user)
         let statements = [
             "DELETE FROM waiting_context WHERE frame IN (SELECT key FROM erased_frame)",
             "DELETE FROM outbox WHERE reading IN (SELECT key FROM reading WHERE user = ?1)",

@@ -25,8 +25,9 @@ struct JournalStatements {
         """
     static let attachSQL = "INSERT OR IGNORE INTO reading_frame (reading, frame, role) VALUES (?, ?, ?)"
     static let insertOutboxSQL = """
-        INSERT INTO outbox (reading, destination, user, resource, provider, type, timestamp, share, tag, offset_minutes)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO outbox
+            (reading, destination, user, resource, provider, type, timestamp, share, tag, offset_minutes, revision)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \(OutboxRevision.first))
         ON CONFLICT (destination, user, resource, provider, type, timestamp, share) DO NOTHING
         """
     static let findWaitingSQL = """

@@ -248,6 +248,8 @@ struct Retracting {
                 arguments: [
                     key, destination, reading, Data(try sealing.seal(content.octets, at: .retraction(key))),
                 ])
+            // No number is given twice: a receiver may know by it what it was told already.
+            try ReadingStore.keepKeys(db, of: "retraction")
             return destination
         }
     }
@@ -271,6 +273,7 @@ struct Retracting {
                         \(staysOfPerson ? seriesByDevice : "")) THEN reading END
                 WHERE reading = ?
                 """, arguments: [reading])
+        try OutboxRevision.leaveBehind(db, "reading = ?", reading)
         try db.execute(sql: "DELETE FROM outbox WHERE reading = ?", arguments: [reading])
         return asked
     }

@@ -150,6 +150,26 @@ struct WebhookTests {
         }
     }
 
+    @Test("a receiver that drops what it has had under an id hears of all: created, retracted, created, retracted")
+    func erasedAndBack() async throws {
+        try await Self.with({ _ in Self.taken }) { worker, fixture, server in
+            for round in 1...3 {
+                try await fixture.store.setCurrentUser(Fixture.user, timeZone: "UTC")
+                try await fixture.read(2)
+                #expect(await worker.syncOnce().delivered == 2)
+                let events = server.requests.suffix(2)
+                #expect(events.allSatisfy { $0.text.contains(#""type":"glucose.created""#) })
+                // A change is another event.
+                try await fixture.store.redeliver(to: "study")
+                #expect(await worker.syncOnce().delivered == 2)
+                try await fixture.store.eraseUser(try await fixture.person.key, retracts: true)
+                #expect(await worker.syncOnce().retracted == 2)
+                #expect(server.requests.count == 6 * round)
+            }
+            #expect(Set(server.requests.compactMap { $0.headers["webhook-id"] }).count == 18)
+        }
+    }
+
     @Test("410 switches the destination off until its owner switches it on again")
     func gone() async throws {
         let isGone = Mutex(true)
