@@ -104,6 +104,26 @@ extension ReadingStore {
 }
 
 extension ReadingStore {
+    /// The highest number that a destination's documents may have had, of those that are kept by their number; `nil` if none
+    /// was sent.
+    package func lastOrder(of destination: DestinationKey) async throws -> Int64? {
+        try await read { db in try Self.lines(db, Self.orderSetting(destination)).first.flatMap(Int64.init) }
+    }
+
+    /// Notes that documents up to this number may be sent to a destination. It never falls.
+    package func reserveOrder(upTo number: Int64, of destination: DestinationKey) async throws {
+        try await write(.order) { db in
+            let known = try Self.lines(db, Self.orderSetting(destination)).first.flatMap(Int64.init)
+            try Self.set(db, Self.orderSetting(destination), lines: [String(max(number, known ?? number))])
+        }
+    }
+
+    private static func orderSetting(_ destination: DestinationKey) -> String {
+        "destination.order.\(destination.rawValue)"
+    }
+}
+
+extension ReadingStore {
     /// What is wrong at a destination although readings are delivered there: a line each, without anybody's values.
     public func warnings(of destination: DestinationKey) async throws -> [String] {
         try await read { db in try Self.lines(db, Self.warningSetting(destination)) }

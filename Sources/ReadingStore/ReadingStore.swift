@@ -304,6 +304,9 @@ struct CommitPoint: Sendable {
     static let handOver = CommitPoint(
         before: "hand-over.before-commit", after: "hand-over.after-commit", keepsJournal: true, keepsWaiting: true,
         keepsReadings: true)
+    static let order = CommitPoint(
+        before: "order.before-commit", after: "order.after-commit", keepsJournal: true, keepsWaiting: true,
+        keepsReadings: true)
     static let erase = CommitPoint(before: "erase.before-commit", after: "erase.after-commit")
     static let prune = CommitPoint(before: "prune.before-commit", after: "prune.after-commit")
     static let reseal = CommitPoint(before: "reseal.before-commit", after: "reseal.after-commit")

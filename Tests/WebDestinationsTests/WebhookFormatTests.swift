@@ -444,6 +444,47 @@ struct WebhookFormatTests {
         }
     }
 
+    @Test(
+        "numbers of days rise over restarts, although a backlog runs ahead of the clock and the clock is set back",
+        arguments: [WebhookFormat.terra, .rookSummary])
+    func restarts(format: WebhookFormat) async throws {
+        let clock = ManualClock()
+        try await Self.with(format, clock: clock.syncClock) { worker, fixture, server in
+            // A document for each of five days, while the clock stands. A process that is killed notes none of them.
+            for day in 0..<5 { try await fixture.read(1, from: 1 + 1440 * day) }
+            #expect(await worker.syncOnce() == SyncReport(delivered: 5))
+            try await fixture.store.redeliver(to: "study")
+            for _ in 0..<3 {
+                clock.jump(by: .seconds(-3600))
+                let destination = try Self.destination(server.baseURL, fixture, format, clock: clock.syncClock)
+                let group = try #require(try await fixture.store.groupsWaiting(at: worker.place()).first)
+                let items = try await fixture.store.outboxBatch(
+                    user: group.user, resource: group.resource, provider: group.provider, limit: 10,
+                    at: worker.place())
+                let batch = DeliveryBatch(
+                    target: group.target, person: try await fixture.person, items: items, range: nil, isLast: true)
+                for part in try await destination.parts(batch) { _ = try await destination.send(part) }
+            }
+            let order =
+                format == .terra
+                ? server.requests.compactMap(\.ordering)
+                : server.requests.compactMap { ($0.json["document_version"] as? Int).map(Int64.init) }
+            #expect(order.count == 20 && order == Set(order).sorted())
+            // Not a write for each document.
+            let before = fixture.store.commitCount
+            let destination = try Self.destination(server.baseURL, fixture, format, clock: clock.syncClock)
+            let key = try await worker.place()
+            #expect(try await fixture.store.lastOrder(of: key) ?? 0 >= order.last ?? 0)
+            let group = try #require(try await fixture.store.groupsWaiting(at: key).first)
+            let items = try await fixture.store.outboxBatch(
+                user: group.user, resource: group.resource, provider: group.provider, limit: 10, at: key)
+            let batch = DeliveryBatch(
+                target: group.target, person: try await fixture.person, items: items, range: nil, isLast: true)
+            for part in try await destination.parts(batch) { _ = try await destination.send(part) }
+            #expect(fixture.store.commitCount == before + 1)
+        }
+    }
+
     @Test("Terra: a day with pruned readings is not sent again: the receiver would lose them")
     func pruned() async throws {
         try await Self.with(.terra) { worker, fixture, server in

@@ -133,8 +133,9 @@ struct WebhookDays: Sendable {
 /// The order in which documents of days are sent: a receiver of Terra's keeps the one with the highest timestamp, one of ROOK's the
 /// one with the highest `document_version`.
 ///
-/// Nothing of it is stored. Timestamps are the clock's, and rise within the life of the program whatever becomes of the clock; the
-/// first is later than the last delivery that the store knows.
+/// Numbers are the clock's, and rise whatever becomes of the clock and of the process: a backlog runs ahead of the clock, and a clock
+/// may be set back. The store knows a number that none has exceeded. It is raised before a document is sent, and by a minute's
+/// numbers at once, so that a document rarely costs a write.
 final class WebhookOrder: Sendable {
     /// One document under way.
     struct Attempt: Sendable, Hashable {
@@ -147,6 +148,8 @@ final class WebhookOrder: Sendable {
 
     private struct State {
         var last: Int64?
+        /// As far as the store knows.
+        var reserved: Int64 = 0
         /// Each person's newest document that was not taken.
         var open: [String: Attempt] = [:]
     }
@@ -160,13 +163,29 @@ final class WebhookOrder: Sendable {
         format == .rookSummary ? time.seconds - 1_577_836_800 : time.microseconds / 1000
     }
 
-    /// Whether ``begin(after:)`` was called.
+    /// Whether ``begin(after:_:)`` was called.
     var hasBegun: Bool { state.withLock { $0.last != nil } }
 
-    /// Has every timestamp be later than a delivery.
-    func begin(after delivery: Instant?) {
-        state.withLock { $0.last = max($0.last ?? 0, delivery.map(number) ?? 0) }
+    /// Has every number be behind those that were used.
+    ///
+    /// - Parameters:
+    ///   - delivery: the last that the store knows: earlier versions stored no numbers.
+    ///   - number: the highest that may have been used, as the store knows.
+    func begin(after delivery: Instant?, _ number: Int64?) {
+        state.withLock { state in
+            state.last = max(state.last ?? 0, delivery.map(self.number) ?? 0, number ?? 0)
+            state.reserved = max(state.reserved, number ?? 0)
+        }
     }
+
+    /// The number that the store has to know before an attempt is sent; `nil` if it knows one that is high enough.
+    func reservation(for attempt: Attempt) -> Int64? {
+        let minute: Int64 = format == .rookSummary ? 60 : 60_000
+        return state.withLock { attempt.ordering > $0.reserved ? attempt.ordering + minute : nil }
+    }
+
+    /// The store knows that numbers up to this one may be used.
+    func reserved(upTo number: Int64) { state.withLock { $0.reserved = max($0.reserved, number) } }
 
     /// The timestamp of a document. A repeat has that of the first attempt as long as nothing newer of the person was sent.
     ///

@@ -131,15 +131,21 @@ extension WebhookDestination {
     }
 
     private func post(_ document: DayDocument, of person: String) async throws(DeliveryFailure) {
-        if !order.hasBegun {
-            do {
-                let place = try await store.key(ofDestination: name)
-                order.begin(after: try await store.statistics(of: place).lastDelivery)
-            } catch {
-                throw DeliveryFailure(error)
+        let place: DestinationKey
+        do {
+            place = try await store.key(ofDestination: name)
+            if !order.hasBegun {
+                let last = try await store.statistics(of: place).lastDelivery
+                order.begin(after: last, try await store.lastOrder(of: place))
             }
+        } catch {
+            throw DeliveryFailure(error)
         }
         let (attempt, message) = try numbered(document, of: person)
+        if let number = order.reservation(for: attempt) {
+            do { try await store.reserveOrder(upTo: number, of: place) } catch { throw DeliveryFailure(error) }
+            order.reserved(upTo: number)
+        }
         do {
             try await post(message)
         } catch {
