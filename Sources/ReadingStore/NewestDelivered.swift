@@ -22,7 +22,8 @@ public struct DeliveredReading: Sendable, Hashable {
 }
 
 extension ReadingStore {
-    /// The newest reading of each device, person and kind that a destination has and that still counts.
+    /// The newest reading of each device, person and kind that a destination has and that still counts. It has one too that
+    /// it was given and that waits to be delivered again.
     ///
     /// For a destination that shows what was measured last: after a restart it knows what it has shown, and once a reading
     /// was taken back, which one comes in its place. A reading that was pruned since is not among them; one whose row, or
@@ -38,7 +39,9 @@ extension ReadingStore {
                 """
                 SELECT \(ReadingRow.columns), \(OutboxTag.columns), max(o.timestamp)
                 FROM outbox AS o JOIN reading AS r ON r.key = o.reading
-                WHERE o.destination = ?1 AND o.state = \(outbox: .delivered) GROUP BY r.device, o.user, o.resource
+                WHERE o.destination = ?1 AND (o.state = \(outbox: .delivered) OR o.state IN (\(outbox: .waiting), \(outbox: .handedOver))
+                    AND (o.delivered_at IS NOT NULL OR o.handed_over_at IS NOT NULL))
+                GROUP BY r.device, o.user, o.resource
                 """)
             select.bind(1, destination.rawValue)
             defer { select.reset() }

@@ -458,6 +458,26 @@ struct ConsentTests {
         }
     }
 
+    @Test("what is delivered again overwrites nothing newer, at a broker that lets the gateway only write either")
+    func deliveredAgain() async throws {
+        let broker = try await TestBroker.start(rules: ["topic readwrite #", "user gateway", "topic write #"])
+        try await Fixture.with { fixture in
+            let topic = try await fixture.naming.topics.state(of: fixture.id(), .glucose)
+            func shown() async throws -> Int? { try await kept(broker)[topic]?.document?["glucose"] as? Int }
+            try await fixture.read(3)
+            #expect(await fixture.worker(fixture.destination(broker.port, user: "gateway")).syncOnce().delivered == 3)
+            #expect(try await shown() == 83)
+            #expect(try await fixture.store.redeliver(to: "home") == 3)
+            // The newest still waits.
+            let restarted = fixture.worker(fixture.destination(broker.port, user: "gateway"))
+            let first = Instant(seconds: Fixture.start + 60)
+            #expect(await restarted.syncOnce(in: first...first).delivered == 1)
+            #expect(try await shown() == 83)
+            #expect(await restarted.syncOnce().delivered == 2)
+            #expect(try await shown() == 83)
+        }
+    }
+
     @Test("a broker whose address nobody has accepted is told nothing, and one that is switched off is left")
     func held() async throws {
         let (first, second) = (try await TestBroker.start(), try await TestBroker.start())
