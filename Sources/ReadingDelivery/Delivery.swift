@@ -15,6 +15,16 @@ struct Tally {
     var mayBeThere: Set<OutboxID> = []
     /// Items the destination refused although they were alone: set aside once it has accepted another.
     var suspects: [(item: OutboxItem, failure: DeliveryFailure)] = []
+    /// What the store held when the batch at hand was read (`ReadingStore.contentGeneration`).
+    var generation: Int?
+}
+
+/// Why a pass ends between two parts although more waits.
+enum CutShort: Error {
+    /// Something is to be done while nothing is delivered.
+    case quiet
+    /// Something is to be taken back first.
+    case retraction
 }
 
 extension OutboxWorker {
@@ -23,12 +33,25 @@ extension OutboxWorker {
     /// - Parameters:
     ///   - kinds: only these; `nil`: all.
     ///   - isAsked: whether somebody asked for it, so that what waits after a failure is tried as well.
+    ///   - report: what the pass has come to before it was cut short.
+    /// - Returns: what it came to, and whether it was cut short, and goes on once what is done without delivery is done.
     func deliverAll(
-        kinds: Set<ReadingKind>?, in range: ClosedRange<Instant>?, isAsked: Bool
-    ) async -> SyncReport {
-        var report = SyncReport()
+        kinds: Set<ReadingKind>?, in range: ClosedRange<Instant>?, isAsked: Bool, after report: SyncReport
+    ) async -> (report: SyncReport, isCutShort: Bool) {
+        var report = report
+        var isOver = false
         do {
-            try await deliverAll(kinds: kinds, in: range, isAsked: isAsked, into: &report)
+            while !isOver {
+                // What is held is told by the part of the pass that gets to the end.
+                report.held = []
+                do {
+                    try await deliverAll(kinds: kinds, in: range, isAsked: isAsked, into: &report)
+                    isOver = true
+                } catch CutShort.retraction {}
+            }
+        } catch CutShort.quiet {
+            do { try await writeAcknowledged() } catch { note(DeliveryFailure(error), nil, in: &report) }
+            return (report, true)
         } catch is CancellationError {
             report.failure = report.failure ?? DeliveryFailure(CancellationError())
         } catch {
@@ -38,7 +61,7 @@ extension OutboxWorker {
         do { try await writeAcknowledged() } catch { note(DeliveryFailure(error), nil, in: &report) }
         // Also where what was taken cannot be written, and is told later.
         hub.emit(.syncingCompleted)
-        return report
+        return (report, false)
     }
 
     private func deliverAll(
@@ -58,6 +81,7 @@ extension OutboxWorker {
         }
         for group in circuit.ordered(groups, by: \.target) {
             try Task.checkCancellation()
+            try requireNoQuiet()
             guard let person = try await person(of: group.target, into: &report) else { continue }
             if isResting(group.target) {
                 note(DeliveryHold(group.held ?? .sourceError), group.target, group.count, in: &report)
@@ -109,6 +133,14 @@ extension OutboxWorker {
             circuit.succeeded(target)
             tell(.successSyncing(target, tally.synced))
             return true
+        } catch let reason as CutShort {
+            if tally.delivered > 0 {
+                try await noteKnownKind(target)
+                try await noteRefusedWhole(target, false)
+                circuit.succeeded(target)
+                tell(.successSyncing(target, tally.synced))
+            }
+            throw reason
         } catch {
             let failure = DeliveryFailure(error)
             if failure.isCancellation { throw CancellationError() }
@@ -180,8 +212,11 @@ extension OutboxWorker {
         // changed.
         var (ahead, isAll, generation) = (ArraySlice<OutboxItem>(), false, Int?.none)
         var last: OutboxItem?
+        // Whether the destination has said nothing of the batch before.
+        var isSilent = false
         while true {
             try Task.checkCancellation()
+            try requireNoQuiet()
             let limit = batchLimits[target.resource] ?? batchLimit
             let suspected = Set(tally.suspects.map(\.item.id))
             let isNew = generation != store.contentGeneration
@@ -191,11 +226,13 @@ extension OutboxWorker {
                     // What was taken would still wait.
                     try await writeAcknowledged()
                     (generation, last) = (store.contentGeneration, nil)
+                    try await requireNothingToRetract()
                 }
                 (ahead, isAll) = try await waiting(target, in: range, after: last, suspected, limit)
                 last = ahead.last ?? last
             }
             try await requireReady(target, of: person)
+            tally.generation = generation
             let items = Array(ahead.prefix(limit))
             ahead = ahead.dropFirst(limit)
             let isLast = isAll && ahead.isEmpty
@@ -206,14 +243,21 @@ extension OutboxWorker {
                 let batch = DeliveryBatch(
                     target: target, person: person, items: items, range: range, isLast: isLast)
                 do {
-                    for part in try await destination.parts(batch) { try await send(part, into: &tally) }
+                    for (index, part) in try await destination.parts(batch).enumerated() {
+                        // What follows may not be sent any more, or not yet.
+                        if index > 0, isOutdated(tally) { break }
+                        try await send(part, into: &tally)
+                    }
                 } catch let failure as DeliveryFailure where failure.isRefusalOfAll {
                     guard try await isNewerTaken(batch, into: &tally) else { throw failure }
                     // It may be of what is ahead.
                     generation = nil
                 }
                 if tally.delivered > 0 { try await settleSuspects(into: &tally) }
-                guard !tally.settled.isEmpty || tally.suspects.count > suspected.count else {
+                // Of what was excluded on its way nothing is said; the store does not offer it again.
+                let wasSilent = isSilent
+                isSilent = tally.settled.isEmpty && tally.suspects.count == suspected.count
+                guard !isSilent || isOutdated(tally) && !wasSilent else {
                     throw DeliveryFailure(
                         .target, code: "unexpected_answer", message: "the destination says nothing of what it was sent")
                 }
@@ -234,6 +278,23 @@ extension OutboxWorker {
             tally.settled = []
             tally.mayBeThere = []
         }
+    }
+
+    /// Whether what is left of a batch may not be sent as it was read: something of the store has changed since, such as a
+    /// person's consent, or the pass is to stop.
+    func isOutdated(_ tally: Tally) -> Bool { isQuietAsked || tally.generation != store.contentGeneration }
+
+    /// - Throws: ``CutShort/quiet`` if something is to be done while nothing is delivered.
+    func requireNoQuiet() throws {
+        if isQuietAsked { throw CutShort.quiet }
+    }
+
+    /// - Throws: ``CutShort/retraction`` if something is to be taken back that was not when the pass began.
+    private func requireNothingToRetract() async throws {
+        guard destination.rules.canRetract, try await store.newestRetraction(at: place()) ?? 0 > knownRetraction else {
+            return
+        }
+        throw CutShort.retraction
     }
 
     /// What is sent next of a target: a few batches, and whether that is all.

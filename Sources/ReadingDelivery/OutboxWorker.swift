@@ -95,6 +95,12 @@ public actor OutboxWorker: Service {
     var grownReceiptTimeout: Duration?
     /// When the oldest reading that was handed over is sent again; `nil`: none waits for a receipt.
     var receiptDue: Duration?
+    /// The newest retraction that the store had when what is to be taken back was last looked for.
+    var knownRetraction: Int64 = 0
+    /// How many wait until nothing is delivered, or work meanwhile.
+    private var quietAsked = 0
+    /// Whether a pass is to stop after the part that is on its way.
+    var isQuietAsked: Bool { quietAsked > 0 }
     /// Waits for what is being done alone now.
     private var present: (@Sendable () async -> Void)?
 
@@ -198,13 +204,23 @@ public actor OutboxWorker: Service {
         }
     }
 
-    /// Does work while nothing is delivered: it waits for the pass that is being made, and the next waits for it.
+    /// Does work while nothing is delivered. The pass that is being made stops after the part that is on its way, and goes on
+    /// afterwards.
     public func withoutDelivery<Value: Sendable>(
         _ work: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
-        try await alone { () async -> Result<Value, any Error> in
+        quietAsked += 1
+        defer { quietAsked -= 1 }
+        return try await alone { () async -> Result<Value, any Error> in
             do { return .success(try await work()) } catch { return .failure(error) }
         }.get()
+    }
+
+    /// Waits until nobody works while nothing is delivered.
+    private func endOfQuiet() async {
+        while isQuietAsked {
+            if let present { await present() } else { await Task.yield() }
+        }
     }
 
     /// One pass at a time: a second caller waits for the first and then makes its own.
@@ -212,7 +228,13 @@ public actor OutboxWorker: Service {
         _ kinds: Set<ReadingKind>? = nil, _ range: ClosedRange<Instant>? = nil, isAsked: Bool = false
     ) async -> SyncReport {
         await restoreDelay()
-        let report = await alone { await self.deliverAll(kinds: kinds, in: range, isAsked: isAsked) }
+        var (report, isCutShort) = (SyncReport(), true)
+        while isCutShort {
+            await endOfQuiet()
+            (report, isCutShort) = await alone { [report] in
+                await self.deliverAll(kinds: kinds, in: range, isAsked: isAsked, after: report)
+            }
+        }
         conclude(report)
         await noteDelay()
         return report

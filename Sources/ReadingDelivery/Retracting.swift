@@ -11,6 +11,7 @@ extension OutboxWorker {
     ///
     /// - Returns: whether readings may be sent: not if the destination cannot be reached.
     func retractAll(at place: DestinationKey, isAsked: Bool, into report: inout SyncReport) async throws -> Bool {
+        if destination.rules.canRetract { knownRetraction = try await store.newestRetraction(at: place) ?? 0 }
         if destination.rules.canRetract, store.lockedBecause == nil,
             isAsked || !circuit.isRetractionWaiting(at: clock.uptime())
         {
@@ -40,6 +41,7 @@ extension OutboxWorker {
         let before = report.retracted
         while true {
             try Task.checkCancellation()
+            try requireNoQuiet()
             let items = try await store.retractions(at: place, limit: min(batchLimit, Self.retractedAtOnce))
             guard !items.isEmpty else {
                 if report.retracted == before { circuit.hasNothingToRetract() }

@@ -15,7 +15,7 @@ extension OutboxWorker {
             repeat {
                 try await requireReady(rest.target, of: rest.person)
                 let unsent = try await sendOnce(rest, into: &tally)
-                guard unsent.count < rest.items.count else { return }
+                guard unsent.count < rest.items.count, !isOutdated(tally) else { return }
                 rest.items = unsent
             } while !rest.items.isEmpty
         } catch let failure as DeliveryFailure where failure.isAboutItems {
@@ -29,7 +29,7 @@ extension OutboxWorker {
             }
             let (one, other) = part.halves
             try await send(one, into: &tally)
-            try await send(other, into: &tally)
+            if !isOutdated(tally) { try await send(other, into: &tally) }
         }
     }
 

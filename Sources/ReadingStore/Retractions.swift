@@ -107,6 +107,15 @@ extension ReadingStore {
         }
     }
 
+    /// The number of the newest retraction that a destination is asked for; `nil`: none.
+    package func newestRetraction(at destination: DestinationKey) async throws -> Int64? {
+        try await read { db in
+            let select = try PreparedStatement(db, "SELECT max(key) FROM retraction WHERE destination = ?")
+            select.bind(1, destination.rawValue)
+            return try select.firstInt()
+        }
+    }
+
     /// How many readings a destination has that were excluded, replaced or erased here, and that it cannot take back.
     public func leftBehind(at destination: DestinationKey) async throws -> Int {
         try await read { db in
