@@ -187,18 +187,33 @@ public struct LineWriter: Sendable {
         last = (series, Array(octets[start...]))
     }
 
-    /// Writes a tag. A tag cannot be empty, and nothing escapes a control character or a backslash before the separator.
+    /// Writes a tag. A tag cannot be empty, and nothing escapes a control character, or a backslash before the separator or
+    /// before a character that is escaped: VictoriaMetrics takes the two for an escaped backslash, drops the line, and answers
+    /// that it has stored it.
     private mutating func tag(_ name: String, _ value: String) throws(FormatOmission) {
         guard !value.isEmpty else { return }
         // Nearly every tag is printable ASCII, and Unicode's tables are slow to ask.
         let isPrintable =
             value.utf8.allSatisfy { (0x20..<0x7F).contains($0) }
             || value.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
-        guard isPrintable, value.utf8.last != UInt8(ascii: "\\") else { throw FormatOmission(.noPlace, of: name) }
+        guard isPrintable, !Self.hasStrayBackslash(value) else { throw FormatOmission(.noPlace, of: name) }
         octets.append(UInt8(ascii: ","))
         octets.append(contentsOf: name.utf8)
         octets.append(UInt8(ascii: "="))
-        append(value) { $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: " ") }
+        append(value, escaping: Self.isEscaped)
+    }
+
+    /// Whether a character of a tag has a backslash before it.
+    private static func isEscaped(_ octet: UInt8) -> Bool {
+        octet == UInt8(ascii: ",") || octet == UInt8(ascii: "=") || octet == UInt8(ascii: " ")
+    }
+
+    /// Whether a backslash stands at the end, or before a character that is escaped.
+    private static func hasStrayBackslash(_ value: String) -> Bool {
+        guard value.utf8.contains(UInt8(ascii: "\\")) else { return false }
+        return zip(value.utf8, value.utf8.dropFirst() + [UInt8(ascii: ",")]).contains { octet, next in
+            octet == UInt8(ascii: "\\") && isEscaped(next)
+        }
     }
 
     private mutating func addID(of reading: Reading) {

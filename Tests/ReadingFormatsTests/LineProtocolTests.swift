@@ -133,7 +133,7 @@ struct LineProtocolTests {
         let line = try LineProtocol.line(Self.reading(value), person: #"a b,c=d\e"f"#)
         #expect(line.document.contains(#",person=a\ b\,c\=d\e"f,sample_type="#))
         #expect(try !LineProtocol.line(Self.reading(value), person: "").document.contains("person="))
-        for person in [#"back\"#, "two\nlines"] {
+        for person in [#"back\"#, "two\nlines", #"a\ b"#, #"a\,b"#, #"a\=b"#, #"a\\ b"#] {
             #expect(throws: FormatOmission(.noPlace, of: "person")) {
                 try LineProtocol.line(Self.reading(value), person: person)
             }
