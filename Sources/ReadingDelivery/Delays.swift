@@ -16,6 +16,7 @@ extension OutboxWorker {
         isDelayRestored = true
         let restored = Circuit.Failure(delay, at: clock.uptime(), wall: clock.now())
         noted = restored
+        isNotedForLater = delay.outlivesProcess
         guard delay.outlivesProcess, delay.settings == options.settingsMark, circuit.server == nil else { return }
         circuit.restore(restored)
         showNext()
@@ -30,10 +31,11 @@ extension OutboxWorker {
             server.failure.needsPerson
                 ? Self.refusals.contains(server.failure.code) : server.failure.retryAfter != nil
         }
-        // Of a wait that ends with the process only its reason is told.
-        guard failure?.failure.code != noted?.failure.code || outlives == true && failure?.due != noted?.due else {
-            return
-        }
+        // Of a wait that ends with the process only its reason is told, and that none of earlier outlives it.
+        guard
+            failure?.failure.code != noted?.failure.code || (outlives == true) != isNotedForLater
+                || outlives == true && failure?.due != noted?.due
+        else { return }
         let delay = failure.map { failure in
             let wait = max(.zero, failure.due - clock.uptime())
             return DeliveryDelay(
@@ -45,6 +47,7 @@ extension OutboxWorker {
             // A process that is told to end has to leave this behind.
             try await shieldedFromCancellation { [store] in try await store.setDelay(delay, of: place) }
             noted = failure
+            isNotedForLater = outlives == true
         } catch {
             // The next failure is noted again; until then only this process knows.
             logger.debug("a delay could not be noted", metadata: ["code": "\(DeliveryFailure(error).code)"])

@@ -82,6 +82,8 @@ public actor OutboxWorker: Service {
     var isDelayRestored = false
     /// The failure that the store has.
     var noted: Circuit.Failure?
+    /// Whether the store has it as a wait that outlives the process.
+    var isNotedForLater = false
     var state = SyncStatus()
     /// How many readings were told to be left behind at the destination.
     var toldLeftBehind = 0

@@ -65,6 +65,23 @@ struct DelayTests {
         }
     }
 
+    @Test("a Retry-After is forgotten with a later answer of the same kind that asks for no wait")
+    func noLongerAsked() async throws {
+        let (script, clock) = (VitalScript(), ManualClock())
+        script.change { $0.next = [.json(429, "{}", headers: ["Retry-After": "3600"]), .json(429, "{}")] }
+        try await with(script, clock: clock.syncClock) { worker, fixture in
+            try await fixture.read(2)
+            #expect(await worker.syncOnce().failure?.code == "rate_limit_exceeded")
+            #expect(try await fixture.store.delay(of: .vital)?.outlivesProcess == true)
+            #expect(await worker.syncOnce().failure?.code == "rate_limit_exceeded")
+            #expect(try await fixture.store.delay(of: .vital)?.outlivesProcess == false)
+            // A process that begins tries at once.
+            try await Self.running(Self.restarted(worker, fixture, clock)) {
+                #expect(await eventually { script.now.taken.count == 2 })
+            }
+        }
+    }
+
     @Test("a refused key is asked again after its pause, which goes on doubling; `sync` asks at once")
     func refusedKey() async throws {
         let (script, clock) = (VitalScript(), ManualClock())
