@@ -57,6 +57,31 @@ struct ErrorTests {
         #expect(RetryAfter.delay("7") == .seconds(7))
     }
 
+    @Test("Retry-After takes the three forms of a date; two digits are the year that is at most 50 years ahead")
+    func retryAfterDates() {
+        // Sun, 06 Nov 1994 08:48:37 GMT
+        let now: Int64 = 784_111_717
+        for text in [
+            "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
+        ] {
+            #expect(RetryAfter.delay(text, now: now) == .seconds(60), "\(text)")
+        }
+        // Half a minute before 2000, and behind it.
+        let end: Int64 = 946_684_770
+        #expect(RetryAfter.delay("Friday, 31-Dec-99 23:59:50 GMT", now: end) == .seconds(20))
+        #expect(RetryAfter.delay("Friday, 31-Dec-99 23:59:50 GMT", now: end + 60) == nil)
+        #expect(RetryAfter.delay("Saturday, 01-Jan-00 00:00:10 GMT", now: end) == .seconds(40))
+        #expect(RetryAfter.delay("Saturday, 06-Nov-49 08:49:37 GMT", now: end + 60) == .seconds(86_400))
+        #expect(RetryAfter.delay("Saturday, 06-Nov-51 08:49:37 GMT", now: end + 60) == nil)
+        for none in [
+            "Sunday, 06-Nov-1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37", "Sun Nov 32 08:49:37 1994",
+            "Sunday, 06-Nox-94 08:49:37 GMT", "Sunday, 06-Nov-+4 08:49:37 GMT", "Sunday, 06--94 08:49:37 GMT",
+            "Sun Nov 6 08:49:37 94",
+        ] {
+            #expect(RetryAfter.delay(none, now: now) == nil, "\(none)")
+        }
+    }
+
     @Test("HTML with 200 acknowledges nothing: it is named, with its first words on one line")
     func html() async throws {
         let page =
