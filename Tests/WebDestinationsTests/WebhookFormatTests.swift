@@ -92,12 +92,15 @@ struct WebhookFormatTests {
         #expect(
             terra.terraSignature(timestamp: 1_700_000_000, body: Array(#"{"type":"body"}"#.utf8))
                 == "t=1700000000,v1=6df44bafee2e32f124f329a45a6c73c512bcf4e4546dd24284122a4fdcc1b6db")
-        let two = try WebhookSecret(words: "secret former", atMost: 2)
+        let two = try WebhookSecret(words: "secret\nformer\n", atMost: 2)
         #expect(two.terraSignature(timestamp: 1, body: []).split(separator: ",").count == 3)
         let rook = try WebhookSecret(words: "ROOK_Secret_Key", atMost: 1)
         #expect(rook.rookHash(of: "ROOK") == "382da6381717a0fdfeba9ef922041df3ea8db97bbd2d20af21e216bdd1e6096b")
         #expect(throws: WebhookSecret.Malformed.self) { try WebhookSecret(words: "one two", atMost: 1) }
         #expect(throws: WebhookSecret.Malformed.self) { try WebhookSecret(words: " \n", atMost: 2) }
+        // It may be one secret with a space, which would be signed with as two.
+        #expect(throws: WebhookSecret.Malformed.self) { try WebhookSecret(words: "secret former", atMost: 2) }
+        #expect(throws: WebhookSecret.Malformed.self) { try WebhookSecret(words: "a\nb\nc", atMost: 2) }
     }
 
     // MARK: Open mHealth

@@ -57,21 +57,28 @@ public struct WebhookSecret: Sendable, Hashable, CustomReflectable {
         self.keys = keys
     }
 
-    /// Reads words whose octets are the key, with white space between two.
+    /// Reads words whose octets are the key, each on a line of its own.
     ///
     /// - Parameters:
     ///   - text: the words.
     ///   - limit: how many there may be: 1 for ROOK, whose hash is of one key.
-    /// - Throws: ``Malformed``.
+    /// - Throws: ``Malformed``, also for white space within a line: it may be part of a secret, or between two.
     public init(words text: some StringProtocol, atMost limit: Int) throws(Malformed) {
-        let words = text.split(whereSeparator: \.isWhitespace)
+        let words = text.split(whereSeparator: \.isNewline).map { $0.trimmingCharacters(in: .whitespaces) }
+            .filter { !$0.isEmpty }
         guard (1...max(1, limit)).contains(words.count) else {
             throw Malformed(
                 reason: limit > 1
                     ? "expected one secret, or the new and the former one, found \(words.count)"
                     : "expected one secret, found \(words.count)")
         }
-        keys = words.map { Key(String($0), Data($0.utf8)) }
+        guard !words.contains(where: { $0.contains(where: \.isWhitespace) }) else {
+            throw Malformed(
+                reason: limit > 1
+                    ? "white space is in the middle of a line; write the new and the former secret on a line each"
+                    : "white space is in the middle of it")
+        }
+        keys = words.map { Key($0, Data($0.utf8)) }
     }
 
     private static let prefix = "whsec_"
