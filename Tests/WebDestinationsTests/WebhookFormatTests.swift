@@ -343,6 +343,37 @@ struct WebhookFormatTests {
     }
 
     @Test(
+        "days: what a person no longer consents to is not sent again with the next document",
+        arguments: [WebhookFormat.terra, .rookSummary])
+    func withdrawnConsent(format: WebhookFormat) async throws {
+        try await Self.with(format) { worker, fixture, server in
+            try await fixture.read(2)
+            try await fixture.read(1, kind: .bloodPressure, device: 2, provider: "omron_ble")
+            try await fixture.read(
+                1, kind: .bodyComposition, device: 3, provider: "xiaomi_ble", value: { _ in 723_215 })
+            #expect(await worker.syncOnce().delivered == 4)
+            func hasGlucose(_ request: ReceivedRequest) -> Bool {
+                !(format == .terra ? request.glucose : request.summedGlucose).isEmpty
+            }
+            #expect(server.requests.last.map(hasGlucose) == true)
+            #expect(server.requests.last?.text.contains("72.3") == true)
+            let (person, place) = (try await fixture.person.key, try await worker.place())
+            try await fixture.store.setConsent(.glucose, granted: false, of: person, at: place)
+            try await fixture.store.setConsent(.weight, granted: false, of: person, at: place)
+            try await fixture.read(1, from: 5, kind: .bloodPressure, device: 2, provider: "omron_ble")
+            #expect(await worker.syncOnce().delivered == 1)
+            let last = try #require(server.requests.last)
+            #expect(!hasGlucose(last) && !last.text.contains("72.3"))
+            #expect(last.text.contains("systolic"))
+            // Once more with consent, it is there again.
+            try await fixture.store.setConsent(.glucose, granted: true, of: person, at: place)
+            try await fixture.read(1, from: 6, kind: .bloodPressure, device: 2, provider: "omron_ble")
+            #expect(await worker.syncOnce().delivered == 1)
+            #expect(server.requests.last.map(hasGlucose) == true)
+        }
+    }
+
+    @Test(
         "what a receiver may have got counts as left behind if it is excluded before it has answered; what it has not does not",
         arguments: [WebhookFormat.openMHealth, .rook],
         [

@@ -70,12 +70,15 @@ struct WebhookDays: Sendable {
         return zones
     }
 
-    /// What the receiver has to have of a day: what it has or may get, and what is being sent.
+    /// What the receiver has to have of a day: what it has or may get, and what is being sent. What the person no longer
+    /// consents to is not sent again, and is gone there with the next document of the day.
     ///
     /// - Returns: `nil` if some of what the receiver has of the day was pruned here: the document would remove it there.
     func day(_ day: PersonDay, of person: StoreUser, sending ids: Set<ReadingID>) async throws -> WebhookDay? {
         let place = try await store.destinations().first { $0.name == destination }?.key
         if let place, try await store.hasPruned(of: person.key, at: place, from: day.start, to: day.end) { return nil }
+        let consents = try await store.consents(of: person.key, at: place)
+        let granted = Set(consents.filter(\.isGranted).map(\.kind))
         var result = WebhookDay(document: try await empty(day, of: person.clientUserID), readings: [])
         // ROOK's day has the samples of a recording that began the evening before; Terra's has a recording whole where it began.
         let start = format == .rookSummary ? day.start.advanced(bySeconds: -Reading.longestRecording) : day.start
@@ -84,10 +87,11 @@ struct WebhookDays: Sendable {
             user: person.key)
         while true {
             let page = try await store.query(query)
-            for reading in page.readings where ids.contains(reading.id) || isThere(reading) {
+            for reading in page.readings
+            where granted.contains(reading.kind) && (ids.contains(reading.id) || isThere(reading)) {
                 if let time = reading.time.instant, time < day.start, !reading.goesOn(into: day) { continue }
                 do throws(FormatOmission) {
-                    try result.document.add(reading, sender)
+                    try result.document.add(granted.contains(.weight) ? reading : reading.withholdingWeight, sender)
                     result.readings.insert(reading.id)
                 } catch {
                     result.refused[reading.id] = error
