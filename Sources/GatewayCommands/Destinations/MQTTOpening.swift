@@ -39,6 +39,16 @@ struct MQTTSetting {
 
         /// The URL without anything that does not matter: `mqtts://broker:8883`.
         var text: String { "\(isSecured ? "mqtts" : "mqtt")://\(host.contains(":") ? "[\(host)]" : host):\(port)" }
+
+        /// Whether both lead to one broker, as far as can be told: a host's usual ports are listeners of one, and any other
+        /// port may be another broker's.
+        func isSameBroker(as other: Address) -> Bool {
+            let usual = [MQTTBroker.plainPort, MQTTBroker.tlsPort]
+            let isSameHost =
+                host.lowercased() == other.host.lowercased()
+                || HTTPAddress.isLoopback(host) && HTTPAddress.isLoopback(other.host)
+            return isSameHost && (port == other.port || usual.contains(port) && usual.contains(other.port))
+        }
     }
 
     let setting: DestinationSetting
@@ -124,9 +134,7 @@ struct MQTTSetting {
     func requireApart(_ others: some Sequence<DestinationSetting>) throws(Problem) {
         let own = try url()
         for other in others where other.kind == .mqtt {
-            guard let address = try? MQTTSetting(other).url(), address.host == own.host, address.port == own.port else {
-                continue
-            }
+            guard let address = try? MQTTSetting(other).url(), address.isSameBroker(as: own) else { continue }
             guard other["topic"] != setting["topic"] else {
                 throw wrong(
                     "topic", "\(other.name) already publishes to '\(setting["topic"] ?? "")' at \(own.host)",

@@ -91,5 +91,13 @@ import Testing
         #expect(try problem(url, "\(url), topic: other, home_assistant: false") == nil)
         #expect(try problem(url, "url: \"mqtts://elsewhere\"") == nil)
         #expect(try problem(url, "url: \"mqtts://broker:8884\"") == nil)
+        // The usual ports of a host are one broker's, and so is whatever leads to this machine.
+        let plain = "url: \"mqtt://BROKER\", insecure: true, topic: other"
+        #expect(try problem(url, plain)?.contains("already tells Home Assistant") == true)
+        let (local, numeric) = ("url: \"mqtt://localhost:1884\"", "url: \"mqtt://127.0.0.1:1884\"")
+        #expect(try problem(local, numeric)?.contains("already publishes to") == true)
+        #expect(try problem(local, "\(numeric), topic: other")?.contains("already tells Home Assistant") == true)
+        #expect(try problem(local, "\(numeric), topic: other, home_assistant: false") == nil)
+        #expect(try problem(local, "url: \"mqtt://[::1]:1885\"") == nil)
     }
 }
