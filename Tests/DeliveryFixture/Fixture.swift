@@ -105,10 +105,10 @@ package struct Fixture: Sendable {
     package let folder: String
 
     package static func with<Result: Sendable>(
-        timeZone: String = "UTC", _ body: @Sendable (Fixture) async throws -> Result
+        timeZone: String = "UTC", user: String = Fixture.user, _ body: @Sendable (Fixture) async throws -> Result
     ) async throws -> Result {
         let folder = FileManager.default.temporaryDirectory.appending(path: "sync-\(UUID().uuidString)").path
-        let fixture = try await open(folder, timeZone: timeZone)
+        let fixture = try await open(folder, timeZone: timeZone, user: user)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let result = try await body(fixture)
         try fixture.store.close()
@@ -116,7 +116,9 @@ package struct Fixture: Sendable {
     }
 
     /// The store of a folder, which may have been opened before.
-    package static func open(_ folder: String, timeZone: String = "UTC") async throws -> Fixture {
+    package static func open(
+        _ folder: String, timeZone: String = "UTC", user: String = Fixture.user
+    ) async throws -> Fixture {
         let store = try await ReadingStore.open(
             directory: folder, decoder: TestDecoder(), clientUserID: user, timeZone: timeZone, logger: quiet,
             now: { Instant(seconds: start + 100_000_000) })

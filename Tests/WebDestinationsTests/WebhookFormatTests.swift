@@ -55,6 +55,8 @@ extension ReceivedRequest {
 @Suite("Webhooks in the formats of others")
 struct WebhookFormatTests {
     private static let taken = ScriptedAnswer.json(204, "")
+    /// ROOK takes no underscore.
+    private static let rookUser = "white-bear"
 
     private static func destination(
         _ url: String, _ fixture: Fixture, _ format: WebhookFormat, clock: SyncClock = .system,
@@ -72,10 +74,10 @@ struct WebhookFormatTests {
     /// A worker beside a receiver and a fresh store.
     private static func with(
         _ format: WebhookFormat, _ script: @escaping ScriptedServer.Script = { _ in taken },
-        clock: SyncClock = .system, timeZone: String = "UTC",
+        clock: SyncClock = .system, timeZone: String = "UTC", user: String? = nil,
         _ body: @Sendable (OutboxWorker, Fixture, ScriptedServer) async throws -> Void
     ) async throws {
-        try await Fixture.with(timeZone: timeZone) { fixture in
+        try await Fixture.with(timeZone: timeZone, user: user ?? (format.isRook ? rookUser : Fixture.user)) { fixture in
             try await ScriptedServer.with(script) { server in
                 let worker = fixture.worker(
                     try destination(server.baseURL + "/hook", fixture, format, clock: clock), clock: clock)
@@ -142,7 +144,7 @@ struct WebhookFormatTests {
                 let account = try #require(request.json["client_uuid"] as? String)
                 #expect(account == "9dd1a2e0-1b1a-4a3e-9f3e-0f5c3c9f2d11")
                 let time = try #require(request.text.split(separator: #""datetime_string":""#).dropFirst().first)
-                let hashed = account + Fixture.user + time.prefix { $0 != "\"" }
+                let hashed = account + Self.rookUser + time.prefix { $0 != "\"" }
                 #expect(request.headers["x-rook-hash"] == secret.rookHash(of: hashed))
                 #expect(request.headers["webhook-signature"] == nil)
             }
@@ -203,9 +205,23 @@ struct WebhookFormatTests {
             for request in server.requests {
                 #expect(request.json["data_structure"] as? String == "body_summary")
                 let time = try #require((request.summary["metadata"] as? [String: Any])?["datetime_string"] as? String)
-                let text = "9dd1a2e0-1b1a-4a3e-9f3e-0f5c3c9f2d11\(Fixture.user)\(time)"
+                let text = "9dd1a2e0-1b1a-4a3e-9f3e-0f5c3c9f2d11\(Self.rookUser)\(time)"
                 #expect(request.headers["x-rook-hash"] == secret.rookHash(of: text))
             }
+        }
+    }
+
+    @Test(
+        "ROOK: a person whose id ROOK does not take is refused, with the reason",
+        arguments: [WebhookFormat.rook, .rookSummary], ["white_bear", "bär", String(repeating: "a", count: 51)])
+    func rookPerson(format: WebhookFormat, user: String) async throws {
+        try await Self.with(format, user: user) { worker, fixture, server in
+            try await fixture.read(2)
+            let report = await worker.syncOnce()
+            #expect(report.delivered == 0 && report.refused == 2 && report.failure == nil)
+            #expect(server.requests.isEmpty)
+            let words = try await fixture.store.refused(at: worker.place()).map(\.serverSaid)
+            #expect(words.allSatisfy { $0.hasPrefix("not sent: person: no_place: ROOK takes ids of 1 to 50 letters") })
         }
     }
 
@@ -413,7 +429,7 @@ struct WebhookFormatTests {
             try await fixture.read(2, isFailed: true)
             #expect(try await fixture.store.leftBehind(at: place) == 1)
         }
-        try await Fixture.with { fixture in
+        try await Fixture.with(user: Self.rookUser) { fixture in
             // Nothing listens at that port.
             let worker = fixture.worker(
                 try Self.destination("http://127.0.0.1:1/hook", fixture, .rook), clock: .system)

@@ -107,7 +107,8 @@ struct WebhookReceiverTests {
             : ("signing-secret", "former")
         let receiver = try Receiver(secret: secret)
         defer { receiver.stop() }
-        try await Fixture.with(timeZone: "Europe/Berlin") { fixture in
+        let user = format == .rook ? "white-bear" : Fixture.user
+        try await Fixture.with(timeZone: "Europe/Berlin", user: user) { fixture in
             func worker(_ text: String) throws -> OutboxWorker {
                 fixture.worker(
                     WebhookDestination(
@@ -124,7 +125,7 @@ struct WebhookReceiverTests {
             try await fixture.read(2, from: 3000)
             try await fixture.read(3, kind: .bloodPressure, device: 2, provider: "omron_ble")
             try await fixture.read(2, kind: .weight, device: 3, provider: "manual")
-            let both = format == .rook ? secret : "\(secret) \(former)"
+            let both = format == .rook ? secret : "\(secret)\n\(former)"
             #expect(try await worker(both).syncOnce() == SyncReport(delivered: 10))
             var verdicts = try (0..<requests).map { _ in try receiver.verdict() }
             #expect(Set(verdicts.compactMap(\.id)).count == requests)

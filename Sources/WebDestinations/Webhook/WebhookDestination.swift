@@ -104,6 +104,9 @@ public struct WebhookDestination: Destination {
     /// of all that waits is posted when the others are there: some receivers take what comes last for what was measured
     /// last.
     public func send(_ part: DeliveryPart) async throws(DeliveryFailure) -> [Outcome] {
+        if let words = format.refusal(of: part.person.clientUserID) {
+            return part.items.map { Outcome($0.id, .refused(words)) }
+        }
         if format.hasWholeDays { return try await sendDay(part) }
         let gateway = try await gatewayID()
         let start = clock.uptime()

@@ -56,6 +56,21 @@ public enum WebhookFormat: String, Sendable, Hashable, CaseIterable {
     /// Whether documents name the receiver's account, as ROOK's do.
     public var isRook: Bool { self == .rook || self == .rookSummary }
 
+    /// Why nothing can be sent of a person, whatever was measured; `nil` if something can.
+    func refusal(of person: String) -> String? {
+        let isPlain = person.utf8.allSatisfy { octet in
+            switch octet {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"):
+                true
+            default: false
+            }
+        }
+        guard isRook, !isPlain || !(1...50).contains(person.utf8.count) else { return nil }
+        let omission = FormatOmission(.noPlace, of: "person")
+        return "not sent: \(omission): ROOK takes ids of 1 to 50 letters of ASCII, digits and hyphens"
+    }
+
     /// Whether a request carries a person's whole day, and replaces what the receiver has of it.
     public var hasWholeDays: Bool { self == .terra || self == .rookSummary }
 
