@@ -43,7 +43,18 @@ package struct DocumentDesk: Sendable {
                     "gateway": "\(gateway)", "batch": "\(batch.number)", "stored": "\(outcome.stored)",
                     "revised": "\(outcome.revised)", "repeated": "\(outcome.repeated)",
                 ])
-            return FleetReceipt(gateway: gateway, batch: batch.number, stored: batch.ids)
+            let ignored = Set(outcome.ignored)
+            if !ignored.isEmpty {
+                logger.notice(
+                    "readings of a batch were ignored: something else is kept under a higher number",
+                    metadata: [
+                        "gateway": "\(gateway)", "batch": "\(batch.number)", "ignored": "\(ignored.count)",
+                        "highest": "\(outcome.highest ?? 0)",
+                    ])
+            }
+            return FleetReceipt(
+                gateway: gateway, batch: batch.number,
+                stored: batch.ids.filter { !ignored.contains($0.description) }, highestBatch: outcome.highest)
         } catch {
             throw failure(error, gateway, .readings)
         }
@@ -83,7 +94,11 @@ package struct DocumentDesk: Sendable {
         do {
             let former = try await store.note(sighting)
             if let said { nameWhatCannotBe(said, after: former) }
-            var answer = FleetAnswer(gateway: gateway, receipts: try await receipts(of: unconfirmed, gateway))
+            var answer = FleetAnswer(gateway: gateway)
+            if part == .hello {
+                answer.highestBatch = try await store.highestBatch(of: gateway.description)
+                answer.receipts = try await receipts(of: unconfirmed, gateway, highest: answer.highestBatch)
+            }
             if let wanted = try await configuration(for: gateway), part == .hello || wanted.version > state.version ?? 0
             {
                 answer.configuration = wanted
@@ -123,14 +138,15 @@ package struct DocumentDesk: Sendable {
     }
 
     private func receipts(
-        of batches: [Int64], _ gateway: GatewayID
+        of batches: [Int64], _ gateway: GatewayID, highest: Int64?
     ) async throws(CentralStoreError) -> [FleetReceipt] {
         guard !batches.isEmpty else { return [] }
         let stored = try await store.storedIDs(of: gateway.description, batches: batches)
         return stored.sorted { $0.key < $1.key }.map { number, ids in
             FleetReceipt(
                 gateway: gateway, batch: number,
-                stored: ids.compactMap { ReadingID($0) }.prefix(FleetBatch.mostItems).map { $0 })
+                stored: ids.compactMap { ReadingID($0) }.prefix(FleetBatch.mostItems).map { $0 },
+                highestBatch: highest.flatMap { $0 > number ? $0 : nil })
         }
     }
 

@@ -79,14 +79,24 @@ extension FleetReporter {
     }
 
     /// Begins a batch: its number is noted before it is sent.
-    package func begin(_ ids: [OutboxID]) async throws(DeliveryFailure) -> Int64 {
+    ///
+    /// - Parameter floor: the highest number that the centre has said it has; 0 if it has said nothing.
+    package func begin(_ ids: [OutboxID], above floor: Int64) async throws(DeliveryFailure) -> Int64 {
         let now = sender.now()
         do {
-            return try await store.beginBatch(ids, at: try await key()) { FleetBatch.nextNumber(after: $0, at: now) }
+            return try await store.beginBatch(ids, at: try await key()) {
+                FleetBatch.nextNumber(after: $0, above: floor, at: now)
+            }
         } catch {
             throw DeliveryFailure(error)
         }
     }
+}
+
+extension FleetReceipt {
+    /// Whether readings that it does not name are to be sent again at once: the centre has them under a number that is not
+    /// lower than the batch's.
+    package var asksForHigherNumber: Bool { failure == nil && highestBatch.map { $0 >= batch } ?? false }
 }
 
 /// Divides readings into batches.

@@ -11,20 +11,28 @@ public struct FleetAnswer: Sendable, Hashable {
     public var receipts: [FleetReceipt]
     /// The settings that the centre wants; `nil` if the gateway has them already, or there are none.
     public var configuration: FleetConfiguration?
+    /// The highest number of a batch that the centre has from the gateway, in the answer to a hello; `nil` if it has none.
+    public var highestBatch: Int64?
 
     /// Makes an answer.
-    public init(gateway: GatewayID, receipts: [FleetReceipt] = [], configuration: FleetConfiguration? = nil) {
+    public init(
+        gateway: GatewayID, receipts: [FleetReceipt] = [], configuration: FleetConfiguration? = nil,
+        highestBatch: Int64? = nil
+    ) {
         self.gateway = gateway
         self.receipts = receipts
         self.configuration = configuration
+        self.highestBatch = highestBatch
     }
 
     /// The document.
     public var document: JSONValue {
-        .schema([
+        var members: [JSONValue.Member] = [
             .init("gateway", .string(gateway.description)), .init("receipts", .array(receipts.map(\.document))),
             .init("configuration", configuration?.document ?? .null),
-        ])
+        ]
+        if let highestBatch { members.append(.init("highest_batch", .integer(highestBatch))) }
+        return .schema(members)
     }
 
     /// Reads a document.
@@ -43,6 +51,9 @@ public struct FleetAnswer: Sendable, Hashable {
         let expected = self.gateway
         configuration = try part["configuration"].optional { part throws(FleetDocumentError) in
             try FleetConfiguration(part, for: expected)
+        }
+        highestBatch = try part["highest_batch"].optional { part throws(FleetDocumentError) in
+            try part.whole(FleetSchema.numbers)
         }
     }
 }

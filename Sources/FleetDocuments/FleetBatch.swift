@@ -3,7 +3,7 @@ import HealthReadings
 /// Readings, and readings to take back, that a gateway sends together: the document of `healthrelay/<gateway>/readings`.
 ///
 /// A gateway numbers its batches. A number is never used twice, and a later batch has a higher number, also after the
-/// gateway was restarted, restored from a backup or replaced (``nextNumber(after:at:)``). A batch without a receipt is sent
+/// gateway was restarted, restored from a backup or replaced (``nextNumber(after:above:at:)``). A batch without a receipt is sent
 /// again under a new number, with the content that its readings have then.
 public struct FleetBatch: Sendable, Hashable {
     /// How many readings, and readings to take back, a batch has at most.
@@ -46,9 +46,12 @@ public struct FleetBatch: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - last: the number of the last batch; 0 if there was none.
+    ///   - floor: the highest number that the centre has (``FleetReceipt/highestBatch``); 0 if it has said nothing. One that no
+    ///     clock reaches is ignored, so that a wrong one does not use the numbers up.
     ///   - now: the gateway's clock.
-    public static func nextNumber(after last: Int64, at now: Instant) -> Int64 {
-        min(max(last + 1, now.microseconds / 1000, 1), FleetSchema.largestNumber)
+    public static func nextNumber(after last: Int64, above floor: Int64 = 0, at now: Instant) -> Int64 {
+        let floor = floor <= FleetSchema.largestNumber / 2 ? floor : 0
+        return min(max(last + 1, floor + 1, now.microseconds / 1000, 1), FleetSchema.largestNumber)
     }
 
     /// The document.

@@ -3,6 +3,8 @@ import HealthReadings
 /// What the centre has stored of a batch: the document of `healthrelay/<gateway>/receipts`.
 ///
 /// The centre sends it after its commit. A reading that it does not name goes on waiting at the gateway, and is sent again.
+/// The centre names none of which it keeps another content under a revision that is not lower: the gateway was restored, or
+/// its clock was set back. ``highestBatch`` then says which number the gateway has to exceed.
 public struct FleetReceipt: Sendable, Hashable {
     /// How many bytes a document may have.
     public static let mostBytes = 131_072
@@ -42,7 +44,7 @@ public struct FleetReceipt: Sendable, Hashable {
     public var gateway: GatewayID
     /// The batch.
     public var batch: Int64
-    /// Readings, and readings to take back, whose state at the centre is now what the batch says, or newer.
+    /// Readings, and readings to take back, whose state at the centre is now what the batch says.
     public var stored: [ReadingID]
     /// Every batch up to this number is stored whole; `nil` if the centre does not say so.
     public var storedThrough: Int64?
@@ -50,11 +52,14 @@ public struct FleetReceipt: Sendable, Hashable {
     public var refused: [Refusal]
     /// Why nothing of the batch was stored; `nil` if the batch was read.
     public var failure: Failure?
+    /// The highest number that the centre has from the gateway; `nil` if the batch's own is the highest, or the centre does
+    /// not say.
+    public var highestBatch: Int64?
 
     /// Makes a receipt.
     public init(
         gateway: GatewayID, batch: Int64, stored: [ReadingID] = [], storedThrough: Int64? = nil,
-        refused: [Refusal] = [], failure: Failure? = nil
+        refused: [Refusal] = [], failure: Failure? = nil, highestBatch: Int64? = nil
     ) {
         self.gateway = gateway
         self.batch = batch
@@ -62,11 +67,12 @@ public struct FleetReceipt: Sendable, Hashable {
         self.storedThrough = storedThrough
         self.refused = refused
         self.failure = failure
+        self.highestBatch = highestBatch
     }
 
     /// The document.
     public var document: JSONValue {
-        .schema([
+        var members: [JSONValue.Member] = [
             .init("gateway", .string(gateway.description)), .init("batch", .integer(batch)),
             .init("stored", .array(stored.map { .string($0.description) })),
             .init("stored_through", .optional(storedThrough)),
@@ -75,7 +81,9 @@ public struct FleetReceipt: Sendable, Hashable {
                 .array(refused.map { .object(["id": .string($0.id.description), "reason": .string($0.reason)]) })),
             .init(
                 "error", failure.map { .object(["code": .string($0.code), "message": .string($0.message)]) } ?? .null),
-        ])
+        ]
+        if let highestBatch { members.append(.init("highest_batch", .integer(highestBatch))) }
+        return .schema(members)
     }
 
     /// Reads a document.
@@ -104,6 +112,9 @@ public struct FleetReceipt: Sendable, Hashable {
         }
         failure = try part["error"].optional { part throws(FleetDocumentError) in
             Failure(code: try part["code"].text(1...64), message: try part["message"].text(1...1024))
+        }
+        highestBatch = try part["highest_batch"].optional { part throws(FleetDocumentError) in
+            try part.whole(FleetSchema.numbers)
         }
         // A gateway must not have to choose between two answers to one reading.
         let both = Set(stored).intersection(refused.map(\.id))

@@ -13,7 +13,8 @@ package protocol CentralStore: Sendable {
     /// Keeps batches in one transaction: all of them, or none.
     ///
     /// A reading that is there already changes nothing, a later revision replaces an earlier one, and an earlier one
-    /// that comes late changes nothing either. A retraction is a revision that empties the body; its row stays.
+    /// that comes late changes nothing either. A retraction is a revision that empties the body; its row stays. The outcome
+    /// names the readings of which something else is kept, under a revision that is not lower.
     ///
     /// - Returns: what became of each batch, in the same order.
     /// - Throws: ``CentralStoreError``. After ``CentralStoreError/badValue(_:)`` none of the batches is kept.
@@ -38,6 +39,9 @@ package protocol CentralStore: Sendable {
     ///
     /// - Parameter gateway: whose; `nil`: everyone's.
     func newest(of gateway: String?, limit: Int) async throws(CentralStoreError) -> [CentralReading]
+
+    /// The highest number that the store has from a gateway, as ``BatchOutcome/highest``; `nil`: there is none.
+    func highestBatch(of gateway: String) async throws(CentralStoreError) -> Int64?
 
     /// The ids of readings whose newest revision came in one of these batches, by batch.
     func storedIDs(of gateway: String, batches: [Int64]) async throws(CentralStoreError) -> [Int64: [String]]
@@ -109,6 +113,21 @@ package struct CentralReading: Sendable, Hashable {
 
     /// Whether the gateway took the reading back.
     package var isRetracted: Bool { body == nil }
+
+    /// Whether a body that is kept says what this reading says; the revision in it does not matter.
+    func saysTheSame(as kept: String?) -> Bool {
+        guard let body, let kept else { return body == nil && kept == nil }
+        if body == kept { return true }
+        guard let parts = Self.parts(of: body) else { return false }
+        return parts == Self.parts(of: kept)
+    }
+
+    private static func parts(of body: String) -> [String]? {
+        let octets = Array(body.utf8)
+        return (try? JSONReader.read(octets))?.members?.filter { $0.key != "revision" }.map {
+            "\($0.key) " + String(decoding: octets[$0.node.range], as: UTF8.self)
+        }
+    }
 }
 
 /// A batch whose sender is known.
@@ -137,14 +156,35 @@ package struct BatchOutcome: Sendable, Hashable {
     package var stored = 0
     /// Readings that replaced an earlier revision.
     package var revised = 0
-    /// Readings that changed nothing: they were there already.
+    /// Readings that changed nothing: they were there already, or ``ignored`` names them.
     package var repeated = 0
+    /// The ids of readings of which the store keeps something else, under the same or a higher revision.
+    package var ignored: [String] = []
+    /// The highest number of a batch or a revision that the gateway has to exceed so that its next batch counts; `nil`: that
+    /// of the batch itself.
+    package var highest: Int64?
 
     /// Makes an outcome.
-    package init(stored: Int = 0, revised: Int = 0, repeated: Int = 0) {
+    package init(
+        stored: Int = 0, revised: Int = 0, repeated: Int = 0, ignored: [String] = [], highest: Int64? = nil
+    ) {
         self.stored = stored
         self.revised = revised
         self.repeated = repeated
+        self.ignored = ignored
+        self.highest = highest
+    }
+
+    /// Notes that a reading was ignored because of a revision that is kept.
+    mutating func ignore(_ id: String, for revision: Int64) {
+        ignored.append(id)
+        highest = max(highest ?? 0, revision)
+    }
+
+    /// Notes the highest number of the gateway's batches.
+    mutating func note(highestBatch: Int64?, of number: Int64) {
+        guard let highestBatch, highestBatch > number || !ignored.isEmpty else { return }
+        highest = max(highest ?? 0, highestBatch)
     }
 }
 

@@ -1,7 +1,7 @@
 import HealthReadings
 import PostgreSQLLink
 
-/// The parameters of the two statements that keep batches in PostgreSQL, and what their answers mean for each batch.
+/// The parameters of the statements that keep batches in PostgreSQL, and what their answers mean for each batch.
 ///
 /// A statement can't change the same row twice, so of readings with the same key only the one with the highest revision
 /// is sent. The rows are sorted, so that two collectors with the same readings wait for each other and never both.
@@ -17,6 +17,10 @@ struct KeepPlan: Sendable {
     struct Changes: Sendable {
         var inserted: Set<Key> = []
         var updated: Set<Key> = []
+        /// The revisions that are kept instead of readings that changed nothing and say something else.
+        fileprivate var kept: [Place: Int64] = [:]
+        /// The highest numbers of batches, by gateway.
+        fileprivate var highest: [String: Int64] = [:]
 
         /// - Parameter rows: gateway, id, and whether the row is new.
         init(_ rows: [PostgreSQLConnection.Row]) {
@@ -31,10 +35,15 @@ struct KeepPlan: Sendable {
         }
     }
 
-    /// A reading that is sent, and the batch it came in.
-    private struct Sent {
+    /// Where a reading is: the index of its batch, and its own in there.
+    fileprivate struct Place: Hashable {
         var batch: Int
-        var place: Int
+        var index: Int
+    }
+
+    /// A reading that is sent, and where it came from.
+    private struct Sent {
+        var place: Place
         var reading: CentralReading
     }
 
@@ -61,6 +70,15 @@ struct KeepPlan: Sendable {
         ON CONFLICT (gateway) DO UPDATE SET
             heard = greatest(known.heard, excluded.heard), stored = known.stored + excluded.stored,
             highest_batch = greatest(known.highest_batch, excluded.highest_batch)
+        RETURNING gateway, highest_batch
+        """
+
+    /// Which of the readings that changed nothing say something else than what is kept. The upsert has locked the rows.
+    static let compare = """
+        SELECT sent.number, known.revision
+        FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS sent (gateway, id, body, number)
+        JOIN reading AS known ON known.gateway = sent.gateway AND known.id = sent.id
+        WHERE known.body - 'revision' IS DISTINCT FROM sent.body::jsonb - 'revision'
         """
 
     private let batches: [ArrivedBatch]
@@ -74,7 +92,7 @@ struct KeepPlan: Sendable {
             for (place, reading) in batch.readings.enumerated() {
                 let key = Key(gateway: batch.gateway, id: reading.id)
                 if let other = sent[key], other.reading.revision >= reading.revision { continue }
-                sent[key] = Sent(batch: index, place: place, reading: reading)
+                sent[key] = Sent(place: Place(batch: index, index: place), reading: reading)
             }
         }
         self.sent = sent
@@ -89,8 +107,45 @@ struct KeepPlan: Sendable {
             .array(keys.map(\.gateway)), .array(keys.map(\.id)), .array(readings.map { String($0.revision) }),
             .array(readings.map { String($0.batch) }), .array(readings.map { $0.taken?.description }),
             .array(readings.map(\.kind)), .array(readings.map(\.person)), .array(readings.map(\.body)),
-            .array(keys.map { key in sent[key].map { batches[$0.batch].received.description } }),
+            .array(keys.map { key in sent[key].map { batches[$0.place.batch].received.description } }),
         ]
+    }
+
+    /// Readings that changed nothing.
+    private func unchanged(_ changes: Changes) -> [Place] {
+        batches.indices.flatMap { batch in
+            batches[batch].readings.indices.map { Place(batch: batch, index: $0) }
+        }.filter { place in
+            let key = key(at: place)
+            return sent[key]?.place != place || !changes.inserted.contains(key) && !changes.updated.contains(key)
+        }
+    }
+
+    private func key(at place: Place) -> Key {
+        Key(gateway: batches[place.batch].gateway, id: batches[place.batch].readings[place.index].id)
+    }
+
+    /// - Returns: `nil`: every reading has changed something.
+    func comparisonParameters(_ changes: Changes) -> [PostgreSQLValue]? {
+        let places = unchanged(changes)
+        guard !places.isEmpty else { return nil }
+        return [
+            .array(places.map { batches[$0.batch].gateway }), .array(places.map { key(at: $0).id }),
+            .array(places.map { batches[$0.batch].readings[$0.index].body }),
+        ]
+    }
+
+    /// Notes what ``compare`` and ``hear`` have answered.
+    func note(_ compared: [PostgreSQLConnection.Row], _ heard: [PostgreSQLConnection.Row], in changes: inout Changes) {
+        let places = unchanged(changes)
+        for row in compared {
+            guard let number = row[0].flatMap(Int.init), let revision = row[1].flatMap(Int64.init) else { continue }
+            changes.kept[places[number - 1]] = revision
+        }
+        for row in heard {
+            guard let gateway = row[0], let highest = row[1].flatMap(Int64.init) else { continue }
+            changes.highest[gateway] = highest
+        }
     }
 
     func gatewayParameters(_ changes: Changes) -> [PostgreSQLValue] {
@@ -107,17 +162,19 @@ struct KeepPlan: Sendable {
     func outcomes(_ changes: Changes) -> [BatchOutcome] {
         batches.indices.map { index in
             var outcome = BatchOutcome()
-            for (place, reading) in batches[index].readings.enumerated() {
-                let key = Key(gateway: batches[index].gateway, id: reading.id)
-                let wasSent = sent[key].map { $0.batch == index && $0.place == place } ?? false
+            for (place, reading) in batches[index].readings.enumerated().map({ (Place(batch: index, index: $0), $1) }) {
+                let key = key(at: place)
+                let wasSent = sent[key]?.place == place
                 if wasSent, changes.inserted.contains(key) {
                     outcome.stored += 1
                 } else if wasSent, changes.updated.contains(key) {
                     outcome.revised += 1
                 } else {
                     outcome.repeated += 1
+                    if let kept = changes.kept[place] { outcome.ignore(reading.id, for: kept) }
                 }
             }
+            outcome.note(highestBatch: changes.highest[batches[index].gateway], of: batches[index].number)
             return outcome
         }
     }

@@ -49,9 +49,14 @@ package struct PostgreSQLCentralStore: CentralStore {
         let changes = try await Self.mapped { () async throws(PostgreSQLError) in
             try await writer.transaction { connection throws(PostgreSQLError) -> KeepPlan.Changes in
                 let rows = plan.isEmpty ? [] : try connection.run(KeepPlan.upsert, plan.readingParameters)
-                let changes = KeepPlan.Changes(rows)
+                var changes = KeepPlan.Changes(rows)
+                var compared: [PostgreSQLConnection.Row] = []
+                if let parameters = plan.comparisonParameters(changes) {
+                    compared = try connection.run(KeepPlan.compare, parameters)
+                }
                 // Written every time: after a restart, the wait for a standby then covers what an earlier try left.
-                try connection.run(KeepPlan.hear, plan.gatewayParameters(changes))
+                let heard = try connection.run(KeepPlan.hear, plan.gatewayParameters(changes))
+                plan.note(compared, heard, in: &changes)
                 return changes
             }
         }
@@ -146,6 +151,11 @@ package struct PostgreSQLCentralStore: CentralStore {
                 gateway: gateway, id: id, revision: revision, batch: batch, taken: Self.instant(row[4]), kind: row[5],
                 person: row[6], body: row[7])
         }
+    }
+
+    package func highestBatch(of gateway: String) async throws(CentralStoreError) -> Int64? {
+        try await rows("SELECT highest_batch FROM gateway WHERE gateway = $1", [.text(gateway)]).first?[0]
+            .flatMap(Int64.init)
     }
 
     package func storedIDs(

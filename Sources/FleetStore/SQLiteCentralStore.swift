@@ -80,7 +80,7 @@ package struct SQLiteCentralStore: CentralStore {
 
     package func keep(_ batches: [ArrivedBatch]) async throws(CentralStoreError) -> [BatchOutcome] {
         try await write { db in
-            let revision = try db.cachedStatement(sql: "SELECT revision FROM reading WHERE gateway = ? AND id = ?")
+            let known = try db.cachedStatement(sql: "SELECT revision, body FROM reading WHERE gateway = ? AND id = ?")
             let insert = try db.cachedStatement(
                 sql: """
                     INSERT INTO reading (gateway, id, revision, batch, taken, kind, person, body, retracted, received)
@@ -94,20 +94,22 @@ package struct SQLiteCentralStore: CentralStore {
             return try batches.map { batch in
                 var outcome = BatchOutcome()
                 for reading in batch.readings {
-                    let known = try Int64.fetchOne(revision, arguments: [batch.gateway, reading.id])
-                    if let known, known >= reading.revision {
+                    let row = try Row.fetchOne(known, arguments: [batch.gateway, reading.id])
+                    if let row, row[0] as Int64 >= reading.revision {
                         outcome.repeated += 1
+                        if !reading.saysTheSame(as: row[1]) { outcome.ignore(reading.id, for: row[0]) }
                         continue
                     }
                     try insert.execute(arguments: [
                         batch.gateway, reading.id, reading.revision, reading.batch, reading.taken?.microseconds,
                         reading.kind, reading.person, reading.body, reading.isRetracted, batch.received.microseconds,
                     ])
-                    if known == nil { outcome.stored += 1 } else { outcome.revised += 1 }
+                    if row == nil { outcome.stored += 1 } else { outcome.revised += 1 }
                 }
                 try Self.hear(
                     db, GatewaySighting(gateway: batch.gateway, heard: batch.received), stored: outcome.stored,
                     batch: batch.number)
+                outcome.note(highestBatch: try Self.highestBatch(db, of: batch.gateway), of: batch.number)
                 return outcome
             }
         }
@@ -209,6 +211,14 @@ package struct SQLiteCentralStore: CentralStore {
                     kind: row[5], person: row[6], body: row[7])
             }
         }
+    }
+
+    package func highestBatch(of gateway: String) async throws(CentralStoreError) -> Int64? {
+        try await read { db in try Self.highestBatch(db, of: gateway) }
+    }
+
+    private static func highestBatch(_ db: Database, of gateway: String) throws -> Int64? {
+        try Int64.fetchOne(db, sql: "SELECT highest_batch FROM gateway WHERE gateway = ?", arguments: [gateway])
     }
 
     package func storedIDs(

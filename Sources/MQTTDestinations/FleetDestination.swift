@@ -58,6 +58,22 @@ public actor FleetDestination: BrokerDestination {
     var silentSince: ContinuousClock.Instant?
     /// What the centre said of the last batch that it could not read.
     var lastFailure: FleetReceipt.Failure?
+    /// The highest number of a batch that the centre has said it has from this gateway.
+    private var floor: Int64 = 0
+    /// Batches without a receipt, the newest alone: what has to be sent again at once is sent from here. The worker sends
+    /// again what is no longer here.
+    private var handed: [Int64: Handed] = [:]
+
+    /// A batch that the broker has.
+    private struct Handed {
+        var items: [OutboxItem]
+        var person: StoreUser
+        /// Whether the centre has ignored these readings before.
+        var isRepeat = false
+    }
+
+    /// How many batches ``handed`` has at most: some megabytes.
+    private static let mostHanded = 20
 
     private enum Awaited {
         case open
@@ -109,25 +125,68 @@ public actor FleetDestination: BrokerDestination {
         let link = try await linked()
         let (items, outcomes) = FleetPacking.fitting(part)
         guard !items.isEmpty else { return outcomes }
-        let number = try await reporter.begin(items.map(\.id))
+        let first = try await hand(Handed(items: items, person: part.person), on: link)
+        guard place.waitsForReceipt else { return outcomes + items.map { Outcome($0.id, .delivered) } }
+        var (stored, refused) = (Set(first?.stored ?? []), first?.refused ?? [])
+        if let first, first.asksForHigherNumber {
+            let ignored = items.filter { !first.names($0.reading.id) }
+            if !ignored.isEmpty {
+                let second = try await hand(Handed(items: ignored, person: part.person, isRepeat: true), on: link)
+                stored.formUnion(second?.stored ?? [])
+                refused += second?.refused ?? []
+            }
+        }
+        let reasons = Dictionary(refused.map { ($0.id, $0.reason) }) { first, _ in first }
+        return outcomes
+            + items.map { item in
+                if let reason = reasons[item.reading.id] { return Outcome(item.id, .refused(reason)) }
+                return Outcome(item.id, stored.contains(item.reading.id) ? .delivered : .handedOver)
+            }
+    }
+
+    /// Sends readings as a batch.
+    ///
+    /// - Returns: the receipt, if it is waited for here and came in time.
+    private func hand(_ readings: Handed, on link: FleetLink) async throws(DeliveryFailure) -> FleetReceipt? {
+        let number = try await reporter.begin(readings.items.map(\.id), above: floor)
         let batch = FleetBatch(
             gateway: link.gateway, number: number, sentAt: sender.now(),
-            readings: items.map { FleetPacking.document($0, number, part.person) })
-        awaited[number] = .open
+            readings: readings.items.map { FleetPacking.document($0, number, readings.person) })
+        let isWaitedFor = place.waitsForReceipt && !isKept
+        if isWaitedFor { awaited[number] = .open } else if place.waitsForReceipt { remember(readings, as: number) }
         defer { awaited[number] = nil }
-        try await publish(batch, on: link)
-        guard place.waitsForReceipt else { return outcomes + items.map { Outcome($0.id, .delivered) } }
+        do throws(DeliveryFailure) {
+            try await publish(batch, on: link)
+        } catch {
+            handed[number] = nil
+            throw error
+        }
+        guard place.waitsForReceipt else { return nil }
         CrashPoint.reach("fleet.acknowledged")
         silentSince = silentSince ?? .now
         // Nobody listens for receipts between two commands that deliver.
-        let receipt = isKept ? nil : await receipt(of: number)
-        let stored = Set(receipt?.stored ?? [])
-        let refused = Dictionary((receipt?.refused ?? []).map { ($0.id, $0.reason) }) { first, _ in first }
-        return outcomes
-            + items.map { item in
-                if let reason = refused[item.reading.id] { return Outcome(item.id, .refused(reason)) }
-                return Outcome(item.id, stored.contains(item.reading.id) ? .delivered : .handedOver)
-            }
+        return isWaitedFor ? await receipt(of: number) : nil
+    }
+
+    private func remember(_ readings: Handed, as number: Int64) {
+        handed[number] = readings
+        while handed.count > Self.mostHanded, let oldest = handed.keys.min() { handed[oldest] = nil }
+    }
+
+    /// Sends again what the centre has ignored because it has it under a higher number.
+    private func repeatIgnored(_ receipt: FleetReceipt) async {
+        guard let readings = handed[receipt.batch] else { return }
+        let ignored = readings.items.filter { !receipt.names($0.reading.id) }
+        if ignored.isEmpty || receipt.asksForHigherNumber { handed[receipt.batch] = nil }
+        guard !ignored.isEmpty, receipt.asksForHigherNumber, !readings.isRepeat, let link, link.connection.isOpen
+        else { return }
+        logger.notice(
+            "readings are sent again under a higher number", metadata: ["readings": "\(ignored.count)"])
+        do throws(DeliveryFailure) {
+            _ = try await hand(Handed(items: ignored, person: readings.person, isRepeat: true), on: link)
+        } catch {
+            logger.notice("readings could not be sent again", metadata: ["code": "\(error.code)"])
+        }
     }
 
     /// Has the centre remove readings, and waits some seconds for its receipt. One that comes later counts when the worker
@@ -141,7 +200,32 @@ public actor FleetDestination: BrokerDestination {
         }
         guard !asked.isEmpty, results.isEmpty else { return results }
         let link = try await linked()
-        let number = try await reporter.begin([])
+        // What the centre has under a higher number is sent once more.
+        for _ in 0..<2 {
+            let receipt = try await retract(asked, on: link)
+            guard place.waitsForReceipt else {
+                return Dictionary(uniqueKeysWithValues: asked.values.map { ($0, .delivered) })
+            }
+            for (id, key) in asked {
+                guard let result = takenBack.removeValue(forKey: key) else { continue }
+                results[key] = result
+                asked[id] = nil
+            }
+            guard let receipt, receipt.asksForHigherNumber, !asked.isEmpty else { break }
+        }
+        guard !results.isEmpty else {
+            throw DeliveryFailure(
+                .target, code: "no_receipt",
+                message: "the broker has what is to be taken back, and the centre has sent no receipt")
+        }
+        return results
+    }
+
+    /// - Returns: the receipt, if it came in time.
+    private func retract(
+        _ asked: [ReadingID: RetractionKey], on link: FleetLink
+    ) async throws(DeliveryFailure) -> FleetReceipt? {
+        let number = try await reporter.begin([], above: floor)
         let batch = FleetBatch(
             gateway: link.gateway, number: number, sentAt: sender.now(), readings: [],
             retracted: asked.keys.sorted().map { FleetRetraction(id: $0, revision: number) })
@@ -149,18 +233,9 @@ public actor FleetDestination: BrokerDestination {
         defer { awaited[number] = nil }
         if place.waitsForReceipt { retracting[number] = asked }
         try await publish(batch, on: link)
-        guard place.waitsForReceipt else {
-            return Dictionary(uniqueKeysWithValues: asked.values.map { ($0, .delivered) })
-        }
+        guard place.waitsForReceipt else { return nil }
         silentSince = silentSince ?? .now
-        _ = await receipt(of: number)
-        for key in asked.values { results[key] = takenBack.removeValue(forKey: key) }
-        guard !results.isEmpty else {
-            throw DeliveryFailure(
-                .target, code: "no_receipt",
-                message: "the broker has what is to be taken back, and the centre has sent no receipt")
-        }
-        return results
+        return await receipt(of: number)
     }
 
     private func publish(_ batch: FleetBatch, on link: FleetLink) async throws(DeliveryFailure) {
@@ -240,6 +315,7 @@ public actor FleetDestination: BrokerDestination {
             return
         }
         (silentSince, lastFailure) = (nil, nil)
+        floor = max(floor, receipt.highestBatch ?? 0)
         await sender.steering.heard(.receipt)
         if let asked = retracting.removeValue(forKey: receipt.batch) {
             for id in receipt.stored { if let key = asked[id] { takenBack[key] = .delivered } }
@@ -256,6 +332,7 @@ public actor FleetDestination: BrokerDestination {
             // They are sent again when their time is over.
             logger.warning("a receipt could not be noted", metadata: ["code": "\(DeliveryFailure(error).code)"])
         }
+        await repeatIgnored(receipt)
         await tellProblems()
     }
 
@@ -264,4 +341,9 @@ public actor FleetDestination: BrokerDestination {
         if let gateway = place.gateway ?? place.credentials?.identities().first?.gateway { return gateway }
         return try await reporter.gateway()
     }
+}
+
+extension FleetReceipt {
+    /// Whether it says what became of a reading.
+    fileprivate func names(_ id: ReadingID) -> Bool { stored.contains(id) || refused.contains { $0.id == id } }
 }

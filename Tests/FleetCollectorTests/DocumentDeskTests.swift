@@ -25,6 +25,19 @@ import Testing
         #expect(desk.counters.current.stored == 5 && desk.counters.current.revised == 1)
     }
 
+    @Test func aReceiptDoesNotNameWhatWasIgnored() async throws {
+        let (desk, gateway) = (try await desk(), try GatewayID("gw1"))
+        _ = try await desk.keep(SampleBatch.octets("gw1", 900, ids: 0..<2), from: gateway)
+        let receipt = try await desk.keep(SampleBatch.octets("gw1", 5, ids: 1..<3, retracted: [0]), from: gateway)
+        #expect(receipt.stored.map(\.description) == [1, 2].map(SampleBatch.id) && receipt.refused.isEmpty)
+        #expect(receipt.highestBatch == 900)
+        let hello = FleetHello(gateway: gateway, sentAt: Instant(seconds: 1), version: "1", unconfirmed: [5])
+        let answer = try await desk.note(Array(hello.document.text.utf8), .hello, from: gateway)
+        #expect(answer.highestBatch == 900 && answer.receipts.map(\.highestBatch) == [900])
+        let again = try await desk.keep(SampleBatch.octets("gw1", 901, ids: 1..<3, retracted: [0]), from: gateway)
+        #expect(again.stored.count == 3 && again.highestBatch == nil)
+    }
+
     @Test func aBatchOfAnotherGatewayIsRefused() async throws {
         let desk = try await desk()
         let gateway = try GatewayID("gw2")

@@ -109,6 +109,37 @@ import WebDestinations
         await centre.store.close()
     }
 
+    @Test("a gateway that was restored under a lower number raises it, and corrects and withdraws what the centre has")
+    func lowerNumber() async throws {
+        let centre = try await Centre()
+        try await Fixture.with { fixture in
+            let collector = try await RunningCollector.start(in: centre.directory)
+            try await fixture.read(2)
+            let readings = try await fixture.store.query(ReadingQuery(limit: 10)).readings
+            // The clock was ahead for a while, before the state was put back from a backup.
+            let ahead: Int64 = 4_000_000_000_000
+            let batch = FleetBatch(
+                gateway: try GatewayID("ward-7"), number: ahead, sentAt: .systemClock,
+                readings: readings.map { FleetReading($0, revision: ahead, person: "somebody_else") })
+            _ = try await centre.desk().keep(Array(batch.document.text.utf8), from: batch.gateway)
+            let worker = worker(try centre.destination(fixture, collector.url), fixture)
+            #expect(await worker.syncOnce() == SyncReport(delivered: 2))
+            let kept = try await centre.store.newest(of: nil, limit: 10)
+            #expect(kept.count == 2 && kept.allSatisfy { $0.revision > ahead && $0.person != "somebody_else" })
+            // Another process knows nothing of the number, and the centre has been ahead once more.
+            let retraction = FleetBatch(
+                gateway: batch.gateway, number: ahead + 1000, sentAt: .systemClock,
+                readings: readings.map { FleetReading($0, revision: ahead + 1000, person: "somebody_else") })
+            _ = try await centre.desk().keep(Array(retraction.document.text.utf8), from: batch.gateway)
+            try await fixture.read(1, isFailed: true)
+            let next = self.worker(try centre.destination(fixture, collector.url), fixture)
+            #expect(await next.syncOnce().retracted == 1)
+            #expect(try await centre.store.newest(of: nil, limit: 10).filter(\.isRetracted).count == 1)
+            await collector.stop()
+        }
+        await centre.store.close()
+    }
+
     @Test("a connection that is cut after the commit doubles nothing, at that host or the next")
     func cut() async throws {
         let centre = try await Centre()

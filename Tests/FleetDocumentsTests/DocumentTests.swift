@@ -157,6 +157,8 @@ struct DocumentTests {
         let later = Instant(seconds: 1_795_176_000)
         #expect(FleetBatch.nextNumber(after: 0, at: later) == 1_795_176_000_000)
         #expect(FleetBatch.nextNumber(after: 1_795_176_000_000, at: later) == 1_795_176_000_001)
+        #expect(FleetBatch.nextNumber(after: 7, above: 1_795_176_000_009, at: later) == 1_795_176_000_010)
+        #expect(FleetBatch.nextNumber(after: 7, above: FleetSchema.largestNumber, at: later) == 1_795_176_000_000)
         #expect(FleetBatch.nextNumber(after: 1_795_176_000_000, at: Instant(seconds: 5)) == 1_795_176_000_001)
         #expect(FleetBatch.nextNumber(after: 0, at: Instant(seconds: -5)) == 1)
         #expect(FleetBatch.nextNumber(after: FleetSchema.largestNumber, at: later) == FleetSchema.largestNumber)

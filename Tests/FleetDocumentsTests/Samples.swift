@@ -90,7 +90,8 @@ struct GeneratedDocuments {
         return FleetReceipt(
             gateway: try gateway(), batch: number(), stored: list(50) { $0.id() },
             storedThrough: chance(2) ? number() : nil,
-            refused: list(50) { FleetReceipt.Refusal(id: $0.id(), reason: $0.text()) })
+            refused: list(50) { FleetReceipt.Refusal(id: $0.id(), reason: $0.text()) },
+            highestBatch: chance(2) ? number() : nil)
     }
 
     mutating func state() -> FleetConfigurationState {
@@ -108,7 +109,7 @@ struct GeneratedDocuments {
         (receipt.gateway, configuration.gateway) = (gateway, gateway)
         return FleetAnswer(
             gateway: gateway, receipts: chance(2) ? [] : [receipt],
-            configuration: chance(2) ? nil : configuration)
+            configuration: chance(2) ? nil : configuration, highestBatch: chance(2) ? number() : nil)
     }
 
     mutating func hello() throws -> FleetHello {

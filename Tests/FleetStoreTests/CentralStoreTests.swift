@@ -68,7 +68,7 @@ import Testing
         try await store.prepare()
         _ = try await store.keep([Self.batch("gw1", 1, [Self.reading("gw1", "a", revision: 2, body: #"{"n": 2}"#)])])
         let older = Self.batch("gw1", 2, [Self.reading("gw1", "a", revision: 1, batch: 2, body: #"{"n": 1}"#)])
-        #expect(try await store.keep([older]) == [BatchOutcome(repeated: 1)])
+        #expect(try await store.keep([older]) == [BatchOutcome(repeated: 1, ignored: ["a"], highest: 2)])
         #expect(try await store.newest(of: "gw1", limit: 1).first?.body == #"{"n": 2}"#)
         let newer = Self.batch("gw1", 3, [Self.reading("gw1", "a", revision: 3, batch: 3, body: #"{"n": 3}"#)])
         #expect(try await store.keep([newer]) == [BatchOutcome(revised: 1)])
@@ -86,8 +86,35 @@ import Testing
         let row = try #require(try await store.newest(of: nil, limit: 1).first)
         #expect(row.isRetracted && row.revision == 2)
         // What was sent before the retraction and comes late brings nothing back.
-        #expect(try await store.keep([Self.batch("gw1", 1, [Self.reading("gw1", "a")])]) == [BatchOutcome(repeated: 1)])
+        #expect(
+            try await store.keep([Self.batch("gw1", 1, [Self.reading("gw1", "a")])])
+                == [BatchOutcome(repeated: 1, ignored: ["a"], highest: 2)])
         #expect(try await store.newest(of: nil, limit: 1).first?.isRetracted == true)
+        await store.close()
+    }
+
+    /// A gateway that was restored counts from where its backup was.
+    @Test(arguments: Kind.installed) func whatIsIgnoredIsNamedWithTheNumberToExceed(kind: Kind) async throws {
+        let store = try kind.store()
+        try await store.prepare()
+        func keep(_ number: Int64, _ body: String?) async throws -> BatchOutcome? {
+            let reading = Self.reading("gw1", "a", revision: number, batch: number, body: body)
+            return try await store.keep([Self.batch("gw1", number, [reading])]).first
+        }
+        #expect(try await store.highestBatch(of: "gw1") == nil)
+        #expect(try await keep(100, #"{"id":"a","revision":100,"n":[1, 2.0]}"#) == BatchOutcome(stored: 1))
+        // The same is there already, whatever its number is.
+        let same = BatchOutcome(repeated: 1, highest: 100)
+        #expect(try await keep(50, #"{"id":"a","revision":50,"n":[1, 2.0]}"#) == same)
+        let ignored = BatchOutcome(repeated: 1, ignored: ["a"], highest: 100)
+        #expect(try await keep(60, #"{"id":"a","revision":60,"n":[1, 3.0]}"#) == ignored)
+        #expect(try await keep(100, #"{"id":"a","revision":100,"n":[1, 3.0]}"#) == ignored)
+        #expect(try await keep(70, nil) == ignored)
+        #expect(try await store.newest(of: "gw1", limit: 1).first?.body?.contains("2.0") == true)
+        #expect(try await keep(101, nil) == BatchOutcome(revised: 1))
+        #expect(try await keep(80, nil) == BatchOutcome(repeated: 1, highest: 101))
+        #expect(try await store.highestBatch(of: "gw1") == 101)
+        #expect(try await store.highestBatch(of: "gw2") == nil)
         await store.close()
     }
 

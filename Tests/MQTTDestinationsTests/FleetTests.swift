@@ -5,6 +5,7 @@ import Foundation
 import HealthReadings
 import MQTTLink
 import ReadingStore
+import Synchronization
 import TestBroker
 import TestSupport
 import Testing
@@ -140,6 +141,38 @@ struct FleetTests {
             #expect(refused.map(\.id) == Array(try #require(centre.batches.first).ids.prefix(1)))
             running.cancel()
             try await running.value
+        }
+    }
+
+    @Test(
+        "what the centre has under a higher number is sent again at once under a higher one", arguments: [true, false])
+    func lowerNumber(isKept: Bool) async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            let highest = Mutex(Int64(4_000_000_000_000))
+            let centre = try await TestCentre(broker.port) { batch in
+                let known = highest.withLock(\.self)
+                guard batch.number <= known else { return TestCentre.storesAll(batch) }
+                return FleetReceipt(
+                    gateway: batch.gateway, batch: batch.number, stored: Array(batch.readings.dropLast(2).map(\.id)),
+                    highestBatch: known)
+            }
+            try await fixture.read(5)
+            let worker = fixture.worker(try fixture.fleet(broker.port))
+            let running = isKept ? Task { try await worker.run() } : nil
+            if !isKept { #expect(await worker.syncOnce() == SyncReport(delivered: 5)) }
+            try await until { try await fixture.count("delivered") == 5 }
+            #expect(centre.batches.map(\.readings.count) == [5, 2])
+            #expect(centre.batches.last.map { $0.number > 4_000_000_000_000 } == true)
+            highest.withLock { $0 = 5_000_000_000_000 }
+            try await fixture.read(1, isFailed: true)
+            if isKept { worker.wake() } else { #expect(await worker.syncOnce().retracted == 1) }
+            let key = try await fixture.fleetKey()
+            try await until { try await fixture.store.retractionCount(at: key) == 0 }
+            let retractions = centre.batches.filter { !$0.retracted.isEmpty }
+            #expect(retractions.map { $0.number > 5_000_000_000_000 } == [false, true])
+            running?.cancel()
+            try await running?.value
         }
     }
 

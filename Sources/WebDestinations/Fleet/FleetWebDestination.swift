@@ -40,6 +40,8 @@ public actor FleetWebDestination: Destination, ProvesIdentity {
     var ways: [FleetWay] = []
     /// The host that is asked first.
     private var host = 0
+    /// The highest number of a batch that the centre has said it has from this gateway.
+    private var floor: Int64 = 0
 
     /// Creates a destination; nothing is sent yet.
     ///
@@ -85,22 +87,35 @@ public actor FleetWebDestination: Destination, ProvesIdentity {
     public func send(_ part: DeliveryPart) async throws(DeliveryFailure) -> [Outcome] {
         let (items, outcomes) = FleetPacking.fitting(part)
         guard !items.isEmpty else { return outcomes }
-        let number = try await reporter.begin(items.map(\.id))
+        let first = try await post(items, of: part)
+        var (stored, refused) = (Set(first.stored), first.refused)
+        let ignored = items.filter { item in
+            !stored.contains(item.reading.id) && !refused.contains { $0.id == item.reading.id }
+        }
+        if first.asksForHigherNumber, !ignored.isEmpty {
+            let second = try await post(ignored, of: part)
+            stored.formUnion(second.stored)
+            refused += second.refused
+        }
+        let reasons = Dictionary(refused.map { ($0.id, $0.reason) }) { first, _ in first }
+        return outcomes
+            + items.map { item in
+                let id = item.reading.id
+                if stored.contains(id) { return Outcome(item.id, .delivered) }
+                if let reason = reasons[id] { return Outcome(item.id, .refused(PrintableText.escaped(reason))) }
+                return Outcome(item.id, .failed(Self.unexpected("the receipt does not name a reading of the batch")))
+            }
+    }
+
+    private func post(_ items: [OutboxItem], of part: DeliveryPart) async throws(DeliveryFailure) -> FleetReceipt {
+        let number = try await reporter.begin(items.map(\.id), above: floor)
         let batch = FleetBatch(
             gateway: try await gateway(), number: number, sentAt: sender.now(),
             readings: items.map { FleetPacking.document($0, number, part.person) })
         CrashPoint.reach("fleet.begun")
         let receipt = try await post(batch)
         CrashPoint.reach("fleet.acknowledged")
-        let stored = Set(receipt.stored)
-        let refused = Dictionary(receipt.refused.map { ($0.id, $0.reason) }) { first, _ in first }
-        return outcomes
-            + items.map { item in
-                let id = item.reading.id
-                if stored.contains(id) { return Outcome(item.id, .delivered) }
-                if let reason = refused[id] { return Outcome(item.id, .refused(PrintableText.escaped(reason))) }
-                return Outcome(item.id, .failed(Self.unexpected("the receipt does not name a reading of the batch")))
-            }
+        return receipt
     }
 
     /// Has the centre remove readings.
@@ -110,14 +125,20 @@ public actor FleetWebDestination: Destination, ProvesIdentity {
             asked[item.reading] = asked[item.reading] ?? item.key
         }
         guard !asked.isEmpty else { return [:] }
-        let number = try await reporter.begin([])
-        let receipt = try await post(
-            FleetBatch(
-                gateway: try await gateway(), number: number, sentAt: sender.now(), readings: [],
-                retracted: asked.keys.sorted().map { FleetRetraction(id: $0, revision: number) }))
         var results: [RetractionKey: Outcome.Result] = [:]
-        for id in receipt.stored { if let key = asked[id] { results[key] = .delivered } }
-        for refusal in receipt.refused { if let key = asked[refusal.id] { results[key] = .refused(refusal.reason) } }
+        // What the centre has under a higher number is sent once more.
+        for _ in 0..<2 {
+            let number = try await reporter.begin([], above: floor)
+            let receipt = try await post(
+                FleetBatch(
+                    gateway: try await gateway(), number: number, sentAt: sender.now(), readings: [],
+                    retracted: asked.keys.sorted().map { FleetRetraction(id: $0, revision: number) }))
+            for id in receipt.stored { if let key = asked.removeValue(forKey: id) { results[key] = .delivered } }
+            for refusal in receipt.refused {
+                if let key = asked.removeValue(forKey: refusal.id) { results[key] = .refused(refusal.reason) }
+            }
+            guard receipt.asksForHigherNumber, !asked.isEmpty else { break }
+        }
         return results
     }
 
@@ -201,6 +222,7 @@ public actor FleetWebDestination: Destination, ProvesIdentity {
     }
 
     private func take(_ answer: FleetAnswer) async throws {
+        floor = max(floor, answer.highestBatch ?? 0)
         for receipt in answer.receipts {
             await sender.steering.heard(.receipt)
             for acknowledgement in try await reporter.acknowledgements(of: receipt) {
@@ -241,6 +263,7 @@ public actor FleetWebDestination: Destination, ProvesIdentity {
             throw Self.unexpected("the answer is no receipt: \(error)")
         }
         guard receipt.batch == batch.number else { throw Self.unexpected("the receipt is another batch's") }
+        floor = max(floor, receipt.highestBatch ?? 0)
         await sender.steering.heard(.receipt)
         return receipt
     }
