@@ -64,7 +64,7 @@ package actor PostgreSQLConnection {
             let wasConnected = connection != nil
             tries += 1
             do {
-                try execute("BEGIN", [])
+                try execute(Self.begin, [])
                 let result = try body(self)
                 try commit()
                 return result
@@ -81,6 +81,13 @@ package actor PostgreSQLConnection {
             }
         }
     }
+
+    /// Begins a transaction whose commit waits for the disk, also where the server, the database or the user has that switched
+    /// off. What the administrator has chosen otherwise stays: with `remote_apply` and the like it waits for more.
+    private static let begin = """
+        BEGIN;
+        SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'
+        """
 
     private func commit() throws(PostgreSQLError) {
         try execute("COMMIT", [])
@@ -107,9 +114,13 @@ package actor PostgreSQLConnection {
             }
         }
         defer { for pointer in pointers { pointer?.deallocate() } }
-        let result = PQexecParams(
-            connection, statement, Int32(parameters.count), nil, pointers.map { $0.map { UnsafePointer($0) } }, nil,
-            nil, 0)
+        // Only without parameters may there be several statements.
+        let result =
+            parameters.isEmpty
+            ? PQexec(connection, statement)
+            : PQexecParams(
+                connection, statement, Int32(parameters.count), nil, pointers.map { $0.map { UnsafePointer($0) } },
+                nil, nil, 0)
         defer { PQclear(result) }
         switch PQresultStatus(result) {
         case PGRES_COMMAND_OK, PGRES_EMPTY_QUERY: return []

@@ -63,6 +63,40 @@ import Testing
         }
     }
 
+    @Test func aCommitWaitsForTheDiskWhereThatIsSwitchedOff() async throws {
+        // A server of its own, which loses what it has not written when it is killed.
+        let server = try TestPostgreSQL()
+        let address = try server.database()
+        let connection = PostgreSQLConnection(address: address, program: "tests")
+        try await connection.run("CREATE TABLE number (value integer)")
+        _ = try server.run(at: address, "ALTER SYSTEM SET wal_writer_delay = '10s'")
+        _ = try server.run(at: address, "ALTER SYSTEM SET synchronous_commit = off")
+        _ = try server.run(at: address, "SELECT pg_reload_conf()")
+        // The connection is older than the setting, which reaches it with one of its next statements.
+        while try await connection.run("SHOW synchronous_commit") != [["off"]] {
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        let setting = try await connection.transaction { connection throws(PostgreSQLError) in
+            try connection.run("INSERT INTO number VALUES (1)")
+            return try connection.run("SHOW synchronous_commit")
+        }
+        #expect(setting == [["on"]])
+        server.stop()
+        try server.start()
+        let kept = try await connection.transaction { connection throws(PostgreSQLError) in
+            try connection.run("SELECT value FROM number")
+        }
+        #expect(kept == [["1"]])
+        // What waits for more than the disk stays.
+        for chosen in ["remote_apply", "remote_write", "local"] {
+            try await connection.run("SET synchronous_commit = \(chosen)")
+            let setting = try await connection.transaction { connection throws(PostgreSQLError) in
+                try connection.run("SHOW synchronous_commit")
+            }
+            #expect(setting == [[chosen]])
+        }
+    }
+
     @Test func aServerThatCameBackIsUsedAgain() async throws {
         let server = try TestPostgreSQL()
         let address = try server.database()
