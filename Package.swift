@@ -289,9 +289,8 @@ let package = Package(
             "FleetCollector",
             [
                 "AMQPLink", "FleetAuthority", "FleetDocuments", "FleetStore", "GatewaySettings", "GuardedServer",
-                "HealthReadings", "LocalAccess", httpClient, httpServer, httpServerCore, httpTypes, lifecycle, logging,
-                nioCore,
-                nioHTTP1, tls,
+                "HealthReadings", "LocalAccess", crypto, httpClient, httpServer, httpServerCore, httpTypes, lifecycle,
+                logging, nioCore, nioHTTP1, tls,
                 .product(name: "SwiftASN1", package: "swift-asn1"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 .product(name: "X509", package: "swift-certificates"),

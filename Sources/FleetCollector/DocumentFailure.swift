@@ -28,6 +28,11 @@ package enum DocumentFailure: Error, Sendable, Hashable {
         }
     }
 
+    /// What the store refused of this document although it takes others; `nil`: it is away, or the failure isn't the store's.
+    var refusal: String? {
+        if case .store(.refused(let words)) = self { words } else { nil }
+    }
+
     /// Whether the document itself is at fault, so that sending it again changes nothing.
     package var isForGood: Bool { if case .store = self { false } else { true } }
 }

@@ -50,8 +50,8 @@ package actor Intake {
             let outcomes = try await store.keep(together.map(\.batch))
             for (waiting, outcome) in zip(together, outcomes) { waiting.answer.resume(returning: .success(outcome)) }
         } catch {
-            // A value that the store refuses fails the whole transaction: find the batch that has it.
-            guard case .badValue = error, together.count > 1 else {
+            // What the store refuses of one batch fails the whole transaction: find the batch that has it.
+            guard !error.isTemporary, together.count > 1 else {
                 for waiting in together { waiting.answer.resume(returning: .failure(error)) }
                 return
             }

@@ -1,4 +1,5 @@
 import AMQPLink
+import Crypto
 import FleetDocuments
 import FleetStore
 import HealthReadings
@@ -27,11 +28,17 @@ package final class QueueReader: Service {
     private static let look = Duration.seconds(1)
     /// How long the next node waits for its turn; a whole round that failed waits longer.
     private static let delays: [Duration] = [.milliseconds(200), .seconds(1), .seconds(5), .seconds(15)]
+    /// How often a document that the store refuses is tried again alone, and after which time.
+    private static let (retries, pause) = (2, Duration.milliseconds(100))
+    /// How many refused documents are remembered.
+    private static let mostRefused = 1000
 
     private let plan: Plan
     private let desk: DocumentDesk
     private let logger: Logger
     private let connected = Mutex(false)
+    /// How many batches had been stored when a document was refused first, by its digest.
+    private let refused = Mutex<[[UInt8]: Int]>([:])
     /// Ends the reader between a commit and its acknowledgement, as a kill would. For tests.
     private let afterCommit: @Sendable () async throws -> Void
 
@@ -106,17 +113,35 @@ package final class QueueReader: Service {
     private func read(_ connection: AMQPConnection) async throws {
         let deliveries = try await connection.next(most: plan.prefetch, within: Self.look)
         guard let last = deliveries.last else { return }
-        let answers = try await withThrowingTaskGroup(of: FleetAnswer?.self) { group in
-            for delivery in deliveries { group.addTask { try await self.take(delivery) } }
-            return try await group.reduce(into: [FleetAnswer]()) { all, answer in
-                if let answer { all.append(answer) }
-            }
-        }
+        let answers = try await take(deliveries)
         try await afterCommit()
         CrashPoint.reach("collector.after-commit")
         for answer in answers { try await Self.publish(answer, on: connection) }
         CrashPoint.reach("collector.before-acknowledgement")
         try await connection.acknowledge(through: last.tag)
+    }
+
+    /// Takes documents at the same time, and those that the store refused once more behind the others.
+    private func take(_ deliveries: [AMQPDelivery]) async throws -> [FleetAnswer] {
+        var (answers, refused): ([FleetAnswer], [AMQPDelivery]) = ([], [])
+        try await withThrowingTaskGroup(of: (FleetAnswer?, AMQPDelivery?).self) { group in
+            for delivery in deliveries {
+                group.addTask {
+                    do { return (try await self.take(delivery), nil) } catch {
+                        guard (error as? DocumentFailure)?.refusal != nil else { throw error }
+                        return (nil, delivery)
+                    }
+                }
+            }
+            for try await (answer, delivery) in group {
+                if let answer { answers.append(answer) }
+                if let delivery { refused.append(delivery) }
+            }
+        }
+        for delivery in refused {
+            if let answer = try await takeRefused(delivery) { answers.append(answer) }
+        }
+        return answers
     }
 
     /// Publishes what a gateway is told. A gateway that isn't connected asks again when it is.
@@ -130,6 +155,36 @@ package final class QueueReader: Service {
             try await connection.publish(
                 configuration.document.octets, exchange: exchange,
                 routingKey: FleetTopic(.config, of: answer.gateway).routingKey)
+        }
+    }
+
+    /// Takes a document that the store refuses once more alone, and puts it aside if the store takes others and never this one.
+    ///
+    /// - Throws: the refusal, if nothing was stored since the document was refused first: the store itself may be at fault, and
+    ///   the document has to come again.
+    private func takeRefused(_ delivery: AMQPDelivery) async throws -> FleetAnswer? {
+        let digest = Array(SHA256.hash(data: delivery.body))
+        let before = refused.withLock { refused in
+            if refused.count >= Self.mostRefused { refused = [:] }
+            let before = refused[digest] ?? desk.counters.current.receipts
+            refused[digest] = before
+            return before
+        }
+        var tries = 0
+        while true {
+            try await Task.sleep(for: Self.pause)
+            do {
+                let answer = try await take(delivery)
+                refused.withLock { $0[digest] = nil }
+                return answer
+            } catch {
+                tries += 1
+                guard let failure = error as? DocumentFailure, let refusal = failure.refusal else { throw error }
+                if tries < Self.retries { continue }
+                guard desk.counters.current.receipts > before else { throw error }
+                refused.withLock { $0[digest] = nil }
+                return try await reject(delivery, .badValue(refusal))
+            }
         }
     }
 
@@ -155,13 +210,21 @@ package final class QueueReader: Service {
             return nil
         } catch {
             guard let failure = error as? DocumentFailure, failure.isForGood else { throw error }
-            try await putAside(delivery, gateway: topic.gateway.description, failure)
-            guard topic.part == .readings, let number = FleetUpload.number(of: delivery.body) else { return nil }
-            let receipt = FleetReceipt(
-                gateway: topic.gateway, batch: number,
-                failure: .init(code: failure.code, message: String(failure.words.prefix(500))))
-            return FleetAnswer(gateway: topic.gateway, receipts: [receipt])
+            return try await reject(delivery, failure)
         }
+    }
+
+    /// Puts a document aside for good.
+    ///
+    /// - Returns: what its gateway is told.
+    private func reject(_ delivery: AMQPDelivery, _ failure: DocumentFailure) async throws -> FleetAnswer? {
+        let topic = try FleetTopic(routingKey: delivery.routingKey)
+        try await putAside(delivery, gateway: topic.gateway.description, failure)
+        guard topic.part == .readings, let number = FleetUpload.number(of: delivery.body) else { return nil }
+        let receipt = FleetReceipt(
+            gateway: topic.gateway, batch: number,
+            failure: .init(code: failure.code, message: String(failure.words.prefix(500))))
+        return FleetAnswer(gateway: topic.gateway, receipts: [receipt])
     }
 
     /// Keeps a document that can't be taken, so that it neither stops the queue nor gets lost.

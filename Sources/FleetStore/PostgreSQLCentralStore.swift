@@ -22,6 +22,12 @@ package struct PostgreSQLCentralStore: CentralStore {
 
     package func prepare() async throws(CentralStoreError) {
         let known = CentralSchema.postgreSQL.count
+        // Others can't hold every text of a reading, or refuse it where JSON escapes it.
+        if let encoding = try await rows("SHOW server_encoding").first?[0], encoding != "UTF8" {
+            throw .refused(
+                "the database has the encoding \(encoding); it needs UTF8. "
+                    + "Make one with: CREATE DATABASE fleet ENCODING 'UTF8' TEMPLATE template0")
+        }
         let found = try await Self.mapped { () async throws(PostgreSQLError) in
             try await writer.transaction { connection throws(PostgreSQLError) -> Int in
                 // Collectors that start at once wait for each other here.

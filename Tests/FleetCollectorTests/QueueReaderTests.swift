@@ -5,6 +5,7 @@ import FleetStore
 import HealthReadings
 import Logging
 import Synchronization
+import TestPostgreSQL
 import TestRabbitMQ
 import TestSupport
 import Testing
@@ -94,6 +95,58 @@ import Testing
         work.cancel()
         _ = try? await work.value
         await gateway.close()
+    }
+
+    @Test(.enabled(if: TestPostgreSQL.isInstalled))
+    func aDocumentThatTheDatabaseRefusesWithAnyCodeStopsNobodyElse() async throws {
+        let node = try TestRabbitMQ()
+        let server = try TestPostgreSQL.shared.get()
+        let address = try server.database()
+        let store = PostgreSQLCentralStore(address: address)
+        try await store.prepare()
+        _ = try server.run(
+            at: address,
+            """
+            CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                IF NEW.body::text LIKE '%7777%' THEN RAISE EXCEPTION 'no' USING ERRCODE = '0A000'; END IF;
+                RETURN NEW;
+            END $$;
+            CREATE TRIGGER refuse BEFORE INSERT ON reading FOR EACH ROW EXECUTE FUNCTION refuse()
+            """)
+        let desk = DocumentDesk(store: store, logger: Self.quiet)
+        let plan = plan(node)
+        let gateway = AMQPConnection(to: plan.brokers[1])
+        try await gateway.open()
+        for (queue, key) in [("mine", "healthrelay.*.receipts"), ("readings", "healthrelay.*.readings")] {
+            try await gateway.declare(queue: queue, groupSize: 1, exchange: "amq.topic", routingKey: key)
+        }
+        try await gateway.consume(queue: "mine", prefetch: 100)
+        let work = Task { [reader = QueueReader(plan, desk: desk, logger: Self.quiet)] in try await reader.run() }
+        func send(_ name: String, _ octets: [UInt8]) async throws {
+            try await gateway.publish(octets, exchange: "amq.topic", routingKey: "healthrelay.\(name).readings")
+        }
+        // Alone it may be the database that is wrong: the document is not lost, and comes again.
+        try await send("gw1", SampleBatch.octets("gw1", 1, ids: 0..<1, value: "7777"))
+        try await Task.sleep(for: .seconds(2))
+        #expect(try await store.aside(limit: 10).isEmpty)
+        try await send("gw2", SampleBatch.octets("gw2", 2, ids: 0..<1))
+        var receipts: [Int64: FleetReceipt] = [:]
+        let end = ContinuousClock.now + Self.patience
+        while receipts.count < 2, ContinuousClock.now < end {
+            for delivery in try await gateway.next(most: 10, within: .seconds(1)) {
+                let receipt = try FleetReceipt(delivery.body)
+                receipts[receipt.batch] = receipt
+            }
+        }
+        #expect(receipts[2]?.stored.count == 1)
+        #expect(receipts[1]?.failure?.code == "bad_value")
+        let aside = try await store.aside(limit: 10)
+        #expect(aside.map(\.reason) == ["bad_value"] && aside.map(\.gateway) == ["gw1"])
+        #expect(aside.first?.words.contains("0A000") == true)
+        work.cancel()
+        _ = try? await work.value
+        await gateway.close()
+        await store.close()
     }
 
     @Test func aHelloThatNamesManyBatchesIsAnsweredWithTheReceiptOfEachThatIsStored() async throws {

@@ -259,6 +259,21 @@ import Testing
         }
     }
 
+    @Test(.enabled(if: TestPostgreSQL.isInstalled), arguments: ["SQL_ASCII", "LATIN1"])
+    func aDatabaseOfAnotherEncodingIsRefused(encoding: String) async throws {
+        let server = try TestPostgreSQL.shared.get()
+        let address = try server.database()
+        let name = "encoding_\(encoding.lowercased())"
+        _ = try server.run(at: address, "CREATE DATABASE \(name) ENCODING '\(encoding)' LOCALE 'C' TEMPLATE template0")
+        let others = address.split(separator: " ").dropLast().map(String.init) + ["dbname=\(name)"]
+        let store = PostgreSQLCentralStore(address: others.joined(separator: " "))
+        await #expect { try await store.prepare() } throws: { error in
+            guard case .refused(let words)? = error as? CentralStoreError else { return false }
+            return words.contains("the encoding \(encoding)") && words.contains("ENCODING 'UTF8' TEMPLATE template0")
+        }
+        await store.close()
+    }
+
     @Test(.enabled(if: TestPostgreSQL.isInstalled)) func aServerThatRestartsLosesNothing() async throws {
         let server = try TestPostgreSQL()
         let store = PostgreSQLCentralStore(address: try server.database())
