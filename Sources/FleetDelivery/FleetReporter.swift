@@ -91,6 +91,16 @@ extension FleetReporter {
             throw DeliveryFailure(error)
         }
     }
+
+    /// Those of a batch's items that still say what they said when it was begun.
+    package func current(_ items: [OutboxItem], in batch: Int64) async throws(DeliveryFailure) -> [OutboxItem] {
+        do {
+            let known = try await store.outboxIDs(of: items.map(\.reading.id), inBatch: batch, at: try await key())
+            return items.filter { known[$0.reading.id] == $0.id }
+        } catch {
+            throw DeliveryFailure(error)
+        }
+    }
 }
 
 extension FleetReceipt {

@@ -73,10 +73,10 @@ extension FleetDestination {
         {
             silentSince = nil
         }
-        if let lastFailure {
+        if let failure = await trouble() {
             problems.append(
-                "the centre could not store a batch: \(PrintableText.escaped(lastFailure.message)) "
-                    + "(\(PrintableText.escaped(lastFailure.code)))")
+                "the centre could not store a batch: \(PrintableText.escaped(failure.message)) "
+                    + "(\(PrintableText.escaped(failure.code)))")
         }
         if let silentSince, ContinuousClock.now - silentSince >= pace.silence {
             problems.append(

@@ -56,8 +56,12 @@ public actor FleetDestination: BrokerDestination {
     private var takenBack: [RetractionKey: Outcome.Result] = [:]
     /// Since when batches have been handed over and no receipt has come.
     var silentSince: ContinuousClock.Instant?
-    /// What the centre said of the last batch that it could not read.
-    var lastFailure: FleetReceipt.Failure?
+    /// What the centre said of batches that it could not store, by their numbers, until they are settled.
+    private var troubles: [Int64: Trouble] = [:]
+    /// Readings that the centre refused alone while nothing showed that it takes others.
+    private var suspects: [ReadingID: (id: OutboxID, words: String)] = [:]
+    /// How many receipts have said that something was stored.
+    private var goodReceipts = 0
     /// The highest number of a batch that the centre has said it has from this gateway.
     private var floor: Int64 = 0
     /// Batches without a receipt, the newest alone: what has to be sent again at once is sent from here. The worker sends
@@ -68,9 +72,23 @@ public actor FleetDestination: BrokerDestination {
     private struct Handed {
         var items: [OutboxItem]
         var person: StoreUser
+        /// Whether they are sent from ``handed``, beside the worker: what they say may be old by now.
+        var isAgain = false
         /// Whether the centre has ignored these readings before.
         var isRepeat = false
+        /// How many good receipts there were when the readings were handed over first.
+        var goodBefore: Int?
     }
+
+    /// A batch that the centre could not store.
+    private struct Trouble {
+        var failure: FleetReceipt.Failure
+        /// What of it is neither stored nor refused; `nil` if its content is no longer known.
+        var open: Set<ReadingID>?
+    }
+
+    /// How many batches ``troubles`` has at most.
+    private static let mostTroubles = 100
 
     /// How many batches ``handed`` has at most: some megabytes.
     private static let mostHanded = 20
@@ -127,6 +145,12 @@ public actor FleetDestination: BrokerDestination {
         guard !items.isEmpty else { return outcomes }
         let first = try await hand(Handed(items: items, person: part.person), on: link)
         guard place.waitsForReceipt else { return outcomes + items.map { Outcome($0.id, .delivered) } }
+        // Fewer readings, or others, may be taken.
+        if let failure = first?.failure, failure.isAboutReadings {
+            throw DeliveryFailure(
+                .items, code: failure.code, message: "the centre could not store the batch",
+                serverSaid: PrintableText.escaped(failure.message))
+        }
         var (stored, refused) = (Set(first?.stored ?? []), first?.refused ?? [])
         if let first, first.asksForHigherNumber {
             let ignored = items.filter { !first.names($0.reading.id) }
@@ -149,6 +173,13 @@ public actor FleetDestination: BrokerDestination {
     /// - Returns: the receipt, if it is waited for here and came in time.
     private func hand(_ readings: Handed, on link: FleetLink) async throws(DeliveryFailure) -> FleetReceipt? {
         let number = try await reporter.begin(readings.items.map(\.id), above: floor)
+        var readings = readings
+        if readings.isAgain {
+            // Only now: what is revised from here on gets a higher number.
+            let current = try await reporter.current(readings.items, in: number)
+            readings.items = current
+            if current.isEmpty { return nil }
+        }
         let batch = FleetBatch(
             gateway: link.gateway, number: number, sentAt: sender.now(),
             readings: readings.items.map { FleetPacking.document($0, number, readings.person) })
@@ -169,6 +200,8 @@ public actor FleetDestination: BrokerDestination {
     }
 
     private func remember(_ readings: Handed, as number: Int64) {
+        var readings = readings
+        readings.goodBefore = readings.goodBefore ?? goodReceipts
         handed[number] = readings
         while handed.count > Self.mostHanded, let oldest = handed.keys.min() { handed[oldest] = nil }
     }
@@ -183,7 +216,8 @@ public actor FleetDestination: BrokerDestination {
         logger.notice(
             "readings are sent again under a higher number", metadata: ["readings": "\(ignored.count)"])
         do throws(DeliveryFailure) {
-            _ = try await hand(Handed(items: ignored, person: readings.person, isRepeat: true), on: link)
+            _ = try await hand(
+                Handed(items: ignored, person: readings.person, isAgain: true, isRepeat: true), on: link)
         } catch {
             logger.notice("readings could not be sent again", metadata: ["code": "\(error.code)"])
         }
@@ -306,15 +340,18 @@ public actor FleetDestination: BrokerDestination {
             return
         }
         if let failure = receipt.failure {
-            lastFailure = failure
             logger.warning(
                 "the centre could not store a batch",
                 metadata: ["batch": "\(receipt.batch)", "code": "\(PrintableText.escaped(failure.code))"])
+            let readings = handed.removeValue(forKey: receipt.batch)
+            note(failure, of: receipt.batch, readings)
             settle(receipt.batch, receipt)
+            if let readings, failure.isAboutReadings { await divide(readings, failure) }
             await tellProblems()
             return
         }
-        (silentSince, lastFailure) = (nil, nil)
+        silentSince = nil
+        end(troublesBy: receipt)
         floor = max(floor, receipt.highestBatch ?? 0)
         await sender.steering.heard(.receipt)
         if let asked = retracting.removeValue(forKey: receipt.batch) {
@@ -336,11 +373,89 @@ public actor FleetDestination: BrokerDestination {
         await tellProblems()
     }
 
+    // MARK: Batches that the centre could not store
+
+    private func note(_ failure: FleetReceipt.Failure, of number: Int64, _ readings: Handed?) {
+        let open = readings.map { Set($0.items.map(\.reading.id)) } ?? retracting[number].map { Set($0.keys) }
+        // The collector may say it twice.
+        troubles[number] = Trouble(failure: failure, open: open ?? troubles[number]?.open)
+        while troubles.count > Self.mostTroubles, let oldest = troubles.keys.min() { troubles[oldest] = nil }
+    }
+
+    /// What the centre said of the newest batch that it could not store and that is not settled; `nil` if there is none.
+    func trouble() async -> FleetReceipt.Failure? {
+        guard !troubles.isEmpty else { return nil }
+        // What was in them may have been changed or erased.
+        if let key = try? await key(), let open = try? await store.unconfirmedBatches(at: key, limit: 1), open.isEmpty,
+            let others = try? await store.retractionCount(at: key), others == 0
+        {
+            troubles = [:]
+        }
+        return troubles.max { $0.key < $1.key }?.value.failure
+    }
+
+    /// Sends the halves of a batch that holds something the centre can't store. A reading that stands alone is refused by name
+    /// once the centre has stored another: otherwise the centre itself may be what is wrong.
+    private func divide(_ readings: Handed, _ failure: FleetReceipt.Failure) async {
+        if let only = readings.items.first, readings.items.count == 1 {
+            suspects[only.reading.id] = (only.id, PrintableText.escaped(failure.message))
+            if goodReceipts > readings.goodBefore ?? goodReceipts { refuseSuspects() }
+            return
+        }
+        let middle = readings.items.count / 2
+        for items in [readings.items[..<middle], readings.items[middle...]] {
+            guard let link, link.connection.isOpen else { return }
+            var half = readings
+            (half.items, half.isAgain) = (Array(items), true)
+            do throws(DeliveryFailure) {
+                _ = try await hand(half, on: link)
+            } catch {
+                // The worker sends it again.
+                logger.notice("half a batch could not be sent", metadata: ["code": "\(error.code)"])
+            }
+        }
+    }
+
+    private func refuseSuspects() {
+        for (id, suspect) in suspects {
+            confirmations.yield(Acknowledgement([suspect.id], .refused(suspect.words)))
+            settleTroubles { $0 == id }
+        }
+        suspects = [:]
+    }
+
+    /// Takes from the batches in trouble what a receipt settles.
+    private func end(troublesBy receipt: FleetReceipt) {
+        // What was in those is not known: this one may be it.
+        for (number, trouble) in troubles
+        where trouble.open == nil || receipt.storedThrough.map({ number <= $0 }) ?? false {
+            troubles[number] = nil
+        }
+        settleTroubles(receipt.names)
+        guard !receipt.stored.isEmpty else { return }
+        for id in receipt.stored { suspects[id] = nil }
+        goodReceipts += 1
+        refuseSuspects()
+    }
+
+    private func settleTroubles(_ isSettled: (ReadingID) -> Bool) {
+        for (number, trouble) in troubles {
+            guard let open = trouble.open?.filter({ !isSettled($0) }) else { continue }
+            troubles[number]?.open = open
+            if open.isEmpty { troubles[number] = nil }
+        }
+    }
+
     /// The gateway's id.
     func gateway() async throws -> GatewayID {
         if let gateway = place.gateway ?? place.credentials?.identities().first?.gateway { return gateway }
         return try await reporter.gateway()
     }
+}
+
+extension FleetReceipt.Failure {
+    /// Whether fewer readings, or others, may be taken.
+    fileprivate var isAboutReadings: Bool { code == "bad_value" || code == "bad_document" }
 }
 
 extension FleetReceipt {

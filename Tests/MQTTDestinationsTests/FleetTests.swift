@@ -144,6 +144,78 @@ struct FleetTests {
         }
     }
 
+    /// A centre that can't store one of the readings, as a database that can't hold a value.
+    private static func refusing(_ isBad: @escaping @Sendable (FleetReading) -> Bool) -> TestCentre.Answer {
+        { batch in
+            guard batch.readings.contains(where: isBad) else { return TestCentre.storesAll(batch) }
+            return FleetReceipt(
+                gateway: batch.gateway, batch: batch.number,
+                failure: .init(code: "bad_value", message: "the store refused a value"))
+        }
+    }
+
+    @Test(
+        "one reading that the centre can't store keeps no other away, and is refused by name", arguments: [true, false])
+    func badValue(isKept: Bool) async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            try await fixture.read(9)
+            let readings = try await fixture.store.query(ReadingQuery(limit: 100)).readings
+            let bad = try #require(readings.dropFirst(3).first).id
+            let centre = try await TestCentre(broker.port, Self.refusing { $0.id == bad })
+            let worker = fixture.worker(try fixture.fleet(broker.port))
+            let running = isKept ? Task { try await worker.run() } : nil
+            if !isKept { #expect(await worker.syncOnce() == SyncReport(delivered: 8, refused: 1)) }
+            try await until { try await fixture.count("delivered") == 8 }
+            try await until { try await fixture.count("refused") == 1 }
+            let key = try await fixture.fleetKey()
+            let refused = try await fixture.store.refused(at: key)
+            #expect(refused.map(\.id) == [bad] && refused.map(\.serverSaid) == ["the store refused a value"])
+            #expect(centre.batches.contains { $0.readings.map(\.id) == [bad] })
+            if isKept { try await until { try await fixture.store.warnings(of: key).isEmpty } }
+            running?.cancel()
+            try await running?.value
+        }
+    }
+
+    @Test("a centre that can store nothing refuses no reading, and the warning stays until it is settled")
+    func badCentre() async throws {
+        let broker = try await TestBroker.start()
+        try await Fixture.with { fixture in
+            let centre = try await TestCentre(broker.port, Self.refusing { _ in true })
+            try await fixture.read(3)
+            let worker = fixture.worker(try fixture.fleet(broker.port))
+            let running = Task { try await worker.run() }
+            // All three were alone once.
+            try await until { Set(centre.batches.filter { $0.ids.count == 1 }.flatMap(\.ids)).count == 3 }
+            let key = try await fixture.fleetKey()
+            try await until { try await fixture.store.warnings(of: key).first?.contains("refused a value") == true }
+            #expect(try await fixture.count("refused") == 0)
+            #expect(try await fixture.count("handed_over") == 3)
+            // Another batch of another version: that the next is stored says nothing of it.
+            centre.answer { batch in
+                FleetReceipt(
+                    gateway: batch.gateway, batch: batch.number,
+                    failure: .init(code: "newer_schema", message: "update me"))
+            }
+            try await fixture.read(1, from: 10)
+            worker.wake()
+            try await until { try await fixture.store.warnings(of: key).first?.contains("update me") == true }
+            let open = try #require(centre.batches.last)
+            centre.answer(TestCentre.storesAll)
+            try await fixture.read(1, from: 20)
+            worker.wake()
+            try await until { try await fixture.count("delivered") == 1 }
+            // It stores one now: the readings that it refused alone are what is wrong.
+            try await until { try await fixture.count("refused") == 3 }
+            #expect(try await fixture.store.warnings(of: key).first?.contains("update me") == true)
+            try await centre.send(try #require(TestCentre.storesAll(open)))
+            try await until { try await fixture.store.warnings(of: key).isEmpty }
+            running.cancel()
+            try await running.value
+        }
+    }
+
     @Test(
         "what the centre has under a higher number is sent again at once under a higher one", arguments: [true, false])
     func lowerNumber(isKept: Bool) async throws {
