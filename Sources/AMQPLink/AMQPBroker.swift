@@ -27,6 +27,8 @@ package struct AMQPBroker: Sendable, Hashable {
     package var credentials: Credentials
     /// `nil`: without TLS.
     package var tls: TLS?
+    /// How often both sides prove that they live, in seconds; a side that is silent for twice as long is given up.
+    package var heartbeat = 20
 
     package init(
         host: String, port: Int, virtualHost: String = "/", credentials: Credentials, tls: TLS? = nil

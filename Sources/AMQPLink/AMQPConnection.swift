@@ -9,20 +9,28 @@ import OwnThread
 package actor AMQPConnection {
     private let broker: AMQPBroker
     private let executor = ThreadExecutor(label: "amqp")
+    private let hearsBlocking: Bool
     private var state: amqp_connection_state_t?
+    /// Whether the broker has said that it reads nothing from this connection now.
+    private var isBlockedNow = false
 
     private static let channel: amqp_channel_t = 1
-    /// How often both sides prove that they live, in seconds; a node that is silent for twice as long is given up.
-    private static let heartbeat: Int32 = 20
     /// How long a connection may take to be made, and the broker to answer a request.
     private static let patience = 20
 
-    package init(to broker: AMQPBroker) { self.broker = broker }
+    /// - Parameter hearsBlocking: whether ``isBlocked()`` is asked of it. Such a connection only publishes.
+    package init(to broker: AMQPBroker, hearsBlocking: Bool = false) {
+        self.broker = broker
+        self.hearsBlocking = hearsBlocking
+    }
 
     isolated deinit {
         if let state { amqp_destroy_connection(state) }
         executor.stop()
     }
+
+    /// How often both sides prove that they live, in seconds.
+    package nonisolated var heartbeat: Int { broker.heartbeat }
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -80,10 +88,12 @@ package actor AMQPConnection {
         let reply =
             switch broker.credentials {
             case .password(let user, let password):
-                healthrelay_amqp_login(state, broker.virtualHost, Self.heartbeat, user, password)
+                healthrelay_amqp_sign_in(
+                    state, broker.virtualHost, Int32(broker.heartbeat), hearsBlocking ? 1 : 0, user, password)
             case .certificate:
                 // The broker takes the name from the certificate. librabbitmq fails where this text is empty.
-                healthrelay_amqp_login_with_certificate(state, broker.virtualHost, Self.heartbeat, "certificate")
+                healthrelay_amqp_sign_in(
+                    state, broker.virtualHost, Int32(broker.heartbeat), hearsBlocking ? 1 : 0, "certificate", nil)
             }
         do { try check(reply, "sign in") } catch .refused(403, let words) { throw .notPermitted(words) }
     }
@@ -93,6 +103,30 @@ package actor AMQPConnection {
         guard let state else { return }
         _ = amqp_connection_close(state, 200)
         drop()
+    }
+
+    /// Proves that this side lives while nothing is read: a broker ends a connection that is silent.
+    package func beat() throws(AMQPError) {
+        let status = healthrelay_amqp_beat(try opened())
+        guard status == 0 else { throw .lost(Self.words(status)) }
+    }
+
+    /// Whether the broker takes nothing from this connection, because its disk or its memory is short. It says so once
+    /// something was published.
+    package func isBlocked() throws(AMQPError) -> Bool {
+        let state = try opened()
+        while true {
+            amqp_maybe_release_buffers(state)
+            var (frame, patience) = (amqp_frame_t(), timeval())
+            let status = amqp_simple_wait_frame_noblock(state, &frame, &patience)
+            if status == AMQP_STATUS_TIMEOUT.rawValue { return isBlockedNow }
+            guard status == 0 else { throw .lost(Self.words(status)) }
+            switch healthrelay_amqp_blocking(&frame) {
+            case 1: isBlockedNow = true
+            case 2: isBlockedNow = false
+            default: throw .lost(Self.words(ofEnding: frame))
+            }
+        }
     }
 
     /// Breaks the connection off as a process that is killed does.
@@ -140,12 +174,15 @@ package actor AMQPConnection {
     ///
     /// - Parameters:
     ///   - most: how many are taken.
+    ///   - octets: no more are taken once those taken have so many octets.
     ///   - time: how long the first may take to come; what has come by then is taken without waiting for more.
     /// - Returns: none where none came in time.
-    package func next(most: Int, within time: Duration) throws(AMQPError) -> [AMQPDelivery] {
+    package func next(
+        most: Int, octets: Int = .max, within time: Duration
+    ) throws(AMQPError) -> [AMQPDelivery] {
         let state = try opened()
-        var deliveries: [AMQPDelivery] = []
-        while deliveries.count < most {
+        var (deliveries, sum): ([AMQPDelivery], Int) = ([], 0)
+        while deliveries.count < most, sum < octets {
             amqp_maybe_release_buffers(state)
             var envelope = amqp_envelope_t()
             var patience =
@@ -170,6 +207,7 @@ package actor AMQPConnection {
                     tag: envelope.delivery_tag, queue: Self.text(envelope.consumer_tag),
                     routingKey: Self.text(envelope.routing_key), isRepeated: envelope.redelivered != 0,
                     body: Self.octets(envelope.message.body)))
+            sum += envelope.message.body.len
             amqp_destroy_envelope(&envelope)
         }
         return deliveries
@@ -181,13 +219,18 @@ package actor AMQPConnection {
         guard amqp_simple_wait_frame_noblock(state, &frame, &patience) == 0,
             frame.frame_type == UInt8(AMQP_FRAME_METHOD)
         else { return "the broker broke the protocol" }
+        return Self.words(ofEnding: frame)
+    }
+
+    private static func words(ofEnding frame: amqp_frame_t) -> String {
+        guard frame.frame_type == UInt8(AMQP_FRAME_METHOD) else { return "the broker broke the protocol" }
         var reply = amqp_rpc_reply_t()
         reply.reply_type = AMQP_RESPONSE_SERVER_EXCEPTION
         reply.reply = frame.payload.method
         var words = amqp_bytes_t()
         let code = healthrelay_amqp_refusal(reply, &words)
         return code > 0
-            ? "the broker ended the connection: \(Self.text(words)) (\(code))" : "the broker took the queue away"
+            ? "the broker ended the connection: \(text(words)) (\(code))" : "the broker took the queue away"
     }
 
     /// Acknowledges a delivery and all before it.

@@ -1,4 +1,5 @@
 #pragma once
+#include <string.h>
 // From version 0.12 the headers have a folder of their own.
 #if __has_include(<rabbitmq-c/amqp.h>)
 #include <rabbitmq-c/amqp.h>
@@ -12,13 +13,54 @@
 
 // Swift can't call a function that takes a variable number of arguments.
 static inline amqp_rpc_reply_t healthrelay_amqp_login(
-    amqp_connection_state_t state, const char *vhost, int heartbeat, const char *user, const char *password) {
-    return amqp_login(state, vhost, 0, AMQP_DEFAULT_FRAME_SIZE, heartbeat, AMQP_SASL_METHOD_PLAIN, user, password);
+    amqp_connection_state_t state, const char *vhost, int heartbeat, const amqp_table_t *properties, const char *user,
+    const char *password) {
+    return amqp_login_with_properties(
+        state, vhost, 0, AMQP_DEFAULT_FRAME_SIZE, heartbeat, properties, AMQP_SASL_METHOD_PLAIN, user, password);
 }
 
 static inline amqp_rpc_reply_t healthrelay_amqp_login_with_certificate(
-    amqp_connection_state_t state, const char *vhost, int heartbeat, const char *identity) {
-    return amqp_login(state, vhost, 0, AMQP_DEFAULT_FRAME_SIZE, heartbeat, AMQP_SASL_METHOD_EXTERNAL, identity);
+    amqp_connection_state_t state, const char *vhost, int heartbeat, const amqp_table_t *properties,
+    const char *identity) {
+    return amqp_login_with_properties(
+        state, vhost, 0, AMQP_DEFAULT_FRAME_SIZE, heartbeat, properties, AMQP_SASL_METHOD_EXTERNAL, identity);
+}
+
+// Signs in by password, or by certificate if there is no password. A connection that hears of blocking is told when the
+// broker stops to read from it, and when it goes on.
+static inline amqp_rpc_reply_t healthrelay_amqp_sign_in(
+    amqp_connection_state_t state, const char *vhost, int heartbeat, int hears_blocking, const char *user,
+    const char *password) {
+    amqp_table_entry_t capability, property;
+    capability.key = amqp_cstring_bytes("connection.blocked");
+    capability.value.kind = AMQP_FIELD_KIND_BOOLEAN;
+    capability.value.value.boolean = 1;
+    property.key = amqp_cstring_bytes("capabilities");
+    property.value.kind = AMQP_FIELD_KIND_TABLE;
+    property.value.value.table.num_entries = 1;
+    property.value.value.table.entries = &capability;
+    amqp_table_t properties;
+    properties.num_entries = hears_blocking ? 1 : 0;
+    properties.entries = &property;
+    if (password) return healthrelay_amqp_login(state, vhost, heartbeat, &properties, user, password);
+    return healthrelay_amqp_login_with_certificate(state, vhost, heartbeat, &properties, user);
+}
+
+// Proves to the broker that this side lives, without reading anything.
+static inline int healthrelay_amqp_beat(amqp_connection_state_t state) {
+    amqp_frame_t frame;
+    memset(&frame, 0, sizeof frame);
+    frame.frame_type = AMQP_FRAME_HEARTBEAT;
+    frame.channel = 0;
+    return amqp_send_frame(state, &frame);
+}
+
+// What a frame says of blocking: 1 that the broker stops to read, 2 that it goes on, 0 something else.
+static inline int healthrelay_amqp_blocking(const amqp_frame_t *frame) {
+    if (frame->frame_type != AMQP_FRAME_METHOD) return 0;
+    if (frame->payload.method.id == AMQP_CONNECTION_BLOCKED_METHOD) return 1;
+    if (frame->payload.method.id == AMQP_CONNECTION_UNBLOCKED_METHOD) return 2;
+    return 0;
 }
 
 // A durable quorum queue that refuses what it has no room for, so that a publisher isn't told that it was kept.

@@ -8,6 +8,8 @@ package struct CollectorMetrics: Sendable {
     let silentAfter: Int64
     /// Whether the queue is being read; `nil`: there is no broker.
     let isQueueConnected: @Sendable () -> Bool?
+    /// Whether the broker takes no receipts because its disk or its memory is short.
+    let isQueueBlocked: @Sendable () -> Bool
     /// How the list of revoked certificates stands; `nil`: there is none.
     let revocations: @Sendable () -> Revocations.Standing?
     let now: @Sendable () -> Instant
@@ -16,6 +18,7 @@ package struct CollectorMetrics: Sendable {
     package init(
         store: any CentralStore, counters: CollectorCounters, silentAfterMinutes: Int,
         isQueueConnected: @escaping @Sendable () -> Bool? = { nil },
+        isQueueBlocked: @escaping @Sendable () -> Bool = { false },
         revocations: @escaping @Sendable () -> Revocations.Standing? = { nil },
         now: @escaping @Sendable () -> Instant = { .systemClock }
     ) {
@@ -23,6 +26,7 @@ package struct CollectorMetrics: Sendable {
         self.counters = counters
         silentAfter = Int64(silentAfterMinutes) * 60
         self.isQueueConnected = isQueueConnected
+        self.isQueueBlocked = isQueueBlocked
         self.revocations = revocations
         self.now = now
     }
@@ -31,9 +35,12 @@ package struct CollectorMetrics: Sendable {
     package struct Health: Sendable, Hashable {
         package var isStoreReachable: Bool
         package var isQueueConnected: Bool?
+        package var isQueueBlocked = false
         package var revocations: Revocations.Standing?
 
-        package var isWell: Bool { isStoreReachable && isQueueConnected != false && revocations != .unavailable }
+        package var isWell: Bool {
+            isStoreReachable && isQueueConnected != false && !isQueueBlocked && revocations != .unavailable
+        }
 
         /// `failing` where gateways are sent away, `degraded` where one may be let in that was revoked since.
         private var status: String {
@@ -45,7 +52,9 @@ package struct CollectorMetrics: Sendable {
         package var document: JSONValue {
             .object([
                 "status": .string(status), "store": .string(isStoreReachable ? "ok" : "unreachable"),
-                "queue": isQueueConnected.map { .string($0 ? "connected" : "disconnected") } ?? .null,
+                "queue": isQueueConnected.map {
+                    .string(!$0 ? "disconnected" : isQueueBlocked ? "blocked" : "connected")
+                } ?? .null,
                 "revocation_list": .optional(revocations?.rawValue),
             ])
         }
@@ -56,7 +65,8 @@ package struct CollectorMetrics: Sendable {
         var isReachable = true
         do { _ = try await store.gateway(ofTokenDigest: "") } catch { isReachable = false }
         return Health(
-            isStoreReachable: isReachable, isQueueConnected: isQueueConnected(), revocations: revocations())
+            isStoreReachable: isReachable, isQueueConnected: isQueueConnected(), isQueueBlocked: isQueueBlocked(),
+            revocations: revocations())
     }
 
     /// Whether a gateway hasn't been heard of for too long.
@@ -116,6 +126,9 @@ package struct CollectorMetrics: Sendable {
             "Statuses by what can't be right: two machines with one id, or a wrong clock.", counts.doubts)
         if let isConnected = isQueueConnected() {
             gauge("healthrelay_fleet_queue_connected", "1 while the queue is being read.", isConnected ? 1 : 0)
+            gauge(
+                "healthrelay_fleet_queue_blocked", "1 while the broker takes no receipts: its disk or memory is short.",
+                isQueueBlocked() ? 1 : 0)
         }
         if let standing = revocations() {
             gauge(

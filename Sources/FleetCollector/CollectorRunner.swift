@@ -42,7 +42,7 @@ package struct CollectorRunner: Sendable {
         revocations?.refresh()
         let metrics = CollectorMetrics(
             store: store, counters: desk.counters, silentAfterMinutes: settings.silentAfterMinutes,
-            isQueueConnected: { queue?.isConnected }, revocations: { revocations?.standing() })
+            isQueueConnected: { queue?.isConnected }, isQueueBlocked: { queue?.isBlocked ?? false }, revocations: { revocations?.standing() })
         let server = IngestServer(
             desk: desk, metrics: metrics, identity: identity, listen: settings.listen, logger: .quiet(logger),
             pageToken: try settings.pageTokenFile.map(CollectorSettings.secret), revocations: revocations)

@@ -18,6 +18,8 @@ package final class QueueReader: Service {
         package var status = "status"
         package var groupSize = 3
         package var prefetch = 200
+        /// How many octets are stored together, unless one document has more.
+        package var octets = 16 << 20
 
         package init(brokers: [AMQPBroker]) { self.brokers = brokers }
     }
@@ -36,6 +38,7 @@ package final class QueueReader: Service {
     private let plan: Plan
     private let desk: DocumentDesk
     private let logger: Logger
+    private let publisher: AnswerPublisher
     private let connected = Mutex(false)
     /// How many batches had been stored when a document was refused first, by its digest.
     private let refused = Mutex<[[UInt8]: Int]>([:])
@@ -49,11 +52,15 @@ package final class QueueReader: Service {
         self.plan = plan
         self.desk = desk
         self.logger = logger
+        publisher = AnswerPublisher(logger: logger)
         self.afterCommit = afterCommit
     }
 
     /// Whether the queues are being read now.
     package var isConnected: Bool { connected.withLock(\.self) }
+
+    /// Whether the broker takes no receipts now, because its disk or its memory is short.
+    package var isBlocked: Bool { publisher.isBlocked }
 
     package func run() async throws {
         try await cancelWhenGracefulShutdown { try await self.readForever() }
@@ -65,7 +72,7 @@ package final class QueueReader: Service {
             let broker = plan.brokers[turn % plan.brokers.count]
             let connection = AMQPConnection(to: broker)
             do {
-                try await prepare(connection)
+                try await prepare(connection, to: broker)
                 logger.info("the queues are read", metadata: ["broker": "\(broker.host):\(broker.port)"])
                 connected.withLock { $0 = true }
                 while !Task.isCancelled {
@@ -92,10 +99,11 @@ package final class QueueReader: Service {
             }
             await connection.close()
         }
+        await publisher.close()
         connected.withLock { $0 = false }
     }
 
-    private func prepare(_ connection: AMQPConnection) async throws {
+    private func prepare(_ connection: AMQPConnection, to broker: AMQPBroker) async throws {
         try await connection.open()
         for (queue, part) in [(plan.readings, FleetTopic.Part.readings), (plan.status, .status), (plan.status, .hello)]
         {
@@ -105,18 +113,28 @@ package final class QueueReader: Service {
         }
         try await connection.consume(queue: plan.readings, prefetch: plan.prefetch)
         try await connection.consume(queue: plan.status, prefetch: plan.prefetch)
+        await publisher.use(broker)
     }
 
     /// Takes what has come: commit, receipts, acknowledgement.
     ///
     /// - Throws: what the broker or the store threw. The connection then has to end, so that the messages come again.
     private func read(_ connection: AMQPConnection) async throws {
-        let deliveries = try await connection.next(most: plan.prefetch, within: Self.look)
-        guard let last = deliveries.last else { return }
+        let deliveries = try await connection.next(most: plan.prefetch, octets: plan.octets, within: Self.look)
+        guard let last = deliveries.last else { return await publisher.publish() }
+        // A large group, or a database that waits for its standby, may take longer than the broker's patience.
+        let beats = Task { [publisher, interval = Duration.seconds(connection.heartbeat) / 3] in
+            while !Task.isCancelled {
+                try? await Task.sleep(for: interval)
+                try? await connection.beat()
+                await publisher.beat()
+            }
+        }
+        defer { beats.cancel() }
         let answers = try await take(deliveries)
         try await afterCommit()
         CrashPoint.reach("collector.after-commit")
-        for answer in answers { try await Self.publish(answer, on: connection) }
+        await publisher.publish(answers)
         CrashPoint.reach("collector.before-acknowledgement")
         try await connection.acknowledge(through: last.tag)
     }

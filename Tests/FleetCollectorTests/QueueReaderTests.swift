@@ -149,6 +149,78 @@ import Testing
         await store.close()
     }
 
+    @Test func aBrokerWhoseDiskIsFullIsReadOnAndSaysThatItTakesNoReceipts() async throws {
+        let node = try TestRabbitMQ()
+        let (plan, desk) = (plan(node), try await desk())
+        let gateway = AMQPConnection(to: plan.brokers[1])
+        try await gateway.open()
+        for (queue, key) in [
+            ("mine", "healthrelay.gw1.receipts"), ("readings", "healthrelay.*.readings"),
+        ] {
+            try await gateway.declare(queue: queue, groupSize: 1, exchange: "amq.topic", routingKey: key)
+        }
+        let listener = AMQPConnection(to: plan.brokers[1])
+        try await listener.open()
+        try await listener.consume(queue: "mine", prefetch: 1000)
+        var receipts: Set<Int64> = []
+        func receive(_ count: Int) async throws {
+            let end = ContinuousClock.now + Self.patience
+            while receipts.count < count, ContinuousClock.now < end {
+                for delivery in try await listener.next(most: 1000, within: .seconds(1)) {
+                    receipts.insert(try FleetReceipt(delivery.body).batch)
+                }
+            }
+        }
+        // Each group waits until the test lets it go on.
+        let (steps, step) = AsyncStream.makeStream(of: Void.self)
+        let (reached, reach) = AsyncStream.makeStream(of: Void.self)
+        let count = Mutex(0)
+        let reader = QueueReader(plan, desk: desk, logger: Self.quiet) {
+            let number = count.withLock { count in
+                count += 1
+                return count
+            }
+            guard number == 2 else { return }
+            reach.yield()
+            _ = await steps.first { _ in true }
+        }
+        let metrics = CollectorMetrics(
+            store: desk.store, counters: desk.counters, silentAfterMinutes: 45,
+            isQueueConnected: { reader.isConnected }, isQueueBlocked: { reader.isBlocked })
+        let work = Task { try await reader.run() }
+        func send(_ numbers: ClosedRange<Int>) async throws {
+            for number in numbers {
+                try await gateway.publish(
+                    SampleBatch.octets("gw1", Int64(number), ids: number..<number + 1), exchange: "amq.topic",
+                    routingKey: "healthrelay.gw1.readings")
+            }
+        }
+        // A connection that has published before is blocked at once.
+        try await send(1...1)
+        try await receive(1)
+        #expect(await metrics.health().isWell)
+        try await send(2...300)
+        _ = await reached.first { _ in true }
+        try node.control("set_disk_free_limit", "1000GB")
+        step.yield()
+        try await until { desk.counters.current.stored == 300 }
+        try await until { await !metrics.health().isWell }
+        #expect(await metrics.health().document.text.contains(#""queue":"blocked""#))
+        #expect(try await metrics.text().contains("healthrelay_fleet_queue_blocked 1\n"))
+        // All were acknowledged: nobody gets them once the reader is gone.
+        try node.control("set_disk_free_limit", "1MB")
+        try await receive(300)
+        #expect(receipts.count == 300)
+        try await until { await metrics.health().isWell }
+        #expect(desk.counters.current.repeated == 0)
+        work.cancel()
+        _ = try? await work.value
+        try await listener.consume(queue: "readings", prefetch: 10)
+        #expect(try await listener.next(most: 10, within: .seconds(2)).isEmpty)
+        await gateway.close()
+        await listener.close()
+    }
+
     @Test func aHelloThatNamesManyBatchesIsAnsweredWithTheReceiptOfEachThatIsStored() async throws {
         let node = try TestRabbitMQ()
         let (plan, desk) = (plan(node), try await desk())

@@ -33,6 +33,7 @@ package final class TestRabbitMQ: Sendable {
     /// The port of the management API, if the node has certificates.
     package let managementPort: Int
     private let folder: String
+    private let environment: [String: String]
     private let process = Process()
     private let lifeline = Pipe()
 
@@ -53,7 +54,7 @@ package final class TestRabbitMQ: Sendable {
             certificates == nil ? "[]." : "[rabbitmq_mqtt, rabbitmq_auth_mechanism_ssl, rabbitmq_management]."
         try (plugins + "\n").write(toFile: folder + "/plugins", atomically: true, encoding: .utf8)
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
-        process.environment = [
+        environment = [
             "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": folder, "RABBITMQ_NODENAME": "t\(port)@localhost",
             "RABBITMQ_MNESIA_BASE": folder + "/data", "RABBITMQ_LOG_BASE": folder + "/log",
             "RABBITMQ_CONFIG_FILE": folder + "/rabbit.conf", "RABBITMQ_ENABLED_PLUGINS_FILE": folder + "/plugins",
@@ -62,6 +63,7 @@ package final class TestRabbitMQ: Sendable {
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS":
                 "-kernel inet_dist_use_interface {127,0,0,1} -setcookie tests",
         ]
+        process.environment = environment
         // The node's own process and its epmd write their ids down; both are ended by them.
         process.arguments = [
             "-c",
@@ -79,6 +81,20 @@ package final class TestRabbitMQ: Sendable {
             usleep(100_000)
         }
         throw Failure(description: "RabbitMQ did not start: see \(folder)/out")
+    }
+
+    /// Runs `rabbitmqctl` as the node's administrator.
+    package func control(_ arguments: String...) throws {
+        let (process, output) = (Process(), Pipe())
+        process.executableURL = URL(fileURLWithPath: "/usr/lib/rabbitmq/bin/rabbitmqctl")
+        process.environment = environment
+        process.arguments = ["--erlang-cookie", "tests", "-n", "t\(port)@localhost"] + arguments
+        (process.standardOutput, process.standardError) = (output, output)
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else { throw Failure(description: text) }
     }
 
     deinit {
