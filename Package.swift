@@ -273,7 +273,7 @@ let package = Package(
 
         module("PostgreSQLLink", ["CPQ", "OwnThread"]),
         module("AMQPLink", ["CRabbitMQ", "OwnThread"]),
-        module("FleetStore", ["PostgreSQLLink", "HealthReadings", database]),
+        module("FleetStore", ["PostgreSQLLink", "HealthReadings", crypto, database]),
         module(
             "FleetAuthority",
             [

@@ -30,6 +30,12 @@ enum CentralSchema {
         ALTER TABLE gateway ADD COLUMN configuration TEXT;
         CREATE INDEX reading_batch ON reading (gateway, batch);
         """,
+        // How many bytes the whole document has, of which a large one's begin alone is kept.
+        """
+        ALTER TABLE set_aside ADD COLUMN bytes INTEGER;
+        ALTER TABLE set_aside ADD COLUMN digest TEXT;
+        CREATE UNIQUE INDEX set_aside_document ON set_aside (gateway, digest);
+        """,
     ]
 
     /// One statement each: libpq's parameterised calls take no more.
@@ -66,6 +72,10 @@ enum CentralSchema {
             """,
             "ALTER TABLE gateway ADD COLUMN configuration jsonb",
             "CREATE INDEX reading_batch ON reading (gateway, batch)",
+        ],
+        [
+            "ALTER TABLE set_aside ADD COLUMN bytes bigint", "ALTER TABLE set_aside ADD COLUMN digest text",
+            "CREATE UNIQUE INDEX set_aside_document ON set_aside (gateway, digest)",
         ],
     ]
 }

@@ -1,3 +1,4 @@
+import Crypto
 import HealthReadings
 
 /// Where the readings of a fleet are kept: the seam between what receives batches and what keeps them.
@@ -26,7 +27,7 @@ package protocol CentralStore: Sendable {
     @discardableResult
     func note(_ sighting: GatewaySighting) async throws(CentralStoreError) -> String?
 
-    /// Keeps a document that can't be taken, whole and with the reason, so that nothing is lost.
+    /// Keeps a document that can't be taken with the reason, so that nothing is lost. One that is there already changes nothing.
     func putAside(_ document: AsideDocument) async throws(CentralStoreError)
 
     /// The documents that were put aside, the newest first.
@@ -284,15 +285,36 @@ package struct AsideDocument: Sendable, Hashable {
     package var reason: String
     /// The reason in one line, without any value of a reading.
     package var words: String
-    /// The document as it came.
+    /// The document as it came, or the beginning of one that is larger than any that can be taken.
     package var octets: [UInt8]
+    /// How many bytes the whole document has.
+    package var bytes: Int
+    /// The whole document's SHA-256 in hexadecimal.
+    package var digest: String
+
+    /// How many bytes a document may have so that all of it is kept, and how many are kept of a larger one.
+    package static let (mostBytes, beginning) = (1_000_000, 65_536)
 
     /// Makes a document.
+    ///
+    /// - Parameter octets: all of it.
     package init(received: Instant, gateway: String, reason: String, words: String, octets: [UInt8]) {
+        self.init(
+            received: received, gateway: gateway, reason: reason, words: words,
+            octets: octets.count > Self.mostBytes ? Array(octets.prefix(Self.beginning)) : octets,
+            bytes: octets.count, digest: SHA256.hash(data: octets).hexadecimal())
+    }
+
+    /// Makes a document as a store has it; it has neither length nor digest of those that it got before it knew them.
+    init(
+        received: Instant, gateway: String, reason: String, words: String, octets: [UInt8], bytes: Int?, digest: String?
+    ) {
         self.received = received
         self.gateway = gateway
         self.reason = reason
         self.words = words
         self.octets = octets
+        self.bytes = bytes ?? octets.count
+        self.digest = digest ?? SHA256.hash(data: octets).hexadecimal()
     }
 }

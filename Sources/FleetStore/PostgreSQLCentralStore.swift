@@ -95,26 +95,30 @@ package struct PostgreSQLCentralStore: CentralStore {
     package func putAside(_ document: AsideDocument) async throws(CentralStoreError) {
         try await run(
             """
-            INSERT INTO set_aside (received, gateway, reason, words, document)
-            VALUES ($1::timestamptz, $2, $3, $4, decode($5, 'hex'))
+            INSERT INTO set_aside (received, gateway, reason, words, document, bytes, digest)
+            VALUES ($1::timestamptz, $2, $3, $4, decode($5, 'hex'), $6::bigint, $7)
+            ON CONFLICT (gateway, digest) DO NOTHING
             """,
             [
                 .text(document.received.description), .text(document.gateway), .text(document.reason),
-                .text(document.words), .text(document.octets.hexadecimal()),
+                .text(document.words), .text(document.octets.hexadecimal()), .integer(document.bytes),
+                .text(document.digest),
             ])
     }
 
     package func aside(limit: Int) async throws(CentralStoreError) -> [AsideDocument] {
         try await rows(
             """
-            SELECT \(Self.microseconds("received")), gateway, reason, words, encode(document, 'hex')
+            SELECT \(Self.microseconds("received")), gateway, reason, words, encode(document, 'hex'), bytes, digest
             FROM set_aside ORDER BY number DESC LIMIT $1::bigint
             """, [.integer(limit)]
         ).compactMap { row in
             guard let received = Self.instant(row[0]), let gateway = row[1], let reason = row[2], let words = row[3],
                 let octets = row[4].flatMap(Self.octets)
             else { return nil }
-            return AsideDocument(received: received, gateway: gateway, reason: reason, words: words, octets: octets)
+            return AsideDocument(
+                received: received, gateway: gateway, reason: reason, words: words, octets: octets,
+                bytes: row[5].flatMap(Int.init), digest: row[6])
         }
     }
 

@@ -151,10 +151,13 @@ package struct SQLiteCentralStore: CentralStore {
     package func putAside(_ document: AsideDocument) async throws(CentralStoreError) {
         try await write { db in
             try db.execute(
-                sql: "INSERT INTO set_aside (received, gateway, reason, words, document) VALUES (?, ?, ?, ?, ?)",
+                sql: """
+                    INSERT INTO set_aside (received, gateway, reason, words, document, bytes, digest)
+                    VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (gateway, digest) DO NOTHING
+                    """,
                 arguments: [
                     document.received.microseconds, document.gateway, document.reason, document.words,
-                    Data(document.octets),
+                    Data(document.octets), document.bytes, document.digest,
                 ])
         }
     }
@@ -163,12 +166,14 @@ package struct SQLiteCentralStore: CentralStore {
         try await read { db in
             try Row.fetchAll(
                 db,
-                sql: "SELECT received, gateway, reason, words, document FROM set_aside ORDER BY number DESC LIMIT ?",
-                arguments: [limit]
+                sql: """
+                    SELECT received, gateway, reason, words, document, bytes, digest
+                    FROM set_aside ORDER BY number DESC LIMIT ?
+                    """, arguments: [limit]
             ).map { row in
                 AsideDocument(
                     received: Instant(microseconds: row[0]), gateway: row[1], reason: row[2], words: row[3],
-                    octets: Array(row[4] as Data))
+                    octets: Array(row[4] as Data), bytes: row[5], digest: row[6])
             }
         }
     }

@@ -90,7 +90,8 @@ struct Aside: AsyncParsableCommand {
                             .object([
                                 "received": .string(document.received.description),
                                 "gateway": .string(document.gateway), "reason": .string(document.reason),
-                                "words": .string(document.words), "bytes": .integer(Int64(document.octets.count)),
+                                "words": .string(document.words), "bytes": .integer(Int64(document.bytes)),
+                                "sha256": .string(document.digest),
                             ])
                         })
                 ]).text)
@@ -98,7 +99,7 @@ struct Aside: AsyncParsableCommand {
             for document in documents {
                 Output.data(
                     "\(document.received)  \(document.gateway)  \(document.reason)  \(document.words)  "
-                        + "\(document.octets.count) bytes")
+                        + "\(document.bytes) bytes")
             }
         }
     }

@@ -221,6 +221,54 @@ import Testing
         await listener.close()
     }
 
+    @Test func largeDocumentsAndASlowStoreBreakNoConnection() async throws {
+        let node = try TestRabbitMQ()
+        var plan = plan(node)
+        for index in plan.brokers.indices { plan.brokers[index].heartbeat = 1 }
+        plan.octets = 3_000_000
+        let desk = try await desk()
+        let gateway = AMQPConnection(to: self.plan(node).brokers[1])
+        try await gateway.open()
+        for (queue, key) in [("mine", "healthrelay.gw1.receipts"), ("readings", "healthrelay.*.readings")] {
+            try await gateway.declare(queue: queue, groupSize: 1, exchange: "amq.topic", routingKey: key)
+        }
+        let large = [UInt8](repeating: 120, count: 2_000_000)
+        for octets in [large, large, large, SampleBatch.octets("gw1", 5, ids: 0..<1)] {
+            try await gateway.publish(octets, exchange: "amq.topic", routingKey: "healthrelay.gw1.readings")
+        }
+        // What one look takes is bounded, and at least one document.
+        let look = AMQPConnection(to: plan.brokers[1])
+        try await look.open()
+        try await look.consume(queue: "readings", prefetch: 10)
+        try await Task.sleep(for: .seconds(1))
+        #expect(try await look.next(most: 10, octets: 3_000_000, within: .seconds(20)).count == 2)
+        #expect(try await look.next(most: 10, octets: 1, within: .seconds(20)).count == 1)
+        await look.close()
+
+        // Each group takes longer than the broker waits for a sign of life.
+        let groups = Mutex(0)
+        let reader = QueueReader(plan, desk: desk, logger: Self.quiet) {
+            groups.withLock { $0 += 1 }
+            try await Task.sleep(for: .seconds(6))
+        }
+        let work = Task { try await reader.run() }
+        try await gateway.consume(queue: "mine", prefetch: 10)
+        let end = ContinuousClock.now + Self.patience
+        var receipts: [FleetReceipt] = []
+        while receipts.isEmpty, ContinuousClock.now < end {
+            receipts += try await gateway.next(most: 10, within: .seconds(1)).map { try FleetReceipt($0.body) }
+        }
+        #expect(receipts.map(\.batch) == [5] && receipts.first?.stored.count == 1)
+        // None came twice.
+        #expect(desk.counters.current.stored == 1 && desk.counters.current.repeated == 0)
+        #expect(groups.withLock(\.self) <= 3 && desk.counters.current.aside == ["document_too_large": 3])
+        let aside = try await desk.store.aside(limit: 10)
+        #expect(aside.map(\.bytes) == [2_000_000] && aside.map(\.octets.count) == [65_536])
+        work.cancel()
+        _ = try? await work.value
+        await gateway.close()
+    }
+
     @Test func aHelloThatNamesManyBatchesIsAnsweredWithTheReceiptOfEachThatIsStored() async throws {
         let node = try TestRabbitMQ()
         let (plan, desk) = (plan(node), try await desk())

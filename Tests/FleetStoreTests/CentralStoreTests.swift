@@ -202,6 +202,26 @@ import Testing
         await store.close()
     }
 
+    @Test(arguments: Kind.installed) func ofALargeDocumentTheBeginningIsKeptOnce(kind: Kind) async throws {
+        let store = try kind.store()
+        try await store.prepare()
+        func document(_ gateway: String, _ count: Int, last: UInt8 = 0, at second: Int64 = 0) -> AsideDocument {
+            AsideDocument(
+                received: Self.noon.advanced(bySeconds: second), gateway: gateway, reason: "document_too_large",
+                words: "", octets: [UInt8](repeating: 120, count: count - 1) + [last])
+        }
+        let large = document("gw1", 3_000_000)
+        #expect(large.octets.count == 65_536 && large.bytes == 3_000_000 && large.digest.count == 64)
+        // A document that comes again, as after a connection that broke, changes nothing.
+        try await store.putAside(large)
+        try await store.putAside(document("gw1", 3_000_000, at: 60))
+        #expect(try await store.aside(limit: 5) == [large])
+        try await store.putAside(document("gw1", 3_000_000, last: 1))
+        try await store.putAside(document("gw2", 1_000_000))
+        #expect(try await store.aside(limit: 5).map(\.octets.count) == [1_000_000, 65_536, 65_536])
+        await store.close()
+    }
+
     @Test(arguments: Kind.installed) func preparingAgainChangesNothing(kind: Kind) async throws {
         let store = try kind.store()
         try await store.prepare()
@@ -220,7 +240,7 @@ import Testing
         try await file.write { try $0.execute(sql: "PRAGMA user_version = 99") }
         try file.close()
         let older = try SQLiteCentralStore(directory: folder)
-        await #expect(throws: CentralStoreError.newerSchema(found: 99, known: 2)) { try await older.prepare() }
+        await #expect(throws: CentralStoreError.newerSchema(found: 99, known: 3)) { try await older.prepare() }
     }
 
     @Test func anotherProgramsFileIsRefused() async throws {
@@ -241,7 +261,7 @@ import Testing
         let store = PostgreSQLCentralStore(address: address)
         try await store.prepare()
         _ = try server.run(at: address, "UPDATE fleet_schema SET version = 99")
-        await #expect(throws: CentralStoreError.newerSchema(found: 99, known: 2)) { try await store.prepare() }
+        await #expect(throws: CentralStoreError.newerSchema(found: 99, known: 3)) { try await store.prepare() }
         await store.close()
     }
 

@@ -82,7 +82,11 @@ import Testing
             try db.execute(
                 sql: """
                     DROP TABLE desired_configuration; DROP INDEX reading_batch;
-                    ALTER TABLE gateway DROP COLUMN configuration; PRAGMA user_version = 1;
+                    ALTER TABLE gateway DROP COLUMN configuration; DROP INDEX set_aside_document;
+                    ALTER TABLE set_aside DROP COLUMN bytes; ALTER TABLE set_aside DROP COLUMN digest;
+                    INSERT INTO set_aside (received, gateway, reason, words, document)
+                    VALUES (1, 'gw1', 'bad_document', '', x'0102'), (2, 'gw1', 'bad_document', '', x'0102');
+                    PRAGMA user_version = 1;
                     """)
         }
         try file.close()
@@ -90,6 +94,7 @@ import Testing
         try await newer.prepare()
         #expect(try await newer.gateways().map(\.stored) == [1])
         #expect(try await newer.storedIDs(of: "gw1", batches: [1]) == [1: ["a"]])
+        #expect(try await newer.aside(limit: 10).map(\.bytes) == [2, 2])
         await newer.close()
     }
 }
