@@ -16,6 +16,12 @@ package final class CollectorCounters: Sendable {
         package var aside: [String: Int] = [:]
         /// Statuses that can't be right, by what is wrong.
         package var doubts: [String: Int] = [:]
+        /// How often the store couldn't be used.
+        package var storeFailures = 0
+        /// How often a certificate was shown that was revoked.
+        package var revokedCertificates = 0
+        /// When a batch couldn't be stored last although it may be right; `nil`: one was stored since.
+        fileprivate var lastStoreFailure: Instant?
         /// Receipts by the second, for the last minute.
         fileprivate var recent: [Int64: Int] = [:]
     }
@@ -34,6 +40,7 @@ package final class CollectorCounters: Sendable {
     func add(_ outcome: BatchOutcome, at now: Instant) {
         counts.withLock { counts in
             counts.receipts += 1
+            counts.lastStoreFailure = nil
             counts.stored += outcome.stored
             counts.revised += outcome.revised
             counts.repeated += outcome.repeated
@@ -44,6 +51,22 @@ package final class CollectorCounters: Sendable {
         }
     }
 
+    /// Notes that the store couldn't be used.
+    ///
+    /// - Parameter instant: when a batch couldn't be stored; `nil`: it was something else.
+    func failStore(at instant: Instant? = nil) {
+        counts.withLock { counts in
+            counts.storeFailures += 1
+            counts.lastStoreFailure = instant ?? counts.lastStoreFailure
+        }
+    }
+
+    /// Whether the last batch of the last two minutes couldn't be stored.
+    func isFailing(at now: Instant) -> Bool {
+        counts.withLock { counts in counts.lastStoreFailure.map { now.seconds - $0.seconds < 120 } ?? false }
+    }
+
+    func showRevokedCertificate() { counts.withLock { $0.revokedCertificates += 1 } }
     func refuse(_ code: String) { counts.withLock { $0.refused[code, default: 0] += 1 } }
     func doubt(_ code: String) { counts.withLock { $0.doubts[code, default: 0] += 1 } }
     func putAside(_ code: String) { counts.withLock { $0.aside[code, default: 0] += 1 } }

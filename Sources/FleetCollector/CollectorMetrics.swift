@@ -13,6 +13,7 @@ package struct CollectorMetrics: Sendable {
     /// How the list of revoked certificates stands; `nil`: there is none.
     let revocations: @Sendable () -> Revocations.Standing?
     let now: @Sendable () -> Instant
+    private let check: StoreCheck
 
     /// - Parameter silentAfterMinutes: after how many minutes a gateway that wasn't heard of counts as silent.
     package init(
@@ -29,17 +30,21 @@ package struct CollectorMetrics: Sendable {
         self.isQueueBlocked = isQueueBlocked
         self.revocations = revocations
         self.now = now
+        check = StoreCheck(store: store)
     }
 
     /// Whether the collector can do its work.
     package struct Health: Sendable, Hashable {
         package var isStoreReachable: Bool
+        /// Whether the store takes readings.
+        package var isStoreWritable: Bool
         package var isQueueConnected: Bool?
         package var isQueueBlocked = false
         package var revocations: Revocations.Standing?
 
         package var isWell: Bool {
-            isStoreReachable && isQueueConnected != false && !isQueueBlocked && revocations != .unavailable
+            isStoreReachable && isStoreWritable && isQueueConnected != false && !isQueueBlocked
+                && revocations != .unavailable
         }
 
         /// `failing` where gateways are sent away, `degraded` where one may be let in that was revoked since.
@@ -51,7 +56,8 @@ package struct CollectorMetrics: Sendable {
         /// `{"status","store","queue","revocation_list"}`.
         package var document: JSONValue {
             .object([
-                "status": .string(status), "store": .string(isStoreReachable ? "ok" : "unreachable"),
+                "status": .string(status),
+                "store": .string(!isStoreReachable ? "unreachable" : isStoreWritable ? "ok" : "unwritable"),
                 "queue": isQueueConnected.map {
                     .string(!$0 ? "disconnected" : isQueueBlocked ? "blocked" : "connected")
                 } ?? .null,
@@ -60,13 +66,15 @@ package struct CollectorMetrics: Sendable {
         }
     }
 
-    /// Asks the store.
+    /// Asks the store, and whether it takes what is written. What became of the last batch says more: a disk without room for
+    /// readings may have some for a small write.
     package func health() async -> Health {
         var isReachable = true
         do { _ = try await store.gateway(ofTokenDigest: "") } catch { isReachable = false }
+        let isWritable = isReachable ? await check.isWritable() && !counters.isFailing(at: now()) : false
         return Health(
-            isStoreReachable: isReachable, isQueueConnected: isQueueConnected(), isQueueBlocked: isQueueBlocked(),
-            revocations: revocations())
+            isStoreReachable: isReachable, isStoreWritable: isWritable, isQueueConnected: isQueueConnected(),
+            isQueueBlocked: isQueueBlocked(), revocations: revocations())
     }
 
     /// Whether a gateway hasn't been heard of for too long.
@@ -90,6 +98,10 @@ package struct CollectorMetrics: Sendable {
             family(
                 name, "counter", help,
                 counts.sorted { $0.key < $1.key }.map { ("{reason=\"\($0.key)\"}", Int64($0.value)) })
+        }
+        // A reason without a sample has no increase when it comes up first.
+        func zeros(_ reasons: [String], _ counts: [String: Int]) -> [String: Int] {
+            counts.merging(reasons.map { ($0, 0) }) { known, _ in known }
         }
         gauge("healthrelay_fleet_gateways", "Gateways that are known.", Int64(gateways.count))
         gauge(
@@ -118,12 +130,21 @@ package struct CollectorMetrics: Sendable {
         counter("healthrelay_fleet_readings_stored_total", "Readings that were new.", counts.stored)
         counter("healthrelay_fleet_readings_revised_total", "Readings that replaced a revision.", counts.revised)
         counter("healthrelay_fleet_readings_repeated_total", "Readings that changed nothing.", counts.repeated)
-        byReason("healthrelay_fleet_documents_refused_total", "Documents that weren't taken.", counts.refused)
         byReason(
-            "healthrelay_fleet_documents_aside_total", "Documents of the queue that were put aside.", counts.aside)
+            "healthrelay_fleet_documents_refused_total", "Documents that weren't taken.",
+            zeros(DocumentFailure.codes, counts.refused))
+        byReason(
+            "healthrelay_fleet_documents_aside_total", "Documents of the queue that were put aside.",
+            zeros(DocumentFailure.codes, counts.aside))
         byReason(
             "healthrelay_fleet_statuses_doubted_total",
-            "Statuses by what can't be right: two machines with one id, or a wrong clock.", counts.doubts)
+            "Statuses by what can't be right: two machines with one id, or a wrong clock.",
+            zeros(DocumentDesk.doubts, counts.doubts))
+        counter(
+            "healthrelay_fleet_store_failures_total", "How often the store couldn't be used.", counts.storeFailures)
+        counter(
+            "healthrelay_fleet_revoked_certificates_total", "How often a revoked certificate was shown.",
+            counts.revokedCertificates)
         if let isConnected = isQueueConnected() {
             gauge("healthrelay_fleet_queue_connected", "1 while the queue is being read.", isConnected ? 1 : 0)
             gauge(
@@ -136,5 +157,34 @@ package struct CollectorMetrics: Sendable {
                 standing == .good ? 1 : 0)
         }
         return page
+    }
+}
+
+/// Whether the store can be written, asked no more often than every ten seconds: whoever asks for the health needs no right to.
+private actor StoreCheck {
+    private let store: any CentralStore
+    private var last: (at: ContinuousClock.Instant, isWritable: Bool)?
+    private var present: Task<Bool, Never>?
+
+    private static let interval = Duration.seconds(10)
+
+    init(store: any CentralStore) { self.store = store }
+
+    func isWritable() async -> Bool {
+        if let last, last.isWritable, ContinuousClock.now - last.at < Self.interval { return true }
+        if let present { return await present.value }
+        let task = Task { [store] in
+            do throws(CentralStoreError) {
+                try await store.checkIsWritable()
+                return true
+            } catch {
+                return false
+            }
+        }
+        present = task
+        let isWritable = await task.value
+        last = (at: ContinuousClock.now, isWritable: isWritable)
+        present = nil
+        return isWritable
     }
 }

@@ -42,9 +42,10 @@ package struct CollectorRunner: Sendable {
         revocations?.refresh()
         let metrics = CollectorMetrics(
             store: store, counters: desk.counters, silentAfterMinutes: settings.silentAfterMinutes,
-            isQueueConnected: { queue?.isConnected }, isQueueBlocked: { queue?.isBlocked ?? false }, revocations: { revocations?.standing() })
+            isQueueConnected: { queue?.isConnected }, isQueueBlocked: { queue?.isBlocked ?? false },
+            revocations: { revocations?.standing() })
         let server = IngestServer(
-            desk: desk, metrics: metrics, identity: identity, listen: settings.listen, logger: .quiet(logger),
+            desk: desk, metrics: metrics, identity: identity, listen: settings.listen, logger: logger,
             pageToken: try settings.pageTokenFile.map(CollectorSettings.secret), revocations: revocations)
         let listen = settings.listen
         let ingest = server.service { port in

@@ -56,6 +56,7 @@ package struct DocumentDesk: Sendable {
                 gateway: gateway, batch: batch.number,
                 stored: batch.ids.filter { !ignored.contains($0.description) }, highestBatch: outcome.highest)
         } catch {
+            if case .badValue = error {} else { counters.failStore(at: now()) }
             throw failure(error, gateway, .readings)
         }
     }
@@ -105,6 +106,7 @@ package struct DocumentDesk: Sendable {
             }
             return answer
         } catch {
+            if case .badValue = error {} else { counters.failStore() }
             throw failure(error, gateway, part)
         }
     }
@@ -126,6 +128,8 @@ package struct DocumentDesk: Sendable {
         name("same_id_twice", "two machines use the same gateway's id, or its clock was set back")
     }
 
+    /// What may be wrong with a status.
+    static let doubts = ["clock_ahead", "same_id_twice"]
     /// By how many seconds clocks may differ.
     private static let clockSlack: Int64 = 120
 

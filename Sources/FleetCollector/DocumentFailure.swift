@@ -10,6 +10,12 @@ package enum DocumentFailure: Error, Sendable, Hashable {
     /// The store can't take anything just now. The document itself may be right.
     case store(CentralStoreError)
 
+    /// The codes of documents that aren't taken.
+    static let codes = [
+        "bad_document", "bad_key", "bad_value", "document_too_large", "newer_schema", "other_gateway", "other_key",
+        "seal_broken",
+    ]
+
     /// The published code.
     package var code: String {
         switch self {

@@ -11,6 +11,7 @@ import NIOCore
 import NIOSSL
 import ServiceLifecycle
 import SwiftASN1
+import Synchronization
 import X509
 
 /// The HTTPS ingest: takes documents of gateways and answers 200 after they are durable.
@@ -22,6 +23,7 @@ package struct IngestServer: Sendable {
     let listen: ListenAddress
     let limits: ServerLimits
     let logger: Logger
+    private let storeLog: QuietRepeats
     private let tokens: GatewayTokens
     private let revocations: Revocations?
 
@@ -42,6 +44,7 @@ package struct IngestServer: Sendable {
         self.listen = listen
         self.limits = limits
         self.logger = logger
+        storeLog = QuietRepeats()
         tokens = GatewayTokens(store: desk.store)
     }
 
@@ -60,7 +63,7 @@ package struct IngestServer: Sendable {
     package func service(started: @escaping @Sendable (Int) async -> Void) -> some Service {
         let identity = identity
         return RestingServer(
-            router: router(), address: .hostname(listen.host, port: listen.port), logger: logger,
+            router: router(), address: .hostname(listen.host, port: listen.port), logger: .quiet(logger),
             guarding: ServerGuard(tls: { identity.context }, limits: limits)
         ) { channel in
             await started(channel.localAddress?.port ?? listen.port)
@@ -141,6 +144,7 @@ package struct IngestServer: Sendable {
         switch parsed.map(revocations.verdict(on:)) ?? .unknown {
         case .good: return
         case .revoked:
+            desk.counters.showRevokedCertificate()
             logger.warning("a revoked certificate was shown", metadata: ["gateway": "\(gateway)"])
             throw APIRefusal(.forbidden, "certificate_revoked", "the certificate of \(gateway) was revoked")
         case .unknown:
@@ -168,7 +172,11 @@ package struct IngestServer: Sendable {
             return try await body()
         } catch {
             guard case .store(let error) = error else { throw APIRefusal(error) }
-            logger.error("the store can't be used", metadata: ["error": "\(error)"])
+            // A thousand gateways may ask while it is away.
+            if let others = storeLog.next() {
+                logger.error(
+                    "the store can't be used", metadata: ["error": "\(error)", "not_logged_before": "\(others)"])
+            }
             // The words may name a host of the owner's: they stay in the log.
             var refusal = APIRefusal(
                 .serviceUnavailable, error.code, "the store can't be used now; nothing of this was stored")
@@ -191,5 +199,22 @@ extension APIRefusal {
             case .store: .serviceUnavailable
             }
         self.init(status, failure.code, failure.words)
+    }
+}
+
+/// Lets something be logged every ten seconds at most.
+private final class QuietRepeats: Sendable {
+    private let state = Mutex<(last: ContinuousClock.Instant?, others: Int)>((nil, 0))
+
+    /// - Returns: how many were not logged since the last one that was; `nil`: this isn't to be logged either.
+    func next() -> Int? {
+        state.withLock { state in
+            if let last = state.last, ContinuousClock.now - last < .seconds(10) {
+                state.others += 1
+                return nil
+            }
+            defer { state = (ContinuousClock.now, 0) }
+            return state.others
+        }
     }
 }

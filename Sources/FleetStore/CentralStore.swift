@@ -74,6 +74,9 @@ package protocol CentralStore: Sendable {
     /// - Returns: how many there were.
     func removeTokens(of gateway: String) async throws(CentralStoreError) -> Int
 
+    /// Writes something that changes nothing, where readings are: a store that can be read may still take none.
+    func checkIsWritable() async throws(CentralStoreError)
+
     /// Ends the store's connections.
     func close() async
 }

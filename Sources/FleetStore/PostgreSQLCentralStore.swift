@@ -236,6 +236,17 @@ package struct PostgreSQLCentralStore: CentralStore {
         }
     }
 
+    package func checkIsWritable() async throws(CentralStoreError) {
+        try await Self.mapped { () async throws(PostgreSQLError) in
+            // Not behind a commit that waits for its standby, and without a wait of its own.
+            try await reader.transaction { connection throws(PostgreSQLError) in
+                try connection.run("SET LOCAL synchronous_commit = off")
+                try connection.run("SELECT revision FROM reading LIMIT 1")
+                try connection.run("UPDATE fleet_schema SET version = version")
+            }
+        }
+    }
+
     package func close() async {
         await writer.close()
         await reader.close()

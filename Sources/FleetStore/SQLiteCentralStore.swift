@@ -294,6 +294,15 @@ package struct SQLiteCentralStore: CentralStore {
         }
     }
 
+    package func checkIsWritable() async throws(CentralStoreError) {
+        try await write { db in
+            _ = try Row.fetchOne(db, sql: "SELECT revision FROM reading LIMIT 1")
+            // The version is a newer program's where one has brought the tables up to date meanwhile.
+            let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
+            try db.execute(sql: "PRAGMA user_version = \(version)")
+        }
+    }
+
     package func close() async { try? pool.close() }
 
     // MARK: Transactions

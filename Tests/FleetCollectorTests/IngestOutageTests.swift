@@ -5,6 +5,8 @@ import FleetStore
 import Foundation
 import GatewaySettings
 import HealthReadings
+import LogLines
+import Logging
 import NIOCore
 import NIOHTTP1
 import NIOSSL
@@ -91,7 +93,8 @@ import Testing
         let store = try settings.store(directory: directory)
         try await store.prepare()
         let token = try await GatewayTokens(store: store).make(for: "gw1", at: .systemClock)
-        let collector = try await RunningCollector.start(in: directory, settings)
+        let log = LogLines()
+        let collector = try await RunningCollector.start(in: directory, settings, logger: log.logger())
         let batch = SampleBatch.octets("gw1", 1, ids: 0..<2)
         try await calling(collector, directory) { send in
             #expect(try await send("/health", [], token).status == 200)
@@ -99,6 +102,7 @@ import Testing
             let away = try await send("/v1/readings", batch, token)
             #expect(away.status == 503 && away.headers.first(name: "retry-after") == "30")
             #expect(away.text.contains("store_unavailable") && !away.text.contains("dbname"))
+            #expect(log.lines(from: .error).contains { $0.contains("the store can't be used") })
             #expect(try await send("/health", [], token).status == 503)
             #expect(try await send("/metrics", [], token).status == 503)
             try server.start()

@@ -16,12 +16,12 @@ struct RunningCollector: Sendable {
     ///
     /// - Parameter port: 0: any that is free.
     static func start(
-        in directory: String, port: Int = 0, _ settings: CollectorSettings = CollectorSettings()
+        in directory: String, port: Int = 0, _ settings: CollectorSettings = CollectorSettings(),
+        logger: Logger = Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() }
     ) async throws -> RunningCollector {
         var settings = settings
         settings.listen = ListenAddress(host: "127.0.0.1", port: port)
-        let runner = CollectorRunner(
-            settings, directory: directory, logger: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
+        let runner = CollectorRunner(settings, directory: directory, logger: logger)
         let (ports, listening) = AsyncStream.makeStream(of: Int.self)
         let work = Task {
             defer { listening.finish() }
