@@ -40,7 +40,7 @@ let package = Package(
                 .product(name: "HealthRelayFormats", package: "HealthRelay"),
             ],
             path: "Store/StoreBenchmark"),
-        // Ten years of a home: `decade-fill DIRECTORY COUNT [SEED]`.
+        // Ten years of a home: `decade-fill DIRECTORY COUNT [SEED]` (see Decade/measure.py).
         .target(
             name: "HomeOfDecade",
             dependencies: [
@@ -51,6 +51,14 @@ let package = Package(
             name: "decade-fill",
             dependencies: ["HomeOfDecade", .product(name: "HealthRelayStore", package: "HealthRelay")],
             path: "Decade/Fill", swiftSettings: settings),
+        // The bytes of a day in the commits that the gateway has, beside a bare loop over SQLite (see Decade/bytes/measure.py).
+        .executableTarget(
+            name: "decade-bytes",
+            dependencies: ["HomeOfDecade", .product(name: "HealthRelayStore", package: "HealthRelay")],
+            path: "Decade/bytes/Ours", swiftSettings: settings),
+        .executableTarget(
+            name: "decade-floor", dependencies: ["CSQLiteFloor"], path: "Decade/bytes/Floor",
+            cSettings: [.unsafeFlags(["-O2"])]),
         // An export of Apple Health into the store, beside a Python importer (see Import/run.sh).
         .executableTarget(
             name: "import-benchmark",
