@@ -8,6 +8,7 @@ KILLS ?= 300
 FILES ?= 1000
 GATEWAYS ?= 1000
 LISTEN ?= 127.0.0.1:8480
+SIZES ?= 10000 100000 1000000
 
 BUILD_PACKAGES := libdbus-1-dev libbluetooth-dev libdeflate-dev libmosquitto-dev libnfc-dev libpcsclite-dev libpq-dev libqrencode-dev \
 	librabbitmq-dev librsvg2-dev libsqlite3-dev libssl-dev libxml2-dev zlib1g-dev
@@ -15,7 +16,7 @@ TEST_PACKAGES := chromium dbus tshark python3-venv curl influxdb iproute2 mosqui
 	vsmartcard-vpcd udev victoria-metrics
 FLEET_PACKAGES := mosquitto nats-server openssl postgresql rabbitmq-server
 
-.PHONY: help run fleet fleet-engine build docs test deb test-deb test-home-assistant test-fleet test-fleet-short soak test-release fuzz hostile sanitize bench format lint fixtures deps test-deps clean
+.PHONY: help run fleet fleet-engine build docs test deb test-deb test-home-assistant test-fleet test-fleet-short soak test-release fuzz hostile sanitize bench bench-decade format lint fixtures deps test-deps clean
 
 help:
 	@echo "make run      build, replay the recorded meters and deliver to a sandbox server, a file and an MQTT broker"
@@ -34,6 +35,8 @@ help:
 	@echo "make hostile  open damaged and hostile files with every command (FILES=1000), and a large unfinished erasure"
 	@echo "make sanitize run the tests under AddressSanitizer with its search for leaks, and under ThreadSanitizer"
 	@echo "make bench    measure speed and memory beside their floors"
+	@echo "make bench-decade  measure bytes and work with stores of a home that have grown for ten years (SIZES=\"10000 100000 1000000\";"
+	@echo "              10000000 takes another hour and 12 GB)"
 	@echo "make docs     build the reference documentation of the library into .build/reference"
 	@echo "make format   format the Swift code;  make lint  check it, and the manifest"
 	@echo "make fixtures record the fixtures again in the Bluetooth lab"
@@ -112,6 +115,9 @@ sanitize: deps test-deps
 
 bench: deps
 	@Benchmarks/run
+
+bench-decade: deps
+	@Benchmarks/Decade/run.sh $(SIZES)
 
 format:
 	@$(SWIFT) format format -i -r -p Package.swift Sources Tests Benchmarks Examples

@@ -1,0 +1,300 @@
+#!/usr/bin/env python3
+"""Measures what the gateway does with stores of a home that have grown for days, months and years.
+
+  measure.py HEALTHRELAY DECADE-FILL FOLDER SIZE...
+
+Fills a store for each size into FOLDER, unless one is there already, and measures each kind of work in the processor's time
+of all processes that take part (user and system, the median of several rounds). Each is compared with the same work on the
+smallest store, and with a bare query that gives the same rows through Python's sqlite3. The bare query neither unseals the
+rows nor writes JSON.
+"""
+import datetime
+import json
+import os
+import pathlib
+import resource
+import shutil
+import socket
+import sqlite3
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+
+TICK = os.sysconf("SC_CLK_TCK")
+END = datetime.datetime(2026, 7, 1, tzinfo=datetime.timezone.utc)
+FLATNESS, CLOSENESS = 1.5, 3.0
+# A store of four days has no month of readings.
+MONTH = 100_000
+
+SETTINGS = """\
+user: {client_user_id: anna, time_zone: Europe/Berlin}
+users:
+  - client_user_id: anna
+    time_zone: Europe/Berlin
+  - client_user_id: ben
+    time_zone: Europe/Berlin
+sync: {mode: manual}
+bluetooth: {adapter: none}
+destinations:
+  - {name: archive, kind: influxdb, url: "http://127.0.0.1:9", database: home}
+  - {name: diary, kind: nightscout, url: "https://127.0.0.1:9", secret_file: SECRET, people: [anna]}
+  - {name: clinic, kind: fhir, url: "https://127.0.0.1:9", patients: {anna: "urn:x|1", ben: "urn:x|2"}}
+"""
+
+
+def processor(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
+def children():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+class Gateway:
+    """A gateway that runs on a store."""
+
+    def __init__(self, binary, state):
+        self.binary, self.state = binary, state
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.environment = {
+            **os.environ, "HEALTHRELAY_CONFIG": str(state / "settings.yaml"),
+            "HEALTHRELAY_HTTP_LISTEN": f"127.0.0.1:{self.port}", "HEALTHRELAY_HTTP_LOCAL": "trusted"}
+        self.token = ""
+        began = time.perf_counter()
+        self.process = subprocess.Popen(
+            [binary, "run", "--state-dir", str(state)], env=self.environment, stdout=subprocess.DEVNULL,
+            stderr=open(state / "log", "ab"))
+        while True:
+            try:
+                self.get("/health")
+                break
+            except OSError:
+                if self.process.poll() is not None:
+                    sys.exit(f"the gateway has ended: see {state}/log")
+                time.sleep(0.005)
+        self.started = (processor(self.process.pid), time.perf_counter() - began)
+        # A change from this machine needs the token of the session.
+        self.token = json.loads(self.get("/api/v1/session"))["csrf_token"]
+
+    def request(self, path, body=None):
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}{path}", data=None if body is None else json.dumps(body).encode(),
+            headers={"Content-Type": "application/json", "X-CSRF-Token": self.token})
+        with urllib.request.urlopen(request, timeout=600) as answer:
+            return answer.read()
+
+    def get(self, path):
+        return self.request(path)
+
+    def command(self, *arguments):
+        return subprocess.run(
+            [self.binary, *arguments, "--state-dir", str(self.state)], env=self.environment, capture_output=True)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+    def measure(self, work, prepare=None, rounds=5, enough=0.4, most=60):
+        """The processor's time and the time that passes for one round: the medians of several series.
+
+        The kernel counts the processor's time in hundredths of a second, so a series repeats what is short.
+        """
+        work()
+        series = []
+        for _ in range(rounds):
+            used = passed = 0.0
+            count = 0
+            while count == 0 or (used < enough / rounds * 2 and count < most):
+                if prepare:
+                    prepare()
+                before, began = processor(self.process.pid) + children(), time.perf_counter()
+                work()
+                passed += time.perf_counter() - began
+                used += processor(self.process.pid) + children() - before
+                count += 1
+            series.append((used / count, passed / count))
+        return tuple(statistics.median(each) for each in zip(*series))
+
+
+def bare(path, *queries):
+    """The processor's time of queries whose rows are all read, the median of five."""
+    database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    times = []
+    for _ in range(5):
+        count, before = 0, time.process_time()
+        while count == 0 or time.process_time() - before < 0.05:
+            for sql, arguments in queries:
+                database.execute(sql, arguments).fetchall()
+            count += 1
+        times.append((time.process_time() - before) / count)
+    database.close()
+    return statistics.median(times)
+
+
+def bare_insert(path):
+    """The processor's time of a commit that stores a reading as the gateway does; the row is removed again."""
+    database = sqlite3.connect(path, isolation_level=None)
+    database.execute("PRAGMA synchronous = FULL")
+    tables = ["frame", "reading", "reading_frame", "outbox"]
+    rows = {}
+    newest = database.execute("SELECT max(reading) FROM outbox").fetchone()[0]
+    frame = database.execute("SELECT frame FROM reading_frame WHERE reading = ?", (newest,)).fetchone()[0]
+    for table, column, key in [("frame", "key", frame), ("reading", "key", newest), ("reading_frame", "reading", newest),
+                               ("outbox", "reading", newest)]:
+        cursor = database.execute(f"SELECT * FROM {table} WHERE {column} = ?", (key,))
+        names = [each[0] for each in cursor.description]
+        rows[table] = [dict(zip(names, row)) for row in cursor.fetchall()]
+    times = []
+    for number in range(30):
+        shift = 1_000_000_000 + number
+        before = time.process_time()
+        database.execute("BEGIN IMMEDIATE")
+        for table in tables:
+            for row in rows[table]:
+                row = dict(row)
+                for name in ("key",) if table in ("frame", "reading") else ("reading", "frame"):
+                    if name in row:
+                        row[name] += shift
+                if table == "reading":
+                    row["id"] = os.urandom(16)
+                if table == "outbox":
+                    row["timestamp"] += shift
+                database.execute(
+                    f"INSERT INTO {table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
+        database.execute("COMMIT")
+        times.append(time.process_time() - before)
+        database.execute("BEGIN IMMEDIATE")
+        for table, column, key in [("outbox", "reading", newest), ("reading_frame", "reading", newest),
+                                   ("reading", "key", newest), ("frame", "key", frame)]:
+            database.execute(f"DELETE FROM {table} WHERE {column} = ?", (key + shift,))
+        database.execute("COMMIT")
+    database.close()
+    return statistics.median(times)
+
+
+def measure(binary, fill, folder, size):
+    state = folder / str(size)
+    if not (state / "filled").exists():
+        shutil.rmtree(state, ignore_errors=True)
+        state.mkdir(parents=True, mode=0o700)
+        answer = subprocess.run([fill, str(state), str(size)], check=True, stdout=subprocess.PIPE, text=True).stdout
+        print(f"# {size}: {answer.strip()}", file=sys.stderr, flush=True)
+        (state / "filled").write_text(answer)
+    secret = state / "secret"
+    secret.write_text("a-secret-of-the-benchmark\n")
+    secret.chmod(0o600)
+    (state / "settings.yaml").write_text(SETTINGS.replace("SECRET", str(secret)))
+    store = state / "readings.sqlite"
+    found = {}
+
+    # The first start notes where the destinations are.
+    Gateway(binary, state).stop()
+    starts = []
+    for _ in range(5):
+        gateway = Gateway(binary, state)
+        starts.append(gateway.started)
+        gateway.stop()
+    found["start-up"] = (*(statistics.median(each) for each in zip(*starts)), None)
+
+    gateway = Gateway(binary, state)
+    try:
+        added = 0
+
+        def add():
+            nonlocal added
+            added += 1
+            at = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=5)
+            gateway.request("/api/v1/readings", {
+                "kind": "temperature", "value": f"36.{added % 10}", "unit": "°C", "confirm": True, "person": "anna",
+                "time": at.isoformat(timespec="microseconds"), "note": f"benchmark {at.timestamp()}"})
+
+        def changed():
+            add()
+            time.sleep(0.1)
+
+        database = sqlite3.connect(f"file:{store}?mode=ro", uri=True)
+        middle = database.execute("SELECT time FROM reading ORDER BY time LIMIT 1 OFFSET ?",
+                                  (max(size // 2, 10_000 if size < 20_000 else 0) - 1,)).fetchone()
+        middle = middle[0] if middle else int(END.timestamp())
+        users = dict(database.execute("SELECT client_user_id, key FROM user"))
+        glucose = database.execute("SELECT kind FROM reading GROUP BY kind ORDER BY count(*) DESC LIMIT 1").fetchone()[0]
+        database.close()
+        moment = datetime.datetime.fromtimestamp(middle, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        day = (END - datetime.timedelta(days=1)).date()
+        month = END - datetime.timedelta(days=30)
+        last = int(END.timestamp())
+
+        newest = "SELECT * FROM reading ORDER BY time DESC, id DESC LIMIT 100"
+        found["newest 100"] = (*gateway.measure(lambda: gateway.get("/api/v1/readings?limit=100")),
+                               bare(store, (newest, ())))
+        page = "SELECT * FROM reading WHERE time <= ? ORDER BY time DESC, id DESC LIMIT 10000"
+        found["page of 10,000 from the middle"] = (
+            *gateway.measure(lambda: gateway.get(f"/api/v1/readings?limit=10000&to={moment}")),
+            bare(store, (page, (middle,))))
+        own = "SELECT * FROM reading WHERE kind = ? AND user = ? AND time >= ? AND time < ?"
+        if size >= MONTH:
+            found["a month's figures"] = (
+                *gateway.measure(lambda: gateway.get(
+                    f"/api/v1/reports/sensor?person=anna&format=json&from={month.date()}&to={day}")),
+                bare(store, (own, (glucose, users["anna"], int(month.timestamp()), last))))
+        own = "SELECT * FROM reading WHERE user = ? AND time >= ? AND time < ?"
+        found["a daily summary"] = (
+            *gateway.measure(lambda: gateway.get(f"/api/v1/summaries/body?date={day}&person=anna")),
+            bare(store, (own, (users["anna"], last - 86_400, last))))
+        # What was counted is remembered until the next commit, so each round begins with one.
+        outbox = ("SELECT destination, state, count(*) FROM outbox GROUP BY destination, state", ())
+        found["sync status"] = (*gateway.measure(lambda: gateway.get("/api/v1/sync"), changed), bare(store, outbox))
+        kinds = ("SELECT kind, count(*) FROM reading GROUP BY kind", ())
+        frames = ("SELECT count(*) FROM frame", ())
+        found["/metrics"] = (*gateway.measure(lambda: gateway.get("/metrics"), changed), bare(store, outbox, kinds, frames))
+        found["doctor"] = (*gateway.measure(lambda: gateway.command("doctor", "--json"), changed), None)
+        adding = gateway.measure(add, enough=2)
+        # Everything above has ended: nothing is written but what the gateway writes by itself.
+        time.sleep(5)
+        idle = pathlib.Path(f"/proc/{gateway.process.pid}/io")
+
+        def written():
+            return int(next(each for each in idle.read_text().splitlines() if each.startswith("write_bytes")).split()[1])
+
+        before = written()
+        time.sleep(60)
+        print(f"# {size}: {written() - before} bytes written in an idle minute", file=sys.stderr, flush=True)
+    finally:
+        gateway.stop()
+    found["adding a reading"] = (*adding, bare_insert(store))
+    octets = sum(each.stat().st_size for each in state.glob("readings.sqlite*"))
+    count = sqlite3.connect(f"file:{store}?mode=ro", uri=True).execute("SELECT count(*) FROM reading").fetchone()[0]
+    print(f"# {size}: {octets} bytes on disk, {octets / count:.0f} a reading", file=sys.stderr, flush=True)
+    return found
+
+
+def milliseconds(seconds):
+    return "–" if seconds is None else f"{seconds * 1000:.1f}" if seconds < 0.1 else f"{seconds * 1000:,.0f}"
+
+
+def main():
+    binary, fill, folder = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
+    sizes = sorted(int(each.replace("_", "")) for each in sys.argv[4:])
+    found = {size: measure(binary, fill, folder, size) for size in sizes}
+    print("| work | readings | ours, ms | passed, ms | bare query, ms | ours : bare (bar 3) | ours : smallest (bar 1.5) | kept |")
+    print("|---|---|---|---|---|---|---|---|")
+    for work in found[sizes[-1]]:
+        first = None
+        for size in sizes:
+            if work not in found[size]:
+                continue
+            used, passed, floor = found[size][work]
+            first = first or used
+            close, flat = used / floor if floor else None, used / first if first else 1
+            kept = flat <= FLATNESS and (close is None or close <= CLOSENESS)
+            print(f"| {work} | {size:,} | {milliseconds(used)} | {milliseconds(passed)} | {milliseconds(floor)} | "
+                  f"{'–' if close is None else f'{close:.1f}'} | {flat:.2f} | {'yes' if kept else 'no'} |")
+
+
+main()
