@@ -73,6 +73,18 @@ extension Certificate {
     /// The serial number in hexadecimal, without zeros before it.
     package var serialText: String { Array(serialNumber.bytes).serialText }
 
+    /// What tells its key from others: its subject key identifier, else the hash that most authorities use as one.
+    package var keyIdentifier: [UInt8] {
+        Array(
+            (try? extensions.subjectKeyIdentifier)?.keyIdentifier
+                ?? SubjectKeyIdentifier(hash: publicKey).keyIdentifier)
+    }
+
+    /// The key identifier of the authority that signed it; `nil` if the certificate names none.
+    package var authorityKeyIdentifier: [UInt8]? {
+        (try? extensions.authorityKeyIdentifier)?.keyIdentifier.map { Array($0) }
+    }
+
     /// The certificates of a PEM file.
     package static func all(inPEM text: String) throws -> [Certificate] {
         try PEMDocument.parseMultiple(pemString: text).map { try Certificate(pemDocument: $0) }

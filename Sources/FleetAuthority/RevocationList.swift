@@ -28,20 +28,32 @@ package struct RevocationList: Sendable, Hashable {
         }
     }
 
+    /// The key identifier of the authority that has signed it: two authorities may have one name.
+    package let issuer: [UInt8]
+    /// Grows with each list of an authority (CRL number); `nil`: the list has none.
+    package let number: Int64?
     /// When it was made.
     package let made: Instant
     /// When the next one is due; a list that is older may be one that an attacker kept.
     package let expires: Instant
-    /// The certificates, with their serial numbers as ``X509/Certificate/serialText`` writes them.
+    /// The certificates.
+    package let entries: [Entry]
+    /// Their serial numbers as ``X509/Certificate/serialText`` writes them.
     package let serials: Set<String>
     /// The list in PEM.
     package let pem: String
 
     static let discriminator = "X509 CRL"
     private static let ecdsaWithSHA256: ASN1ObjectIdentifier = [1, 2, 840, 10045, 4, 3, 2]
+    private static let numberExtension: ASN1ObjectIdentifier = [2, 5, 29, 20]
 
     /// Whether a certificate is in the list.
     package func contains(_ certificate: Certificate) -> Bool { serials.contains(certificate.serialText) }
+
+    /// Whether it is older than another list of its authority.
+    package func isOlder(than other: RevocationList) -> Bool {
+        return made < other.made
+    }
 
     // MARK: Making one
 
@@ -77,7 +89,7 @@ package struct RevocationList: Sendable, Hashable {
                     try Self.writeExtension(identifier.oid, Array(identifier.value), into: &extensions)
                     var value = DER.Serializer()
                     try value.serialize(number)
-                    try Self.writeExtension([2, 5, 29, 20], value.serializedBytes, into: &extensions)
+                    try Self.writeExtension(Self.numberExtension, value.serializedBytes, into: &extensions)
                 }
             }
         }
@@ -88,8 +100,11 @@ package struct RevocationList: Sendable, Hashable {
             Self.writeAlgorithm(into: &list)
             try list.serialize(ASN1BitString(bytes: signature[...]))
         }
+        issuer = authority.certificate.keyIdentifier
+        self.number = number
         self.made = made
         self.expires = expires
+        self.entries = entries
         serials = Set(entries.map(\.serial.serialText))
         pem = PEMDocument(type: Self.discriminator, derBytes: whole.serializedBytes).pemString + "\n"
     }
@@ -133,21 +148,41 @@ package struct RevocationList: Sendable, Hashable {
 
     // MARK: Reading one
 
-    /// Reads a list and checks its signature.
+    /// Reads the first list of a file and checks its signature.
     ///
     /// - Parameters:
     ///   - octets: PEM or DER.
     ///   - authorities: who may have signed it.
     package init(_ octets: [UInt8], signedBy authorities: [Certificate]) throws(Refusal) {
-        let der: [UInt8]
-        if octets.first == 0x30 {
-            der = octets
-        } else {
-            guard let documents = try? PEMDocument.parseMultiple(pemString: String(decoding: octets, as: UTF8.self)),
-                let document = documents.first(where: { $0.discriminator == Self.discriminator })
-            else { throw .unreadable("none") }
-            der = document.derBytes
+        guard let der = try Self.documents(octets).first else { throw .unreadable("none") }
+        try self.init(der: der, signedBy: authorities)
+    }
+
+    /// Reads all lists of a file, each of which counts by itself.
+    ///
+    /// - Throws: ``Refusal`` if the file has no list.
+    package static func all(
+        _ octets: [UInt8], signedBy authorities: [Certificate]
+    ) throws(Refusal) -> [Result<RevocationList, Refusal>] {
+        try documents(octets).map { der in
+            do throws(Refusal) {
+                return .success(try RevocationList(der: der, signedBy: authorities))
+            } catch {
+                return .failure(error)
+            }
         }
+    }
+
+    /// The lists of a file in DER; at least one.
+    private static func documents(_ octets: [UInt8]) throws(Refusal) -> [[UInt8]] {
+        if octets.first == 0x30 { return [octets] }
+        let documents = try? PEMDocument.parseMultiple(pemString: String(decoding: octets, as: UTF8.self))
+        let lists = (documents ?? []).filter { $0.discriminator == discriminator }.map(\.derBytes)
+        guard !lists.isEmpty else { throw .unreadable("none") }
+        return lists
+    }
+
+    private init(der: [UInt8], signedBy authorities: [Certificate]) throws(Refusal) {
         guard let root = try? DER.parse(der), root.parts.count == 3,
             let signature = try? ASN1BitString(derEncoded: root.parts[2])
         else { throw .unreadable("another structure") }
@@ -159,24 +194,41 @@ package struct RevocationList: Sendable, Hashable {
         else { throw .unreadable("a list without a time of the next one") }
         guard root.parts[1].parts.first.flatMap({ try? ASN1ObjectIdentifier(derEncoded: $0) }) == Self.ecdsaWithSHA256
         else { throw .unreadable("a signature that isn't ECDSA with SHA-256") }
-        let isSigned = authorities.contains { authority in
+        let signer = authorities.first { authority in
             guard authority.subject == issuer, let key = P256.Signing.PublicKey(authority.publicKey),
                 let signature = try? P256.Signing.ECDSASignature(derRepresentation: signature.bytes)
             else { return false }
             return key.isValidSignature(signature, for: body.encodedBytes)
         }
-        guard isSigned else { throw .notSigned }
-        var serials: Set<String> = []
+        guard let signer else { throw .notSigned }
+        var entries: [Entry] = []
         if let rows = parts.dropFirst(4).first, rows.identifier == .sequence {
             for row in rows.parts {
-                guard let number = row.parts.first, case .primitive(let digits) = number.content else {
-                    throw .unreadable("an entry without a serial number")
-                }
-                serials.insert(Array(digits).serialText)
+                guard row.parts.count > 1, case .primitive(let digits) = row.parts[0].content,
+                    let since = Self.moment(row.parts[1])
+                else { throw .unreadable("an entry without a serial number and a time") }
+                entries.append(Entry(serial: Array(digits), since: since))
             }
         }
-        (self.made, self.expires, self.serials) = (made, expires, serials)
+        self.issuer = signer.keyIdentifier
+        number = Self.number(in: parts.dropFirst(4))
+        (self.made, self.expires, self.entries) = (made, expires, entries)
+        serials = Set(entries.map(\.serial.serialText))
         pem = PEMDocument(type: Self.discriminator, derBytes: der).pemString + "\n"
+    }
+
+    /// The CRL number of a list's last parts.
+    private static func number(in parts: ArraySlice<ASN1Node>) -> Int64? {
+        let tag = ASN1Identifier(tagWithNumber: 0, tagClass: .contextSpecific)
+        guard let tagged = parts.first(where: { $0.identifier == tag }), let extensions = tagged.parts.first else {
+            return nil
+        }
+        let found = extensions.parts.first { row in
+            row.parts.first.flatMap { try? ASN1ObjectIdentifier(derEncoded: $0) } == numberExtension
+        }
+        return found?.parts.last.flatMap { try? ASN1OctetString(derEncoded: $0) }.flatMap {
+            try? Int64(derEncoded: Array($0.bytes))
+        }
     }
 
     private static func moment(_ node: ASN1Node) -> Instant? {

@@ -47,7 +47,7 @@ package struct CollectorMetrics: Sendable {
                 && revocations != .unavailable
         }
 
-        /// `failing` where gateways are sent away, `degraded` where one may be let in that was revoked since.
+        /// `failing` where all gateways are sent away, `degraded` where some are or one that was revoked may be let in.
         private var status: String {
             guard isWell else { return "failing" }
             return revocations ?? .good == .good ? "ok" : "degraded"

@@ -150,7 +150,7 @@ package struct IngestServer: Sendable {
         case .unknown:
             var refusal = APIRefusal(
                 .serviceUnavailable, "revocation_list_unavailable",
-                "the collector has no revocation list that it could verify, so it takes no certificate")
+                "the collector has no revocation list of the certificate's authority that it could verify")
             refusal.headers[.retryAfter] = Self.retryAfter
             throw refusal
         }

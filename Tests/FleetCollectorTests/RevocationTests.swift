@@ -51,6 +51,52 @@ import X509
         #expect(revocations.verdict(on: one) == .revoked && revocations.verdict(on: other) == .good)
     }
 
+    @Test("each of two authorities has its own list in the file, and one without a list vouches for nobody")
+    func twoAuthorities() async throws {
+        let (old, new) = (try AuthorityBench(), try AuthorityBench())
+        let (one, other) = (try await old.enrol("gw1").certificate, try await old.enrol("gw2").certificate)
+        let (third, fourth) = (try await new.enrol("gw3").certificate, try await new.enrol("gw4").certificate)
+        _ = try await old.desk.revoke(GatewayID("gw1"))
+        _ = try await new.desk.revoke(GatewayID("gw3"))
+        func text(_ path: String) throws -> String { try String(contentsOfFile: path, encoding: .utf8) }
+        let (file, authorities) = (old.folder + "/both.crl", old.folder + "/both.pem")
+        let (oldList, newList) = (try text(old.desk.listFile), try text(new.desk.listFile))
+        try (old.desk.authority.pem + new.desk.authority.pem).write(
+            toFile: authorities, atomically: true, encoding: .utf8)
+        let revocations = Revocations(file: file, authorityFile: authorities, logger: Self.quiet, now: old.clock)
+        func verdicts() -> [Revocations.Verdict] { [one, other, third, fourth].map(revocations.verdict(on:)) }
+
+        try oldList.write(toFile: file, atomically: true, encoding: .utf8)
+        #expect(verdicts() == [.revoked, .good, .unknown, .unknown] && revocations.standing() == .incomplete)
+        let store = try SQLiteCentralStore(directory: old.folder + "/collector")
+        try await store.prepare()
+        let health = await CollectorMetrics(
+            store: store, counters: CollectorCounters(), silentAfterMinutes: 45,
+            revocations: { revocations.standing() }
+        ).health()
+        #expect(health.isWell && health.document.text.contains(#""status":"degraded""#))
+        #expect(health.document.text.contains(#""revocation_list":"incomplete""#))
+        await store.close()
+
+        for content in [oldList + newList, newList + oldList] {
+            try content.write(toFile: file, atomically: true, encoding: .utf8)
+            #expect(verdicts() == [.revoked, .good, .revoked, .good] && revocations.standing() == .good)
+        }
+        // A list that is gone or damaged stays in force, and the other one is read.
+        old.advance(60)
+        _ = try await old.desk.revoke(GatewayID("gw2"))
+        var lines = newList.split(separator: "\n").map(String.init)
+        lines[1] = String(lines[1].reversed())
+        for content in ["", lines.joined(separator: "\n") + "\n"] {
+            try (content + text(old.desk.listFile)).write(toFile: file, atomically: true, encoding: .utf8)
+            #expect(verdicts() == [.revoked, .revoked, .revoked, .good] && revocations.standing() == .unreadable)
+        }
+        // An authority that is trusted no more needs no list.
+        try old.desk.authority.pem.write(toFile: authorities, atomically: true, encoding: .utf8)
+        try text(old.desk.listFile).write(toFile: file, atomically: true, encoding: .utf8)
+        #expect(verdicts() == [.revoked, .revoked, .unknown, .unknown] && revocations.standing() == .good)
+    }
+
     @Test("a gateway that is revoked is refused on the connection that it has")
     func ingest() async throws {
         let bench = try AuthorityBench()
