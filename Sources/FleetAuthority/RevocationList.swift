@@ -51,7 +51,10 @@ package struct RevocationList: Sendable, Hashable {
     package func contains(_ certificate: Certificate) -> Bool { serials.contains(certificate.serialText) }
 
     /// Whether it is older than another list of its authority.
+    ///
+    /// Numbers decide: the authority's clock may have been wrong when it made either of them.
     package func isOlder(than other: RevocationList) -> Bool {
+        if let number, let known = other.number { return number < known }
         return made < other.made
     }
 

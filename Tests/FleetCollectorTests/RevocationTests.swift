@@ -97,6 +97,20 @@ import X509
         #expect(verdicts() == [.revoked, .revoked, .unknown, .unknown] && revocations.standing() == .good)
     }
 
+    @Test("numbers say which list is newer: the authority's clock may have been ahead")
+    func clockAhead() async throws {
+        let bench = try AuthorityBench()
+        let (one, other) = (try await bench.enrol("gw1").certificate, try await bench.enrol("gw2").certificate)
+        let revocations = bench.revocations()
+        bench.advance(86_400)
+        _ = try await bench.desk.revoke(GatewayID("gw1"))
+        #expect(revocations.verdict(on: one) == .revoked && revocations.verdict(on: other) == .good)
+        bench.advance(-86_400)
+        _ = try await bench.desk.revoke(GatewayID("gw2"))
+        #expect(revocations.verdict(on: one) == .revoked && revocations.verdict(on: other) == .revoked)
+        #expect(revocations.standing() == .good)
+    }
+
     @Test("a gateway that is revoked is refused on the connection that it has")
     func ingest() async throws {
         let bench = try AuthorityBench()
