@@ -17,6 +17,9 @@ package struct Authority: Sendable {
     /// How long a certificate of a server of the fleet is good: as long as browsers and their like take one.
     package static let serverLifetime: Int64 = 397 * 86_400
 
+    /// How long a certificate that it gives out may be good (`ca.certificate_days`).
+    static let longestLifetime: Int64 = 397 * 86_400
+
     package let certificate: Certificate
     private let key: P256.Signing.PrivateKey
 

@@ -26,6 +26,8 @@ package struct AuthorityDesk: Sendable {
     package static let tokenLifetime: Int64 = 24 * 3600
     /// The revocation list's name in the state directory.
     package static let listFileName = "revoked.pem"
+    /// Who may read the revocation list: everybody.
+    private static let listMode: mode_t = 0o644
     /// How long a revocation list is good.
     static let listLifetime: Int64 = 7 * 86_400
     /// How old a list becomes before the next one.
@@ -144,21 +146,32 @@ package struct AuthorityDesk: Sendable {
     /// Writes the revocation list.
     package func writeList() async throws(AuthorityError) {
         let (authority, path, moment) = (authority, listFile, now())
-        try await store.writeList(at: moment) { entries, number in
+        let (known, logger) = (currentList(), logger)
+        try await store.writeList(after: known, at: moment) { entries, number, forgotten in
+            if forgotten > 0 {
+                // Only a database that was restored from an older copy knows less than its list.
+                logger.error(
+                    "the database had forgotten revocations, and has them again from the list",
+                    metadata: ["file": "\(path)", "certificates": "\(forgotten)"])
+            }
             let list = try RevocationList(
                 entries, number: number, by: authority, at: moment, lifetime: Self.listLifetime)
-            do throws(PrivateFile.Failure) { try PrivateFile.write(Array(list.pem.utf8), to: path) } catch {
+            // Brokers and collectors run as other users, and nothing in a list is secret.
+            do throws(PrivateFile.Failure) {
+                try PrivateFile.write(Array(list.pem.utf8), to: path, mode: Self.listMode)
+            } catch {
                 throw AuthorityError.unusableFile(path: error.path, reason: error.reason)
             }
-            // Brokers and collectors run as other users, and nothing in a list is secret.
-            chmod(path, 0o644)
         }
     }
 
-    /// Writes the revocation list if there is none, if it is a day old, or if its time is in the future.
+    /// Writes the revocation list if there is none, if it isn't the newest, if it is a day old, if its time is in the
+    /// future, or if others can't read it.
     package func refreshList() async throws(AuthorityError) {
         let moment = now()
-        if let list = currentList(), list.made <= moment, moment < list.made.advanced(bySeconds: Self.listAge) {
+        if let list = currentList(), list.number == (try await store.listNumber()), list.made <= moment,
+            moment < list.made.advanced(bySeconds: Self.listAge), permissions(ofFileAt: listFile) == Self.listMode
+        {
             return
         }
         try await writeList()

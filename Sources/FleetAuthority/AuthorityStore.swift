@@ -117,6 +117,18 @@ package struct AuthorityStore: Sendable {
         }
     }
 
+    private func read<Result: Sendable>(
+        _ body: @escaping @Sendable (Database) throws -> Result
+    ) async throws(AuthorityError) -> Result {
+        do {
+            return try await queue.read(body)
+        } catch let error as AuthorityError {
+            throw error
+        } catch {
+            throw .store("\(error)")
+        }
+    }
+
     // MARK: Tokens
 
     /// Notes a token. Those of the gateway that nobody has used are withdrawn.
@@ -250,15 +262,43 @@ package struct AuthorityStore: Sendable {
             try db.execute(
                 sql: "UPDATE certificate SET revoked = ? WHERE gateway = ? AND revoked IS NULL AND not_after > ?",
                 arguments: [now.seconds, gateway, now.seconds])
-            return db.changesCount
+            let count = db.changesCount
+            // A process that is killed before it has written the list leaves one with another number.
+            try db.execute(sql: "UPDATE list SET number = number + 1")
+            return count
         }
     }
 
+    /// The number that the newest list has to have.
+    func listNumber() async throws(AuthorityError) -> Int64 {
+        try await read { db in try Int64.fetchOne(db, sql: "SELECT number FROM list") ?? 0 }
+    }
+
     /// Has a list made of what is revoked, under the next number. Two processes do it one after the other.
+    ///
+    /// What a former list refuses stays refused, also if the database is an older copy that knows nothing of it.
+    ///
+    /// - Parameters:
+    ///   - known: the list in its place.
+    ///   - write: told the entries, the number, and how many certificates the database had forgotten.
     func writeList(
-        at now: Instant, _ write: @escaping @Sendable ([RevocationList.Entry], Int64) throws -> Void
+        after known: RevocationList?, at now: Instant,
+        _ write: @escaping @Sendable ([RevocationList.Entry], Int64, Int) throws -> Void
     ) async throws(AuthorityError) {
         try await self.write { db in
+            var (strangers, forgotten): ([RevocationList.Entry], Int) = ([], 0)
+            for entry in known?.entries ?? [] {
+                try db.execute(
+                    sql: "UPDATE certificate SET revoked = ? WHERE serial = ? AND revoked IS NULL",
+                    arguments: [entry.since.seconds, entry.serial.serialText])
+                forgotten += db.changesCount
+                let row = try Int64.fetchOne(
+                    db, sql: "SELECT not_after FROM certificate WHERE serial = ?", arguments: [entry.serial.serialText])
+                // Nobody knows when it ends, but no certificate is good for longer than this.
+                if row == nil, now < entry.since.advanced(bySeconds: Authority.longestLifetime + 86_400) {
+                    strangers.append(entry)
+                }
+            }
             // A certificate stays listed for a day after its end, for verifiers whose clock is behind.
             let rows = try Row.fetchAll(
                 db,
@@ -266,13 +306,13 @@ package struct AuthorityStore: Sendable {
                     SELECT serial, revoked FROM certificate WHERE revoked IS NOT NULL AND not_after > ?
                     ORDER BY revoked, serial
                     """, arguments: [now.seconds - 86_400])
-            let number = (try Int64.fetchOne(db, sql: "SELECT number FROM list") ?? 0) + 1
+            let number = max(try Int64.fetchOne(db, sql: "SELECT number FROM list") ?? 0, known?.number ?? 0) + 1
             try db.execute(sql: "UPDATE list SET number = ?", arguments: [number])
-            try write(
-                rows.map { row in
-                    RevocationList.Entry(
-                        serial: [UInt8](hexadecimal: row["serial"]), since: Instant(seconds: row["revoked"]))
-                }, number)
+            let own = rows.map { row in
+                RevocationList.Entry(
+                    serial: [UInt8](hexadecimal: row["serial"]), since: Instant(seconds: row["revoked"]))
+            }
+            try write(own + strangers, number, forgotten)
         }
     }
 

@@ -57,7 +57,7 @@ import X509
         }
         // What was refused has used nothing up.
         _ = try await fixture.desk.enrol(try request(second.token, key))
-        _ = try await fixture.desk.enrol(try request(foreign.token, key, Self.other))
+        _ = try await fixture.desk.enrol(try request(foreign.token, P256.Signing.PrivateKey(), Self.other))
         let stored = try Data(contentsOf: URL(fileURLWithPath: fixture.folder + "/authority.sqlite"))
         #expect(stored.range(of: Data(second.token.utf8)) == nil)
     }
@@ -186,5 +186,72 @@ import X509
         }
         let mode = try FileManager.default.attributesOfItem(atPath: fixture.desk.listFile)[.posixPermissions] as? Int
         #expect(mode == 0o644)
+    }
+
+    @Test("a list that was written elsewhere, not at all, or for its owner alone is written again")
+    func missedLists() async throws {
+        let fixture = try AuthorityFixture()
+        let certificate = try Certificate(pemEncoded: try await fixture.enrol(P256.Signing.PrivateKey()).certificate)
+        let next = try Certificate(
+            pemEncoded: try await fixture.enrol(P256.Signing.PrivateKey(), gateway: Self.other).certificate)
+        try await fixture.desk.refreshList()
+        func desk(_ file: String) throws -> AuthorityDesk {
+            var plan = fixture.desk.plan
+            plan.listFile = file
+            return try AuthorityDesk(
+                directory: fixture.folder, plan: plan, logger: AuthorityFixture.quiet,
+                now: { [fixture] in fixture.now })
+        }
+        func refused() -> [Bool] {
+            [certificate, next].map { fixture.desk.currentList()?.contains($0) ?? false }
+        }
+        // The command had other settings than the service.
+        _ = try await desk(fixture.folder + "/other.pem").revoke(Self.gateway)
+        #expect(refused() == [false, false])
+        try await fixture.desk.refreshList()
+        #expect(refused() == [true, false])
+        // The list could not be written.
+        let nowhere = try desk("/nonexistent/folder/list.pem")
+        await #expect(throws: AuthorityError.self) { try await nowhere.revoke(Self.other) }
+        #expect(refused() == [true, false])
+        try await fixture.desk.refreshList()
+        #expect(refused() == [true, true])
+        let number = try #require(fixture.desk.currentList()?.number)
+        try await fixture.desk.refreshList()
+        #expect(fixture.desk.currentList()?.number == number)
+        // Others can read it again.
+        chmod(fixture.desk.listFile, 0o600)
+        try await fixture.desk.refreshList()
+        let mode = try FileManager.default.attributesOfItem(atPath: fixture.desk.listFile)[.posixPermissions] as? Int
+        #expect(mode == 0o644)
+    }
+
+    @Test("a database that was restored from an older copy takes no revocation back")
+    func restored() async throws {
+        let fixture = try AuthorityFixture()
+        let known = try Certificate(pemEncoded: try await fixture.enrol(P256.Signing.PrivateKey()).certificate)
+        try await fixture.desk.refreshList()
+        let database = fixture.folder + "/authority.sqlite"
+        let copy = try Data(contentsOf: URL(fileURLWithPath: database))
+        let unknown = try Certificate(
+            pemEncoded: try await fixture.enrol(P256.Signing.PrivateKey(), gateway: Self.other).certificate)
+        _ = try await fixture.desk.revoke(Self.gateway)
+        _ = try await fixture.desk.revoke(Self.other)
+        let number = try #require(fixture.desk.currentList()?.number)
+        try copy.write(to: URL(fileURLWithPath: database))
+        let desk = try fixture.other()
+        for _ in 0..<2 {
+            try await desk.refreshList()
+            let list = try #require(desk.currentList())
+            let next = try #require(list.number)
+            #expect(list.contains(known) && list.contains(unknown) && next > number)
+            fixture.advance(2 * 86_400)
+        }
+        await #expect(throws: AuthorityError.self) {
+            let key = P256.Signing.PrivateKey()
+            let wanted = EnrolmentRequest(
+                gateway: Self.gateway, token: nil, request: try AuthorityFixture.request(.init(key)))
+            _ = try await desk.renew(wanted, with: known)
+        }
     }
 }

@@ -6,6 +6,12 @@ package func isOpenToOthers(fileAt path: String) -> Bool {
     return stat(path, &status) == 0 && status.st_mode & 0o077 != 0
 }
 
+/// Who may do what with a file, symbolic links followed; `nil` where it cannot be seen.
+package func permissions(ofFileAt path: String) -> mode_t? {
+    var status = stat()
+    return stat(path, &status) == 0 ? status.st_mode & 0o777 : nil
+}
+
 /// When the content of a file last changed, symbolic links followed; `nil` where it cannot be seen.
 package func modificationTime(ofFileAt path: String) -> Instant? {
     var status = stat()

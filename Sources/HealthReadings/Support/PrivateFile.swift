@@ -24,7 +24,9 @@ package enum PrivateFile {
     /// Puts a file in the place of one of the same name, and makes its directory if there is none.
     ///
     /// Written beside, synchronised and put in place: a power cut leaves the old file or the new one.
-    package static func write(_ octets: [UInt8], to path: String) throws(Failure) {
+    ///
+    /// - Parameter mode: who may read it. It has that mode before it is in its place.
+    package static func write(_ octets: [UInt8], to path: String, mode: mode_t = 0o600) throws(Failure) {
         let directory = parentDirectory(of: path)
         if mkdir(directory, 0o700) != 0, errno != EEXIST { throw Failure(directory) }
         _ = synchronizeDirectory(parentDirectory(of: directory))
@@ -44,6 +46,7 @@ package enum PrivateFile {
             guard count > 0 || errno == EINTR else { throw Failure(fresh) }
             written += max(count, 0)
         }
+        if mode != 0o600, fchmod(file, mode) != 0 { throw Failure(fresh) }
         guard fsync(file) == 0, rename(fresh, path) == 0 else { throw Failure(path) }
         isInPlace = true
         guard synchronizeDirectory(directory) else { throw Failure(directory) }
