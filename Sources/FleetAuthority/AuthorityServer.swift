@@ -80,7 +80,8 @@ package struct AuthorityServer: Sendable {
             return Response.octetsResponse(Array(list.pem.utf8), "application/x-pem-file")
         }
         router.get("health") { _, _ in
-            _ = try await desk.store.gateways(at: desk.now())
+            // Anybody may ask: one number is read, and nothing is written.
+            _ = try await desk.store.listNumber()
             let list = desk.currentList()
             let isWell = list.map { desk.now() < $0.expires } ?? false
             return Response.json(

@@ -320,7 +320,7 @@ package struct AuthorityStore: Sendable {
 
     /// All gateways, by their ids.
     package func gateways(at now: Instant) async throws(AuthorityError) -> [Gateway] {
-        try await write { db in
+        try await read { db in
             try Row.fetchAll(
                 db,
                 sql: """
