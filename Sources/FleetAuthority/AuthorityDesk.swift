@@ -54,11 +54,21 @@ package struct AuthorityDesk: Sendable {
 
     /// Makes a token for a gateway.
     ///
-    /// - Parameter readmits: whether a gateway that was revoked may come back.
+    /// - Parameters:
+    ///   - readmits: whether a gateway that was revoked may come back.
+    ///   - users: the broker, which must have no user of that name but a gateway's: with its certificate the gateway would
+    ///     sign in as that user.
     /// - Returns: the content of the token's file: a secret that can't be read again.
     package func makeTicket(
-        for gateway: GatewayID, readmits: Bool = false
+        for gateway: GatewayID, readmits: Bool = false, users: BrokerUsers? = nil
     ) async throws(AuthorityError) -> EnrolmentTicket {
+        if let users {
+            let holder: BrokerUsers.Holder
+            do { holder = try await users.holder(of: gateway.description) } catch { throw .broker(error.words) }
+            guard holder != .other else {
+                throw .nameTaken(gateway.description, reason: "the broker has a user of this name that is no gateway's")
+            }
+        }
         let (token, now) = (AccessToken(), now().flooredToSecond)
         let end = now.advanced(bySeconds: Self.tokenLifetime)
         try await store.add(

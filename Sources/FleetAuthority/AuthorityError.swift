@@ -26,6 +26,10 @@ package enum AuthorityError: Error, Sendable, Hashable {
     case keyUnsupported(found: String)
     /// Who sent the request doesn't hold its key.
     case notProven
+    /// A gateway can't have this id.
+    case nameTaken(String, reason: String)
+    /// The broker can't say whether it has a user of a gateway's name.
+    case broker(String)
     /// The authority's own certificate has ended, or hasn't begun.
     case authorityNotValid(from: Instant, until: Instant)
     /// There is no such gateway.
@@ -48,6 +52,8 @@ package enum AuthorityError: Error, Sendable, Hashable {
         case .badRequest: "bad_request"
         case .keyUnsupported: "key_unsupported"
         case .notProven: "key_not_proven"
+        case .nameTaken: "name_taken"
+        case .broker: "broker_unavailable"
         case .authorityNotValid: "authority_not_valid"
         case .noSuchGateway: "no_such_gateway"
         case .store: "store_unavailable"
@@ -72,6 +78,8 @@ extension AuthorityError: CustomStringConvertible {
         case .badRequest(let expected, let found): "expected \(expected), found \(found)"
         case .keyUnsupported(let found): "expected a key on P-256 or Ed25519, found \(found)"
         case .notProven: "the request's signature is not by its key"
+        case .nameTaken(let name, let reason): "a gateway can't be named \(name): \(reason)"
+        case .broker(let words): "the broker can't be asked about the gateway's user: \(words)"
         case .authorityNotValid(let from, let until):
             "the authority's certificate is good from \(from) to \(until), and this machine's clock says otherwise"
         case .noSuchGateway(let name): "there is no gateway \(name)"

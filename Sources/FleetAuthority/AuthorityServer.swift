@@ -132,7 +132,8 @@ extension APIRefusal {
             case .otherGateway, .revoked: .forbidden
             case .badRequest: .badRequest
             case .keyUnsupported, .notProven: .unprocessableContent
-            case .absent, .present, .unusableFile, .authorityNotValid, .store: .serviceUnavailable
+            case .nameTaken: .conflict
+            case .broker, .absent, .present, .unusableFile, .authorityNotValid, .store: .serviceUnavailable
             case .noSuchGateway: .notFound
             }
         // The words of a failure of our own name files: they stay in the log.

@@ -138,6 +138,7 @@ package struct AuthorityStore: Sendable {
         token digest: String, for gateway: String, at now: Instant, until end: Instant, readmits: Bool
     ) async throws(AuthorityError) {
         try await write { db in
+            try Self.requireOwnQueues(gateway, db)
             try db.execute(sql: "INSERT INTO gateway(id) VALUES (?) ON CONFLICT DO NOTHING", arguments: [gateway])
             if !readmits, let since = try Self.revoked(gateway, db) {
                 throw AuthorityError.revoked(gateway: gateway, since: since)
@@ -148,6 +149,21 @@ package struct AuthorityStore: Sendable {
             try db.execute(
                 sql: "INSERT INTO token(digest, gateway, made, expires) VALUES (?, ?, ?, ?)",
                 arguments: [digest, gateway, now.seconds, end.seconds])
+        }
+    }
+
+    /// Refuses a new gateway's id where a test of one gateway would use the other one's queue at the broker.
+    private static func requireOwnQueues(_ gateway: String, _ db: Database) throws {
+        let ids = try String.fetchAll(db, sql: "SELECT id FROM gateway")
+        guard !ids.contains(gateway) else { return }
+        func isTest(_ id: String, of other: String) -> Bool {
+            let prefix = String(other.prefix(19)) + "-t"
+            let rest = id.dropFirst(prefix.count)
+            return id.hasPrefix(prefix) && !rest.isEmpty && rest.utf8.allSatisfy { (0x30...0x39).contains($0) }
+        }
+        if let other = ids.first(where: { isTest($0, of: gateway) || isTest(gateway, of: $0) }) {
+            throw AuthorityError.nameTaken(
+                gateway, reason: "tests of a gateway add -t and a number to its id, and there is a gateway \(other)")
         }
     }
 

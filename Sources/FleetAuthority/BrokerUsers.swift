@@ -27,6 +27,19 @@ package struct BrokerUsers: Sendable {
         package var words: String
     }
 
+    /// Whose a user of the broker is.
+    package enum Holder: Sendable, Hashable {
+        /// There is no such user.
+        case nobody
+        /// A gateway's: made here, or by hand with a gateway's topics.
+        case gateway
+        /// Somebody else's: a collector's, or an administrator's.
+        case other
+    }
+
+    /// Marks the users that are made here. The tag allows nothing.
+    static let tag = "healthrelay-gateway"
+
     private let plan: Plan
     private let connections: HTTPConnections
 
@@ -37,10 +50,40 @@ package struct BrokerUsers: Sendable {
             authorities: plan.authorityFile)
     }
 
+    /// Whose a user is.
+    package func holder(of name: String) async throws(Failure) -> Holder {
+        guard name != plan.user else { return .other }
+        let path = "users/\(HTTPAddress.encoded(name))"
+        let user = try await call(.GET, path, allowsAbsence: true)
+        guard user.status != 404 else { return .nobody }
+        let tags = try Self.json(user, path)["tags"]
+        let words = tags?.elements?.compactMap(\.text) ?? (tags?.text ?? "").split(separator: ",").map(String.init)
+        if words.contains(Self.tag) { return .gateway }
+        // Former versions and the operator's commands made users without a tag.
+        guard words.isEmpty else { return .other }
+        let permissions = try await call(.GET, path + "/topic-permissions", allowsAbsence: true)
+        let topics = try Self.json(permissions, path).elements?.compactMap { $0["write"]?.text } ?? []
+        let isGateway = topics.contains { topic in
+            [name, "{username}"].contains { topic.hasPrefix("^healthrelay\\.\($0)\\.") }
+        }
+        return isGateway ? .gateway : .other
+    }
+
+    private static func json(_ answer: HTTPAnswer, _ path: String) throws(Failure) -> JSONNode {
+        do { return try JSONReader.read(answer.body) } catch {
+            throw Failure(words: "the broker's answer to GET \(path) is no JSON")
+        }
+    }
+
     /// Lets a gateway in: it may publish to its own topics and subscribe to its own.
+    ///
+    /// A user of the same name that is no gateway's keeps its rights.
     package func admit(_ gateway: String) async throws(Failure) {
+        guard try await holder(of: gateway) != .other else {
+            throw Failure(words: "the broker has a user \(gateway) that is no gateway's")
+        }
         let name = HTTPAddress.encoded(gateway)
-        try await call(.PUT, "users/\(name)", .object(["password_hash": "", "tags": ""]))
+        try await call(.PUT, "users/\(name)", .object(["password_hash": "", "tags": .string(Self.tag)]))
         // The client ids of the gateway's connection and of its tests, whose queues the broker names after them.
         let queue = "mqtt-subscription-(\(gateway)|\(gateway.prefix(19))-t[0-9]+)qos[01]"
         let own = "^(amq\\.topic|\(queue))$"
@@ -58,8 +101,9 @@ package struct BrokerUsers: Sendable {
             ]))
     }
 
-    /// Takes a gateway's user away and closes its connections.
+    /// Takes a gateway's user away and closes its connections. A user that is no gateway's stays.
     package func remove(_ gateway: String) async throws(Failure) {
+        guard try await holder(of: gateway) != .other else { return }
         let name = HTTPAddress.encoded(gateway)
         // First the user: a gateway whose connection is closed comes back at once.
         try await call(.DELETE, "users/\(name)", allowsAbsence: true)
@@ -68,9 +112,10 @@ package struct BrokerUsers: Sendable {
 
     private var host: String { HTTPAddress.encoded(plan.virtualHost) }
 
+    @discardableResult
     private func call(
         _ method: HTTPMethod, _ path: String, _ body: JSONValue? = nil, allowsAbsence: Bool = false
-    ) async throws(Failure) {
+    ) async throws(Failure) -> HTTPAnswer {
         var request = HTTPClientRequest(url: plan.url + "/api/" + path)
         request.method = method
         let credentials = Data("\(plan.user):\(plan.password)".utf8).base64EncodedString()
@@ -85,7 +130,7 @@ package struct BrokerUsers: Sendable {
         } catch {
             throw Failure(words: "\(plan.url): \(Self.words(error))")
         }
-        if (200..<300).contains(answer.status) || allowsAbsence && answer.status == 404 { return }
+        if (200..<300).contains(answer.status) || allowsAbsence && answer.status == 404 { return answer }
         let said = PrintableText.escaped(String(decoding: answer.body.prefix(200), as: UTF8.self))
         throw Failure(words: "\(plan.url) answered \(answer.status) to \(method) \(path): \(said)")
     }

@@ -85,8 +85,10 @@ struct AuthorityCommand: AsyncParsableCommand {
             guard access(path, F_OK) != 0 else {
                 throw Problem("file_exists", .cannotCreate, "\(path) exists", hint: "choose another with --output")
             }
-            let desk = try common.desk(try common.read())
-            let ticket = try await desk.makeTicket(for: id, readmits: readmit)
+            let settings = try common.read()
+            let desk = try common.desk(settings)
+            let ticket = try await desk.makeTicket(
+                for: id, readmits: readmit, users: try settings.authority.users())
             let full = path.hasPrefix("/") ? path : FileManager.default.currentDirectoryPath + "/" + path
             do { try PrivateFile.write(Array((ticket.document.text + "\n").utf8), to: full) } catch {
                 throw Problem("cannot_create", .cannotCreate, "cannot write \(error.path): \(error.reason)")

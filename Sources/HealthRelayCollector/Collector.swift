@@ -73,6 +73,8 @@ extension Problem {
             case .present: (.cannotCreate, nil)
             case .revoked: (.notPermitted, "`ca token --readmit` lets it come back")
             case .noSuchGateway: (.noInput, "see `healthrelay-collector ca list`")
+            case .nameTaken: (.usage, "choose another id")
+            case .broker: (.unavailable, nil)
             case .store: (.inputOutput, nil)
             case .unusableFile, .authorityNotValid: (.configuration, nil)
             case .unknownToken, .tokenExpired, .tokenUsed, .otherGateway, .unknownCertificate, .badRequest,

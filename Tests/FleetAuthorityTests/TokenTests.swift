@@ -254,4 +254,20 @@ import X509
             _ = try await desk.renew(wanted, with: known)
         }
     }
+
+    @Test("no gateway is named as another one's tests are")
+    func names() async throws {
+        let fixture = try AuthorityFixture()
+        for (first, second, isFree) in [
+            ("gw-1", "gw-1-t1", false), ("gw-2-t17", "gw-2", false), ("gw-3", "gw-3-tx", true),
+            ("gw-4", "gw-4-t", true), ("abcdefghijklmnopqrstuvw", "abcdefghijklmnopqrs-t12", false),
+        ] {
+            _ = try await fixture.desk.makeTicket(for: gatewayID(first))
+            var code: String?
+            do { _ = try await fixture.desk.makeTicket(for: gatewayID(second)) } catch { code = error.code }
+            #expect(code == (isFree ? nil : "name_taken"), "\(second)")
+            // A gateway that is known keeps its id.
+            _ = try await fixture.desk.makeTicket(for: gatewayID(first))
+        }
+    }
 }
