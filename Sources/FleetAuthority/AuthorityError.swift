@@ -26,6 +26,8 @@ package enum AuthorityError: Error, Sendable, Hashable {
     case keyUnsupported(found: String)
     /// Who sent the request doesn't hold its key.
     case notProven
+    /// The key was certified for another gateway, or its certificate was revoked.
+    case keyUsed
     /// A gateway can't have this id.
     case nameTaken(String, reason: String)
     /// The broker can't say whether it has a user of a gateway's name.
@@ -52,6 +54,7 @@ package enum AuthorityError: Error, Sendable, Hashable {
         case .badRequest: "bad_request"
         case .keyUnsupported: "key_unsupported"
         case .notProven: "key_not_proven"
+        case .keyUsed: "key_used"
         case .nameTaken: "name_taken"
         case .broker: "broker_unavailable"
         case .authorityNotValid: "authority_not_valid"
@@ -78,6 +81,7 @@ extension AuthorityError: CustomStringConvertible {
         case .badRequest(let expected, let found): "expected \(expected), found \(found)"
         case .keyUnsupported(let found): "expected a key on P-256 or Ed25519, found \(found)"
         case .notProven: "the request's signature is not by its key"
+        case .keyUsed: "the key was certified for another gateway or was revoked; make another"
         case .nameTaken(let name, let reason): "a gateway can't be named \(name): \(reason)"
         case .broker(let words): "the broker can't be asked about the gateway's user: \(words)"
         case .authorityNotValid(let from, let until):

@@ -131,7 +131,7 @@ extension APIRefusal {
             case .unknownToken, .tokenExpired, .tokenUsed, .unknownCertificate: .unauthorized
             case .otherGateway, .revoked: .forbidden
             case .badRequest: .badRequest
-            case .keyUnsupported, .notProven: .unprocessableContent
+            case .keyUnsupported, .notProven, .keyUsed: .unprocessableContent
             case .nameTaken: .conflict
             case .broker, .absent, .present, .unusableFile, .authorityNotValid, .store: .serviceUnavailable
             case .noSuchGateway: .notFound

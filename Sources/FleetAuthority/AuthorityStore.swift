@@ -192,6 +192,7 @@ package struct AuthorityStore: Sendable {
                 }
                 return issued
             }
+            try Self.requireFreshKey(keyDigest, gateway, db)
             try db.execute(
                 sql: "UPDATE token SET used = ?, key_digest = ? WHERE digest = ?",
                 arguments: [now.seconds, keyDigest, digest])
@@ -220,6 +221,7 @@ package struct AuthorityStore: Sendable {
                 throw AuthorityError.revoked(gateway: gateway, since: Instant(seconds: revoked))
             }
             if let issued = try Self.issued(gateway, keyDigest, after: now, db) { return issued }
+            try Self.requireFreshKey(keyDigest, gateway, db)
             let issued = try sign()
             try Self.insert(issued, db)
             return issued
@@ -230,6 +232,15 @@ package struct AuthorityStore: Sendable {
         try Int64.fetchOne(
             db, sql: "SELECT revoked FROM gateway WHERE id = ? AND revoked IS NOT NULL", arguments: [gateway]
         ).map(Instant.init(seconds:))
+    }
+
+    /// Refuses a key that was revoked, which somebody else may have, and one of another gateway.
+    private static func requireFreshKey(_ keyDigest: String, _ gateway: String, _ db: Database) throws {
+        let isUsed = try Bool.fetchOne(
+            db,
+            sql: "SELECT 1 FROM certificate WHERE key_digest = ? AND (gateway <> ? OR revoked IS NOT NULL) LIMIT 1",
+            arguments: [keyDigest, gateway])
+        if isUsed != nil { throw AuthorityError.keyUsed }
     }
 
     private static func issued(

@@ -78,7 +78,7 @@ extension Problem {
             case .store: (.inputOutput, nil)
             case .unusableFile, .authorityNotValid: (.configuration, nil)
             case .unknownToken, .tokenExpired, .tokenUsed, .otherGateway, .unknownCertificate, .badRequest,
-                .keyUnsupported, .notProven:
+                .keyUnsupported, .notProven, .keyUsed:
                 (.badData, nil)
             }
         self.init(error.code, status, error.description, hint: hint)

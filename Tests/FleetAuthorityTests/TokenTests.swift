@@ -130,7 +130,8 @@ import X509
         let fixture = try AuthorityFixture()
         let (key, fresh) = (P256.Signing.PrivateKey(), P256.Signing.PrivateKey())
         let certificate = try Certificate(pemEncoded: try await fixture.enrol(key).certificate)
-        let kept = try Certificate(pemEncoded: try await fixture.enrol(key, gateway: Self.other).certificate)
+        let kept = try Certificate(
+            pemEncoded: try await fixture.enrol(P256.Signing.PrivateKey(), gateway: Self.other).certificate)
         await #expect(throws: AuthorityError.noSuchGateway("gw-9")) {
             try await fixture.desk.revoke(gatewayID("gw-9"))
         }
@@ -253,6 +254,25 @@ import X509
                 gateway: Self.gateway, token: nil, request: try AuthorityFixture.request(.init(key)))
             _ = try await desk.renew(wanted, with: known)
         }
+    }
+
+    @Test("a key that was revoked, or is another gateway's, gets no certificate and uses no token up")
+    func usedKeys() async throws {
+        let fixture = try AuthorityFixture()
+        let (lost, kept) = (P256.Signing.PrivateKey(), P256.Signing.PrivateKey())
+        _ = try await fixture.enrol(lost)
+        let other = try Certificate(pemEncoded: try await fixture.enrol(kept, gateway: Self.other).certificate)
+        _ = try await fixture.desk.revoke(Self.gateway)
+        let ticket = try await fixture.desk.makeTicket(for: Self.gateway, readmits: true)
+        for key in [lost, kept] {
+            await #expect(throws: AuthorityError.keyUsed) {
+                try await fixture.desk.enrol(try request(ticket.token, key))
+            }
+        }
+        let stolen = EnrolmentRequest(
+            gateway: Self.other, token: nil, request: try AuthorityFixture.request(.init(lost)))
+        await #expect(throws: AuthorityError.keyUsed) { try await fixture.desk.renew(stolen, with: other) }
+        _ = try await fixture.desk.enrol(try request(ticket.token, P256.Signing.PrivateKey()))
     }
 
     @Test("no gateway is named as another one's tests are")

@@ -42,15 +42,16 @@ struct EnrolmentDesk: Sendable {
                 "this machine's clock says \(now.flooredToSecond), and the token was made at \(ticket.made)",
                 hint: "set the clock; without the right time no certificate can be checked")
         }
-        let key = try folder.pendingKey(Self.enrolmentKey)
+        // Makes the folder too.
+        _ = try folder.pendingKey(Self.enrolmentKey)
         let anchor = folder.path + "/" + Self.authorityFile
         do { try PrivateFile.write(Array(ticket.authority.utf8), to: anchor) } catch {
             throw Problem("enrolment_cannot_create", .cannotCreate, "cannot write \(error.path): \(error.reason)")
         }
         defer { unlink(anchor) }
-        let request = EnrolmentRequest(
-            gateway: ticket.gateway, token: ticket.token, request: try Self.request(key, ticket.gateway))
-        let answer = try await ask(url, "v1/enrol", request, authorities: anchor, identity: nil)
+        let (key, answer) = try await ask(
+            url, "v1/enrol", ticket.gateway, token: ticket.token, keyFile: Self.enrolmentKey, authorities: anchor,
+            identity: nil)
         let fresh = try generation(in: answer, key: key, gateway: ticket.gateway, signers: [authority])
         try folder.install(
             EnrolmentRecord(
@@ -111,13 +112,11 @@ struct EnrolmentDesk: Sendable {
         guard let gateway = GatewayID(ifValid: record.gateway) else {
             throw Problem("enrolment_damaged", .badData, "\(folder.path) names no gateway")
         }
-        let key = try folder.pendingKey(Self.renewalKey)
-        let request = EnrolmentRequest(gateway: gateway, token: nil, request: try Self.request(key, gateway))
         // A certificate that was refused everywhere may be refused here too; the one before may not.
         let generation = record.refusal == nil ? record.current : record.previous ?? record.current
         let files = folder.files(of: generation)
-        let answer = try await ask(
-            record.url, "v1/renew", request, authorities: files.authorities,
+        let (key, answer) = try await ask(
+            record.url, "v1/renew", gateway, token: nil, keyFile: Self.renewalKey, authorities: files.authorities,
             identity: (files.certificate, files.privateKey))
         // The answer came from a server of an authority that is trusted: any of those may have signed.
         let signers = try Self.certificates(answer.authorities)
@@ -128,6 +127,24 @@ struct EnrolmentDesk: Sendable {
     }
 
     // MARK: Answers
+
+    /// Asks for a certificate for the pending key, or for another key if the authority has revoked that one.
+    private func ask(
+        _ url: String, _ path: String, _ gateway: GatewayID, token: String?, keyFile: String, authorities: String,
+        identity: (certificate: String, key: String)?
+    ) async throws -> (key: P256.Signing.PrivateKey, answer: EnrolmentAnswer) {
+        var isRepeated = false
+        while true {
+            let key = try folder.pendingKey(keyFile)
+            let request = EnrolmentRequest(gateway: gateway, token: token, request: try Self.request(key, gateway))
+            do {
+                return (key, try await ask(url, path, request, authorities: authorities, identity: identity))
+            } catch let problem as Problem where problem.code == "key_used" && !isRepeated {
+                folder.dropPendingKey(keyFile)
+                isRepeated = true
+            }
+        }
+    }
 
     private func ask(
         _ url: String, _ path: String, _ request: EnrolmentRequest, authorities: String,

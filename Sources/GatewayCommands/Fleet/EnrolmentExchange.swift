@@ -88,6 +88,7 @@ struct EnrolmentExchange: Sendable {
         "other_gateway": (.notPermitted, "ask the fleet's operator for another token"),
         "gateway_revoked": (.notPermitted, "only the fleet's operator can let this gateway come back"),
         "certificate_unknown": (.notPermitted, "ask the fleet's operator for a token, and enrol again"),
+        "key_used": (.notPermitted, "run the command again: it makes another key"),
         "key_unsupported": (.protocolBroken, "update the authority"),
     ]
 

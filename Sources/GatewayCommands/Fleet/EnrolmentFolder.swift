@@ -77,6 +77,9 @@ struct EnrolmentFolder: Sendable {
         return key
     }
 
+    /// Forgets the key of an enrolment or a renewal that is under way.
+    func dropPendingKey(_ name: String) { unlink(path + "/" + name) }
+
     private func makeFolder() throws {
         for folder in [parentDirectory(of: path), path] where mkdir(folder, 0o700) != 0 && errno != EEXIST {
             throw Problem(

@@ -58,9 +58,15 @@ import X509
         var direct: EnrolmentExchange {
             EnrolmentExchange { [desk] request in
                 let wanted = try EnrolmentRequest(request.document.octets)
-                guard let files = request.identity else { return try await desk.enrol(wanted).document.octets }
-                let shown = try Certificate(pemEncoded: try String(contentsOfFile: files.certificate, encoding: .utf8))
-                return try await desk.renew(wanted, with: shown).document.octets
+                do {
+                    guard let files = request.identity else { return try await desk.enrol(wanted).document.octets }
+                    let shown = try Certificate(
+                        pemEncoded: try String(contentsOfFile: files.certificate, encoding: .utf8))
+                    return try await desk.renew(wanted, with: shown).document.octets
+                } catch let error as AuthorityError {
+                    // As the gateway reads the authority's refusal over HTTPS.
+                    throw Problem(error.code, .notPermitted, error.description)
+                }
             }
         }
 
@@ -124,6 +130,26 @@ import X509
         #expect(bench.folder.record == nil && bench.files == ["enrolment.key"])
         #expect(try await bench.enrol(ticket))
         #expect(bench.folder.record != nil && !bench.files.contains("enrolment.key"))
+    }
+
+    @Test("a pending key that the authority has revoked gives way to another one")
+    func revokedKey() async throws {
+        let bench = try Bench()
+        let direct = bench.direct
+        let lossy = EnrolmentExchange { request in
+            _ = try await direct.ask(request)
+            throw Problem("no_connection", .unavailable, "lost")
+        }
+        let lost = try await bench.desk.makeTicket(for: Self.gateway)
+        #expect(await code { _ = try await bench.enrol(lost, lossy) } == "no_connection")
+        _ = try await bench.desk.revoke(Self.gateway)
+        let asked = Mutex(0)
+        let exchange = EnrolmentExchange { request in
+            asked.withLock { $0 += 1 }
+            return try await direct.ask(request)
+        }
+        #expect(try await bench.enrol(try await bench.desk.makeTicket(for: Self.gateway, readmits: true), exchange))
+        #expect(asked.withLock(\.self) == 2 && bench.folder.record != nil)
     }
 
     @Test("nothing is sent to an authority that isn't the file's, and nothing wrong that comes back is kept")
