@@ -17,6 +17,10 @@ package struct DesiredSettings: Sendable, Hashable {
     /// - Throws: `Problem` for a key that a centre cannot set, and for a value that the key cannot have.
     package init(yaml: String, path: String) throws(Problem) {
         func wrong(_ words: String) -> Problem { Problem("settings_invalid", .configuration, "\(path): \(words)") }
+        guard yaml.utf8.count <= FleetConfiguration.mostBytes else {
+            throw wrong("expected \(FleetConfiguration.mostBytes) bytes at most")
+        }
+        if let line = Self.aliasLine(in: yaml) { throw wrong("line \(line): an alias can't be used here") }
         var members: [JSONValue.Member] = []
         do {
             guard let root = try Yams.compose(yaml: yaml)?.mapping else { throw wrong("expected settings") }
@@ -41,6 +45,54 @@ package struct DesiredSettings: Sendable, Hashable {
         } catch {
             throw wrong(error.description)
         }
+        for (key, value) in settings.sorted(by: { $0.key < $1.key }) {
+            // What no gateway takes, or can use, is told here.
+            switch value {
+            case .text(let text):
+                guard let expected = Settings.expectation(of: key, notMetBy: text) else { continue }
+                throw wrong("\(key): expected \(expected)")
+            case .map(let pairs):
+                let names = pairs.filter { !Self.isWord($0.key) || !Self.isWord($0.value) }.keys.sorted()
+                guard let name = names.first else { continue }
+                throw wrong(
+                    "\(key).\(PrintableText.escaped(name)): expected a model and a provider of the characters "
+                        + "A-Z, a-z, 0-9, _, - and .")
+            case .whole, .flag: continue
+            }
+        }
+    }
+
+    /// Whether a text may name a model or a provider.
+    private static func isWord(_ text: String) -> Bool {
+        text.utf8.allSatisfy { octet in
+            switch octet {
+            case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "."):
+                true
+            default: false
+            }
+        }
+    }
+
+    /// The line of the first alias; `nil`: there is none. To expand aliases of aliases takes time without end.
+    private static func aliasLine(in yaml: String) -> Int? {
+        for (index, line) in yaml.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
+            var (quote, before): (Character?, Character) = (nil, " ")
+            for character in line {
+                let begins = before.isWhitespace || "[{,:?-".contains(before)
+                if quote != nil {
+                    if character == quote { quote = nil }
+                } else if character == "#", before.isWhitespace {
+                    break
+                } else if character == "*", begins {
+                    return index + 1
+                } else if character == "'" || character == "\"", begins {
+                    quote = character
+                }
+                before = character
+            }
+        }
+        return nil
     }
 
     private static func value(_ node: Node) throws -> JSONValue {

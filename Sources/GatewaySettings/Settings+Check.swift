@@ -38,10 +38,8 @@ extension Settings {
                 "heart_rate.keep: expected the address of a strap or an oximeter such as C0:11:22:33:44:55, found '\(text)'"
             )
         }
-        if let every = self["cloud.every"], Self.cloudInterval(every) == nil {
-            throw unusable(
-                "cloud.every",
-                "cloud.every: expected 15m to 30d, as minutes, hours or days, found '\(every.prefix(40))'")
+        if let every = self["cloud.every"], let expected = Self.expectation(of: "cloud.every", notMetBy: every) {
+            throw unusable("cloud.every", "cloud.every: expected \(expected), found '\(every.prefix(40))'")
         }
         if let zone = self["user.time_zone"], ZoneRules.named(zone) == nil {
             let origin = origin(of: "user.time_zone")
@@ -50,6 +48,15 @@ extension Settings {
                 "\(Self.place(origin))user.time_zone: '\(zone)' is no time zone of the tz database",
                 hint: "use a name such as Europe/Berlin")
         }
+    }
+
+    /// What a setting's value has to be, where a text isn't it; `nil`: it is, or its use alone can tell.
+    package static func expectation(of key: String, notMetBy text: String) -> String? {
+        if key == "cloud.every", cloudInterval(text) == nil { return "15m to 30d, as minutes, hours or days" }
+        guard let definition = SettingDefinition.all.first(where: { $0.key == key }), !definition.accepts(text) else {
+            return nil
+        }
+        return definition.expectation
     }
 
     /// The reverse proxies whose word is taken for their clients' addresses.

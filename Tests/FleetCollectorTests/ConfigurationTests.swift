@@ -98,6 +98,13 @@ import Testing
             ("sync: {mode: manual}", "f: sync.mode: expected one of"),
             ("sync: {backfill_days: many}", "f: sync.backfill_days: expected a whole number from 0 to 36500"),
             ("- 1", "f: expected settings"),
+            ("cloud: {every: 1s}", "f: cloud.every: expected 15m to 30d"),
+            ("cloud: {every: 5m}", "f: cloud.every: expected 15m to 30d"),
+            ("cloud: {every: 99999h}", "f: cloud.every: expected 15m to 30d"),
+            ("sources: {map: {omron_m7: \"a=b,c\"}}", "f: sources.map.omron_m7: expected a model and a provider"),
+            ("sources: {map: {\"a b\": omron}}", "f: sources.map.a b: expected a model and a provider"),
+            ("log: &a {level: info}\nfleet: *a", "f: line 2: an alias can't be used here"),
+            ("log: {level: info} # " + String(repeating: "x", count: 65_536), "f: expected 65536 bytes at most"),
         ] {
             #expect {
                 try DesiredSettings(yaml: yaml, path: "f")
@@ -112,8 +119,22 @@ import Testing
                 "sources.map": .map(["omron_m7": "omron"]), "cloud.every": .text("6h"),
                 "clock.require_sync": .flag(true),
             ])
+        let starred = try? DesiredSettings(
+            yaml: "# *all* gateways\nlog: {level: \"info\"} # and *no* others", path: "f")
+        #expect(starred?.settings == ["log.level": .text("info")])
         // The map within a section, as in a gateway's file.
         let nested = try? DesiredSettings(yaml: "sources: {map: {a: b}}", path: "f")
         #expect(nested?.settings == ["sources.map": .map(["a": "b"])])
+    }
+
+    @Test(.timeLimit(.minutes(1))) func aliasesOfAliasesEndAtOnce() {
+        var yaml = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+        for level in 1...12 {
+            let aliases = Array(repeating: "*a\(level - 1)", count: 10).joined(separator: ",")
+            yaml += "a\(level): &a\(level) [\(aliases)]\n"
+        }
+        let begun = ContinuousClock.now
+        #expect(throws: Problem.self) { try DesiredSettings(yaml: yaml + "? *a12\n: x\n", path: "f") }
+        #expect(ContinuousClock.now - begun < .seconds(1))
     }
 }
