@@ -100,8 +100,7 @@ package struct DocumentDesk: Sendable {
                 answer.highestBatch = try await store.highestBatch(of: gateway.description)
                 answer.receipts = try await receipts(of: unconfirmed, gateway, highest: answer.highestBatch)
             }
-            if let wanted = try await configuration(for: gateway), part == .hello || wanted.version > state.version ?? 0
-            {
+            if let wanted = try await configuration(for: gateway), part == .hello || Self.isNews(wanted, to: state) {
                 answer.configuration = wanted
             }
             return answer
@@ -130,6 +129,13 @@ package struct DocumentDesk: Sendable {
 
     /// What may be wrong with a status.
     static let doubts = ["clock_ahead", "same_id_twice"]
+
+    /// Whether a gateway in a state does not know settings. A version that it refused may have had any number.
+    private static func isNews(_ wanted: FleetConfiguration, to state: FleetConfigurationState) -> Bool {
+        let known = state.version ?? 0
+        return state.state == .refused ? wanted.version != known : wanted.version > known
+    }
+
     /// By how many seconds clocks may differ.
     private static let clockSlack: Int64 = 120
 

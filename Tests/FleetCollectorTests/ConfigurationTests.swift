@@ -52,6 +52,10 @@ import Testing
         let new = FleetConfigurationState(version: version, applied: version, state: .applied)
         #expect(try await desk.note(status(gateway, old), .status, from: gateway).configuration?.version == version)
         #expect(try await desk.note(status(gateway, new), .status, from: gateway).configuration == nil)
+        let odd = FleetConfigurationState(version: 9_007_199_254_740_991, applied: version - 1, state: .refused)
+        #expect(try await desk.note(status(gateway, odd), .status, from: gateway).configuration?.version == version)
+        let no = FleetConfigurationState(version: version, state: .refused)
+        #expect(try await desk.note(status(gateway, no), .status, from: gateway).configuration == nil)
         // A hello is answered in any case: the answer shows the gateway that its settings are good.
         #expect(try await desk.note(hello(gateway, new), .hello, from: gateway).configuration?.version == version)
         #expect(try await desk.note(Array(#"{"online":false}"#.utf8), .status, from: gateway).configuration == nil)

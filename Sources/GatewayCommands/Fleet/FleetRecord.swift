@@ -47,8 +47,10 @@ struct FleetRecord: Codable, Sendable, Hashable {
 
     /// The destination whose centre it is.
     var destination: String
-    /// The newest version that has come.
+    /// The version that has come last, also if it was refused.
     var wanted: Int64
+    /// The highest version that was not refused; `nil` in a record of a former version of the program.
+    var highest: Int64?
     /// What became of it.
     var state = "none"
     var refused: [Refused] = []
@@ -62,6 +64,12 @@ struct FleetRecord: Codable, Sendable, Hashable {
     /// What the owner had before the centre set anything, by key.
     var owners: [String: Former] = [:]
     var trial: Trial?
+
+    /// Whether a version is news. A refused one stops no later version, however high its number was.
+    func isNews(_ version: Int64) -> Bool {
+        let known = highest ?? (state == "refused" ? max(applied ?? 0, trial?.version ?? 0) : wanted)
+        return version > known && version != wanted
+    }
 
     /// The state for the centre.
     func state(hash: String?) -> FleetConfigurationState {

@@ -78,14 +78,16 @@ package actor FleetSettingsDesk: FleetSteering {
     }
 
     package func take(_ wanted: FleetConfiguration) async -> Bool {
-        guard let gateway, wanted.version > record.wanted else { return false }
+        guard let gateway, record.isNews(wanted.version) else { return false }
         let refused = wanted.refused + refusals(of: wanted, gateway.settings)
+        if record.highest == nil, record.state != "refused" { record.highest = record.wanted }
         record.wanted = wanted.version
         (record.refused, record.reason) = ([], nil)
         guard refused.isEmpty else {
             refuse(refused)
             return true
         }
+        record.highest = wanted.version
         let before = record
         begin(wanted, gateway.settings)
         guard keep() else {

@@ -114,6 +114,30 @@ import Testing
         try await bench.bench.stop()
     }
 
+    @Test("a version that was refused stops no later one, however high its number is")
+    func refusedHigh() async throws {
+        let bench = try await Bench()
+        try await bench.take(7, ["log.level": .text("debug")])
+        await bench.desk.heard(.receipt)
+        let highest: Int64 = 9_007_199_254_740_991
+        #expect(try await bench.take(highest, ["cloud.every": .text("1s")]))
+        let state = await bench.desk.state()
+        #expect(state.state == .refused && state.version == highest && state.applied == 7)
+        // It is told once, and what came before it is still old.
+        #expect(try await !bench.take(highest, ["cloud.every": .text("1s")]))
+        #expect(try await !bench.take(7, ["log.level": .text("error")]))
+        #expect(try await bench.take(8, ["log.level": .text("notice")]))
+        #expect(bench.settings["log.level"] == "notice")
+        #expect(await bench.desk.state().state == .applied)
+        // A record that a former version of the program has written.
+        var old = try #require(bench.record)
+        (old.highest, old.wanted, old.state) = (nil, highest, "refused")
+        #expect(old.isNews(9) && !old.isNews(8) && !old.isNews(highest))
+        (old.wanted, old.state) = (8, "rolled_back")
+        #expect(!old.isNews(8) && old.isNews(9))
+        try await bench.bench.stop()
+    }
+
     @Test("settings without an answer for ten minutes are taken back, told, and not applied again")
     func rolledBack() async throws {
         let bench = try await Bench()
