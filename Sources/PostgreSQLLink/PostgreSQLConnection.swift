@@ -105,7 +105,12 @@ package actor PostgreSQLConnection {
     private func execute(_ statement: String, _ parameters: [PostgreSQLValue]) throws(PostgreSQLError) -> [Row] {
         let connection = try connected()
         warnings.clear()
-        let texts = parameters.map { $0.text.map { Array($0.utf8CString) } }
+        // libpq would end the text there, and the server's words would repeat what comes before.
+        let values = parameters.map(\.text)
+        guard values.allSatisfy({ $0?.utf8.contains(0) != true }) else {
+            throw .badValue("a text has a NUL character")
+        }
+        let texts = values.map { $0.map { Array($0.utf8CString) } }
         let pointers = texts.map { text in
             text.map { text in
                 let copy = UnsafeMutablePointer<CChar>.allocate(capacity: text.count)

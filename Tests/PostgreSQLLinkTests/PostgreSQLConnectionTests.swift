@@ -25,6 +25,16 @@ import Testing
         #expect(try await connection.run("SELECT count(*) FROM number") == [["0"]])
     }
 
+    @Test func aTextWithNULIsNotRepeated() async throws {
+        let connection = PostgreSQLConnection(address: try TestPostgreSQL.shared.get().database(), program: "tests")
+        for parameter in [PostgreSQLValue.text("Anna\0B"), .array(["x", "Anna\0B"])] {
+            await #expect(throws: PostgreSQLError.badValue("a text has a NUL character")) {
+                try await connection.run("SELECT $1::text", [parameter])
+            }
+        }
+        #expect(try await connection.run("SELECT 1") == [["1"]])
+    }
+
     @Test func errorsSayWhatCanBeDone() async throws {
         let address = try TestPostgreSQL.shared.get().database()
         let connection = PostgreSQLConnection(address: address, program: "tests")
