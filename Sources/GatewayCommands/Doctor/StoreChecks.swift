@@ -49,7 +49,7 @@ extension Doctor {
                 stateDirectory + "/" + $0
             }
             + settings.destinations.flatMap { destination in
-                ["api_key_file", "sign_in_token_file"].compactMap { destination[$0] }
+                ["api_key_file", "sign_in_token_file", "token_file"].compactMap { destination[$0] }
             }
             + settings.storeKeyFiles(in: stateDirectory) + [settings.backup?.passphraseFile].compactMap(\.self)
         for file in files {

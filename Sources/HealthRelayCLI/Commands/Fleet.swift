@@ -30,6 +30,10 @@ struct Fleet: AsyncParsableCommand {
                     "cannot read \(tokenFile): \(String(cString: strerror(errno)))")
             }
             let ticket = String(decoding: octets, as: UTF8.self)
+            if isOpenToOthers(fileAt: tokenFile) {
+                TerminalOutput(asJSON: global.json, answers: .terminal).note(
+                    "others may use \(tokenFile): whoever reads it first can enrol as this gateway")
+            }
             try await OperationCommand.run(
                 .fleet(.enrol(ticket: ticket, url: url, destination: destination)), global)
         }
