@@ -204,6 +204,22 @@ import WebDestinations
         await centre.store.close()
     }
 
+    @Test("an address that redirects is told with the setting that a fleet has")
+    func redirected() async throws {
+        let centre = try await Centre()
+        try await Fixture.with { fixture in
+            try await ScriptedServer.with { _ in
+                .json(307, "", headers: ["location": "https://centre.example/v1"])
+            } body: { server in
+                try await fixture.read(1)
+                let failure = await worker(try centre.destination(fixture, server.baseURL), fixture).syncOnce().failure
+                let words = failure?.message ?? ""
+                #expect(failure?.code == "redirected" && words.contains("set `hosts` to") && !words.contains("`url`"))
+            }
+        }
+        await centre.store.close()
+    }
+
     @Test("413 has smaller batches sent, 503 is waited out as the collector asks, a seal that does not open holds all")
     func answers() async throws {
         let centre = try await Centre()

@@ -106,6 +106,8 @@ extension FleetWebDestination {
 
     private func failure(of answer: HTTPAnswer, _ part: String, _ client: WebClient) -> DeliveryFailure {
         var failure = client.failure(of: answer, "POST /v1/\(part)")
+        // Other destinations have one address, a fleet has several.
+        failure.message = failure.message.replacing("`url`", with: "`hosts`")
         let code = answer.json?["error"]?["code"]?.text ?? answer.json?["code"]?.text
         if answer.status == 403, let code, ["certificate_revoked", "certificate_names_no_gateway"].contains(code) {
             failure.code = "authentication_failed"
