@@ -8,6 +8,8 @@ import HealthReadings
 public struct FleetReceipt: Sendable, Hashable {
     /// How many bytes a document may have.
     public static let mostBytes = 131_072
+    /// How many bytes a failure's message may have.
+    static let mostMessageBytes = 1024
 
     /// A reading that the centre never takes as it is.
     public struct Refusal: Sendable, Hashable {
@@ -30,10 +32,21 @@ public struct FleetReceipt: Sendable, Hashable {
         /// One line for people and logs.
         public var message: String
 
-        /// Makes a failure.
+        /// Makes a failure. A message is cut after the most bytes that a gateway reads.
         public init(code: String, message: String) {
             self.code = code
-            self.message = message
+            self.message = Self.cut(message)
+        }
+
+        private static func cut(_ message: String) -> String {
+            guard message.utf8.count > FleetReceipt.mostMessageBytes else { return message }
+            var (end, count) = (message.unicodeScalars.startIndex, 0)
+            while end < message.unicodeScalars.endIndex {
+                count += UTF8.width(message.unicodeScalars[end])
+                guard count <= FleetReceipt.mostMessageBytes else { break }
+                end = message.unicodeScalars.index(after: end)
+            }
+            return String(message.unicodeScalars[..<end])
         }
 
         /// The failure that a document's error is.
@@ -111,7 +124,7 @@ public struct FleetReceipt: Sendable, Hashable {
             refused.append(Refusal(id: try element["id"].readingID(), reason: try element["reason"].text(1...1024)))
         }
         failure = try part["error"].optional { part throws(FleetDocumentError) in
-            Failure(code: try part["code"].text(1...64), message: try part["message"].text(1...1024))
+            Failure(code: try part["code"].text(1...64), message: try part["message"].text(1...Self.mostMessageBytes))
         }
         highestBatch = try part["highest_batch"].optional { part throws(FleetDocumentError) in
             try part.whole(FleetSchema.numbers)

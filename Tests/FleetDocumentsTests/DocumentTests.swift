@@ -175,6 +175,20 @@ struct DocumentTests {
         #expect(throws: FleetDocumentError.self) { try FleetReceipt(Samples.octets(failed.document)) }
     }
 
+    @Test("a receipt's message is cut where a gateway stops reading, between characters")
+    func longMessage() throws {
+        for (message, bytes) in [
+            (String(repeating: "x", count: 1024), 1024), (String(repeating: "x", count: 5000), 1024),
+            (String(repeating: "\u{1F4A1}", count: 500), 1024), ("x" + String(repeating: "é", count: 700), 1023),
+        ] {
+            let receipt = FleetReceipt(
+                gateway: try Samples.gateway(), batch: 7, failure: .init(code: "bad_document", message: message))
+            #expect(receipt.failure?.message.utf8.count == bytes)
+            #expect(try FleetReceipt(Array(receipt.document.text.utf8)) == receipt)
+            #expect(message.hasPrefix(receipt.failure?.message ?? "?"))
+        }
+    }
+
     @Test("the will says only that the gateway is gone")
     func will() throws {
         #expect(FleetStatus.offline.document.text == #"{"online":false}"#)
