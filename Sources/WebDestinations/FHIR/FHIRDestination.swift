@@ -10,10 +10,10 @@ import ReadingStore
 /// Sends readings to a FHIR R4 server, as Observations of the Personal Health Device guide in transaction bundles.
 ///
 /// Each Observation is created on the condition that the server has none with its identifier, so a bundle whose answer was
-/// lost can be sent again: the server then answers 200 in place of 201, and has each Observation once. What it has under
-/// that identifier is looked at then, and replaced if it differs: it may be withdrawn, or another person's. A reading that
-/// has changed since it was sent replaces what the server has (`amended`), and one that is taken back stays there without
-/// its values (`entered-in-error`).
+/// lost can be sent again: the server then answers 200 in place of 201, and has each Observation once. After a 200 the
+/// destination asks for the server's Observation and replaces it if it differs: it may be withdrawn, or another person's.
+/// If a reading has changed since it was sent, its Observation is updated (`amended`). If it is taken back, its Observation
+/// stays without its values (`entered-in-error`).
 ///
 /// | the server answers | failure |
 /// |---|---|
