@@ -210,7 +210,7 @@ extension OutboxWorker {
     ) async throws {
         // What was read of the store and is still to be sent. It is read anew, from the first on, once something may have
         // changed.
-        var (ahead, isAll, generation) = (ArraySlice<OutboxItem>(), false, Int?.none)
+        var (ahead, isAll, generation) = (ReadAhead([]), false, Int?.none)
         var last: OutboxItem?
         // Whether the destination has said nothing of the batch before.
         var isSilent = false
@@ -228,13 +228,13 @@ extension OutboxWorker {
                     (generation, last) = (store.contentGeneration, nil)
                     try await requireNothingToRetract()
                 }
-                (ahead, isAll) = try await waiting(target, in: range, after: last, suspected, limit)
-                last = ahead.last ?? last
+                let next = try await waiting(target, in: range, after: last, suspected, limit)
+                (ahead, isAll) = (ReadAhead(next.items), next.isAll)
+                last = next.items.last ?? last
             }
             try await requireReady(target, of: person)
             tally.generation = generation
-            let items = Array(ahead.prefix(limit))
-            ahead = ahead.dropFirst(limit)
+            let items = ahead.take(limit)
             let isLast = isAll && ahead.isEmpty
             guard !items.isEmpty else { return try await concludeSuspects(into: &tally) }
             if destination.rules.needsSource { tell(.readings(items.map(\.reading.id), .sourceChecked)) }
@@ -303,17 +303,16 @@ extension OutboxWorker {
     private func waiting(
         _ target: DeliveryTarget, in range: ClosedRange<Instant>?, after last: OutboxItem?,
         _ suspected: Set<OutboxID>, _ limit: Int
-    ) async throws -> (items: ArraySlice<OutboxItem>, isAll: Bool) {
-        // One more than fits says whether anything follows.
-        let count = min(max(limit, min(Self.readAhead, options.unwrittenLimit)), 10_000 - 1)
+    ) async throws -> (items: [OutboxItem], isAll: Bool) {
+        let count = max(limit, min(Self.readAhead, options.unwrittenLimit))
         let next = try await store.nextBatch(
             user: target.user, resource: target.resource, provider: target.provider, in: range, after: last,
-            limit: min(count + suspected.count + 1, 10_000), at: place())
+            limit: min(count + suspected.count, 10_000), at: place())
         switch next {
         case .held(let hold): throw DeliveryFailure(DeliveryHold(hold))
-        case .items(var items):
+        case .items(var items, let isAll):
             if !suspected.isEmpty { items.removeAll { suspected.contains($0.id) } }
-            return (items.prefix(count), items.count <= count)
+            return (items, isAll)
         }
     }
 
@@ -343,6 +342,27 @@ extension OutboxWorker {
     /// - Throws: a failure of scope `held` if they have to wait.
     func requireReady(_ target: DeliveryTarget, of person: StoreUser) async throws {
         if let held = try await destination.hold(target, of: person) { throw DeliveryFailure(held) }
+    }
+}
+
+/// What was read of the store and is taken from the first on, a batch after the other.
+private struct ReadAhead {
+    private var items: [OutboxItem]
+    private var next = 0
+
+    init(_ items: [OutboxItem]) { self.items = items }
+
+    var isEmpty: Bool { next == items.count }
+
+    mutating func take(_ limit: Int) -> [OutboxItem] {
+        // An item is large: what is one batch is not copied.
+        guard next > 0 || items.count > limit else {
+            defer { items = [] }
+            return items
+        }
+        let end = min(next + limit, items.count)
+        defer { next = end }
+        return Array(items[next..<end])
     }
 }
 

@@ -192,17 +192,23 @@ public struct DeliveryBatch: Sendable {
     ///
     /// - Parameters:
     ///   - most: what a part weighs at most; an item that weighs more is a part of its own.
-    ///   - weight: what an item weighs.
-    package func parts(of most: Int, weight: (OutboxItem) -> Int = { _ in 1 }) -> [DeliveryPart] {
+    ///   - weight: what an item weighs; `nil`: 1.
+    package func parts(of most: Int, weight: ((OutboxItem) -> Int)? = nil) -> [DeliveryPart] {
         guard !items.isEmpty else { return [] }
+        if weight == nil, items.count <= most {
+            return [DeliveryPart(target: target, person: person, items: items, isLast: isLast)]
+        }
         var (starts, total) = ([0], 0)
-        for index in items.indices {
-            let own = weight(items[index])
-            if index > 0, total + own > most {
-                starts.append(index)
-                total = 0
+        // An item is large: in the buffer none is copied.
+        items.withUnsafeBufferPointer { items in
+            for index in items.indices {
+                let own = weight?(items[index]) ?? 1
+                if index > 0, total + own > most {
+                    starts.append(index)
+                    total = 0
+                }
+                total += own
             }
-            total += own
         }
         return zip(starts, starts.dropFirst() + [items.count]).map { start, end in
             // All of it mostly, which is then not copied.

@@ -5,8 +5,8 @@ import HealthReadings
 package enum NextBatch: Sendable {
     /// Nothing of the destination may be sent now, and why.
     case held(Hold)
-    /// The oldest waiting items; none if nothing waits.
-    case items([OutboxItem])
+    /// The oldest waiting items, none if nothing waits; and whether that is all.
+    case items([OutboxItem], isAll: Bool)
 }
 
 extension ReadingStore {
@@ -26,7 +26,7 @@ extension ReadingStore {
     ) async throws -> [OutboxItem] {
         guard ReadingQuery.limits.contains(limit) else { throw StoreError.limitOutOfRange(limit) }
         let group = GroupRange(user: user, resource: resource, provider: provider, seconds: Self.seconds(in: range))
-        return try await read { [sealing] db in try Self.batch(db, sealing, of: group, limit, at: destination) }
+        return try await read { [sealing] db in try Self.batch(db, sealing, of: group, limit, at: destination).items }
     }
 
     /// What is delivered next of a group: ``outboxBatch(user:resource:provider:in:limit:at:)``, unless
@@ -42,7 +42,8 @@ extension ReadingStore {
         if let last { (group.seconds.first, group.reading) = (last.timestamp.seconds, last.id.reading + 1) }
         return try await read { [sealing, group] db in
             if let hold = try Self.standingHold(db, at: destination) { return .held(hold) }
-            return .items(try Self.batch(db, sealing, of: group, limit, at: destination))
+            let (items, isAll) = try Self.batch(db, sealing, of: group, limit, at: destination)
+            return .items(items, isAll: isAll)
         }
     }
 
@@ -58,7 +59,7 @@ extension ReadingStore {
 
     private static func batch(
         _ db: Database, _ sealing: Sealing, of group: GroupRange, _ limit: Int, at destination: DestinationKey
-    ) throws -> [OutboxItem] {
+    ) throws -> (items: [OutboxItem], isAll: Bool) {
         try sealing.requireKeys()
         let (user, resource, provider, seconds) = (group.user, group.resource, group.provider, group.seconds)
         let firstContacts = try DeviceHolds.firstContacts(db)
@@ -88,7 +89,8 @@ extension ReadingStore {
         select.bind(1, user.rawValue)
         select.bind(2, resource.code)
         select.bind(3, provider)
-        select.bind(4, Int64(limit))
+        // One more than is wanted says whether anything follows.
+        select.bind(4, Int64(limit) + 1)
         select.bind(5, seconds.first)
         select.bind(6, seconds.last)
         select.bind(7, destination.rawValue)
@@ -97,7 +99,12 @@ extension ReadingStore {
         let (rows, first) = (RowReader(db, sealing), ReadingRow.count)
         var items: [OutboxItem] = []
         items.reserveCapacity(limit)
+        var isAll = true
         while try select.next() {
+            guard items.count < limit else {
+                isAll = false
+                break
+            }
             let reading = try rows.reading(select)
             let key = ReadingRow.key(select)
             let place = OutboxTag(
@@ -122,7 +129,7 @@ extension ReadingStore {
             try BodySummaryRules.complete(
                 &items, db, at: destination.rawValue, user: user, resource: resource, provider: provider)
         }
-        return items
+        return (items, isAll)
     }
 
     /// Whether more of a backfill waits in a group behind a timestamp.

@@ -66,18 +66,22 @@ struct DestinationTests {
         let place = try await Self.addFile(store)
         try await Self.fill(harness, 0..<3)
         let group = try #require(try await store.groupsWaiting(at: place).first)
+        var isAll = true
         func next(_ limit: Int) async throws -> (hold: Hold?, items: [OutboxItem]) {
             let batch = try await store.nextBatch(
                 user: group.user, resource: group.resource, provider: group.provider, limit: limit, at: place)
             switch batch {
             case .held(let hold): return (hold, [])
-            case .items(let items): return (nil, items)
+            case .items(let items, let all):
+                isAll = all
+                return (nil, items)
             }
         }
         let waiting = try await Self.batch(store, at: place)
         #expect(waiting.count == 3)
-        #expect(try await next(10) == (nil, waiting))
-        #expect(try await next(2) == (nil, Array(waiting.prefix(2))))
+        #expect(try await next(10) == (nil, waiting) && isAll)
+        #expect(try await next(3) == (nil, waiting) && isAll)
+        #expect(try await next(2) == (nil, Array(waiting.prefix(2))) && !isAll)
         try await store.setSyncEnabled(false)
         #expect(try await next(10) == (.syncDisabled, []))
         try await store.setSyncEnabled(true)
