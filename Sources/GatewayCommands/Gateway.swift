@@ -308,7 +308,7 @@ public final class Gateway: Sendable {
     /// Whether the store holds anything of anybody: readings, meters, or what cannot be looked at without its key.
     package func hasHistory() async throws -> Bool {
         guard store.lockedBecause == nil else { return true }
-        if try await store.statistics().readings.values.contains(where: { $0 > 0 }) { return true }
+        if try await store.hasReadings() { return true }
         return try await !store.devices().isEmpty
     }
 

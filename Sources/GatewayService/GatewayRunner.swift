@@ -205,6 +205,9 @@ public struct GatewayRunner: Service {
         if settings.destinations.contains(where: { $0.kind == .fleet }) {
             services.append(EnrolmentService(gateway: gateway, logger: logger))
         }
+        if !gateway.retention.ages.isEmpty {
+            services.append(RetentionService(gateway: gateway, logger: logger))
+        }
         if settings.backup != nil {
             services.append(BackupService(gateway: gateway, isUp: isUpForBackups.stream, logger: logger))
         }

@@ -97,6 +97,7 @@ struct SettingDefinition: Sendable {
         .init("clock.require_sync", .flag, "false"),
         .init("store.encryption", .choice(["on", "off"]), "on"),
         .init("store.key_file", .text),
+        .init("store.keep", .map),
         .init("backup.to", .text),
         .init("backup.every", .text, "1d"),
         .init("backup.keep", .whole(1...1000), "14"),

@@ -32,6 +32,7 @@ extension Settings {
         }
         _ = try trustedProxies()
         try requireUsableBackup()
+        try requireUsableRetention()
         for text in list("heart_rate.keep") where DeviceAddress(text) == nil {
             throw unusable(
                 "heart_rate.keep",

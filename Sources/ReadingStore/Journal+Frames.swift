@@ -231,6 +231,15 @@ extension Journal {
         return true
     }
 
+    /// Whether a reading has no record's frame any more, since it was let go.
+    func isDropped(frameOf reading: Reading, _ key: Int64) throws -> Bool {
+        guard try reading.receivedAt.microseconds < FrameBatch.horizon(db) else { return false }
+        let select = try PreparedStatement(
+            db, "SELECT EXISTS (SELECT 1 FROM reading_frame WHERE reading = ? AND role = \(role: .record))")
+        select.bind(1, key)
+        return try select.firstInt() == 0
+    }
+
     /// The frame of a reading that has these octets, but for a number that passes.
     func same(_ frame: Frame, of reading: Int64, _ role: FrameRole) throws -> Int64? {
         let find = statements.findSameFrame

@@ -181,7 +181,12 @@ struct Journal {
             _ = try joinWaiting(numbering(record, frame), key)
             return .revised(try load(key))
         }
-        let isKept = try isKept(frame, by: key, .record)
+        var isKept = try isKept(frame, by: key, .record)
+        if !isKept, record.heeding(reading.record) == reading.record, try isDropped(frameOf: reading, key) {
+            // Its octets were let go, and it says what it said.
+            try forgetStoredFrame()
+            isKept = true
+        }
         if !isKept { try attach(try keep(frame, .record), to: key, .record) }
         // What waited for the record may have made another of the reading.
         let isJoined = try joinWaiting(numbering(record, frame), key)

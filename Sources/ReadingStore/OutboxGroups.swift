@@ -84,7 +84,10 @@ extension ReadingStore {
                 guard !parts.isEmpty else { return [rest] }
                 rest.count -= parts.reduce(0) { $0 + $1.count }
                 guard rest.count > 0 else { return parts }
-                rest.oldest = try Self.oldestDeliverable(db, of: rest, destination, seconds) ?? rest.oldest
+                // Without the counts it walks along all that is held and older.
+                rest.oldest =
+                    try tally?.oldestFree(group, at: destination)
+                    ?? Self.oldestDeliverable(db, of: rest, destination, seconds) ?? rest.oldest
                 return [rest] + parts
             }
         }
@@ -244,10 +247,16 @@ private struct WaitingGroups {
 
 extension ReadingTally {
     fileprivate func count(_ group: WaitingGroups.Group, at destination: DestinationKey) -> Int? {
-        waiting[
-            Target(
-                destination: destination.rawValue, user: group.user, resource: group.resource,
-                provider: group.provider)]
+        waiting[target(of: group, at: destination)]
+    }
+
+    fileprivate func oldestFree(_ group: WaitingGroups.Group, at destination: DestinationKey) -> Instant? {
+        oldestFree[target(of: group, at: destination)].map(Instant.init(seconds:))
+    }
+
+    private func target(of group: WaitingGroups.Group, at destination: DestinationKey) -> Target {
+        Target(
+            destination: destination.rawValue, user: group.user, resource: group.resource, provider: group.provider)
     }
 
     /// What waits for its device's sake, whatever its source says.

@@ -44,32 +44,57 @@ extension ReadingStore {
         let cutoff = now().advanced(by: .zero - age)
         try await requireKeys()
         let key = try await requirePruneKey()
-        var (pruning, last): (Pruning, Int64) = (Pruning(olderThan: cutoff), 0)
+        var pruning = Pruning(olderThan: cutoff)
+        try await prune(.everything, before: cutoff, key, notedAs: nil) { batch in
+            pruning.readings += batch.readings
+            pruning.frames += batch.frames
+            progress(pruning.readings)
+        }
+        if pruning.readings > 0 {
+            try await endPruning()
+            try await rewriteFiles()
+        }
+        return try await kept(pruning)
+    }
+
+    /// Removes what was measured before an instant, a batch after the other.
+    ///
+    /// - Parameter noted: the part that it is counted as where the owner's settings let go of it; `nil`: somebody asked for
+    ///   it, and the files are written anew afterwards, or by the next start.
+    func prune(
+        _ part: PruneBatch.Part, before cutoff: Instant, _ key: SymmetricKey, notedAs noted: Retention.Part?,
+        _ removed: (PruneBatch) -> Void
+    ) async throws {
+        var last: PruneBatch.Position?
         while true {
-            let after = last
-            let now = now()
+            let (after, now) = (last, now())
             let batch = try await write(.prune) { [sealing] db in
-                try PruneBatch.run(
-                    db, before: cutoff, after: after, key: key, rows: RowReader(db, sealing),
+                let batch = try PruneBatch.run(
+                    db, part, before: cutoff, after: after, key: key, rows: RowReader(db, sealing),
                     numbers: RowNumbers(db, now: now))
+                guard batch.readings > 0 else { return batch }
+                if let noted {
+                    try Thinning.note(db, noted, before: cutoff, readings: batch.readings, frames: batch.frames)
+                } else {
+                    try Self.markUnfinished(db)
+                }
+                return batch
             } committed: { [self] _ in
                 // A contact that goes on must not join a context to what is gone.
                 contacts.withLock { $0 = [:] }
             }
-            guard let newest = batch.last else { break }
+            guard let newest = batch.last else { return }
             last = newest
-            pruning.readings += batch.readings
-            pruning.frames += batch.frames
-            progress(pruning.readings)
+            removed(batch)
             // Readers and other writers have their turn between two transactions.
             try Task.checkCancellation()
         }
-        if pruning.readings > 0 {
-            try await write(.prune) { db in try Changes(db: db).forgetSeconds() }
-            publishRemoval()
-            try await rewriteFiles()
-        }
-        return try await kept(pruning)
+    }
+
+    /// Tells those who read changes that readings went.
+    func endPruning() async throws {
+        try await write(.prune) { db in try Changes(db: db).forgetSeconds() }
+        publishRemoval()
     }
 
     private func kept(_ pruning: Pruning) async throws -> Pruning {
@@ -139,7 +164,7 @@ extension ReadingStore {
     }
 
     /// The key, made where nothing was pruned yet.
-    private func requirePruneKey() async throws -> SymmetricKey {
+    func requirePruneKey() async throws -> SymmetricKey {
         if let key = pruneKey.withLock(\.self) { return try await remember(key) }
         let isNeeded = try await read { db in try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM pruned)") }
         guard isNeeded == false else { throw StoreError.pruneKeyMissing(path: PruneKey.path(in: directory)) }
@@ -175,115 +200,5 @@ extension ReadingStore {
         }
         pruneKey.withLock { $0 = key }
         return key
-    }
-}
-
-/// One transaction of pruning.
-private struct PruneBatch {
-    /// The last reading looked at; nil where there was none.
-    var last: Int64?
-    var readings = 0
-    var frames = 0
-
-    private static let size = 500
-
-    /// Begins the condition that a reading is queued for a destination that may still get it: one that was not removed,
-    /// takes its kind and was selected for it.
-    static func queued(_ db: Database) throws -> String {
-        let unselected = try ReadingStore.destinations(db).compactMap { destination in
-            let rule = try ReadingStore.rule(db, of: destination.name)
-            return try SelectionHolds(db, rule.selection).condition.map {
-                " AND NOT (o.destination = \(destination.key.rawValue) AND \($0))"
-            }
-        }
-        return """
-            EXISTS (SELECT 1 FROM outbox AS o JOIN destination AS d ON d.key = o.destination
-                WHERE o.reading = r.key AND d.state <> \(destination: .removed) AND (d.kinds >> o.resource) & 1 = 1\(unselected.joined())
-            """
-    }
-
-    /// The first second that is not older: times are whole seconds.
-    static func seconds(before cutoff: Instant) -> Int64 {
-        cutoff.seconds + (cutoff == cutoff.flooredToSecond ? 0 : 1)
-    }
-
-    static func run(
-        _ db: Database, before cutoff: Instant, after: Int64, key: SymmetricKey, rows: RowReader, numbers: RowNumbers
-    ) throws -> PruneBatch {
-        try db.execute(sql: "PRAGMA secure_delete = ON")
-        var batch = PruneBatch()
-        var owners: Set<Int64> = []
-        for (reading, record, id) in try candidates(db, before: cutoff, after: after, rows) {
-            let identity = Data(PrunedReadings.identity(of: id, key))
-            try db.execute(
-                sql: """
-                    INSERT INTO pruned (identity, value, kind, device, user, sequence_epoch, sequence, base_time, time,
-                        source, minute)
-                    SELECT ?2, ?3, r.kind, r.device, r.user, r.sequence_epoch, r.sequence, r.base_time, r.time,
-                        s.source, s.minute
-                    FROM reading AS r LEFT JOIN sensor_record AS s ON s.reading = r.key WHERE r.key = ?1
-                    """,
-                arguments: [reading, identity, Data(PrunedReadings.value(of: record, id, key))])
-            try db.execute(
-                sql: """
-                    INSERT INTO pruned_place (identity, destination, provider, type, timestamp, delivered_at)
-                    SELECT ?2, destination, provider, type, timestamp, delivered_at FROM outbox
-                    WHERE reading = ?1 AND state = \(outbox: .delivered)
-                    """, arguments: [reading, identity])
-            if let owner = try Int64.fetchOne(db, sql: "SELECT user FROM reading WHERE key = ?", arguments: [reading]) {
-                owners.insert(owner)
-            }
-            batch.frames += try remove(db, reading)
-            batch.readings += 1
-            batch.last = reading
-        }
-        // The numbers are by the rows that were there before: none is given a second time.
-        for owner in owners.sorted() { try Changes(db: db).notePruning(of: owner, as: numbers.takeReading()) }
-        if batch.readings > 0 { try ReadingStore.markUnfinished(db) }
-        return batch
-    }
-
-    private static func candidates(
-        _ db: Database, before cutoff: Instant, after: Int64, _ rows: RowReader
-    ) throws -> [(Int64, Record, ReadingID)] {
-        let select = try PreparedStatement(
-            db,
-            """
-            SELECT \(ReadingRow.columns) FROM reading AS r
-            WHERE r.key > ?2 AND +r.time < ?1
-                AND (CASE WHEN EXISTS (SELECT 1 FROM outbox WHERE reading = r.key)
-                    THEN EXISTS (SELECT 1 FROM outbox WHERE reading = r.key AND state = \(outbox: .delivered))
-                        AND NOT \(queued(db)) AND o.state <> \(outbox: .delivered))
-                    ELSE r.time_exclusion = \(Exclusion.superseded.code) END)
-            ORDER BY r.key LIMIT \(size)
-            """)
-        select.bind(1, seconds(before: cutoff))
-        select.bind(2, after)
-        defer { select.reset() }
-        var found: [(Int64, Record, ReadingID)] = []
-        while try select.next() {
-            let (id, record) = try rows.record(select)
-            found.append((ReadingRow.key(select), record, id))
-        }
-        return found
-    }
-
-    /// Removes a reading with all that is its own; returns how many frames that were.
-    private static func remove(_ db: Database, _ reading: Int64) throws -> Int {
-        let frames = try Int64.fetchAll(
-            db, sql: "SELECT frame FROM reading_frame WHERE reading = ?", arguments: [reading])
-        for table in ["outbox", "sensor_record", "reading_frame"] {
-            try db.execute(sql: "DELETE FROM \(table) WHERE reading = ?", arguments: [reading])
-        }
-        try db.execute(sql: "DELETE FROM reading WHERE key = ?", arguments: [reading])
-        var count = 0
-        for frame in frames {
-            try db.execute(
-                sql: """
-                    DELETE FROM frame WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM reading_frame WHERE frame = ?1)
-                    """, arguments: [frame])
-            count += db.changesCount
-        }
-        return count
     }
 }

@@ -31,6 +31,9 @@ enum ReadingRow {
 
     static func device(_ row: PreparedStatement) -> Int64 { row.int(3) }
 
+    /// In seconds; only of a reading that has one.
+    static func time(_ row: PreparedStatement) -> Int64 { row.int(10) }
+
     /// Binds all of a row's values, its number last.
     static func bind(_ statement: PreparedStatement, _ columns: ReadingColumns, content: [UInt8], key: Int64) {
         var parameters = Parameters(of: statement)

@@ -45,6 +45,7 @@ public final class ReadingStore: Sendable {
     let touchedRows = TouchedRows()
     let countedReadings = Mutex(CountedBlocks<ReadingTally, ReadingTally.Rules>())
     let countedFrames = Mutex(CountedBlocks<FrameTally, Bool>())
+    let prunedDeliveries = Mutex(KnownPrunedDeliveries())
     let statisticsKnown = Mutex(KnownStatistics())
     private let readerGate = ReaderGate(limit: readers - 1)
     private static let readers = 4
@@ -242,6 +243,7 @@ public final class ReadingStore: Sendable {
         let (touched, commit) = (touchedRows.take(), commitCount + 1)
         countedReadings.withLock { $0.note(touched?.readings, by: commit) }
         countedFrames.withLock { $0.note(touched?.frames, by: commit) }
+        if touched?.pruned != false { prunedDeliveries.withLock { $0.touched = commit } }
     }
 
     /// Grows with each commit: nobody else writes while this process has the store.

@@ -29,6 +29,8 @@ public struct StoreStatistics: Sendable, Hashable {
     public var refused: Int
     /// When a destination last took a reading.
     public var lastDelivery: Instant?
+    /// What was let go since the store was made, because it is not to be kept for longer.
+    public var letGo: [Thinning]
     /// Octets on disk, the write-ahead log included.
     public var octetsOnDisk: Int64
 }
@@ -46,21 +48,12 @@ extension ReadingStore {
         }
         let found = try await read { [self] db in
             func count(_ sql: String) throws -> Int { try Int.fetchOne(db, sql: "SELECT count(*) FROM " + sql) ?? 0 }
-            let place =
-                "destination "
-                + (destination.map { "= \($0.rawValue)" }
-                    ?? "IN (SELECT key FROM destination WHERE state <> \(destination: .removed))")
             let (readings, frames) = (try readingTally(db, at: commits), try frameTally(db, at: commits))
             // These have a mark, and the index holds few others.
             let apart = "frame INDEXED BY frame_apart WHERE mark IS NOT NULL AND state ="
             let counts = destination.map { readings.places[$0.rawValue] ?? .init() } ?? readings.anywhere
-            let pruned = try Row.fetchOne(
-                db,
-                sql: """
-                    SELECT count(DISTINCT identity), max(delivered_at) FROM pruned_place
-                    WHERE delivered_at IS NOT NULL AND \(place)
-                    """)
-            let last = [counts.lastDelivery, try pruned?.value(1)].compactMap(\.self).max()
+            let pruned = try deliveriesOfPruned(db, of: destination, at: commits)
+            let last = [counts.lastDelivery, pruned.last].compactMap(\.self).max()
             return StoreStatistics(
                 readings: try Dictionary(
                     uniqueKeysWithValues: readings.kinds.map { (try ReadingKind(code: $0), $1) }),
@@ -69,14 +62,44 @@ extension ReadingStore {
                 pendingFrames: try count("\(apart) \(FrameState.pending.rawValue)"),
                 waitingContexts: try count("waiting_context"),
                 contacts: try count("contact"), devices: try count("device"),
-                waiting: counts.waiting, delivered: try counts.delivered + (pruned?.value(0) ?? 0),
-                refused: counts.refused, lastDelivery: last.map(Instant.init(microseconds:)), octetsOnDisk: size)
+                waiting: counts.waiting, delivered: counts.delivered + pruned.count,
+                refused: counts.refused, lastDelivery: last.map(Instant.init(microseconds:)),
+                letGo: try Thinning.all(db),
+                octetsOnDisk: size)
         }
         statisticsKnown.withLock { known in
             known = known.at(commits)
             known.statistics[destination] = found
         }
         return found
+    }
+
+    /// What a destination, or any that was not removed, has of the readings that were pruned.
+    private func deliveriesOfPruned(
+        _ db: Database, of destination: DestinationKey?, at commits: Int
+    ) throws -> KnownPrunedDeliveries.Deliveries {
+        let states = try Self.destinations(db).filter {
+            destination == nil ? $0.state != .removed : $0.key == destination
+        }
+        let places = states.map(\.key.rawValue).sorted()
+        if let known = prunedDeliveries.withLock({ $0.known(places) }) { return known }
+        var found = KnownPrunedDeliveries.Deliveries()
+        if let row = try Row.fetchOne(
+            db,
+            sql: """
+                SELECT count(DISTINCT identity), max(delivered_at) FROM pruned_place
+                WHERE delivered_at IS NOT NULL AND destination IN (\(places.map(String.init).joined(separator: ", ")))
+                """)
+        {
+            (found.count, found.last) = (try row.value(0), try row.value(1))
+        }
+        prunedDeliveries.withLock { $0.keep(found, places, at: commits) }
+        return found
+    }
+
+    /// Whether there is any reading, without counting them.
+    public func hasReadings() async throws -> Bool {
+        try await read { db in try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM reading)") ?? false }
     }
 
     /// How many readings there are, and how many octets they take on disk with everything beside them.
@@ -105,5 +128,31 @@ struct KnownStatistics: Sendable {
         var empty = KnownStatistics()
         empty.commits = commits
         return empty
+    }
+}
+
+/// What destinations have of the readings that were pruned, counted until a commit changes it.
+struct KnownPrunedDeliveries: Sendable {
+    struct Deliveries: Sendable {
+        var count = 0
+        /// In microseconds since 1970.
+        var last: Int64?
+    }
+
+    /// The last commit that changed it.
+    var touched = 0
+    /// By the destinations, with how many commits there were before it was counted.
+    private var counted: [[Int64]: (deliveries: Deliveries, commits: Int)] = [:]
+
+    func known(_ destinations: [Int64]) -> Deliveries? {
+        counted[destinations].flatMap { $0.commits >= touched ? $0.deliveries : nil }
+    }
+
+    /// Keeps what was counted.
+    ///
+    /// - Parameter commits: how many there were before it was counted.
+    mutating func keep(_ found: Deliveries, _ destinations: [Int64], at commits: Int) {
+        counted = counted.filter { $0.value.commits >= touched }
+        counted[destinations] = (found, commits)
     }
 }

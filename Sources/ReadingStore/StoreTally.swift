@@ -65,6 +65,8 @@ struct ReadingTally: StoreTally {
     var waiting: [Target: Int] = [:]
     /// How many of them are held, and why.
     var held: [Target: [Hold: Held]] = [:]
+    /// The oldest timestamp of what waits and is not held, in seconds, by target: only where something can be held.
+    var oldestFree: [Target: Int64] = [:]
 
     mutating func add(_ other: ReadingTally) {
         kinds.merge(other.kinds, uniquingKeysWith: +)
@@ -73,6 +75,7 @@ struct ReadingTally: StoreTally {
         anywhere = anywhere.plus(other.anywhere)
         waiting.merge(other.waiting, uniquingKeysWith: +)
         held.merge(other.held) { $0.merging($1) { $0.plus($1) } }
+        oldestFree.merge(other.oldestFree, uniquingKeysWith: min)
     }
 
     init() {}
@@ -120,6 +123,7 @@ struct ReadingTally: StoreTally {
         let rules: Rules
         private var target: Target?
         private var count = 0
+        private var oldestFree = Int64.max
 
         init(rules: Rules) { self.rules = rules }
 
@@ -133,10 +137,13 @@ struct ReadingTally: StoreTally {
                     target = Target(row)
                 }
                 count += 1
-                if let target, let holds = rules.holds[place], let kind = try? ReadingKind(code: target.resource),
-                    let hold = holds.hold(user: target.user, kind: kind, device: device, seconds: row.int(7))
-                {
-                    tally.held[target, default: [:]][hold, default: Held()].add(row.int(7))
+                if let target, let holds = rules.holds[place], let kind = try? ReadingKind(code: target.resource) {
+                    let timestamp = row.int(7)
+                    if let hold = holds.hold(user: target.user, kind: kind, device: device, seconds: timestamp) {
+                        tally.held[target, default: [:]][hold, default: Held()].add(timestamp)
+                    } else {
+                        oldestFree = min(oldestFree, timestamp)
+                    }
                 }
             }
             guard !rules.removed.contains(place) else { return [] }
@@ -145,8 +152,11 @@ struct ReadingTally: StoreTally {
         }
 
         mutating func end(_ tally: inout ReadingTally) {
-            if let target, count > 0 { tally.waiting[target, default: 0] += count }
-            count = 0
+            if let target, count > 0 {
+                tally.waiting[target, default: 0] += count
+                if oldestFree < .max { tally.oldestFree[target] = min(oldestFree, tally.oldestFree[target] ?? .max) }
+            }
+            (count, oldestFree) = (0, .max)
         }
     }
 }

@@ -11,6 +11,8 @@ final class TouchedRows: @unchecked Sendable {
     struct Blocks: Sendable, Hashable {
         var readings: Set<Int64> = []
         var frames: Set<Int64> = []
+        /// Whether any row changed that says where a pruned reading was delivered.
+        var pruned = false
     }
 
     /// What changed since it was taken last; `nil` if this system's SQLite cannot tell.
@@ -71,6 +73,8 @@ final class TouchedRows: @unchecked Sendable {
         } else if strcmp(table, "frame") == 0 {
             rows.touch(frame: key)
             if newKey != key { rows.touch(frame: newKey) }
+        } else if strcmp(table, "pruned_place") == 0 {
+            rows.blocks?.pruned = true
         }
     }
 }

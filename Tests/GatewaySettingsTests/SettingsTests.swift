@@ -166,12 +166,28 @@ struct SettingsTests {
         "what a setting may say is taken, in every form that YAML has for it",
         arguments: [
             "store: {encryption: off}", "store: {encryption: on}", "store: {key_file: /k}",
+            "store: {keep: {trend: 90d, frames: 1y, heart_rate: 26w}}", "store: {keep: {}}",
             "consent: {default: denied}",
             "http: {tls: on}", "clock: {require_sync: true}", "sync: {backfill_days: 90}",
             "sync: {ignore: [omron_ble]}",
             "sync: {ignore: []}", "bluetooth: {adapter: hci1}", "users: []", "users:\n",
         ])
     func taken(_ text: String) { #expect(refusal(text) == nil) }
+
+    @Test("how long parts are kept is in seconds; a part or an age that there is not is refused with what was expected")
+    func kept() throws {
+        let settings = try settings("store: {keep: {trend: 90d, frames: 2y}}", environment: [:])
+        #expect(settings.keptSeconds == ["trend": 90 * 86_400, "frames": 730 * 86_400])
+        for (text, expected) in [
+            ("{sleep: 1y}", "one of blood_pressure, body_composition, frames,"), ("{trend: 12h}", "1d to 100y"),
+            ("{trend: 101y}", "1d to 100y"), ("{trend: -1y}", "1d to 100y"), ("{frames: soon}", "found 'soon'"),
+        ] {
+            let problem = refusal("store: {keep: \(text)}")
+            #expect(
+                problem?.code == "config_invalid" && problem?.message.contains(expected) == true,
+                "\(String(describing: problem))")
+        }
+    }
 
     @Test("people and what of which device is theirs; whoever has no zone of their own has the user's")
     func people() throws {

@@ -32,6 +32,7 @@ struct TallyTests {
     private static func forget(_ store: ReadingStore) {
         store.countedReadings.withLock { $0 = CountedBlocks() }
         store.countedFrames.withLock { $0 = CountedBlocks() }
+        store.prunedDeliveries.withLock { $0 = KnownPrunedDeliveries() }
         store.statisticsKnown.withLock { $0 = KnownStatistics() }
     }
 

@@ -101,6 +101,7 @@ extension StoreStatistics {
             "waiting": .integer(Int64(waiting)), "delivered": .integer(Int64(delivered)),
             "refused": .integer(Int64(refused)), "last_delivery": .optional(lastDelivery?.flooredToSecond.description),
             "octets_on_disk": .integer(octetsOnDisk),
+            "let_go": .array(letGo.map(\.document)),
         ])
     }
 
@@ -112,7 +113,23 @@ extension StoreStatistics {
             "devices: \(devices), contacts: \(contacts)",
             "delivered: \(delivered), waiting: \(waiting), refused: \(refused)",
             "on disk: \(octetsOnDisk / 1024) KiB",
-        ]
+        ] + letGo.map { "let go, as store.keep says: \($0.line)" }
+    }
+}
+
+extension Thinning {
+    /// `{part, readings, frames, older_than}`.
+    fileprivate var document: JSONValue {
+        .object([
+            "part": .string(part.name), "readings": .integer(Int64(readings)), "frames": .integer(Int64(frames)),
+            "older_than": .string(olderThan.flooredToSecond.description),
+        ])
+    }
+
+    /// `512 heart_rate readings older than 2025-11-27T00:00:00Z`.
+    package var line: String {
+        let what = part == .frames ? "the octets of \(frames) records" : "\(readings) \(part.name) readings"
+        return "\(what) older than \(olderThan.flooredToSecond)"
     }
 }
 
