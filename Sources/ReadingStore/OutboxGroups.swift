@@ -100,7 +100,7 @@ extension ReadingStore {
                 db,
                 sql: """
                     SELECT o.user, o.resource, o.provider, count(*), min(o.timestamp)
-                    FROM outbox AS o JOIN reading AS r ON r.key = o.reading
+                    FROM outbox AS o INDEXED BY outbox_withdrawn JOIN reading AS r ON r.key = o.reading
                     WHERE o.destination = ? AND o.state = \(outbox: .withdrawn)
                         AND r.record_exclusion IS NULL AND r.time_exclusion IS NULL
                     GROUP BY o.user, o.resource, o.provider

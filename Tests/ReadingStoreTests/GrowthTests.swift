@@ -67,6 +67,20 @@ struct GrowthTests {
         #expect(walks.isEmpty)
     }
 
+    @Test("what waits for its context is found without walking along what a destination has")
+    func awaitingContext() async throws {
+        let harness = try await Harness()
+        try await harness.contact((1...3).map { Build.glucose($0, "2026-11-20T12:3\($0):00", ordinal: Int($0)) })
+        try await harness.store.write(.setting) { db in
+            try db.execute(sql: "UPDATE outbox SET state = \(outbox: .withdrawn) WHERE reading = 2")
+        }
+        let walks = try await harness.walks {
+            let groups = try await harness.store.groupsAwaitingContext()
+            #expect(groups.map(\.count) == [1])
+        }
+        #expect(walks.isEmpty)
+    }
+
     @Test("the list of devices walks along the readings once, however many devices there are")
     func devices() async throws {
         let harness = try await Harness()
@@ -113,8 +127,10 @@ extension Harness {
                 let plan = try Row.fetchAll(db, sql: "EXPLAIN QUERY PLAN " + sql).map { $0["detail"] as String }
                 let isWalk = plan.contains { step in
                     let words = step.split(separator: " ").map(String.init)
+                    // Of one destination: all that it was ever given.
                     return words.first == "SCAN" && words.count > 1 && growing.contains(words[1])
                         && !partial.contains(words.last ?? "")
+                        || step.hasSuffix("outbox_timestamp (destination=?)")
                 }
                 return isWalk ? "\(plan.joined(separator: "; ")): \(sql)" : nil
             }
