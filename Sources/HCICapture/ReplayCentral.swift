@@ -36,6 +36,21 @@ public final class ReplayCentral: Central {
     private let unread = Mutex<[Int: [ReplayWarning]]>([:])
     private let readSize: Int
 
+    /// A capture that is replayed.
+    public enum Source: Sendable, Hashable {
+        /// A file.
+        case path(String)
+        /// The octets of one, and what to call it.
+        case octets([UInt8], name: String)
+
+        /// What it is called.
+        var name: String {
+            switch self {
+            case .path(let name), .octets(_, let name): name
+            }
+        }
+    }
+
     /// Reads the captures once and keeps their connections.
     ///
     /// - Parameters:
@@ -45,16 +60,38 @@ public final class ReplayCentral: Central {
     ///   - readSize: how many octets are read at a time.
     /// - Throws: ``CaptureError`` where a file cannot be opened or read. Damage is no error here, nor is a file that is no
     ///   capture: see ``failures``.
-    public init(
+    public convenience init(
         paths: [String], handleMap: HandleMap? = nil, address: DeviceAddress? = nil,
         readSize: Int = CaptureReader.defaultReadSize
     ) throws(CaptureError) {
+        try self.init(
+            sources: paths.map { .path($0) }, handleMap: handleMap, address: address, readSize: readSize)
+    }
+
+    /// Reads captures, some of which may be in memory, once and keeps their connections.
+    ///
+    /// - Parameters:
+    ///   - sources: the captures.
+    ///   - handleMap: names handles that no discovery in the captures names.
+    ///   - address: stands for the address of peers whose address the captures do not show.
+    ///   - readSize: how many octets are read at a time.
+    /// - Throws: ``CaptureError`` where a file cannot be opened or read. Damage is no error here, nor is a file that is no
+    ///   capture: see ``failures``.
+    public init(
+        sources: [Source], handleMap: HandleMap? = nil, address: DeviceAddress? = nil,
+        readSize: Int = CaptureReader.defaultReadSize
+    ) throws(CaptureError) {
         var files: [CaptureFile] = []
-        for path in paths { files.append(try CaptureFile(path: path)) }
+        for source in sources {
+            switch source {
+            case .path(let path): files.append(try CaptureFile(path: path))
+            case .octets(let octets, let name): files.append(CaptureFile(octets: octets, named: name))
+            }
+        }
         var indexes: [CaptureIndex] = []
         var failures: [CaptureError] = []
         var fileWarnings: [ReplayWarning] = []
-        for (path, file) in zip(paths, files) {
+        for (path, file) in zip(sources.map(\.name), files) {
             do throws(CaptureError) {
                 let index = try CaptureIndex(file, readSize: readSize)
                 indexes.append(index)
