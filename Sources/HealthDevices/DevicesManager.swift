@@ -17,7 +17,7 @@ import Logging
 /// put in order here, what concerns the radio alone by the radio. ``MeterSchedule`` reads paired meters by itself
 /// whenever they show up, and takes the devices in turn with what is called here.
 public struct DevicesManager: Sendable {
-    let radio: any Radio
+    private(set) var radio: any Radio
     let catalogue: Catalogue
     let pairings: any PairingMemory
     let secrets: (any DeviceSecrets)?
@@ -62,6 +62,15 @@ public struct DevicesManager: Sendable {
         reader = MeterReader(
             journal: journal, memory: memory, catalogue: catalogue, provider: provider, pairings: pairings,
             secrets: secrets, clockToWrite: clockToWrite, logger: logger)
+    }
+
+    /// The same manager over another radio: one that notes what passes between this gateway and the devices of its own.
+    ///
+    /// Whoever reads a device by either takes turns with the other.
+    package func over(_ radio: any Radio) -> DevicesManager {
+        var other = self
+        other.radio = radio
+        return other
     }
 
     /// The brands of the catalogue, in alphabetical order, the generic one last.

@@ -8,7 +8,7 @@ public enum NameRule: Sendable, Hashable {
     case prefixAndDigit(String)
 
     /// The text it is about.
-    var text: String {
+    package var text: String {
         switch self {
         case .exact(let text), .prefix(let text), .prefixAndDigit(let text): text
         }

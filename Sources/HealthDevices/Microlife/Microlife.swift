@@ -1,10 +1,10 @@
 import GATTClient
 
 /// Microlife's own service: requests are written to one characteristic, answers notified by another.
-enum Microlife {
+package enum Microlife {
     static let service: BluetoothUUID = 0xFFF0
-    static let answers: BluetoothUUID = 0xFFF1
-    static let requests: BluetoothUUID = 0xFFF2
+    package static let answers: BluetoothUUID = 0xFFF1
+    package static let requests: BluetoothUUID = 0xFFF2
 }
 
 /// What is written to a Microlife monitor: the one type that ``MicrolifeLink`` takes.

@@ -24,11 +24,11 @@ public struct MicrolifeFrame: Sendable, Hashable {
     }
 
     /// Who sends it.
-    let side: UInt8
+    package let side: UInt8
     /// What it asks for, or says.
-    let command: UInt8
+    package let command: UInt8
     /// What stands behind that.
-    let data: [UInt8]
+    package let data: [UInt8]
 
     /// Octets around the data.
     static let overhead = 6
@@ -43,6 +43,11 @@ public struct MicrolifeFrame: Sendable, Hashable {
         self.side = side.rawValue
         self.command = command
         self.data = data
+    }
+
+    /// The same message with other data.
+    package func replacing(_ data: [UInt8]) -> MicrolifeFrame {
+        Side(rawValue: side).map { MicrolifeFrame($0, command, data) } ?? self
     }
 
     /// Reads a message.
@@ -82,8 +87,10 @@ public struct MicrolifeFrame: Sendable, Hashable {
 }
 
 /// Puts together the message that a monitor sends in pieces of up to 20 octets.
-struct MicrolifePieces: Sendable {
+package struct MicrolifePieces: Sendable {
     private var octets: [UInt8] = []
+
+    package init() {}
 
     /// Forgets what has come, at each new request.
     mutating func clear() { octets = [] }
@@ -91,7 +98,7 @@ struct MicrolifePieces: Sendable {
     /// Takes a piece.
     ///
     /// - Returns: the message, where it is whole, or where it can be none; it may still be none.
-    mutating func take(_ piece: [UInt8]) -> [UInt8]? {
+    package mutating func take(_ piece: [UInt8]) -> [UInt8]? {
         octets += piece
         let isMessage = octets.prefix(1).allSatisfy { $0 == MicrolifeFrame.start }
         guard isMessage, let length = MicrolifeFrame.length(octets) else { return isMessage ? nil : taken() }

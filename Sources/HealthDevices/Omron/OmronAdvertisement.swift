@@ -5,9 +5,9 @@ import GATTClient
 /// `format | status | a part for each user …`. In formats 1, 2 and 6 a user's part is the number of the newest measurement
 /// (u16, low octet first) and how many are stored. Formats: hass-omron, and an advertisement of an HEM-7361T that its owner
 /// has logged (ble_monitor issue 1003).
-struct OmronAdvertisement: Sendable, Hashable {
+package struct OmronAdvertisement: Sendable, Hashable {
     /// Omron Healthcare's company identifier.
-    static let company: UInt16 = 0x020E
+    package static let company: UInt16 = 0x020E
 
     /// A user's part.
     struct User: Sendable, Hashable {

@@ -2,15 +2,15 @@ import GATTClient
 import HealthReadings
 
 /// OneTouch's own service: questions are written to one characteristic, answers notified by another.
-enum OneTouch {
+package enum OneTouch {
     static let service = BluetoothUUID(high: 0xAF9D_F7A1_E595_11E3, low: 0x96B4_0002_A5D5_C51B)
-    static let questions = BluetoothUUID(high: 0xAF9D_F7A2_E595_11E3, low: 0x96B4_0002_A5D5_C51B)
-    static let answers = BluetoothUUID(high: 0xAF9D_F7A3_E595_11E3, low: 0x96B4_0002_A5D5_C51B)
+    package static let questions = BluetoothUUID(high: 0xAF9D_F7A2_E595_11E3, low: 0x96B4_0002_A5D5_C51B)
+    package static let answers = BluetoothUUID(high: 0xAF9D_F7A3_E595_11E3, low: 0x96B4_0002_A5D5_C51B)
     /// What each side says when it has got a message.
-    static let acknowledgement: [UInt8] = [0x81]
+    package static let acknowledgement: [UInt8] = [0x81]
 
     /// The meter's clock counts seconds from the last second of 1999 on its own wall.
-    private static let epoch: Int64 = 946_684_799
+    package static let epoch: Int64 = 946_684_799
 
     /// The time that a count of the meter's clock stands for; nil for a clock that was never set.
     static func wallTime(_ count: UInt32) -> WallTime? {

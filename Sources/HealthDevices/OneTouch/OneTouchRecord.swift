@@ -7,7 +7,7 @@ import HealthReadings
 /// nothing.
 public enum OneTouchRecord {
     /// Octets of the record, behind the 06 that says that it comes.
-    static let length = 11
+    package static let length = 11
 
     /// Decodes a frame of `FrameFormat.oneTouchRecord`.
     public static func decode(_ payload: [UInt8]) -> DecodedFrame {

@@ -2,17 +2,17 @@ import GATTClient
 import HealthReadings
 
 /// Takes out of a report what tells one device from another of its model.
-struct Disguise {
+package struct Disguise {
     private let address: [UInt8]
     private let serial: String?
 
-    init(address: DeviceAddress?, serial: String?) {
+    package init(address: DeviceAddress?, serial: String?) {
         self.address = address.map { address in (0..<6).map { UInt8(address.bits >> (40 - 8 * $0) & 0xFF) } } ?? []
         self.serial = serial.flatMap { $0.count >= 4 ? $0 : nil }
     }
 
     /// A name without address, serial number or other long numbers. What an Omron says of its type stays.
-    func text(_ text: String) -> String {
+    package func text(_ text: String) -> String {
         var text = serial.map { text.replacing($0, with: Self.template($0)) } ?? text
         for octets in [address, address.reversed()] where !octets.isEmpty {
             let digits = octets.hexadecimal()
@@ -28,7 +28,7 @@ struct Disguise {
     }
 
     /// Octets without the address, in either order, whole or its last three octets, and without the serial number.
-    func octets(_ octets: [UInt8]) -> [UInt8] {
+    package func octets(_ octets: [UInt8]) -> [UInt8] {
         var found = octets
         let wanted = [
             address, Array(address.reversed()), Array(address.suffix(3)), Array(address.suffix(3).reversed()),
@@ -42,7 +42,7 @@ struct Disguise {
     }
 
     /// How a text is made: `0` for each digit, `X` or `x` for each letter.
-    static func template(_ text: String) -> String {
+    package static func template(_ text: String) -> String {
         String(
             text.map { character in
                 if character.isASCII, character.isNumber { return "0" }

@@ -1,10 +1,10 @@
 import GATTClient
 
 /// Viatom's own service, which Wellue, Checkme and Lepu devices have too.
-enum Viatom {
+package enum Viatom {
     static let service = BluetoothUUID(high: 0x1483_9AC4_7D7E_415C, low: 0x9A42_1673_40CF_2339)
-    static let requests = BluetoothUUID(high: 0x8B00_ACE7_EB0B_49B0, low: 0xBBE9_9AEE_0A26_E1A3)
-    static let answers = BluetoothUUID(high: 0x0734_594A_A8E7_4B1A, low: 0xA6B1_CD52_4305_9A57)
+    package static let requests = BluetoothUUID(high: 0x8B00_ACE7_EB0B_49B0, low: 0xBBE9_9AEE_0A26_E1A3)
+    package static let answers = BluetoothUUID(high: 0x0734_594A_A8E7_4B1A, low: 0xA6B1_CD52_4305_9A57)
 }
 
 /// What is written to a BP2: the one type that ``ViatomLink`` takes.

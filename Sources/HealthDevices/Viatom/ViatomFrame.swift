@@ -7,13 +7,13 @@ import HealthReadings
 /// o2ring-s-protocol projects, which have logged it.
 public struct ViatomFrame: Sendable, Hashable {
     /// What is asked for, or answered.
-    let command: UInt8
+    package let command: UInt8
     /// 0 from the host, 1 from the device; the device's code where it refuses.
-    let direction: UInt8
+    package let direction: UInt8
     /// Which message of the connection it is.
-    let number: UInt8
+    package let number: UInt8
     /// What stands in it.
-    let payload: [UInt8]
+    package let payload: [UInt8]
 
     static let (fromHost, fromDevice): (UInt8, UInt8) = (0, 1)
     /// The first octet of each message.
@@ -23,7 +23,7 @@ public struct ViatomFrame: Sendable, Hashable {
     /// The longest payload that is believed.
     static let longestPayload = 2048
 
-    init(command: UInt8, direction: UInt8, number: UInt8, payload: [UInt8] = []) {
+    package init(command: UInt8, direction: UInt8, number: UInt8, payload: [UInt8] = []) {
         (self.command, self.direction, self.number) = (command, direction, number)
         self.payload = Array(payload.prefix(Self.longestPayload))
     }
@@ -77,8 +77,10 @@ public struct ViatomFrame: Sendable, Hashable {
 }
 
 /// Puts together the messages that a Viatom device sends in pieces as long as the link allows.
-struct ViatomPieces: Sendable {
+package struct ViatomPieces: Sendable {
     private var octets: [UInt8] = []
+
+    package init() {}
 
     /// Forgets what has come.
     mutating func clear() { octets = [] }
@@ -86,7 +88,7 @@ struct ViatomPieces: Sendable {
     /// Takes a piece.
     ///
     /// - Returns: the messages that are whole now, and what can be none.
-    mutating func take(_ piece: [UInt8]) -> [[UInt8]] {
+    package mutating func take(_ piece: [UInt8]) -> [[UInt8]] {
         octets += piece
         var messages: [[UInt8]] = []
         while let first = octets.first {

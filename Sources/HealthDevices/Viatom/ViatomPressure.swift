@@ -16,9 +16,9 @@ import HealthReadings
 /// clock of the place it was set at, and its time has no zone: the seconds are taken as those of that clock.
 public enum ViatomPressure {
     /// Octets of a record.
-    static let length = 37
+    package static let length = 37
     /// Octets of the list in front of the records.
-    static let head = 10
+    package static let head = 10
 
     /// Decodes a frame of `FrameFormat.viatomPressure`.
     public static func decode(_ payload: [UInt8]) -> DecodedFrame {
