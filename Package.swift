@@ -16,7 +16,8 @@ let settings: [SwiftSetting] =
 /// Modules an embedder imports, in the order a reading passes through them.
 let library = [
     "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCIMonitor", "HCICapture", "HealthDevices",
-    "FreeStyleLibre", "HealthSyncClient", "CloudSources", "ISO15693Reader", "LibreReader", "HealthFigures",
+    "DeviceReports", "FreeStyleLibre", "HealthSyncClient", "CloudSources", "ISO15693Reader", "LibreReader",
+    "HealthFigures",
     "ReadingFormats", "FleetDocuments", "Languages", "ReportPages", "ReadingImport",
     "ReadingStore", "ReadingDelivery", "FleetDelivery", "VitalClient", "VitalDestination", "LocalAccess",
     "GatewaySettings",
@@ -142,6 +143,7 @@ let package = Package(
         module("FreeStyleLibre", ["HealthReadings"]),
         module("LibreReader", ["FreeStyleLibre", "HealthReadings", "ISO15693Reader"]),
         module("HealthDevices", ["GATTProfiles", "GATTClient", "HealthFigures", "HealthReadings", logging]),
+        module("DeviceReports", ["HCICapture", "HealthDevices", "GATTProfiles", "GATTClient", "HealthReadings"]),
         module("HealthFigures", ["HealthReadings"]),
         module("ReadingFormats", ["HealthReadings", "HealthFigures", crypto]),
         module("FleetDocuments", ["HealthReadings", crypto]),
@@ -207,7 +209,8 @@ let package = Package(
         module(
             "GatewayCommands",
             [
-                "HealthReadings", "GATTClient", "BlueZCentral", "HCICapture", "HealthDevices", "FreeStyleLibre",
+                "HealthReadings", "GATTClient", "BlueZCentral", "DeviceReports", "HCICapture", "HealthDevices",
+                "FreeStyleLibre",
                 "ISO15693Reader", "LibreReader", "ReadingImport", "ReadingStore", "ReadingDelivery", "VitalClient",
                 "VitalDestination",
                 "OutgoingHTTP", "WebDestinations", "MQTTLink", "MQTTDestinations", "ReadingFormats", "HealthFigures",
@@ -262,7 +265,8 @@ let package = Package(
             name: "HealthRelayCLI",
             dependencies: [
                 "CloudSources", "GatewayService", "GatewayCommands", "GatewaySettings", "GATTClient", "GATTProfiles",
-                "HCICapture", "HealthDevices", "HealthReadings", "FreeStyleLibre", "ISO15693Reader", "ReadingImport",
+                "DeviceReports", "HCICapture", "HealthDevices", "HealthReadings", "FreeStyleLibre", "ISO15693Reader",
+                "ReadingImport",
                 "ReadingStore",
                 "VitalClient", "VitalSandbox", "HelperProcesses",
                 lifecycle, logging,
@@ -346,6 +350,9 @@ let package = Package(
                 "LibreReader", "ReadingDelivery", "ReadingStore", "VitalClient", "VitalDestination", "HealthReadings",
                 "TestSupport",
             ]),
+        tests(
+            "DeviceReports",
+            ["HCICapture", "HealthDevices", "GATTProfiles", "GATTClient", "HealthReadings"]),
         tests("HealthFigures", ["HealthReadings"]),
         tests("FleetDocuments", ["HealthReadings", "TestSupport"]),
         tests("Languages", ["HealthReadings"]),
@@ -511,7 +518,8 @@ if let fuzzer {
             name: "HealthRelayFuzz",
             dependencies: [
                 "HealthReadings", "GATTClient", "GATTProfiles", "HCIMonitor", "HCICapture", "HealthDevices",
-                "FreeStyleLibre", "HealthSyncClient", "CloudSources", "FleetAuthority", "FleetCollector",
+                "DeviceReports", "FreeStyleLibre", "HealthSyncClient", "CloudSources", "FleetAuthority",
+                "FleetCollector",
                 "FleetDocuments", "ReadingImport",
                 .product(name: "SwiftASN1", package: "swift-asn1"),
                 .product(name: "X509", package: "swift-certificates"),

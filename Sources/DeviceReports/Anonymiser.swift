@@ -1,0 +1,203 @@
+import GATTClient
+import GATTProfiles
+import HealthDevices
+import HealthReadings
+
+/// Takes out of an exchange whose device it is, and what it measured.
+///
+/// Values and times become others, from random numbers that nobody keeps: they cannot be had back. What makes a model what
+/// it is stays: handles, flags, units, lengths, exponents, special values, status, numbers of records, the order and the
+/// moments of all steps, and what the device refused. Checksums are made right again, or as wrong as they were.
+public struct Anonymiser {
+    /// What came out.
+    public struct Result: Sendable, Hashable {
+        /// The exchange with other values.
+        public var exchange: Exchange
+        /// The values whose fields are not known, and which are random octets now.
+        public var withheld: [Withheld]
+
+        /// Creates a result.
+        public init(exchange: Exchange, withheld: [Withheld]) {
+            self.exchange = exchange
+            self.withheld = withheld
+        }
+    }
+
+    /// Values of a characteristic of which nothing was kept but their lengths.
+    public struct Withheld: Sendable, Hashable {
+        /// The characteristic.
+        public var uuid: BluetoothUUID
+        /// How many values.
+        public var values: Int
+        /// How many octets they have together.
+        public var octets: Int
+
+        /// Creates a count of values.
+        public init(uuid: BluetoothUUID, values: Int, octets: Int) {
+            (self.uuid, self.values, self.octets) = (uuid, values, octets)
+        }
+
+        fileprivate mutating func add(_ count: Int) {
+            values += 1
+            octets += count
+        }
+    }
+
+    private struct Value: Hashable {
+        let uuid: BluetoothUUID
+        let octets: [UInt8]
+    }
+
+    private struct Replacement {
+        let octets: [UInt8]
+        let isUnderstood: Bool
+    }
+
+    private let catalogue: Catalogue
+    private let chance: Chance
+
+    /// Creates an anonymiser.
+    ///
+    /// - Parameters:
+    ///   - catalogue: tells what of a name is the model's.
+    ///   - generator: what replaces values is taken from. Whoever can repeat it has the values back.
+    public init(
+        catalogue: Catalogue = Catalogue(),
+        using generator: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
+    ) {
+        self.catalogue = catalogue
+        chance = Chance(generator)
+    }
+
+    /// The exchange with other values. Each call uses other random numbers, so that two reports of a device have nothing in
+    /// common that the model does not have.
+    public func anonymous(_ exchange: Exchange) -> Result {
+        var generator = chance
+        let times = ShiftedTimes(using: &generator)
+        let original = exchange.advertisement
+        let disguise = Disguise(address: original.address, serial: Self.serial(exchange))
+        var made = exchange
+        made.start = times.instant(exchange.start).flooredToSecond
+        made.advertisement = advertisement(original, disguise, times)
+        made.advertisement.seenAt = made.start
+
+        var own = OwnProtocols(times, chance)
+        let ofMakers = own.replaced(exchange)
+        let standard = StandardValues(times: times, chance: chance)
+        var known: [Value: Replacement] = [:]
+        var withheld: [BluetoothUUID: Withheld] = [:]
+        for (place, step) in exchange.steps.enumerated() {
+            guard let handle = step.action.handle, let octets = step.action.octets, !octets.isEmpty else { continue }
+            let uuid = exchange.characteristic(handle)?.uuid ?? BluetoothUUID(high: 0, low: UInt64(handle))
+            let value = Value(uuid: uuid, octets: octets)
+            let other: Replacement
+            if let found = ofMakers[place] {
+                other = Replacement(octets: found, isUnderstood: true)
+            } else if let found = known[value] {
+                // The same value is the same again: devices that send each twice are known by that.
+                other = found
+            } else {
+                let found = text(octets, of: uuid, disguise) ?? standard.replaced(octets, of: uuid)
+                other = Replacement(
+                    octets: found ?? octets.map { _ in UInt8.random(in: 0...255, using: &generator) },
+                    isUnderstood: found != nil)
+                known[value] = other
+            }
+            if !other.isUnderstood {
+                withheld[uuid, default: Withheld(uuid: uuid, values: 0, octets: 0)].add(octets.count)
+            }
+            made.steps[place].action = step.action.replacing(other.octets)
+        }
+        return Result(exchange: made, withheld: withheld.values.sorted { $0.uuid.description < $1.uuid.description })
+    }
+
+    private static func serial(_ exchange: Exchange) -> String? {
+        let number: BluetoothUUID = 0x2A25
+        return exchange.values.first { exchange.characteristic($0.handle)?.uuid == number }
+            .map { DeviceInformationString(decoding: $0.octets).text }
+    }
+
+    // MARK: Advertisement
+
+    private func advertisement(
+        _ original: Advertisement, _ disguise: Disguise, _ times: ShiftedTimes
+    ) -> Advertisement {
+        var made = original
+        made.address = original.address.map(address)
+        made.name = original.name.map { name($0, disguise) }
+        // What a maker says of its own may be a measurement. Omron's has counters alone.
+        made.manufacturerData = Dictionary(
+            uniqueKeysWithValues: original.manufacturerData.map { company, octets in
+                (company, company == OmronAdvertisement.company ? disguise.octets(octets) : octets.map { _ in 0 })
+            })
+        made.serviceData = Dictionary(
+            uniqueKeysWithValues: original.serviceData.map { service, octets in
+                (service, scale(octets, of: service, times) ?? octets.map { _ in 0 })
+            })
+        return made
+    }
+
+    /// Another address of the same kind.
+    private func address(_ original: DeviceAddress) -> DeviceAddress {
+        var generator = chance
+        let kind = original.bits & 0xC000_0000_0000
+        return DeviceAddress(
+            bits: original.kind == .random
+                ? kind | UInt64.random(in: 1...0x3FFF_FFFF_FFFE, using: &generator)
+                : UInt64.random(in: 1...0xFFFF_FFFF_FFFE, using: &generator), kind: original.kind)
+    }
+
+    /// A name without serial number and address: what the catalogue knows of it stays, and numbers behind that of four
+    /// digits and more are zeros.
+    func name(_ name: String, _ disguise: Disguise) -> String {
+        let known = catalogue.models.flatMap(\.names).filter { $0.matches(name) }.map(\.text.count).max() ?? 0
+        let kept = name.lowercased().hasPrefix("blesmart_") ? 17 : known
+        let rest = String(disguise.text(name).dropFirst(kept))
+        return String(name.prefix(kept))
+            + rest.replacing(/[0-9A-Fa-f]{6,}|[0-9]{4,}/) { String(repeating: "0", count: $0.0.count) }
+    }
+
+    /// What Xiaomi's scales advertise: flags stay, weight, impedance and time are others.
+    private func scale(_ octets: [UInt8], of service: BluetoothUUID, _ times: ShiftedTimes) -> [UInt8]? {
+        var fields = ReplacedFields(octets, times, chance)
+        let weight = ReplacedNumber(60...85, within: 1...300, scale: 0.005)
+        switch (service.assignedNumber, octets.count) {
+        case (0x181B, 13):
+            fields.keep(2)
+            fields.dateTime()
+            if octets[9...10].elementsEqual([0xFE, 0xFF]) || octets[9...10].elementsEqual([0xFD, 0xFF]) {
+                fields.keep(2)
+            } else {
+                fields.word(ReplacedNumber(400...600, within: 1...3000))
+            }
+            fields.word(weight)
+        case (0x181D, 10):
+            fields.keep()
+            fields.word(weight)
+            fields.dateTime()
+        default: return nil
+        }
+        return fields.octets
+    }
+
+    // MARK: Texts
+
+    /// `nil` for a characteristic that is no text.
+    private func text(_ octets: [UInt8], of uuid: BluetoothUUID, _ disguise: Disguise) -> [UInt8]? {
+        guard let number = uuid.assignedNumber else { return nil }
+        let kind = DeviceInformationString.Kind(rawValue: number)
+        // The system identifier is made of the address, and the certifications are octets.
+        if number == 0x2A23 || number == 0x2A2A { return octets.map { _ in 0 } }
+        guard kind != nil || number == 0x2A00 else { return nil }
+        let string = DeviceInformationString(decoding: octets)
+        guard string.isFaithful else { return octets.map { _ in 0 } }
+        let made =
+            switch kind {
+            case .serialNumber: Disguise.template(string.text)
+            case nil: name(string.text, disguise)
+            default: disguise.text(string.text)
+            }
+        let found = Array(made.utf8.prefix(octets.count))
+        return found + [UInt8](repeating: 0, count: octets.count - found.count)
+    }
+}

@@ -1,0 +1,196 @@
+import GATTProfiles
+import HealthReadings
+
+/// What numbers of a kind are replaced by.
+struct ReplacedNumber: Sendable {
+    /// What replaces a number that can be a person's.
+    let usual: ClosedRange<Double>
+    /// What can be a person's.
+    let plausible: ClosedRange<Double>
+    /// Parts of what is plausible, beside the usual one, in which a number stays: a meter cannot measure there, and means
+    /// something else by it.
+    let odd: [ClosedRange<Double>]
+    /// What a number of the device is multiplied by to be one of these ranges.
+    let scale: Double
+
+    init(
+        _ usual: ClosedRange<Double>, within plausible: ClosedRange<Double>, odd: [ClosedRange<Double>] = [],
+        scale: Double = 1
+    ) {
+        (self.usual, self.plausible, self.odd, self.scale) = (usual, plausible, odd, scale)
+    }
+
+    static let perKilogram = glucose(scale: 1e5)
+    static let perMole = ReplacedNumber(
+        4.8...8.3, within: 0.001...83, odd: [0.001...0.54, 0.55...1.09, 33.35...83], scale: 1e3)
+    static let milligrams = glucose(scale: 1)
+    static let saturation = ReplacedNumber(94...99, within: 1...100)
+    static let rate = ReplacedNumber(55...95, within: 20...300)
+    static let celsius = ReplacedNumber(36.2...37.4, within: 13...47)
+    static let fahrenheit = ReplacedNumber(97.2...99.3, within: 55.4...116.6)
+    /// A number of which nothing is known: another with as many digits.
+    static let any = ReplacedNumber(0...0, within: 0...0)
+
+    private static func glucose(scale: Double) -> ReplacedNumber {
+        ReplacedNumber(85...150, within: 0.01...1500, odd: [0.01...9.9, 10...19.9, 600.5...1500], scale: scale)
+    }
+
+    static func systolic(inKilopascal: Bool) -> ReplacedNumber { pressure(105...134, inKilopascal) }
+    static func diastolic(inKilopascal: Bool) -> ReplacedNumber { pressure(65...84, inKilopascal) }
+    static func mean(inKilopascal: Bool) -> ReplacedNumber { pressure(86...103, inKilopascal) }
+
+    private static func pressure(_ usual: ClosedRange<Double>, _ inKilopascal: Bool) -> ReplacedNumber {
+        ReplacedNumber(usual, within: 1...400, scale: inKilopascal ? 7.500617 : 1)
+    }
+
+    /// Another mantissa for the same exponent: of a person where the first is, and none where it is none. 0 stays 0, since
+    /// devices mean by it that nothing was measured.
+    func mantissa(
+        _ mantissa: Int, exponent: Int, highest: Int, using generator: inout some RandomNumberGenerator
+    ) -> Int {
+        guard mantissa != 0 else { return 0 }
+        let (sign, magnitude) = (mantissa.signum(), abs(mantissa))
+        func bounded(_ range: ClosedRange<Int>) -> Int {
+            sign * min(highest, Int.random(in: range, using: &generator))
+        }
+        guard scale > 0, plausible.upperBound > 0 else { return bounded(Self.digits(magnitude)) }
+        var factor = scale
+        for _ in 0..<min(abs(exponent), 20) { factor = exponent > 0 ? factor * 10 : factor / 10 }
+        func whole(_ range: ClosedRange<Double>) -> ClosedRange<Int>? {
+            let low = max(1, (range.lowerBound / factor).rounded(.up))
+            let high = min(Double(highest), (range.upperBound / factor).rounded(.down))
+            return low <= high ? Int(low)...Int(high) : nil
+        }
+        let value = Double(magnitude) * factor
+        if plausible.contains(value), sign > 0 {
+            let wanted = odd.first { $0.contains(value) } ?? usual
+            guard let range = whole(wanted) ?? whole(plausible) else { return mantissa }
+            return Int.random(in: range, using: &generator)
+        }
+        for _ in 0..<64 {
+            let other = bounded(Self.digits(magnitude))
+            if sign < 0 || !plausible.contains(Double(other) * factor) { return other }
+        }
+        return mantissa
+    }
+
+    /// The numbers with as many digits.
+    private static func digits(_ magnitude: Int) -> ClosedRange<Int> {
+        var low = 1
+        while magnitude / 10 >= low { low *= 10 }
+        return low...(low * 10 - 1)
+    }
+}
+
+/// A value's octets, while its fields are replaced one after the other. A field that the value is too short for is zeroed,
+/// with everything behind it.
+struct ReplacedFields {
+    private(set) var octets: [UInt8]
+    private(set) var place = 0
+    private let times: ShiftedTimes
+    private var generator: Chance
+
+    init(_ octets: [UInt8], _ times: ShiftedTimes, _ generator: Chance) {
+        (self.octets, self.times, self.generator) = (octets, times, generator)
+    }
+
+    /// Octets that were not gone through.
+    var left: Int { octets.count - place }
+
+    /// The next octets, which stay; zeros where there are none.
+    @discardableResult mutating func keep(_ count: Int = 1) -> [UInt8] {
+        guard has(count) else { return [UInt8](repeating: 0, count: count) }
+        defer { place += count }
+        return Array(octets[place..<(place + count)])
+    }
+
+    /// The next octet, which stays.
+    mutating func flags() -> UInt8 { keep()[0] }
+
+    private mutating func has(_ count: Int) -> Bool {
+        guard left < count else { return true }
+        zeroRest()
+        return false
+    }
+
+    /// Zeroes what was not gone through.
+    mutating func zeroRest() {
+        for place in place..<octets.count { octets[place] = 0 }
+        place = octets.count
+    }
+
+    mutating func zero(_ count: Int) {
+        guard has(count) else { return }
+        for place in place..<(place + count) { octets[place] = 0 }
+        place += count
+    }
+
+    /// An octet that becomes 0, unless it is this one.
+    mutating func zero(unless kept: UInt8) {
+        if left > 0, octets[place] == kept { place += 1 } else { zero(1) }
+    }
+
+    private func word(_ place: Int) -> Int { Int(octets[place]) | Int(octets[place + 1]) << 8 }
+
+    private mutating func put(_ value: Int, _ count: Int) {
+        for shift in 0..<count { octets[place + shift] = UInt8(truncatingIfNeeded: value >> (8 * shift)) }
+        place += count
+    }
+
+    /// A medfloat16: its exponent and special values stay.
+    mutating func float16(_ number: ReplacedNumber) {
+        guard has(2) else { return }
+        let raw = word(place)
+        guard case .value(let value) = MedFloat16(rawValue: UInt16(raw)).number else { return place += 2 }
+        let mantissa = number.mantissa(
+            Int(value.significand), exponent: Int(value.exponent), highest: 2045, using: &generator)
+        put(raw & 0xF000 | mantissa & 0x0FFF, 2)
+    }
+
+    /// A medfloat32: its exponent and special values stay.
+    mutating func float32(_ number: ReplacedNumber) {
+        guard has(4) else { return }
+        let raw = word(place) | word(place + 2) << 16
+        guard case .value(let value) = MedFloat32(rawValue: UInt32(raw)).number else { return place += 4 }
+        let mantissa = number.mantissa(
+            Int(value.significand), exponent: Int(value.exponent), highest: 8_388_605, using: &generator)
+        put(raw & 0xFF00_0000 | mantissa & 0x00FF_FFFF, 4)
+    }
+
+    /// A whole number of 16 bits, in this many of the ranges' units; FFFF, which means that there is none, stays.
+    mutating func word(_ number: ReplacedNumber, highest: Int = 0xFFFE) {
+        guard has(2) else { return }
+        let value = word(place)
+        put(
+            value == 0xFFFF
+                ? value : number.mantissa(value, exponent: 0, highest: highest, using: &generator), 2)
+    }
+
+    /// A whole number of 8 bits; FF stays.
+    mutating func octet(_ number: ReplacedNumber) {
+        guard has(1) else { return }
+        let value = Int(octets[place])
+        put(value == 0xFF ? value : number.mantissa(value, exponent: 0, highest: 0xFE, using: &generator), 1)
+    }
+
+    /// A date and time of seven octets.
+    mutating func dateTime() {
+        guard has(7) else { return }
+        for octet in times.dateTime(Array(octets[place..<(place + 7)])) { put(Int(octet), 1) }
+    }
+
+    /// A day of the week, 1 … 7, which follows from the date in front of it.
+    mutating func weekday() {
+        guard has(1), place >= 7 else { return }
+        put(Int(times.weekday(of: Array(octets[(place - 7)..<place]), was: octets[place])), 1)
+    }
+
+    /// Puts a checksum of the whole value at its end, off by as much as it was.
+    mutating func checksum(like original: [UInt8]) {
+        guard octets.count >= 3, original.count == octets.count else { return }
+        func right(_ octets: [UInt8]) -> Int { Int(ContinuousGlucoseChecksum.of(octets.dropLast(2))) }
+        let sent = Int(original[original.count - 2]) | Int(original[original.count - 1]) << 8
+        place = octets.count - 2
+        put(right(octets) ^ sent ^ right(original), 2)
+    }
+}

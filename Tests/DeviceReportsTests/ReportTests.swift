@@ -1,0 +1,248 @@
+import DeviceReports
+import Foundation
+import GATTClient
+import GATTProfiles
+import HealthDevices
+import HealthReadings
+import Testing
+
+/// Reports of the devices in the repository's captures: what they keep, and what they don't.
+@Suite(.timeLimit(.minutes(5))) struct ReportTests {
+    private static func report(_ exchange: Exchange, seed: UInt64) -> ModelReport {
+        ModelReport(
+            Anonymiser(using: Dice(state: seed)).anonymous(exchange), model: nil,
+            course: .init(isComplete: true, records: 0), software: "0")
+    }
+
+    @Test(
+        "a report that is replayed brings as many readings, with the same flags, digits and order",
+        arguments: Recorded.names)
+    func structure(_ name: String) async throws {
+        for (number, contact) in try await Recorded.contacts(name).enumerated() {
+            let report = Self.report(contact.exchange, seed: UInt64(number) + 1)
+            let again = try ModelReport(reading: Array(report.document.text.utf8))
+            #expect(again == report, "\(name): what is read back is not what was written")
+            // The exchange itself is whole: replayed as it is, it brings what the capture brought.
+            let plain = try await Recorded.replay(contact.exchange, model: Recorded.model(name))
+            #expect(plain.shapes == contact.brought.shapes, "\(name), contact \(number), plain")
+            let brought = try await Recorded.replay(again.exchange, model: Recorded.model(name))
+            #expect(brought.shapes == contact.brought.shapes, "\(name), contact \(number)")
+            #expect(brought.malformed == contact.brought.malformed, "\(name), contact \(number)")
+            // One number may be the same by chance, and all of several not.
+            if brought.numbers.count > 2 { #expect(brought.numbers != contact.brought.numbers, "\(name)") }
+        }
+    }
+
+    @Test(
+        "of a report's steps kinds, handles, lengths and refusals stay; times lie as far apart",
+        arguments: Recorded.names)
+    func steps(_ name: String) async throws {
+        for contact in try await Recorded.contacts(name) {
+            let made = Self.report(contact.exchange, seed: 7).exchange
+            #expect(made.characteristics == contact.exchange.characteristics)
+            #expect(made.steps.count == contact.exchange.steps.count)
+            for (one, other) in zip(contact.exchange.steps, made.steps) {
+                #expect(one.milliseconds == other.milliseconds && one.action.handle == other.action.handle)
+                #expect(one.action.octets?.count == other.action.octets?.count)
+                guard let handle = one.action.handle, let old = one.action.octets, let new = other.action.octets,
+                    contact.exchange.characteristic(handle)?.uuid == 0x2A18, old.count >= 13
+                else { continue }
+                // Flags and number; exponent, type and location.
+                #expect(old.prefix(3) == new.prefix(3))
+                let place = 10 + (old[0] & 1 != 0 ? 2 : 0)
+                if old[0] & 2 != 0, old.count >= place + 3 {
+                    #expect(old[place + 1] & 0xF0 == new[place + 1] & 0xF0 && old[place + 2] == new[place + 2])
+                }
+            }
+        }
+        guard name != "omron-memory", name != "quirks-caresens" else { return }
+        for contact in try await Recorded.contacts(name) {
+            let made = Self.report(contact.exchange, seed: 8).exchange
+            let brought = try await Recorded.replay(made, model: Recorded.model(name))
+            func gaps(_ readings: [Reading]) -> [Int64] {
+                let times = readings.compactMap { $0.record.baseTime?.secondsSinceEpoch }.filter { $0 > 1_400_000_000 }
+                    .sorted()
+                return zip(times, times.dropFirst()).map { $1 - $0 }
+            }
+            // A maker's minutes are rounded down after they were moved.
+            let (old, new) = (gaps(contact.brought.readings), gaps(brought.readings))
+            #expect(old.count == new.count && zip(old, new).allSatisfy { abs($0 - $1) <= 60 }, "\(name)")
+        }
+    }
+
+    @Test("no value, name, serial number, address or time survives", arguments: Recorded.names)
+    func secrets(_ name: String) async throws {
+        for contact in try await Recorded.contacts(name) {
+            let report = Self.report(contact.exchange, seed: 3)
+            let text = report.document.text
+            let seen = report.lines.joined(separator: "\n")
+            var secrets: [String] = []
+            if let address = contact.exchange.advertisement.address {
+                let octets = (0..<6).map { UInt8(truncatingIfNeeded: address.bits >> (8 * $0)) }
+                secrets += [address.description, octets.hexadecimal(), Array(octets.reversed()).hexadecimal()]
+            }
+            for reading in contact.brought.readings {
+                if let serial = reading.device.serial, serial.count > 3, serial.contains(where: { $0 != "0" }) {
+                    secrets += [serial, Array(serial.utf8).hexadecimal()]
+                }
+                if let time = reading.record.baseTime, time.date.year >= 2010 {
+                    secrets.append(DateTime(time).encoded.hexadecimal())
+                }
+            }
+            for step in contact.exchange.steps {
+                guard case .value(let handle, let octets) = step.action, octets.count >= 10,
+                    let uuid = contact.exchange.characteristic(handle)?.uuid,
+                    [0x2A18, 0x2A35, 0x2AA7].contains(uuid)
+                else { continue }
+                // A record without a number and without a time has nothing to hide.
+                let hasTime = uuid == 0x2A18 ? octets[3..<10].contains { $0 != 0 } : octets.count > 10
+                if hasTime { secrets.append(octets.hexadecimal()) }
+            }
+            for secret in Set(secrets) {
+                #expect(!text.contains(secret) && !seen.contains(secret), "\(name): \(secret)")
+            }
+        }
+    }
+
+    @Test("two reports of a device have no value in common")
+    func different() async throws {
+        let contact = try #require(try await Recorded.contacts("glucose-first-delivery").first)
+        let reports = (0..<2).map { _ in Anonymiser().anonymous(contact.exchange).exchange }
+        #expect(reports[0].start != reports[1].start && reports[0].advertisement != reports[1].advertisement)
+        func values(_ exchange: Exchange) -> Set<[UInt8]> {
+            Set(
+                exchange.steps.compactMap { step in
+                    if case .value(_, let octets) = step.action, octets.count > 12 { octets } else { nil }
+                })
+        }
+        #expect(values(reports[0]).isDisjoint(with: values(reports[1])) && values(reports[0]).count > 10)
+    }
+
+    @Test(
+        "a quirk that a capture shows is seen, and still to be seen in the report",
+        arguments: [
+            ("quirks-caresens", Quirk.sendsTwice), ("quirks-caresens", .monthThirteen),
+            ("quirks-caresens", .mealSixIsKetone), ("quirks-taidoc", .numbersByAge),
+            ("quirks-myglucose", .numbersOutOfOrder), ("quirks-bm85", .bigEndianPulse),
+            ("quirks-bm96", .reservedBits), ("quirks-onetouch", .oneTouchProtocol),
+            ("omron-memory", .batteryReadsZero),
+        ])
+    func quirks(_ name: String, _ quirk: Quirk) async throws {
+        var found = 0
+        for contact in try await Recorded.contacts(name) {
+            let (before, after) = (
+                QuirkEvidence(contact.exchange), QuirkEvidence(Self.report(contact.exchange, seed: 5).exchange)
+            )
+            #expect(before == after, "\(name)")
+            found += after.seen[quirk] ?? 0
+        }
+        #expect(found > 0, "\(name) does not show \(quirk.rawValue)")
+    }
+
+    // MARK: What is made up
+
+    private static func exchange(
+        _ uuid: BluetoothUUID, service: BluetoothUUID, _ actions: [Exchange.Action], name: String? = "Nobody 12345678"
+    ) -> Exchange {
+        var exchange = Exchange(
+            Advertisement(
+                address: DeviceAddress("C0:11:22:33:44:55"), name: name, services: [service],
+                manufacturerData: [0x1234: [1, 2, 3]], isPaired: true, seenAt: Instant(seconds: 1_790_000_000)),
+            start: Instant(seconds: 1_790_000_000))
+        exchange.characteristics = [
+            Characteristic(uuid: uuid, service: service, valueHandle: 9, properties: [.read, .write, .notify])
+        ]
+        exchange.steps = actions.enumerated().map { .init(Int64($0.offset), $0.element) }
+        return exchange
+    }
+
+    @Test(
+        "what is not understood becomes random octets of the same length, equal where it was equal, and the report says so"
+    )
+    func unknown() throws {
+        let uuid = try #require(BluetoothUUID("12345678-0000-1000-8000-001122334455"))
+        let secret: [UInt8] = Array("Ada Lovelace".utf8)
+        let result = Anonymiser(using: Dice(state: 1)).anonymous(
+            Self.exchange(
+                uuid, service: 0xFF00,
+                [
+                    .read(9, .done(secret)), .write(9, secret, expectsResponse: true, .refused(0x80)),
+                    .value(9, secret), .value(9, [1]),
+                ]))
+        let values = result.exchange.steps.compactMap(\.action.octets)
+        #expect(values.map(\.count) == [12, 12, 12, 1] && Set(values.prefix(3)).count == 1 && values[0] != secret)
+        #expect(result.withheld == [Anonymiser.Withheld(uuid: uuid, values: 4, octets: 37)])
+        guard case .write(_, _, true, .refused(0x80)) = result.exchange.steps[1].action else {
+            Issue.record("the refusal is gone")
+            return
+        }
+        #expect(result.exchange.advertisement.name == "Nobody 00000000")
+        #expect(result.exchange.advertisement.manufacturerData == [0x1234: [0, 0, 0]])
+        #expect(result.exchange.advertisement.address != DeviceAddress("C0:11:22:33:44:55"))
+    }
+
+    @Test("an Omron's key becomes zeros, and its records other ones whose sums hold")
+    func omronKey() throws {
+        let key = [UInt8](1...16)
+        let exchange = Self.exchange(
+            Omron.key, service: 0xFE4A,
+            [.write(9, [0x01] + key, expectsResponse: true, .done([])), .value(9, [0x81, 0x00] + key.prefix(4))])
+        let result = Anonymiser(using: Dice(state: 1)).anonymous(exchange)
+        #expect(result.exchange.steps[0].action.octets == [0x01] + key.map { _ in 0 })
+        #expect(result.exchange.steps[1].action.octets == [0x81, 0, 0, 0, 0, 0])
+        #expect(result.withheld.isEmpty)
+    }
+
+    @Test("a checksum is made right again, and one that was wrong stays wrong", arguments: [UInt8(0), 1])
+    func checksums(_ wrong: UInt8) throws {
+        // Size, flags, 120 mg/dL, minute 5, checksum.
+        var octets = ContinuousGlucoseChecksum.appended(to: [8, 0, 120, 0, 5, 0])
+        octets[7] ^= wrong
+        let result = Anonymiser(using: Dice(state: 4)).anonymous(
+            Self.exchange(0x2AA7, service: 0x181F, [.value(9, octets)]))
+        let made = try #require(result.exchange.steps[0].action.octets)
+        let expected = ContinuousGlucoseChecksum.appended(to: Array(made.dropLast(2)))
+        #expect(made.prefix(2) == [8, 0] && made[4..<6].elementsEqual([5, 0]))
+        #expect(made[6] == expected[6] && made[7] == expected[7] ^ wrong)
+    }
+
+    @Test("a user's name, a consent code and a time zone do not stay")
+    func userData() {
+        let consent = Anonymiser(using: Dice(state: 2)).anonymous(
+            Self.exchange(0x2A9F, service: 0x181C, [.write(9, [2, 1, 0x39, 0x30], expectsResponse: true, .done([]))]))
+        #expect(consent.exchange.steps[0].action.octets == [2, 0, 0, 0])
+        let zone = Anonymiser(using: Dice(state: 2)).anonymous(
+            Self.exchange(0x2A0F, service: 0x1805, [.read(9, .done([22, 4])), .read(9, .done([0x80, 0xFF]))]))
+        #expect(zone.exchange.steps.map(\.action.octets) == [[0, 0], [0x80, 0xFF]])
+        let name = Anonymiser(using: Dice(state: 2)).anonymous(
+            Self.exchange(0x2A8A, service: 0x181C, [.read(9, .done(Array("Ada".utf8)))]))
+        #expect(name.withheld.count == 1 && name.exchange.steps[0].action.octets != Array("Ada".utf8))
+    }
+
+    @Test(
+        "octets that are no report are refused with the place",
+        arguments: [
+            ("", "JSON"), ("[]", "report"), ("{}", "report"), (#""report":"x""#, "report"),
+            (#""version":2"#, "version"), (#""started_at":"now""#, "started_at"),
+            (#""steps":[{"ms":0,"do":"read","handle":8}]"#, "steps[0].handle"),
+            (#""steps":[{"ms":0,"do":"dance","handle":9}]"#, "steps[0].do"),
+            (#""steps":[{"ms":0,"do":"read","handle":9,"octets":"0"}]"#, "steps[0].octets"),
+            (#""steps":[{"ms":0,"do":"read","handle":9,"octets":"zz"}]"#, "steps[0].octets"),
+            (#""steps":[{"ms":5,"do":"disable","handle":9},{"ms":4,"do":"disable","handle":9}]"#, "steps[1].ms"),
+            (#""steps":[{"ms":0,"do":"disconnect","by":"me"}]"#, "steps[0].by"),
+            (#""characteristics":[{"service":null,"uuid":"x","handle":9,"properties":null}]"#, "characteristics[0]"),
+        ])
+    func malformed(_ change: String, _ place: String) throws {
+        let text = Self.report(Self.exchange(0x2A18, service: 0x1808, [.value(9, [0, 1, 0])]), seed: 1).document.text
+        var changed = change
+        if let key = change.split(separator: ":").first, change.hasPrefix(#"""#) {
+            let pattern = try Regex(key.description + #":("[^"]*"|\d+|\[.*?\](?=,"|\}$))"#)
+            changed = text.replacing(pattern) { _ in change }
+        }
+        #expect {
+            _ = try ModelReport(reading: Array(changed.utf8))
+        } throws: { error in
+            (error as? ModelReportError)?.description.contains(place) == true
+        }
+    }
+}
