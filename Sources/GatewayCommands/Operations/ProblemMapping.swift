@@ -1,4 +1,5 @@
 import CloudSources
+import DeviceReports
 import FreeStyleLibre
 import GATTClient
 import GatewaySettings
@@ -65,6 +66,8 @@ extension Problem {
         case let error as CaptureError: self.init(error)
         case let error as HandleMapError:
             self.init("handle_map_invalid", .badData, error.description)
+        case let error as ModelReportError:
+            self.init("device_report_malformed", .badData, "the file is no report of a device: \(error)")
         case let error as RadioError: self.init(error)
         case let error as PairingFailure: self.init(error)
         case let error as TransferError:

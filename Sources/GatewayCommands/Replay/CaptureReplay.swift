@@ -1,3 +1,5 @@
+import DeviceReports
+import Foundation
 import GATTClient
 import HCICapture
 import HealthDevices
@@ -24,12 +26,23 @@ public struct CaptureReplay: Sendable {
     /// A replay of capture files; their order does not matter.
     ///
     /// - Parameters:
-    ///   - paths: capture files.
+    ///   - paths: capture files, and reports of devices.
     ///   - handles: what handles mean where a capture holds no discovery.
     ///   - address: the address of peers whose address a capture does not show.
-    /// - Throws: `CaptureError` where a file cannot be opened or is no capture.
+    /// - Throws: `CaptureError` where a file cannot be opened or is no capture, `ModelReportError` where it is a damaged
+    ///   report.
     public init(_ paths: [String], handles: HandleMap? = nil, address: DeviceAddress? = nil) throws {
-        central = try ReplayCentral(paths: paths, handleMap: handles, address: address)
+        central = try ReplayCentral(sources: paths.map(Self.source), handleMap: handles, address: address)
+    }
+
+    /// A capture as it is, and a report as the capture that it stands for.
+    private static func source(_ path: String) throws -> ReplayCentral.Source {
+        guard let file = FileHandle(forReadingAtPath: path) else { return .path(path) }
+        defer { try? file.close() }
+        // What cannot be read here is told by the one who reads captures.
+        guard let beginning = try? file.read(upToCount: 64), ModelReport.mayBegin(beginning) else { return .path(path) }
+        let rest = (try? file.read(upToCount: ModelReport.longest)) ?? Data()
+        return .octets(try ModelReport(reading: Array(beginning + rest)).exchange.capture, name: path)
     }
 
     /// Reads every device of the captures, one after the other in the order they connected.
