@@ -14,6 +14,8 @@ public enum DeviceOperation: Codable, Sendable, Hashable {
     case setClock(SetClockOperation)
     /// Reads of a device what may safely be read, for a report.
     case probe(ProbeOperation)
+    /// Reads a device as `read` does, and makes a report of what was said.
+    case report(DeviceReportOperation)
     /// Reads devices.
     case read(ReadOperation)
     /// Has a cuff inflate and measure, because a person asked for it.
@@ -93,6 +95,23 @@ public struct ProbeOperation: Codable, Sendable, Hashable {
     /// Makes it.
     public init(address: String, seconds: Double = 60) {
         self.address = address
+        self.seconds = seconds
+    }
+}
+
+/// The arguments of `devices report`.
+public struct DeviceReportOperation: Codable, Sendable, Hashable {
+    /// The device.
+    public var address: String
+    /// Everything a device has, not what is new only.
+    public var allRecords: Bool
+    /// How long it may take to be heard, in seconds.
+    public var seconds: Double
+
+    /// Makes it.
+    public init(address: String, allRecords: Bool = false, seconds: Double = 60) {
+        self.address = address
+        self.allRecords = allRecords
         self.seconds = seconds
     }
 }

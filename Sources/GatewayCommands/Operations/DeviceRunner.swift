@@ -23,6 +23,8 @@ struct DeviceRunner {
         case .list: try await list()
         case .setClock(let setting): try await ClockRunner(gateway: gateway, json: json, output: output).run(setting)
         case .probe(let probe): try await self.probe(probe)
+        case .report(let report):
+            try await DeviceReportRunner(gateway: gateway, output: output).run(report)
         case .read(let reading): try await ReadRunner(gateway, reading, json: json, output).run()
         case .measure(let measurement):
             try await MeasureRunner(gateway: gateway, json: json, output: output).run(measurement)

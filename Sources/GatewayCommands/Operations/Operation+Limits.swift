@@ -51,6 +51,7 @@ extension Operation {
             case .pair(let pair): try Self.require(pair.seconds, "wait", upTo: year)
             case .setClock(let setting): try Self.require(setting.seconds, "wait", upTo: year)
             case .probe(let probe): try Self.require(probe.seconds, "wait", upTo: year)
+            case .report(let report): try Self.require(report.seconds, "wait", upTo: year)
             case .read(let read): try Self.require(read.seconds, "wait", upTo: year)
             case .measure(let measurement): try Self.require(measurement.seconds, "wait", upTo: 600)
             case .record(let recording):

@@ -4,7 +4,7 @@ import GatewayCommands
 struct Devices: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "devices", abstract: "List the known meters: paired, read or replayed.",
-        subcommands: [List.self, SetClock.self, Probe.self], defaultSubcommand: List.self)
+        subcommands: [List.self, SetClock.self, Probe.self, Report.self], defaultSubcommand: List.self)
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(

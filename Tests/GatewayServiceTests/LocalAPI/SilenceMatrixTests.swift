@@ -263,7 +263,8 @@ struct SilenceMatrixTests {
             false
         // These show what comes, not what is stored: the stream is looked at by itself.
         case .sync(.watch), .device(.watch), .device(.monitor), .device(.scan), .device(.pair), .device(.unpair),
-            .device(.setClock), .device(.read), .device(.measure), .device(.record), .device(.probe), .sensor:
+            .device(.setClock), .device(.read), .device(.measure), .device(.record), .device(.probe), .device(.report),
+            .sensor:
             false
         }
     }

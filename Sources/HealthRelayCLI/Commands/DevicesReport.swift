@@ -1,0 +1,109 @@
+import ArgumentParser
+import DeviceReports
+import Foundation
+import GatewayCommands
+import GatewaySettings
+import HealthReadings
+import Synchronization
+
+extension Devices {
+    struct Report: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Read a device and write a report that proves its model, without anything of its owner.",
+            discussion: """
+                The report has what was said, with other values, names, serial numbers, addresses and times. You see it before it is \
+                written, and decide. Readings are stored as by `read`.
+                """)
+        @Argument(help: "The device's address.")
+        var address: String
+        @Option(
+            help: ArgumentHelp("The new file; an existing one is not touched.", valueName: "file"), completion: .file())
+        var output = "device-report.json"
+        @Option(help: ArgumentHelp("How long to wait until the device is heard.", valueName: "duration"))
+        var wait = DurationArgument(seconds: 60)
+        @Flag(help: "Ask a glucose meter for everything that it has.") var allRecords = false
+        @Flag(help: "Do not ask before the file is written.") var yes = false
+        @OptionGroup var global: GlobalOptions
+
+        func run() async throws {
+            let settings = try global.settings()
+            global.startLogging(settings)
+            // A device is not read for a report that cannot be written.
+            guard yes || TerminalInput.isThere else {
+                throw Problem(
+                    "not_confirmed", .usage, "a report must be confirmed, and there is no terminal to confirm at",
+                    hint: "say --yes")
+            }
+            try refuseExisting()
+            let draft = ReportDraft(beside: TerminalOutput(asJSON: global.json, answers: .terminal))
+            let operation = DeviceReportOperation(address: address, allRecords: allRecords, seconds: wait.seconds)
+            try await OperationCommand.run(
+                OperationRequest(.device(.report(operation)), json: global.json), global, settings, draft)
+            let octets = draft.octets
+            let report = try ModelReport(reading: octets)
+            for line in report.lines { Terminal.error(line) }
+            if let error = report.course.error { Terminal.error("the contact ended early: \(error)") }
+            if !yes { try await confirm(octets.count) }
+            try refuseExisting()
+            try write(octets)
+            let document = JSONValue.object([
+                "file": .string(output), "octets": .integer(Int64(octets.count)), "model": .optional(report.model),
+                "steps": .integer(Int64(report.exchange.steps.count)),
+            ])
+            Terminal.data(global.json ? document.text : "\(output): \(octets.count) octets")
+        }
+
+        private func refuseExisting() throws(Problem) {
+            // A symbolic link counts, wherever it leads.
+            guard (try? FileManager.default.attributesOfItem(atPath: output)) == nil else {
+                throw Problem(
+                    "report_exists", .cannotCreate, "\(output) already exists",
+                    hint: "name another file with --output, or remove this one")
+            }
+        }
+
+        private func confirm(_ count: Int) async throws {
+            Terminal.error("This and nothing else will be in \(output) (\(count) octets).")
+            let answer = try await TerminalInput.line("Write it? [y/N] ")
+            guard ["y", "yes"].contains(answer?.trimmingCharacters(in: .whitespacesAndNewlines).lowercased()) else {
+                throw Problem("not_confirmed", .usage, "nothing was written")
+            }
+        }
+
+        private func write(_ octets: [UInt8]) throws(Problem) {
+            do throws(POSIXError) {
+                var file = try WholeFile(output)
+                try file.write(octets)
+                try file.finish()
+            } catch {
+                let reason = String(cString: strerror(error.code.rawValue))
+                throw switch error.code {
+                case .ENOSPC, .EDQUOT, .EIO: Problem("report_io", .inputOutput, "cannot write \(output): \(reason)")
+                default: Problem("report_cannot_create", .cannotCreate, "cannot create \(output): \(reason)")
+                }
+            }
+        }
+    }
+}
+
+/// Keeps a report until its owner has seen it.
+private final class ReportDraft: OperationOutput {
+    private let other: TerminalOutput
+    private let state = Mutex<[UInt8]>([])
+
+    init(beside other: TerminalOutput) { self.other = other }
+
+    var octets: [UInt8] { state.withLock(\.self) }
+
+    func data(_ line: String) throws { try other.data(line) }
+    func note(_ line: String) { other.note(line) }
+    func progress(_ progress: TransferProgress) { other.progress(progress) }
+    func octets(_ octets: [UInt8]) throws {
+        let fits = state.withLock { state in
+            guard state.count + octets.count <= ModelReport.longest else { return false }
+            state += octets
+            return true
+        }
+        guard fits else { throw Problem("report_too_large", .ourFault, "the report is larger than 64 MiB") }
+    }
+}
