@@ -29,6 +29,13 @@ struct Lab: Sendable {
             lab: self, name: try #require(added["meter"]?.text), address: try #require(added["address"]?.text))
     }
 
+    /// Brings the device of a report on the air, at the address that the report has. How it pairs no report says.
+    func add(report: URL, _ behaviour: Document = [:]) async throws -> LabMeter {
+        let added = try await self("add_reported", ["path": .string(report.path), "behaviour": behaviour])
+        return LabMeter(
+            lab: self, name: try #require(added["meter"]?.text), address: try #require(added["address"]?.text))
+    }
+
     /// Asks, and gives what comes back.
     @discardableResult
     func callAsFunction(_ request: String, _ arguments: [String: Document] = [:]) async throws -> Document {

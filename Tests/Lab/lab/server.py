@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import pathlib
 import sys
 import time
 import traceback
@@ -13,6 +14,7 @@ from .documents import Unclear
 from .expected import dump
 from .makers import kind_of
 from .neighbours import Strangers, pair_with_second_host
+from .reported import Reported
 
 ATT_CHANNEL = 4
 
@@ -66,6 +68,16 @@ class Server:
         self.meters[name] = live
         await live.start()
         return {"meter": name, "address": definition.address, "zone": documents.ZONE}
+
+    async def do_add_reported(self, path, behaviour=None):
+        """The device of a report comes on the air, at an address of its own."""
+        report = json.loads(pathlib.Path(path).read_text())
+        manners = Reported.Manners()
+        manners.change(behaviour or {})
+        live, name = Reported(report, manners, self.air), f"meter-{next(self.names)}"
+        self.meters[name] = live
+        await live.start()
+        return {"meter": name, "address": live.meter.address, "zone": documents.ZONE}
 
     async def do_remove(self, meter):
         live = self.meter(meter)
