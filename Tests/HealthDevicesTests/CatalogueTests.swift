@@ -150,6 +150,11 @@ import Testing
             #expect(!model.kinds.isEmpty && model.services.isEmpty == (model.transport == .nfc))
             #expect(model.id.utf8.allSatisfy { (97...122).contains($0) || (48...57).contains($0) || $0 == 95 })
             #expect(!model.tested.contains(.hardware), "nothing has been tried on hardware yet")
+            let report = "../../Fixtures/reports/\(model.id).json"
+            let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: report)
+            #expect(
+                !model.tested.contains(.owner) || FileManager.default.fileExists(atPath: file.path),
+                "\(model.id) has no owner's report")
             #expect(Set(model.quirks).count == model.quirks.count)
             #expect(!model.howToPair.contains("|") && !model.howToWake.contains("|"))
         }

@@ -57,6 +57,8 @@ public struct DeviceModel: Sendable, Hashable, Identifiable {
         case emulated
         /// Octets laid out as those of such a device, recorded or as published.
         case bytes
+        /// A report that an owner made of the device itself, replayed.
+        case owner
         /// The device itself.
         case hardware
     }
