@@ -22,7 +22,7 @@ struct FuzzTarget: Sendable {
     static let all: [FuzzTarget] = [
         .characteristic, .recordAccess, .modelFrame, .oneTouch, .omron, .microlife, .viatom, .xiaomi, .qardio,
         .recording,
-        .oximeterStream, .o2ring, .o2ringRecording, .continuousGlucose, .strap,
+        .oximeterStream, .o2ring, .o2ringRecording, .continuousGlucose, .strap, .deviceReport,
         .advertisement,
         .conversation, .btsnoop,
         .pcap,
