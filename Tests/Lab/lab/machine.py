@@ -15,7 +15,8 @@ LAB = pathlib.Path(__file__).resolve().parents[1]
 def guest_folder():
     """Where build-guest puts the guest of these very scripts."""
     made_from = b"".join((LAB / each).read_bytes() for each in ("build-guest", "guest-init"))
-    return CACHE / f"guest-{hashlib.sha256(made_from).hexdigest()[:16]}"
+    debian = os.environ.get("HEALTHRELAY_LAB_DEBIAN") or "12"
+    return CACHE / f"guest-{debian}-{hashlib.sha256(made_from).hexdigest()[:16]}"
 
 
 def free_ports(count):
