@@ -68,7 +68,8 @@ class Machine:
             "-device", "virtconsole,chardev=hci",
             "-netdev", f"user,id=net,restrict=on,{forward}", "-device", "virtio-net-pci,netdev=net,romfile=", *shares,
             "-kernel", str(guest / "vmlinuz"), "-initrd", str(guest / "initrd.gz"),
-            "-append", f"console=ttyS0 panic=-1 quiet mitigations=off cryptomgr.notests lab.uid={os.getuid()}"
+            # On a busy machine the timer that the kernel checks while it boots may be late, and it would give up.
+            "-append", f"console=ttyS0 panic=-1 quiet no_timer_check mitigations=off cryptomgr.notests lab.uid={os.getuid()}"
             + (" lab.disk=/dev/vda net.ifnames=0" if self.disk else ""),
             stdin=asyncio.subprocess.DEVNULL, stdout=open(self.folder / "qemu.log", "w"), stderr=asyncio.subprocess.STDOUT)
         for _ in range(200):
