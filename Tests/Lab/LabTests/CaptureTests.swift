@@ -9,8 +9,9 @@ extension LabTests {
             let lab: Lab
             let job: Document
 
-            /// Where the guest has the build, the Swift runtime and the host's libraries.
-            static let libraries: Document = ["LD_LIBRARY_PATH": "/host/swift:/host/libraries"]
+            /// Where the guest has its own C library, the Swift runtime and the host's other libraries.
+            static let path = "/usr/lib:/host/swift:/host/libraries"
+            static let libraries: Document = ["LD_LIBRARY_PATH": .string(path)]
 
             /// Starts `healthrelay-capture`, and waits until its channel is open.
             static func start(_ lab: Lab, _ arguments: Document = []) async throws -> Recorder {
@@ -202,7 +203,7 @@ extension LabTests {
             let refused = try await lab.guest(
                 """
                 su -s /bin/sh messagebus -c \
-                'LD_LIBRARY_PATH=/host/swift:/host/libraries /host/build/healthrelay-capture 2>&1 >/dev/null </dev/null'; \
+                'LD_LIBRARY_PATH=\(Recorder.path) /host/build/healthrelay-capture 2>&1 >/dev/null </dev/null'; \
                 echo $?
                 """)
             #expect(refused.contains("capture_not_permitted") && refused.hasSuffix("77\n"), "\(refused)")
