@@ -13,6 +13,9 @@ struct Lab: Sendable {
     /// The zone that all the lab's meters are in.
     static var zone: String { ProcessInfo.processInfo.environment["HEALTHRELAY_LAB_ZONE"] ?? "UTC" }
 
+    /// Whose kernel and bluetoothd the gateway's machine has.
+    static var debian: Int { ProcessInfo.processInfo.environment["HEALTHRELAY_LAB_DEBIAN"].flatMap { Int($0) } ?? 12 }
+
     private let path: String
 
     /// A lab as after its boot; meters to keep are there with their bonds.
