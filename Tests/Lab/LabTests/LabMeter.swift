@@ -185,6 +185,38 @@ enum Meters {
         ]
     }
 
+    /// A thermometer that shows a temperature while it measures, and keeps what it has measured until it was sent.
+    static func thermometer(_ more: Document = [:]) -> Document {
+        vital("TestThermometer", "1809", "C0:00:00:00:18:09", more)
+    }
+
+    /// An oximeter of the standard service.
+    static func pulseOximeter(_ more: Document = [:]) -> Document {
+        vital("TestOximeter", "1822", "C0:00:00:00:18:22", more)
+    }
+
+    static func weightScale(_ more: Document = [:]) -> Document {
+        vital("TestScale", "181D", "C0:00:00:00:18:1D", more)
+    }
+
+    /// A scale with both services.
+    static func bodyScale(_ more: Document = [:]) -> Document {
+        vital("TestBodyScale", "181B", "C0:00:00:00:18:1B", more)
+    }
+
+    static func strap(_ more: Document = [:]) -> Document {
+        vital("TestStrap", "180D", "C0:00:00:00:18:0D", more)
+    }
+
+    private static func vital(_ name: String, _ service: String, _ address: String, _ more: Document) -> Document {
+        merge(
+            [
+                "name": .string(name), "address": .string(address), "service": .string(service),
+                "manufacturer": "Example", "model": "V-1", "serial": .string("V\(service)-42"), "battery": 70,
+                "mtu": 185,
+            ], more)
+    }
+
     private static func merge(_ one: Document, _ other: Document) -> Document {
         .object(one.members.merging(other.members) { $1 })
     }

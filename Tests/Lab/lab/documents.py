@@ -4,7 +4,7 @@ from dataclasses import fields
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from . import expected
+from . import expected, vitals
 from .definitions import Context, Continuous, Glucose, Meter, Pressure
 
 # Where the suite's meters are at home: an offset that is no whole hour, and no summer time.
@@ -29,9 +29,14 @@ def moment(text):
 def record(document, service):
     """A record; times are naive and local to the meter, octets hexadecimal."""
     document = dict(document)
-    for name in ("status", "carbohydrate", "exercise", "medication"):
+    for name in ("status", "carbohydrate", "exercise", "medication", "intermediate"):
         if isinstance(document.get(name), list):
             document[name] = tuple(document[name])
+    if service in vitals.KINDS:
+        document["at"] = moment(document.get("at"))
+        if document.get("composition"):
+            document["composition"] = vitals.Composition(**checked(vitals.Composition, document["composition"]))
+        return vitals.KINDS[service](**checked(vitals.KINDS[service], document))
     if service == 0x1810:
         document["at"] = moment(document.get("at"))
         return Pressure(**checked(Pressure, document))
@@ -108,6 +113,8 @@ def generated(document, service):
     today = datetime.now(ZoneInfo(ZONE)).replace(tzinfo=None, hour=6, minute=0, second=0, microsecond=0)
     start = moment(document.get("start")) or today - timedelta(days=60)
     count, step = document["count"], document.get("step", 37)
+    if service in vitals.KINDS:
+        return list(vitals.generated(service, source, count, start, step))
     if service == 0x1810:
         return list(pressure_records(source, count, start, step))
     if service == 0x181F:
@@ -148,10 +155,11 @@ def readings(held, definition):
     has_clock = definition.session_start if definition.service == 0x181F else definition.clock is not None
     clock = {"difference_seconds": definition.clock or 0} if has_clock else None
     found = []
-    for each in held:
-        value = expected.made_of(each)(each, definition)
+    made = [(expected.kind_of(each), expected.made_of(each)(each, definition)) for each in held
+            if not isinstance(each, vitals.Vital)]
+    for kind, value in made + vitals.readings(each for each in held if isinstance(each, vitals.Vital)):
         expected.times(value, clock, None, ZONE)
-        value |= {"kind": expected.kind_of(each), "provider": provider,
+        value |= {"kind": kind, "provider": provider,
                   "device": {"address": definition.address, "model": model, "serial": definition.serial}}
         found.append({key: value[key] for key in expected.KEYS if key in value and key not in ("deliveries", "clock")})
     return found

@@ -10,7 +10,7 @@ from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 from .definitions import Continuous, Glucose
-from . import wire
+from . import vitals, wire
 
 # What the name in the advertisement says about the model: (prefix, service) → model, provider.
 MODELS = [("meter+", "accuchek_guide", "accuchek_ble"), ("BLESmart_", "omron_blesmart", "omron_ble"),
@@ -18,13 +18,13 @@ MODELS = [("meter+", "accuchek_guide", "accuchek_ble"), ("BLESmart_", "omron_ble
           ("BM96", "beurer_bm96", "beurer_ble"), ("BM85", "beurer_bm85", "beurer_ble"),
           ("BM", "beurer_bm", "beurer_ble"), ("TNG VOICE", "taidoc_fora", "manual"), ("MyGlucose", "myglucose", "manual"),
           ("OneTouch", "onetouch_verio", "onetouch_ble"), ("A&D_UA-651BLE", "and_ua651ble", "manual"),
-          ("B3 BT", "microlife_b3", "manual"), ("LP-BP2W", "viatom_lp_bp2w", "manual")]
+          ("B3 BT", "microlife_b3", "manual"), ("LP-BP2W", "viatom_lp_bp2w", "manual"), ("Nonin3230", "nonin_3230", "manual")]
 # Of models that a person says, by their protocol.
 PROVIDERS = {"omron": "omron_ble"}
 # What a memory shows of measurements that were made before its clock was set was not made when it was received.
 RECALLED = {"microlife", "viatom"}
 GENERIC = {0x1808: ("generic_glucose", "manual"), 0x1810: ("generic_blood_pressure", "manual"),
-           0x181F: ("generic_cgm", "manual")}
+           0x181F: ("generic_cgm", "manual")} | {service: (model, "manual") for service, model in vitals.GENERIC.items()}
 
 # A result that its own status calls invalid is no reading; too high or low, temperature, battery and clock are remarks.
 INVALID = {"sensor_malfunction", "sample_insufficient", "strip_insertion_error", "strip_type_incorrect",
@@ -215,7 +215,8 @@ def times(value, clock, received, zone):
 
 
 KEYS = ["kind", "device", "provider", "sequence", "base_time", "time_offset_minutes", "device_time", "time", "time_basis",
-        "time_uncertainty_minutes", "clock", "glucose", "blood_pressure", "cuff_pressure", "pulse", "sample_type",
+        "time_uncertainty_minutes", "clock", "glucose", "blood_pressure", "cuff_pressure", "spo2", "pulse", "temperature", "site", "weight",
+        "body_mass_index", "height", "body_composition", "composition", "sample_type",
         "sample_location", "context", "trend", "quality", "status", "user", "omitted", "excluded", "deliveries"]
 
 

@@ -1,5 +1,5 @@
-"""Which meters speak a protocol of their maker's: the definition's `protocol` → their class, a live.LiveMeter."""
-from . import microlife, o2ring, omron, oximeters, qardio, viatom, xiaomi
+"""Which class, a live.LiveMeter, a definition is of: by the `protocol` of its maker's, then by its standard service."""
+from . import microlife, o2ring, omron, oximeters, qardio, sensors, viatom, xiaomi
 from .live import LiveMeter
 
 KINDS = {"omron": omron.Monitor, "microlife": microlife.Monitor, "viatom": viatom.Monitor, "qardio": qardio.Cuff,
@@ -8,4 +8,4 @@ KINDS = {"omron": omron.Monitor, "microlife": microlife.Monitor, "viatom": viato
 
 
 def kind_of(definition):
-    return KINDS.get(definition.protocol, LiveMeter)
+    return KINDS.get(definition.protocol) or sensors.KINDS.get(definition.service, LiveMeter)

@@ -110,15 +110,21 @@ class Emulation:
     # What takes a new time; None where the clock cannot be written.
     on_time_written = None
 
+    @property
+    def access(self):
+        """What reading and writing need."""
+        return READ, WRITE
+
     def reads(self, number, value, write=None):
         """A readable characteristic; `value` is octets or a function that makes them. `write` takes what is written."""
         def read(connection):
             octets = value() if callable(value) else value
             self.note(0x0B, number, octets)
             return octets
+        may_read, may_write = self.access
         if write is None:
-            return self.characteristic(number, Properties.READ, READ, CharacteristicValue(read=read))
-        return self.characteristic(number, Properties.READ | Properties.WRITE, READ | WRITE,
+            return self.characteristic(number, Properties.READ, may_read, CharacteristicValue(read=read))
+        return self.characteristic(number, Properties.READ | Properties.WRITE, may_read | may_write,
                                    CharacteristicValue(read=read, write=write))
 
     def services(self):
@@ -132,6 +138,17 @@ class Emulation:
         if meter.clock is not None and meter.service != 0x181F:
             yield Service(number(0x1805), [self.reads(0x2A2B, lambda: wire.current_time(self.clock(meter.clock)),
                                                       self.on_time_written)])
+        # bumble would add a configuration descriptor that anybody may write: ours wants what the values want.
+        for service, own in self.own_services():
+            for one in own:
+                if one.properties & (Properties.NOTIFY | Properties.INDICATE):
+                    one.descriptors = [*one.descriptors, Descriptor(
+                        number(0x2902), self.access[0] | self.access[1], self.device.gatt_server.make_descriptor_value(one))]
+            yield Service(number(service), own)
+
+    def own_services(self):
+        """Each service of its kind with its characteristics."""
+        meter = self.meter
         if meter.service == 0x181F:
             own = cgm.characteristics(self, self.characteristic(
                 0x2A52, Properties.WRITE | Properties.INDICATE, WRITE, CharacteristicValue(write=self.on_access_point)))
@@ -147,12 +164,7 @@ class Emulation:
                 own.append(self.characteristic(0x2A36, Properties.NOTIFY, 0, b""))
             own.append(self.reads(0x2A49, meter.feature))
             self.device.gatt_server.on("characteristic_subscription", self.on_subscription)
-        # bumble would add a configuration descriptor that anybody may write: ours wants encryption.
-        for one in own:
-            if one.properties & (Properties.NOTIFY | Properties.INDICATE):
-                one.descriptors = [*one.descriptors, Descriptor(
-                    number(0x2902), READ | WRITE, self.device.gatt_server.make_descriptor_value(one))]
-        yield Service(number(meter.service), own)
+        yield meter.service, own
 
     # ---- events
 

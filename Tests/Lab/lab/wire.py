@@ -47,6 +47,17 @@ def sfloat(value, shift=0):
     return struct.pack("<H", (exponent & 0xF) << 12 | mantissa & 0xFFF)
 
 
+def float32(value):
+    """`value` as a FLOAT of four octets: 24 bits of mantissa, then the exponent."""
+    specials = {"NaN": 0x007FFFFF, "NRes": 0x00800000, "+INF": 0x007FFFFE, "-INF": 0x00800002}
+    if value in specials:
+        return struct.pack("<I", specials[value])
+    sign, digits, exponent = Decimal(value).as_tuple()
+    mantissa = int("".join(map(str, digits))) * (-1 if sign else 1)
+    assert abs(mantissa) < 8388605 and -128 <= exponent <= 127, f"{value} does not fit a FLOAT"
+    return struct.pack("<I", (exponent & 0xFF) << 24 | mantissa & 0xFFFFFF)
+
+
 def date_time(moment):
     """Date Time 2A08: a datetime, or None for the clock that was never set."""
     if moment is None:
