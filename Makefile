@@ -16,7 +16,7 @@ TEST_PACKAGES := chromium dbus tshark python3-venv curl influxdb iproute2 mosqui
 	vsmartcard-vpcd udev victoria-metrics
 FLEET_PACKAGES := mosquitto nats-server openssl postgresql rabbitmq-server
 
-.PHONY: help run fleet fleet-engine build docs test deb test-deb test-home-assistant test-fleet test-fleet-short soak test-release fuzz hostile sanitize bench bench-decade format lint fixtures deps test-deps clean
+.PHONY: help run fleet fleet-engine build docs test deb test-deb test-home-assistant test-fleet test-fleet-short test-lab-13 soak test-release fuzz hostile sanitize bench bench-decade format lint fixtures deps test-deps clean
 
 help:
 	@echo "make run      build, replay the recorded meters and deliver to a sandbox server, a file and an MQTT broker"
@@ -31,6 +31,7 @@ help:
 	@echo "              the disks, and count what is stored; then three NATS nodes, and the operator's page, command by command,"
 	@echo "              also with RabbitMQ 4 (as root, with debootstrap; GATEWAYS=1000)"
 	@echo "make test-fleet-short  the short trials with 60 gateways, in about two minutes"
+	@echo "make test-lab-13  run every test of the Bluetooth lab against Debian 13's BlueZ and kernel (make test: against Debian 12's)"
 	@echo "make fuzz     fuzz every parser of outside bytes and the live sockets, a minute each (SECONDS_EACH=60)"
 	@echo "make hostile  open damaged and hostile files with every command (FILES=1000), and a large unfinished erasure"
 	@echo "make sanitize run the tests under AddressSanitizer with its search for leaks, and under ThreadSanitizer"
@@ -100,6 +101,9 @@ test-fleet-short: deps
 	@Packaging/install-packages $(FLEET_PACKAGES)
 	@Packaging/quiet-build healthrelay healthrelay-collector
 	@Tests/Fleet/run --short
+
+test-lab-13: deps test-deps
+	@HEALTHRELAY_LAB_DEBIAN=13 Tests/Lab/run-tests
 
 fuzz: deps
 	@Tests/Fuzz/run $(SECONDS_EACH)
