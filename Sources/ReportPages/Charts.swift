@@ -169,9 +169,11 @@ struct GlucoseAxis {
         plot.hours()
         plot.text(unit.symbol, 4, 7)
         if let pattern { draw(pattern, into: &plot) }
+        var marks: [ReportChart.Mark] = []
         for point in points {
             let x = plot.x(Double(period.wallTime(at: point.time).minutes) / 1440)
             plot.body += point.classified(by: ranges).mark(x, plot.y(place(point)), size: 2.6)
+            marks.append(.init(x, text(point, period)))
         }
         return ReportChart(
             title: words("Readings by the time of day"),
@@ -180,7 +182,7 @@ struct GlucoseAxis {
                 \(count: points.count, "readings") over 24 hours, target \
                 \(ranges.bounds(in: unit).lowest) to \(ranges.bounds(in: unit).highest) \(unit.symbol)
                 """),
-            width: plot.width, height: plot.height, body: plot.body)
+            width: plot.width, height: plot.height, body: plot.body, marks: marks.sorted { $0.x < $1.x })
     }
 
     /// The percentiles of a pattern as bands and a line; hours without percentiles are gaps.

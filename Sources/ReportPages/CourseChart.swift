@@ -124,7 +124,7 @@ extension GlucoseAxis {
     }
 
     /// `2026-11-20 07:12: 142 mg/dL, in range`.
-    private func text(_ point: GlucosePoint, _ period: FigurePeriod) -> String {
+    func text(_ point: GlucosePoint, _ period: FigurePeriod) -> String {
         let at = words.moment(period.wallTime(at: point.time))
         let more = [point.meal.map(words.name), point.note.map(words.isolated)]
         return words.list(

@@ -109,7 +109,7 @@ public struct GlucoseReport: Report {
                     { _ in
                         words(
                             """
-                            \(line.text(in: words)): \(below) of \(count: points.count, "readings") below it, \
+                            \(line.text(in: words, unit: axis.unit)): \(below) of \(count: points.count, "readings") below it, \
                             \(above) above it
                             """)
                     }, false))

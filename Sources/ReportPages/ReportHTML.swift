@@ -162,7 +162,7 @@ extension ReportDocument {
         :root{color-scheme:light}
         *{box-sizing:border-box}
         body{font:14px/1.45 system-ui,"Liberation Sans",Arial,sans-serif;color:#1f2933;background:#fff;margin:0 auto;\
-        max-width:60rem;padding:1rem;print-color-adjust:exact;-webkit-print-color-adjust:exact}
+        max-width:60rem;padding:1rem;overflow-wrap:anywhere;print-color-adjust:exact;-webkit-print-color-adjust:exact}
         h1{font-size:1.5rem;margin:0 0 .5rem}
         h2{font-size:1.1rem;margin:1.4rem 0 .4rem;break-after:avoid}
         dl{display:flex;flex-wrap:wrap;gap:.2rem 1.6rem;margin:0;padding:.6rem 0;border-block:1px solid #7b8794}
@@ -178,7 +178,8 @@ extension ReportDocument {
         .scroll:focus-visible,summary:focus-visible{outline:3px solid #3B1F7A;outline-offset:2px}
         table{border-collapse:collapse;width:100%;font-size:.9rem;margin:.5rem 0}
         caption{text-align:start;font-weight:600;padding:.3rem 0;break-after:avoid}
-        th,td{text-align:start;padding:.2rem .5rem;border-bottom:1px solid #d5dbe1;vertical-align:top}
+        th,td{text-align:start;padding:.2rem .5rem;border-bottom:1px solid #d5dbe1;vertical-align:top;max-width:18rem}
+        dt,th,.n{overflow-wrap:normal}
         thead{display:table-header-group}
         thead th,thead td{border-bottom:1px solid #52606d;background:#fff}
         tbody th{font-weight:400}

@@ -27,6 +27,14 @@ public struct GlucoseLine: Sendable, Hashable {
     /// The lines in a language.
     func text(in words: Language) -> String { words("\(low) to \(high) \(unit.symbol)") }
 
+    /// The lines in a language and a unit, as people read numbers of it.
+    func text(in words: Language, unit target: MeasurementUnit) -> String {
+        guard target != unit, let low = low.shown(unit, in: target), let high = high.shown(unit, in: target) else {
+            return text(in: words)
+        }
+        return words("\(low) to \(high) \(target.symbol)")
+    }
+
     var document: JSONValue { .object(["low": .number(low), "high": .number(high), "unit": .string(unit.symbol)]) }
 
     /// How many values are below the lower and above the upper line; each is compared in the line's unit.

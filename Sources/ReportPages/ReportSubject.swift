@@ -132,8 +132,8 @@ public struct ReportSubject: Sendable {
         let name = left.reason.named(words)
         guard let omission = left.omission else { return name }
         let at = clock(omission.at)
-        return omission.reason.map { words("\(name): \($0) (\(omission.by), \(at))") }
-            ?? words("\(name) (\(omission.by), \(at))")
+        let by = words.speaker(omission.by)
+        return omission.reason.map { words("\(name): \($0) (\(by), \(at))") } ?? words("\(name) (\(by), \(at))")
     }
 
     func members(_ kind: String, unit: MeasurementUnit) -> [JSONValue.Member] {

@@ -110,6 +110,26 @@ extension Language {
         }
     }
 
+    /// What a device is called that has no name of its own: the model's code in words.
+    public func model(_ code: String) -> String {
+        let words = self
+        return switch code {
+        case "manual": words("entered by hand")
+        case "imported": words("imported")
+        default: code.replacing("_", with: " ")
+        }
+    }
+
+    /// Who left a reading out of figures: a client's name, or this machine.
+    func speaker(_ name: String) -> String {
+        let words = self
+        return switch name {
+        case "command": words("by command")
+        case "this machine": words("this machine")
+        default: name
+        }
+    }
+
     /// What a cuff said of a measurement, in the order of its bits.
     func flags(_ status: ReadingStatus) -> [String] {
         let words = self
@@ -130,27 +150,30 @@ extension Language {
 extension Record {
     /// The values on one line for people: `glucose 95 mg/dL`, `blood pressure 127/79 mmHg, pulse 69`.
     ///
-    /// - Parameter words: the language.
-    public func text(in words: Language) -> String {
+    /// - Parameters:
+    ///   - words: the language.
+    ///   - unit: the unit of a glucose, a blood pressure or a weight, as people read it there; `nil`: as measured.
+    public func text(in words: Language, unit: MeasurementUnit? = nil) -> String {
         switch value {
         case .glucose(let glucose):
-            guard let value = glucose.concentration?.text(in: words) else { return words("glucose without a value") }
+            guard let value = glucose.concentration?.shown(in: unit).text(in: words) else {
+                return words("glucose without a value")
+            }
             return words("glucose \(value)")
         case .bloodPressure(let pressure):
-            let value =
-                "\(pressure.systolic.digits(in: words))/\(pressure.diastolic.digits(in: words)) "
-                + pressure.systolic.unit.symbol
+            let (systolic, diastolic) = (pressure.systolic.shown(in: unit), pressure.diastolic.shown(in: unit))
+            let value = "\(systolic.digits(in: words))/\(diastolic.digits(in: words)) \(systolic.unit.symbol)"
             guard let pulse = pressure.pulse?.digits(in: words) else { return words("blood pressure \(value)") }
             return words("blood pressure \(value), pulse \(pulse)")
-        case .vital(let vital): return vital.text(in: words)
+        case .vital(let vital): return vital.text(in: words, unit: unit)
         case .kept(let sample): return words.isolated("\(sample.type) \(sample.value) \(sample.unit)")
         }
     }
 }
 
 extension VitalValue {
-    fileprivate func text(in words: Language) -> String {
-        let value = main?.text(in: words) ?? "–"
+    fileprivate func text(in words: Language, unit: MeasurementUnit?) -> String {
+        let value = (kind == .weight ? main?.shown(in: unit) : main)?.text(in: words) ?? "–"
         switch kind {
         case .heartRate: return words("heart rate \(value)")
         case .hrv:
@@ -169,6 +192,12 @@ extension VitalValue {
 }
 
 extension Quantity {
+    /// The number as people read it in a unit; as it is where there is no unit or no way to it.
+    fileprivate func shown(in target: MeasurementUnit?) -> Quantity {
+        guard let target, let number = number.number?.shown(unit, in: target) else { return self }
+        return Quantity(number, target)
+    }
+
     fileprivate func text(in words: Language) -> String {
         number.number == nil ? words("not a number") : "\(digits(in: words)) \(unit.symbol)"
     }

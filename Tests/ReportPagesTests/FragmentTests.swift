@@ -34,6 +34,20 @@ import Testing
         }
     }
 
+    @Test("each chart of readings can be gone through by keys, the modal day too; its places are in order")
+    func keys() throws {
+        let subject = try ReportTests.subject()
+        let part = ReportTests.reports(subject)[1].fragment(identifier: "part")
+        #expect(part.contains("aria-label=\"Readings by the time of day. Left and right arrow keys go through it.\""))
+        for match in part.matches(of: /data-marks="([^"]*)"/) {
+            let text = String(match.output.1).replacing("&quot;", with: "\"").replacing("&#39;", with: "'")
+                .replacing("&lt;", with: "<").replacing("&gt;", with: ">").replacing("&amp;", with: "&")
+            let marks = try #require(JSONSerialization.jsonObject(with: Data(text.utf8)) as? [[Any]])
+            let places = marks.compactMap { ($0[0] as? NSNumber)?.doubleValue }
+            #expect(places.count > 10 && places == places.sorted())
+        }
+    }
+
     @Test("a part doesn't change with the clock, so that the page leaves it as it is")
     func timeless() throws {
         let subject = try ReportTests.subject()

@@ -290,6 +290,23 @@ import Testing
         #expect(counts.below == 1 && counts.above == 1)
     }
 
+    @Test("lines and readings that are in no figure are said in the report's unit, as people read numbers of it")
+    func oneUnit() throws {
+        let line = try #require(GlucoseLine("80-150"))
+        #expect(line.text(in: .english, unit: .millimolesPerLitre) == "4.4 to 8.3 mmol/L")
+        #expect(line.text(in: .english, unit: .milligramsPerDecilitre) == "80 to 150 mg/dL")
+        func glucose(_ number: Int64, _ unit: MeasurementUnit) -> Record {
+            Record(value: .glucose(GlucoseValue(concentration: Quantity(ExactDecimal(significand: number), unit))))
+        }
+        for (record, words) in [
+            (glucose(9000, .milligramsPerDecilitre), "glucose 499.6 mmol/L"),
+            (glucose(9, .millimolesPerLitre), "glucose 9.0 mmol/L"),
+        ] {
+            #expect(record.text(in: .english, unit: .millimolesPerLitre) == words)
+        }
+        #expect(glucose(9000, .milligramsPerDecilitre).text(in: .english) == "glucose 9000 mg/dL")
+    }
+
     @Test("a line is a pair of pressures, and none without one")
     func lines() {
         #expect(PressureLine("135/85")?.text == "135/85" && PressureLine("135.5/85")?.text == "135.5/85")

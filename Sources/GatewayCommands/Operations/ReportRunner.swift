@@ -10,7 +10,7 @@ import ReportPages
 struct ReportReadings: Sendable {
     /// What is told of readings beside their figures.
     private struct Noted {
-        var leftOut: [ReportSubject.LeftOut] = []
+        var leftOut: [Reading] = []
         var units: [MeasurementUnit: Int] = [:]
     }
 
@@ -74,11 +74,7 @@ struct ReportReadings: Sendable {
         guard !isCounted, reading.excluded != .superseded, self[keyPath: place].leftOut.count < Self.mostListed else {
             return
         }
-        self[keyPath: place].leftOut.append(
-            ReportSubject.LeftOut(
-                time: reading.time.instant, words: reading.record.text(in: language),
-                reason: reading.figureExclusion ?? .excluded(.noValue), reading: reading.id,
-                omission: reading.excluded == nil ? reading.leftOut : nil))
+        self[keyPath: place].leftOut.append(reading)
     }
 
     /// What figures are made of, behind the last reading.
@@ -91,8 +87,18 @@ struct ReportReadings: Sendable {
     }
 
     /// Readings that are in no figure of a report, oldest first.
-    func leftOut(_ kind: ReportOperation.Kind) -> [ReportSubject.LeftOut] {
-        (kind == .sensor ? notedOfSensors : noted).leftOut.sorted { ($0.time?.seconds ?? 0) < ($1.time?.seconds ?? 0) }
+    ///
+    /// - Parameter unit: the report's unit; `nil`: each as it was measured.
+    func leftOut(_ kind: ReportOperation.Kind, in unit: MeasurementUnit?) -> [ReportSubject.LeftOut] {
+        let readings = (kind == .sensor ? notedOfSensors : noted).leftOut
+        return readings.map { reading in
+            // Ketone is no glucose: the factor between the units is another.
+            let unit = reading.excluded == .ketone ? nil : unit
+            return ReportSubject.LeftOut(
+                time: reading.time.instant, words: reading.record.text(in: language, unit: unit),
+                reason: reading.figureExclusion ?? .excluded(.noValue), reading: reading.id,
+                omission: reading.excluded == nil ? reading.leftOut : nil)
+        }.sorted { ($0.time?.seconds ?? 0) < ($1.time?.seconds ?? 0) }
     }
 
     /// The unit that most was measured in.
@@ -200,11 +206,11 @@ package struct ReportDesk: Sendable {
         }
         var subject = ReportSubject(
             person: person.clientUserID, period: period, version: GatewayVersion.current,
-            modelName: { [catalogue = gateway.catalogue] device in
-                device.model.flatMap { catalogue[$0] }.map { "\($0.brand) \($0.name)" } ?? device.name ?? device.model
+            modelName: { [catalogue = gateway.catalogue, language = choices.language] device in
+                device.model.flatMap { catalogue[$0] }.map { "\($0.brand) \($0.name)" } ?? device.name
+                    ?? device.model.map(language.model)
             })
         subject.language = choices.language
-        subject.leftOut = readings.leftOut(operation.kind)
         return MadeReport(try report(operation, choices, subject, readings, earlier), period, choices)
     }
 
@@ -301,11 +307,13 @@ package struct ReportDesk: Sendable {
         _ operation: ReportOperation, _ choices: ReportChoices, _ subject: ReportSubject, _ readings: ReportReadings,
         _ earlier: ReportReadings?
     ) throws -> any Report {
+        var subject = subject
         switch operation.kind {
         case .bp:
             let unit =
                 try choices.unit([.millimetresOfMercury, .kilopascal])
                 ?? readings.usual([.millimetresOfMercury, .kilopascal], for: operation.kind)
+            subject.leftOut = readings.leftOut(operation.kind, in: unit)
             func figures(_ readings: ReportReadings) -> PressureFigures {
                 PressureFigures(
                     readings.pressures, unit: unit, withoutFlagged: operation.withoutFlagged)
@@ -316,6 +324,7 @@ package struct ReportDesk: Sendable {
         case .glucose, .sensor:
             let units: [MeasurementUnit] = [.milligramsPerDecilitre, .millimolesPerLitre]
             let unit = try choices.unit(units) ?? readings.usual(units, for: operation.kind)
+            subject.leftOut = readings.leftOut(operation.kind, in: unit)
             let ranges = try choices.ranges(unit) ?? GlucoseRanges(.standard)
             guard operation.kind == .sensor else {
                 return GlucoseReport(
@@ -328,6 +337,7 @@ package struct ReportDesk: Sendable {
         case .weight:
             let units: [MeasurementUnit] = [.kilograms, .pounds]
             let unit = try choices.unit(units) ?? readings.usual(units, for: operation.kind)
+            subject.leftOut = readings.leftOut(operation.kind, in: unit)
             return WeightReport(
                 subject, WeightFigures(readings.weights, period: subject.period, unit: unit),
                 before: earlier.flatMap { earlier in
@@ -337,6 +347,7 @@ package struct ReportDesk: Sendable {
             guard let figures = readings.vital else {
                 throw Problem("unexpected", .ourFault, "\(operation.kind.rawValue) has no figures")
             }
+            subject.leftOut = readings.leftOut(operation.kind, in: nil)
             return VitalReport(subject, figures, before: earlier?.vital)
         }
     }
