@@ -15,13 +15,17 @@ struct FigureRoutes {
         routes.post("/api/v1/readings/figures", .write) { request, context, audience in
             try ReadingRoutes.requireUnlocked(isLocked())
             let body = try await request.object()
-            try body.requireOnly(["ids", "left_out", "reason"])
+            try body.requireOnly(["ids", "left_out", "reason", "expected"])
             guard let isLeftOut = try body.flag("left_out") else {
                 throw APIRefusal.malformed("left_out: expected true or false, found nothing")
             }
             let reason = try body.text("reason")
             guard isLeftOut || reason == nil else {
                 throw APIRefusal.malformed("reason: only a reading that is left out has one")
+            }
+            let expected = try body.text("expected")
+            guard expected == nil || isLeftOut && expected == "counted" else {
+                throw APIRefusal.malformed("expected: only \"counted\", and only to leave readings out")
             }
             let desk = FigureDesk(gateway)
             do {
@@ -34,7 +38,7 @@ struct FigureRoutes {
                 let by = Self.name(of: context.caller)
                 let result =
                     try await isLeftOut
-                    ? desk.leaveOut(ids, reason: reason, by: by) : desk.include(ids, by: by)
+                    ? desk.leaveOut(ids, reason: reason, by: by, replaces: expected == nil) : desk.include(ids, by: by)
                 return Response.json(result.document)
             } catch let error as EntryError {
                 throw APIRefusal(.badRequest, "invalid_reason", error.description)
@@ -42,6 +46,8 @@ struct FigureRoutes {
                 switch error {
                 case .noSuchReading: throw APIRefusal(.notFound, error.code, error.description, hint: error.hint)
                 case .tooMany: throw APIRefusal.malformed(error.description)
+                case .leftOutMeanwhile:
+                    throw APIRefusal(.conflict, error.code, error.description, hint: error.hint)
                 }
             } catch let problem as Problem where problem.status == .usage {
                 throw APIRefusal.malformed(problem.message)

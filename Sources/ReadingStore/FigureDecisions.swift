@@ -8,6 +8,8 @@ public enum FigureDecisionError: Error, Sendable, Hashable {
     case noSuchReading(ReadingID)
     /// More than ``ReadingStore/mostDecisions`` readings at once.
     case tooMany(Int)
+    /// Somebody has left the reading out before, for another reason than this one.
+    case leftOutMeanwhile(ReadingID, FigureOmission, reason: String?)
 }
 
 extension FigureDecisionError: CustomStringConvertible {
@@ -16,6 +18,7 @@ extension FigureDecisionError: CustomStringConvertible {
         switch self {
         case .noSuchReading: "no_such_reading"
         case .tooMany: "too_many_readings"
+        case .leftOutMeanwhile: "left_out_meanwhile"
         }
     }
 
@@ -25,6 +28,9 @@ extension FigureDecisionError: CustomStringConvertible {
         case .noSuchReading(let id): "the store has no reading \(id)"
         case .tooMany(let count):
             "expected at most \(ReadingStore.mostDecisions) readings at once, found \(count)"
+        case .leftOutMeanwhile(let id, let omission, let reason):
+            "\(omission.by) has left out reading \(id) \(Self.words(omission.reason)); yours is "
+                + Self.words(reason)
         }
     }
 
@@ -33,7 +39,12 @@ extension FigureDecisionError: CustomStringConvertible {
         switch self {
         case .noSuchReading: "`healthrelay query` shows the ids."
         case .tooMany: "Name fewer readings, and run it several times."
+        case .leftOutMeanwhile: "To replace that reason, leave it out again without `expected`."
         }
+    }
+
+    private static func words(_ reason: String?) -> String {
+        reason.map { "with the reason \"\($0)\"" } ?? "without a reason"
     }
 }
 
@@ -58,10 +69,13 @@ extension ReadingStore {
     ///   - ids: the readings.
     ///   - reason: why, in a person's words; one line of at most `FigureDecision.longestReason` characters.
     ///   - by: who says so.
+    ///   - replaces: whether a reason that somebody has given before is replaced; if not, such a reading refuses all of them.
     /// - Throws: ``FigureDecisionError``; `EntryError` for the reason; ``StoreError``.
     @discardableResult
-    public func leaveOut(_ ids: [ReadingID], reason: String?, by: String) async throws -> FigureDecisionResult {
-        try await decide(ids, isLeftOut: true, reason: FigureDecision.checked(reason), by: by)
+    public func leaveOut(
+        _ ids: [ReadingID], reason: String?, by: String, replaces: Bool = true
+    ) async throws -> FigureDecisionResult {
+        try await decide(ids, isLeftOut: true, reason: FigureDecision.checked(reason), by: by, replaces: replaces)
     }
 
     /// Has readings that were left out count in figures again.
@@ -106,13 +120,14 @@ extension ReadingStore {
     }
 
     private func decide(
-        _ ids: [ReadingID], isLeftOut: Bool, reason: String?, by: String
+        _ ids: [ReadingID], isLeftOut: Bool, reason: String?, by: String, replaces: Bool = true
     ) async throws -> FigureDecisionResult {
         var seen: Set<ReadingID> = []
         let wanted = ids.filter { seen.insert($0).inserted }
         guard wanted.count <= Self.mostDecisions else { throw FigureDecisionError.tooMany(wanted.count) }
         let outcomes = try await decide(
-            wanted.map { Wish(id: $0, reason: reason) }, isLeftOut: isLeftOut, by: by, onlyUndecided: false)
+            wanted.map { Wish(id: $0, reason: reason) }, isLeftOut: isLeftOut, by: by, replaces: replaces,
+            onlyUndecided: false)
         var result = FigureDecisionResult()
         for (id, outcome) in zip(wanted, outcomes) {
             if case .revised = outcome { result.changed += 1 }
@@ -124,10 +139,12 @@ extension ReadingStore {
 
     /// Stores decisions in one commit.
     ///
-    /// - Parameter onlyUndecided: whether readings are passed over that the store doesn't have, and those on which somebody
-    ///   has decided before.
+    /// - Parameters:
+    ///   - replaces: whether another reason replaces the one that a reading is left out with.
+    ///   - onlyUndecided: whether readings are passed over that the store doesn't have, and those on which somebody has
+    ///     decided before.
     private func decide(
-        _ wishes: [Wish], isLeftOut: Bool, by: String, onlyUndecided: Bool
+        _ wishes: [Wish], isLeftOut: Bool, by: String, replaces: Bool = true, onlyUndecided: Bool
     ) async throws -> [FrameOutcome] {
         try await requireKeys()
         let now = now()
@@ -149,6 +166,9 @@ extension ReadingStore {
                 guard !reading.stands(as: decision) else {
                     outcomes.append(.repeated(id))
                     continue
+                }
+                if !replaces, let omission = reading.leftOut {
+                    throw FigureDecisionError.leftOutMeanwhile(id, omission, reason: wish.reason)
                 }
                 var journal = try journals[user] ?? decisions(db, of: user, memory, numbers, at: now)
                 let frame = decision.frame(receivedAt: now)

@@ -56,6 +56,22 @@ struct FigureDecisionTests {
         #expect(try await harness.all().allSatisfy { $0.leftOut == nil })
     }
 
+    @Test("a reason that somebody has given meanwhile is replaced knowingly, or not at all")
+    func meanwhile() async throws {
+        let harness = try await Harness()
+        let (store, ids) = (harness.store, try await Self.fill(harness))
+        try await store.leaveOut([ids[0]], reason: "cuff slipped", by: "one")
+        let error = await #expect(throws: FigureDecisionError.self) {
+            try await store.leaveOut([ids[1], ids[0]], reason: "hands not washed", by: "two", replaces: false)
+        }
+        #expect(error?.code == "left_out_meanwhile")
+        #expect(error?.description.contains("\"cuff slipped\"; yours is with the reason \"hands not washed\"") == true)
+        #expect(try await harness.all().map { $0.leftOut?.reason } == ["cuff slipped", nil, nil])
+        // The same reason is no news, whoever gives it.
+        #expect(try await store.leaveOut([ids[0]], reason: "cuff slipped", by: "two", replaces: false).changed == 0)
+        #expect(try await store.leaveOut([ids[0]], reason: "hands not washed", by: "two").changed == 1)
+    }
+
     @Test("another gateway's file decides where nobody has decided here, and its unknown ids are passed over")
     func undecided() async throws {
         let harness = try await Harness()

@@ -61,10 +61,13 @@ package struct FigureDesk: Sendable {
 
     /// Leaves readings out of figures.
     ///
+    /// - Parameter replaces: whether a reason that somebody has given before is replaced.
     /// - Throws: `FigureDecisionError`, `EntryError` for the reason, `Problem` while the clock is untrusted.
-    package func leaveOut(_ ids: [ReadingID], reason: String?, by: String) async throws -> FigureDecisionResult {
+    package func leaveOut(
+        _ ids: [ReadingID], reason: String?, by: String, replaces: Bool = true
+    ) async throws -> FigureDecisionResult {
         if let problem = await gateway.clockProblem() { throw problem }
-        return try await gateway.store.leaveOut(ids, reason: reason, by: by)
+        return try await gateway.store.leaveOut(ids, reason: reason, by: by, replaces: replaces)
     }
 
     /// Has readings count in figures again.

@@ -39,6 +39,12 @@ import Testing
         #expect(fragment.text.contains("data-reading=\"\(mine)\" data-left-out"), "\(fragment.text)")
         #expect(fragment.text.contains("hands not washed"))
 
+        let other = "{\"ids\":[\"\(mine)\"],\"left_out\":true,\"reason\":\"slipped\",\"expected\":\"counted\"}"
+        let late = try await house.api.send(Self.path, .POST, token: writer, body: other)
+        #expect(late.status == 409 && late.code == "left_out_meanwhile", "\(late.text)")
+        #expect(late.text.contains("hands not washed") && late.text.contains("slipped"))
+        #expect(try await house.api.gateway.store.reading(mine)?.leftOut?.reason == "hands not washed")
+
         let back = "{\"ids\":[\"\(mine)\"],\"left_out\":false}"
         #expect(try await house.api.send(Self.path, .POST, token: writer, body: back).object["changed"] as? Int == 1)
         #expect(try await house.api.send(Self.path, .POST, token: writer, body: back).object["changed"] as? Int == 0)
@@ -61,6 +67,8 @@ import Testing
             ("{\"ids\":[\"x\"],\"left_out\":true}", 400, "bad_request"),
             ("{\"ids\":[\"\(mine)\"],\"left_out\":\"yes\"}", 400, "bad_request"),
             ("{\"ids\":[\"\(mine)\"],\"left_out\":false,\"reason\":\"x\"}", 400, "bad_request"),
+            ("{\"ids\":[\"\(mine)\"],\"left_out\":true,\"expected\":\"x\"}", 400, "bad_request"),
+            ("{\"ids\":[\"\(mine)\"],\"left_out\":false,\"expected\":\"counted\"}", 400, "bad_request"),
             ("{\"ids\":[\"\(mine)\"],\"left_out\":true,\"reason\":\"\(long)\"}", 400, "invalid_reason"),
             ("{\"ids\":[\"\(mine)\"],\"left_out\":true,\"reason\":\"a\\nb\"}", 400, "invalid_reason"),
             ("{\"ids\":[\"\(mine)\",\"\(other)\"],\"left_out\":true}", 404, "no_such_reading"),
