@@ -81,6 +81,7 @@ struct StateRoutes {
             "devices": .integer(Int64(devices.count)), "waiting": .integer(Int64(counts.waiting)),
             "refused": .integer(Int64(counts.refused)), "delivered": .integer(Int64(counts.delivered)),
             "last_delivery": .optional(counts.lastDelivery?.flooredToSecond.description),
+            "units": PersonUnits(of: user, gateway.settings).document,
             "delivers": .bool(!gateway.destinations.workers.isEmpty),
             "consent": .array(
                 try await gateway.store.consentedKinds(of: user.key).map(\.rawValue).sorted().map(JSONValue.string)),
@@ -103,6 +104,7 @@ struct StateRoutes {
             "devices": .integer(Int64(devices.count)), "waiting": .integer(Int64(statistics.waiting)),
             "refused": .integer(Int64(statistics.refused)), "delivered": .integer(Int64(statistics.delivered)),
             "last_delivery": .optional(statistics.lastDelivery?.flooredToSecond.description),
+            "units": PersonUnits(of: user, gateway.settings).document,
             "delivers": .bool(!gateway.destinations.workers.isEmpty),
             "consent": .array(
                 try await gateway.store.consentedKinds(of: nil).map(\.rawValue).sorted().map(JSONValue.string)),

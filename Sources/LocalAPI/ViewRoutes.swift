@@ -13,8 +13,9 @@ struct ViewRoutes {
     let consents: ConsentRules
     let isLocked: @Sendable () -> Bool
 
-    /// How many readings of a kind are looked through for one that has a value.
-    private static let page = 20
+    /// How many readings of a kind are looked through for one that counts, and how many are taken from the store at once.
+    private static let most = 2000
+    private static let page = 50
 
     func add(to routes: GuardedRoutes) {
         routes.get("/api/v1/view", .view) { _, context, audience in
@@ -34,9 +35,12 @@ struct ViewRoutes {
                     bySeconds: -Int64(hour * 3600 + minute * 60 + second) - Int64(days - 1) * 86_400)
             }
         }
+        let units = PersonUnits(of: person, gateway.settings)
         var latest: [JSONValue] = []
         for kind in ReadingKind.allCases where kinds.contains(kind) {
-            if let value = try await newest(kind, of: person, from: earliest, until: now) { latest.append(value) }
+            let query = ReadingQuery(kinds: [kind], from: earliest, to: now, limit: Self.page, user: person.key)
+            // What a person wrote beside a reading is not for whoever has a link.
+            if let value = try await newest(query, in: units[kind], withNotes: link == nil) { latest.append(value) }
         }
         return .object([
             "person": .optional(person.clientUserID.isEmpty ? nil : person.clientUserID),
@@ -46,41 +50,78 @@ struct ViewRoutes {
         ])
     }
 
-    /// The newest value of a kind; a time in the future is none.
+    /// The newest value that counts of those that are asked for, with the newest reading before it that doesn't.
     private func newest(
-        _ kind: ReadingKind, of person: StoreUser, from earliest: Instant?, until now: Instant
+        _ query: ReadingQuery, in unit: MeasurementUnit?, withNotes: Bool
     ) async throws -> JSONValue? {
-        let query = ReadingQuery(kinds: [kind], from: earliest, to: now, limit: Self.page, user: person.key)
-        return try await gateway.store.query(query).readings.lazy.compactMap(\.view).first
+        var (query, passedOver) = (query, JSONValue.null)
+        for _ in 0..<Self.most / Self.page {
+            let page = try await gateway.store.query(query)
+            for reading in page.readings {
+                if let members = reading.view(in: unit) {
+                    return .object(members + [.init("passed_over", passedOver)])
+                }
+                if passedOver == .null { passedOver = reading.passedOver(withNotes: withNotes) }
+            }
+            guard page.more, let cursor = page.cursor else { return nil }
+            query.cursor = cursor
+        }
+        return nil
     }
 }
 
 extension Reading {
-    /// The reading as it is seen from afar: its value, its time, and nothing of its device; `nil` for one without a value.
-    fileprivate var view: JSONValue? {
+    /// The reading as it is seen from afar: its value, its time, and nothing of its device; `nil` for one without a value, and for
+    /// one that is in no figure.
+    fileprivate func view(in target: MeasurementUnit?) -> [JSONValue.Member]? {
         guard let time = time.instant else { return nil }
-        var (value, unit, beyond): (String?, String?, String?)
+        var (value, unit, beyond): (String?, MeasurementUnit?, String?)
+        func shown(_ quantity: Quantity?) -> String? {
+            guard let quantity, let number = quantity.number.number else { return nil }
+            guard let target, let converted = number.shown(quantity.unit, in: target) else {
+                unit = quantity.unit
+                return number.description
+            }
+            unit = target
+            return converted.description
+        }
         switch record.value {
         case .glucose(let glucose):
-            value = glucose.concentration?.number.number?.description
-            unit = glucose.concentration?.unit.symbol
-            beyond = GlucosePoint(regardless: self)?.beyond
+            guard let point = GlucosePoint(self, limits: { _, _ in (nil, nil) }) else { return nil }
+            beyond = point.beyond
+            value = shown(glucose.concentration)
         case .bloodPressure(let pressure):
-            if let systolic = pressure.systolic.number.number, let diastolic = pressure.diastolic.number.number {
-                value = "\(systolic)/\(diastolic)"
-            }
-            unit = pressure.systolic.unit.symbol
+            guard figureExclusion == nil, let systolic = shown(pressure.systolic),
+                let diastolic = shown(pressure.diastolic)
+            else { return nil }
+            value = "\(systolic)/\(diastolic)"
         case .vital(let vital):
-            value = vital.main?.number.number?.description
-            unit = vital.main?.unit.symbol
+            guard figureExclusion == nil else { return nil }
+            value = shown(vital.main)
         case .kept: return nil
         }
-        guard excluded == nil && value != nil || beyond != nil else { return nil }
-        return .object([
-            "kind": .string(kind.rawValue), "time": .string(time.description),
-            "value": .optional(beyond == nil ? value : nil), "unit": .optional(unit), "beyond": .optional(beyond),
-            "pulse": .optional(pulse), "left_out": .bool(leftOut != nil),
-        ])
+        guard value != nil || beyond != nil else { return nil }
+        let source: String? = kind == .glucose ? (isOfSensor ? "sensor" : "blood") : nil
+        return [
+            .init("kind", .string(kind.rawValue)), .init("time", .string(time.description)),
+            .init("value", .optional(beyond == nil ? value : nil)), .init("unit", .optional(unit?.symbol)),
+            .init("beyond", .optional(beyond)), .init("pulse", .optional(pulse)), .init("source", .optional(source)),
+            .init("estimate", .bool(record.isEstimate)),
+        ]
+    }
+
+    /// `{"time", "reason", "note"}` of a reading that is in no figure; null for one that was replaced or taken back, which is no
+    /// value that anybody misses.
+    fileprivate func passedOver(withNotes: Bool) -> JSONValue {
+        guard let time = time.instant, let exclusion = figureExclusion else { return .null }
+        switch exclusion {
+        case .excluded(.superseded), .excluded(.withdrawn), .excluded(.intermediate): return .null
+        case .excluded, .leftOut:
+            return .object([
+                "time": .string(time.description), "reason": .string(exclusion.name),
+                "note": .optional(withNotes ? leftOut?.reason : nil),
+            ])
+        }
     }
 
     private var pulse: String? {
@@ -93,13 +134,6 @@ extension Reading {
 }
 
 extension GlucosePoint {
-    /// A reading's level, also of one that a person leaves out of figures.
-    fileprivate init?(regardless reading: Reading) {
-        var reading = reading
-        reading.leftOut = nil
-        self.init(reading) { _, _ in (nil, nil) }
-    }
-
     /// `high` or `low` in place of a number; `nil` for one.
     fileprivate var beyond: String? {
         switch level {

@@ -1,0 +1,38 @@
+import GatewayCommands
+import HealthReadings
+import LocalAccess
+import NIOHTTP1
+import ReadingStore
+import Testing
+
+@testable import LocalAPI
+
+@Suite("A person's newest values over the local API", .timeLimit(.minutes(5))) struct ViewRouteTests {
+    @Test("the newest value that counts is shown in the person's unit; a newer one that doesn't count is named")
+    func newest() async throws {
+        let house = try await Household(1)
+        let (owner, link) = (try await house.token(.owner, nil), house.secret(try await house.link(0).url))
+        let (first, second) = (try await house.glucose(0), try await house.glucose(0))
+        let measured = try await house.get("/api/v1/view", owner)
+        let rest = #""beyond":null,"pulse":null,"source":"blood","estimate":false,"passed_over":"#
+        #expect(measured.text.contains(#""value":"198.7","unit":"mg/dL",\#(rest)null"#), "\(measured.text)")
+        #expect(try await house.get("/api/v1/gateway", owner).text.contains(#""units":{"glucose":null,"#))
+
+        let change = #"{"set":{"users.person-0.reports.glucose_unit":"mmol/L"}}"#
+        let changed = try await house.api.send("/api/v1/settings", .PATCH, token: owner, body: change)
+        #expect(changed.status == 200, "\(changed.text)")
+        let body = "{\"ids\":[\"\(second)\"],\"left_out\":true,\"reason\":\"hands not washed\"}"
+        #expect(
+            try await house.api.send("/api/v1/readings/figures", .POST, token: owner, body: body).status == 200)
+        let view = try await house.get("/api/v1/view", owner)
+        let time = try #require(try await house.api.gateway.store.reading(second)?.time.instant)
+        let (value, newer) = (#""value":"11.0","unit":"mmol/L",\#(rest)"#, #"{"time":"\#(time)","reason":"by_person","#)
+        #expect(view.text.contains(value + newer + #""note":"hands not washed"}"#), "\(view.text)")
+        // What a person wrote is not for whoever has a link.
+        #expect(try await house.get("/api/v1/view", link).text.contains(value + newer + #""note":null}"#))
+        #expect(try await house.get("/api/v1/gateway", owner).text.contains(#""units":{"glucose":"mmol/L","#))
+        // The reading's own document has what the meter sent.
+        #expect(try await house.get("/api/v1/readings/\(first)", owner).text.contains(#""value":198.7,"unit":"mg/dL""#))
+        try await house.stop()
+    }
+}
