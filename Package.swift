@@ -235,8 +235,8 @@ let package = Package(
             ],
             resources: [
                 .embedInCode("Page/page.html"), .embedInCode("Page/page.css"), .embedInCode("Page/page.js"),
-                .embedInCode("Page/words.js"), .embedInCode("Page/languages.js"), .embedInCode("Page/reports.js"),
-                .embedInCode("Page/measure.js"),
+                .embedInCode("Page/words.js"), .embedInCode("Page/languages.js"), .embedInCode("Page/calls.js"),
+                .embedInCode("Page/reports.js"), .embedInCode("Page/measure.js"),
                 .embedInCode("Page/pairing.js"), .embedInCode("Page/figures.js"),
                 .embedInCode("Page/wall.html"), .embedInCode("Page/wall.css"), .embedInCode("Page/wall.js"),
                 .embedInCode("Page/setup.html"), .embedInCode("Page/setup.css"),

@@ -113,7 +113,8 @@ struct PageRoutes {
             ("/page.js", PackageResources.page_js, "text/javascript; charset=utf-8"),
             // One file: each that a page load asks for counts against what strangers may ask for.
             (
-                "/words.js", PackageResources.words_js + PackageResources.languages_js,
+                "/words.js",
+                PackageResources.words_js + PackageResources.languages_js + PackageResources.calls_js,
                 "text/javascript; charset=utf-8"
             ),
             ("/reports.js", PackageResources.reports_js, "text/javascript; charset=utf-8"),

@@ -18,7 +18,10 @@ struct SetupRoutes {
             (Self.root, PackageResources.setup_html, "text/html; charset=utf-8"),
             ("/setup/setup.css", PackageResources.setup_css, "text/css; charset=utf-8"),
             ("/setup/words.js", PackageResources.setup_words_js, "text/javascript; charset=utf-8"),
-            ("/setup/languages.js", PackageResources.languages_js, "text/javascript; charset=utf-8"),
+            (
+                "/setup/languages.js", PackageResources.languages_js + PackageResources.calls_js,
+                "text/javascript; charset=utf-8"
+            ),
             ("/setup/setup.js", PackageResources.setup_js, "text/javascript; charset=utf-8"),
             ("/setup/steps.js", PackageResources.steps_js, "text/javascript; charset=utf-8"),
             ("/setup/lang/de.json", PackageResources.setup_de_json, "application/json"),

@@ -1,7 +1,7 @@
 "use strict";
 // Leaves a reading out of figures, and takes it back in: from the tables behind charts, for who may change readings.
 const Figures = (() => {
-  let ids = [], isLeftOut = false;
+  let ids = [], isLeftOut = false, isWarned = false;
   const dialog = $("figure");
 
   // The cells that name their reading get a button each.
@@ -50,7 +50,7 @@ const Figures = (() => {
     return "";
   }
   function set(out, isDone) {
-    isLeftOut = out;
+    [isLeftOut, isWarned] = [out, false];
     $("figure-form").hidden = out;
     $("figure-include").hidden = !out;
     $("figure-include").textContent = t(isDone ? "figure_undo" : "figure_include");
@@ -59,18 +59,32 @@ const Figures = (() => {
   async function send(out, reason) {
     for (const each of dialog.querySelectorAll("button")) each.disabled = true;
     try {
-      await call("/api/v1/readings/figures", {method: "POST", body: JSON.stringify({ids, left_out: out, ...(reason ? {reason} : {})})});
+      await call("/api/v1/readings/figures", {method: "POST",
+        body: {ids, left_out: out, ...(reason ? {reason} : {}), ...(out && !isWarned ? {expected: "counted"} : {})}});
       set(out, true);
       Reports.now();
       refreshSoon();
     } catch (error) {
       if (error instanceof Refused && error.status === 401) { dialog.close(); return failed(error); }
-      $("figure-state").textContent = error.message;
+      if (error instanceof Refused && error.code === "left_out_meanwhile") await warn(reason); else $("figure-state").textContent = error.message;
     } finally {
       for (const each of dialog.querySelectorAll("button")) each.disabled = false;
       if (dialog.open) (isLeftOut ? $("figure-include") : $("figure-reason")).focus();
     }
   }
+  // Somebody else was faster, with another reason. Both are shown; whoever sends again knows it.
+  async function warn(reason) {
+    isWarned = true;
+    $("figure-include").hidden = false;
+    $("figure-include").textContent = t("figure_include");
+    let theirs = null;
+    try { theirs = (await (await call("/api/v1/readings/" + ids[0])).json()).left_out; } catch { /* only that there is one */ }
+    const none = t("figure_no_reason");
+    $("figure-state").textContent = t("figure_meanwhile", {by: theirs ? speaker(theirs.by) : "–", theirs: theirs?.reason ?? none, yours: reason || none});
+    Reports.now();
+    refreshSoon();
+  }
+  const speaker = name => name === "command" ? t("by_command") : name === "this machine" ? t("by_this_machine") : name;
   $("figure-form").addEventListener("submit", event => { event.preventDefault(); send(true, $("figure-reason").value.trim()); });
   $("figure-include").addEventListener("click", () => send(false));
   $("figure-close").addEventListener("click", () => dialog.close());

@@ -16,7 +16,7 @@ function keepLanguage(name) {
   try { localStorage.setItem(languageName, name); } catch { /* storage is off: the choice ends with the page */ }
 }
 const languageOptions = () => Object.entries(languages).map(([name, each]) => {
-  const option = new Option(each.name, name, false, name === spoken);
+  const option = new Option(each.name, name, name === spoken, name === spoken);
   option.lang = name;
   return option;
 });

@@ -1,10 +1,10 @@
 "use strict";
-// A guided measurement: five minutes of rest, readings a minute apart. The page counts the readings that come from the cuff, and
-// judges none.
+// A guided measurement: five minutes of rest, readings a minute apart. The page counts a reading that a cuff measures when it is
+// its turn, and judges none; about any other the person is asked.
 const Measure = (() => {
-  const rest = 300, pause = 60;
-  // What is going on: null, "rest", "cuff", "pause" or "done"; when a timer ends, and since when a reading counts.
-  let step = null, end = 0, began = 0, wanted = 2, counted = [], asked = [], ticking = null;
+  const rest = 300, pause = 60, patience = 180;
+  // What is going on: null, "rest", "cuff", "pause" or "done"; when a timer ends, and since when it is the cuff's turn.
+  let step = null, end = 0, began = 0, wanted = 2, counted = [], asked = [], ticking = null, waiting = null;
 
   const two = number => String(number).padStart(2, "0");
   function tell(text) { if ($("measure-state").textContent !== text) $("measure-state").textContent = text; }
@@ -17,32 +17,40 @@ const Measure = (() => {
   function go(next) {
     step = next;
     clearInterval(ticking);
+    clearTimeout(waiting);
+    $("measure-hint").textContent = "";
     const waits = step === "rest" || step === "pause";
     if (waits) {
       end = Date.now() + (step === "rest" ? rest : pause) * 1000;
       ticking = setInterval(clock, 250);
       clock();
     }
-    if (step === "cuff" && !began) began = Date.now();
+    if (step === "cuff") {
+      began = Date.now();
+      waiting = setTimeout(() => { $("measure-hint").textContent = t("measure_hint"); }, patience * 1000);
+    }
     $("measure-clock").hidden = $("measure-skip").hidden = !waits;
     $("measure-settings").hidden = $("measure-start").hidden = step !== null;
     $("measure-stop").textContent = t(step === null || step === "done" ? "close" : "measure_stop");
+    sayStep();
+  }
+  function sayStep() {
     tell(step === null ? "" : step === "rest" ? t("measure_rest") : step === "pause" ? t("measure_pause")
       : step === "cuff" ? t("measure_now", {n: counted.length + 1, wanted}) : t("measure_done", {n: counted.length}));
   }
 
   function reset() {
-    [counted, asked, began] = [[], [], 0];
+    [counted, asked] = [[], []];
     list();
     go(null);
   }
 
   function list() {
     $("measure-readings").replaceChildren(...counted.map(r => item(t("measure_reading", {time: readingTime(r), value: value(r)}))),
-      ...asked.map(r => {
-        const li = item(t("measure_other", {time: readingTime(r), value: value(r)}) + " "), button = document.createElement("button");
+      ...asked.map(({reading: r, why}) => {
+        const li = item(t(why, {time: readingTime(r), value: value(r)}) + " "), button = document.createElement("button");
         button.textContent = t("measure_count");
-        button.addEventListener("click", () => { asked = asked.filter(each => each.id !== r.id); count(r); });
+        button.addEventListener("click", () => { asked = asked.filter(each => each.reading.id !== r.id); count(r); });
         li.append(button);
         return li;
       }));
@@ -51,19 +59,39 @@ const Measure = (() => {
   function count(r) {
     counted.push(r);
     list();
-    if (step === null || step === "done") return;
-    go(counted.length < wanted ? "pause" : "done");
+    if (step === "cuff") go(counted.length < wanted ? "pause" : "done");
+    else if (step === "pause" && counted.length >= wanted) go("done");
+    else sayStep();
   }
 
-  // A reading came. One of the person's cuff counts if its time is of this measurement; a cuff whose clock is wrong, or that
-  // sends older readings from its memory, is asked about.
+  // A reading that was counted is taken back: it is the cuff's turn again if one is missing now.
+  function drop(id) {
+    const before = counted.length;
+    counted = counted.filter(each => each.id !== id);
+    asked = asked.filter(each => each.reading.id !== id);
+    list();
+    if (counted.length === before) return;
+    if (step === "done" && counted.length < wanted) go("cuff"); else sayStep();
+  }
+
+  // Why a reading does not count by itself; null: it does.
+  function doubt(r) {
+    if (!r.device.address || r.entry) return "measure_typed";
+    if (step !== "cuff") return "measure_early";
+    const time = r.time ? Date.parse(r.time) : null;
+    // Some cuffs know no seconds.
+    const first = time !== null && time % 60000 === 0 ? Math.floor(began / 60000) * 60000 : began - 2000;
+    return time !== null && time >= first && time <= Date.now() + 90000 ? null : "measure_other";
+  }
+
   function notice(r) {
-    if (step === null || step === "done" || r.kind !== "blood_pressure" || r.excluded) return;
+    if (step === null || r.kind !== "blood_pressure") return;
+    if (r.excluded || r.left_out) return drop(r.id);
     const whose = chosen ?? person;
-    if ((whose && r.person !== whose) || [...counted, ...asked].some(each => each.id === r.id)) return;
-    const time = r.time ? Date.parse(r.time) : null, first = (began || Date.now()) - 90000;
-    if (time !== null && time >= first && time <= Date.now() + 90000) return count(r);
-    asked.push(r);
+    if (step === "done" || (whose && r.person !== whose) || counted.some(each => each.id === r.id) || asked.some(each => each.reading.id === r.id)) return;
+    const why = doubt(r);
+    if (!why) return count(r);
+    asked.push({reading: r, why});
     list();
   }
 
@@ -75,7 +103,7 @@ const Measure = (() => {
   });
   $("measure-skip").addEventListener("click", () => { go("cuff"); $("measure-stop").focus(); });
   $("measure-stop").addEventListener("click", () => $("measure").close());
-  $("measure").addEventListener("close", () => { clearInterval(ticking); step = null; });
+  $("measure").addEventListener("close", () => { clearInterval(ticking); clearTimeout(waiting); step = null; });
   // A background tab's timers are slow; the end of a rest is a time of day.
   document.addEventListener("visibilitychange", () => { if (!document.hidden && (step === "rest" || step === "pause")) clock(); });
   return {notice};

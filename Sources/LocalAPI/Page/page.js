@@ -1,25 +1,18 @@
 "use strict";
 const $ = id => document.getElementById(id);
 const shown = 25, pageSize = 10000;
-let csrf = null, rowsShown = shown, mayChange = false;
-// Whom the session is for; null: the household. Whom the page shows, and by which clocks.
-let person = null, chosen = null, zone = "UTC";
+let rowsShown = shown, mayChange = false;
+// Whom the session is for; null: the household. Whom the page shows, by which clocks and in which units. Whether that person
+// was removed meanwhile.
+let person = null, chosen = null, zone = "UTC", units = {}, isGone = false;
+// What the page is asking. Whoever chooses another person or period ends it: no answer to an earlier question is shown.
+let asking = new AbortController();
+function askAnew() { asking.abort(); asking = new AbortController(); }
 
-// The session's token has two halves: a cookie, which no script reads and every port of this host is sent, and this
-// key, which the browser keeps for this origin. Neither opens anything without the other.
-const keyName = "healthrelay-session-key";
-let key = null;
-try { key = localStorage.getItem(keyName); } catch { /* storage is off: the session ends with the page */ }
-function keepKey(text) {
-  key = text;
-  try { text ? localStorage.setItem(keyName, text) : localStorage.removeItem(keyName); } catch { /* as above */ }
-}
 // The one-time code of a link stands behind the #, and leaves the address as soon as the page has it.
 let link = null;
-// The secret of a read-only link stays behind the #, so that the page can be reloaded and kept as a bookmark.
-let viewer = null;
 function takeLink() {
-  viewer = /^#([0-9a-f]{64})$/.exec(location.hash)?.[1] ?? null;
+  viewer = linkSecret();
   link = /^#([0-9a-f]{32})$/.exec(location.hash)?.[1] ?? null;
   if (link) history.replaceState(null, "", location.pathname);
 }
@@ -27,6 +20,23 @@ takeLink();
 
 // Numbers are shown with the digits the device sent, which JSON.parse would drop.
 const parse = text => JSON.parse(text.replace(/"value":(-?[0-9.]+)/g, '"value":$1,"text":"$1"'));
+// A number in another unit: converted exactly and rounded once, half to even, as reports do it.
+const ratios = {"mg/dL mmol/L": [10000n, 180156n], "mmol/L mg/dL": [180156n, 10000n], "mmHg kPa": [1000000n, 7500617n],
+  "kPa mmHg": [7500617n, 1000000n], "kg lb": [100000000n, 45359237n], "lb kg": [45359237n, 100000000n]};
+const usualPlaces = {"mg/dL": 0, mmHg: 0};
+function inUnit(q, unit) {
+  const [top, bottom] = q.unit === unit ? [1n, 1n] : ratios[`${q.unit} ${unit}`] ?? [];
+  const [, whole, part = ""] = /^(\d+)(?:\.(\d+))?$/.exec(q.text) ?? [];
+  if (!top || !whole) return q;
+  const places = usualPlaces[unit] ?? 1, divisor = bottom * 10n ** BigInt(part.length);
+  const dividend = BigInt(whole + part) * top * 10n ** BigInt(places), rest = dividend % divisor * 2n;
+  let number = dividend / divisor;
+  if (rest > divisor || rest === divisor && number % 2n === 1n) number++;
+  const digits = String(number).padStart(places + 1, "0");
+  return {...q, unit, text: places ? `${digits.slice(0, -places)}.${digits.slice(-places)}` : digits};
+}
+// In the person's unit, where the person has one. Ketone is no glucose: the factor between its units is another.
+const own = (r, q) => q?.text && units[r.kind] && r.excluded !== "ketone" ? inUnit(q, units[r.kind]) : q;
 const quantity = q => q ? leftToRight(`${digits(q.text)} ${q.unit}`) : "–";
 // The main value of each kind.
 const mains = {
@@ -34,11 +44,13 @@ const mains = {
   hrv: r => r.hrv.rmssd === null ? null : {value: r.hrv.rmssd, text: String(r.hrv.rmssd), unit: "ms"},
   spo2: r => r.spo2, temperature: r => r.temperature, weight: r => r.weight, body_composition: r => r.body_composition,
 };
-const main = r => mains[r.kind]?.(r) ?? null;
+const main = r => own(r, mains[r.kind]?.(r) ?? null);
 // What another program sent and nobody interprets.
 const kept = r => ["activity", "sleep", "other"].includes(r.kind) ? r[r.kind] : null;
-const pressures = (r, between) => digits(r.blood_pressure.systolic?.text ?? "–") + between + digits(r.blood_pressure.diastolic?.text ?? "–");
-const pressure = r => leftToRight(`${pressures(r, " / ")} ${r.blood_pressure.systolic?.unit ?? ""}`);
+function pressure(r) {
+  const [systolic, diastolic] = [r.blood_pressure.systolic, r.blood_pressure.diastolic].map(each => own(r, each));
+  return leftToRight(`${digits(systolic?.text ?? "–")} / ${digits(diastolic?.text ?? "–")} ${systolic?.unit ?? ""}`);
+}
 // HI and LO are what a meter shows instead of a number.
 const beyond = r => r.status.includes("result_too_high") ? "HI" : r.status.includes("result_too_low") ? "LO" : null;
 function value(r) {
@@ -57,26 +69,27 @@ const dayOf = time => new Intl.DateTimeFormat("en-CA", {timeZone: zone}).format(
 const when = time => time ? moment(time) : t("never");
 const readingTime = r => r.time ? moment(r.time) : (r.device_time ?? t("unknown")).replace("T", " ");
 
-class Refused extends Error {
-  constructor(status, problem) { super(problem?.message ?? `status ${status}`); this.status = status; this.problem = problem; }
-}
-async function call(path, options = {}) {
-  const headers = {...options.headers};
-  if (viewer) headers.Authorization = "Bearer " + viewer; else if (key) headers["X-Session-Key"] = key;
-  if (options.method && options.method !== "GET") { headers["Content-Type"] = "application/json"; if (csrf) headers["X-CSRF-Token"] = csrf; }
-  const answer = await fetch(path, {...options, headers, credentials: "same-origin"});
-  if (answer.ok) return answer;
-  let problem = null;
-  try { problem = (await answer.json()).error; } catch { /* no document came with it */ }
-  throw new Refused(answer.status, problem);
-}
 // A path with its parameters, and the person that the page shows.
 function place(path, parameters = {}) {
   const query = new URLSearchParams(parameters);
   if (chosen) query.set("person", chosen);
   return query.size ? `${path}?${query}` : path;
 }
-const read = async path => parse(await (await call(path)).text());
+// A document; none once somebody has chosen otherwise.
+async function read(path) {
+  const {signal} = asking, text = await (await call(path, {signal})).text();
+  signal.throwIfAborted();
+  return parse(text);
+}
+
+// Names of models and of what sends readings; those that nobody has named are in words.
+const generics = {generic_glucose: "glucose", generic_cgm: "glucose", generic_blood_pressure: "blood_pressure", generic_heart_rate: "heart_rate",
+  generic_pulse_oximeter: "spo2", generic_thermometer: "temperature", generic_body_composition: "body_composition", generic_weight_scale: "weight"};
+const modelName = model => model === "manual" ? t("model_manual") : model === "imported" ? t("model_imported")
+  : generics[model] ? t("model_generic", {kind: t("kind_" + generics[model])}) : model?.replaceAll("_", " ");
+const makers = {omron_ble: "Omron", beurer_ble: "Beurer", accuchek_ble: "Accu-Chek", contour_ble: "Contour", onetouch_ble: "OneTouch",
+  freestyle_libre_ble: "FreeStyle Libre", apple_health_kit: "Apple Health", health_connect: "Health Connect"};
+const providerName = provider => makers[provider] ?? (provider === "manual" ? t("provider_manual") : provider.replaceAll("_", " "));
 
 function cell(row, text, name, label) {
   const td = document.createElement("td");
@@ -89,18 +102,18 @@ function readingRow(r) {
   const row = document.createElement("tr");
   cell(row, readingTime(r));
   cell(row, value(r), "value");
-  cell(row, [r.device.model, r.device.address].filter(Boolean).join(" "), "quiet", t("device"));
-  cell(row, [r.entry?.note, r.left_out && (r.left_out.reason ? t("left_out_because", {reason: r.left_out.reason}) : t("left_out"))].filter(Boolean).join("; "), "", t("note"));
-  cell(row, outcome(r), isHeldUp(r) ? "quiet" : "delivered", t("delivery"));
+  cell(row, [modelName(r.device.model), r.device.address].filter(Boolean).join(" "), "quiet free", t("device"));
+  cell(row, [r.entry?.note, r.left_out && (r.left_out.reason ? t("left_out_because", {reason: r.left_out.reason}) : t("left_out"))].filter(Boolean).join("; "), "free", t("note"));
+  cell(row, outcome(r), isHeldUp(r) ? "quiet free" : "delivered free", t("delivery"));
   return row;
 }
 
-let asked = 0;
+let listAsked = 0;
 async function refreshReadings() {
-  const mine = ++asked;
+  const mine = ++listAsked;
   const page = await read(place("/api/v1/readings", {limit: Math.min(rowsShown, pageSize), series: "false"}));
   // The answer to a later question is newer, and may be longer.
-  if (mine !== asked) return;
+  if (mine !== listAsked) return;
   $("readings").replaceChildren(...page.readings.map(readingRow));
   $("none").hidden = page.readings.length > 0;
   $("older").hidden = !page.more || rowsShown >= pageSize;
@@ -113,7 +126,7 @@ $("older").addEventListener("click", async () => {
   if (row) { row.tabIndex = -1; row.focus(); }
 });
 
-function card(title, big, unit, below, warn) {
+function card(title, big, unit, below, warn, more) {
   const box = document.createElement("div"), dt = document.createElement("dt"), dd = document.createElement("dd"), note = document.createElement("dd");
   dt.textContent = title;
   dd.className = "big";
@@ -122,6 +135,7 @@ function card(title, big, unit, below, warn) {
   note.textContent = below;
   note.className = warn ? "warn" : "quiet";
   box.append(dt, dd, note);
+  if (more) { const last = document.createElement("dd"); last.textContent = more; box.append(last); }
   return box;
 }
 function ago(time) {
@@ -130,21 +144,30 @@ function ago(time) {
     : minutes < 2880 ? t("hours_ago", {n: Math.round(minutes / 60)}) : t("days_ago", {n: Math.round(minutes / 1440)});
 }
 
+// The newest value of a kind that counts: what measured it, and whether a newer one is in no figure.
+function newest(title, each) {
+  const over = each.passed_over, reason = over && (over.reason === "by_person" ? over.note ?? t("by_person") : words(over.reason));
+  const about = [moment(each.time), each.source && t("source_" + each.source), each.estimate && t("estimate")].filter(Boolean);
+  return card(title, each.beyond === "high" ? "HI" : each.beyond === "low" ? "LO" : digits(each.value), each.beyond ? "" : each.unit, inList(about), false,
+    over && t("passed_over", {time: moment(over.time), reason}));
+}
+const inList = parts => new Intl.ListFormat(locale, {style: "short", type: "unit"}).format(parts);
+let glanceAsked = 0;
 async function refreshGlance() {
-  const [gateway, latest, devices, sync] = await Promise.all([
-    read(place("/api/v1/gateway")), read(place("/api/v1/readings", {series: "false", latest: "true"})), read(place("/api/v1/devices")),
-    // What waits is told for the whole household only.
+  const mine = ++glanceAsked;
+  const [gateway, view, devices, sync] = await Promise.all([
+    read(place("/api/v1/gateway")), read(place("/api/v1/view")), read(place("/api/v1/devices")),
+    // What waits for which reason is told for the whole household only.
     person === null ? read("/api/v1/sync") : {destinations: []}]);
-  const of = kind => latest.readings.find(r => r.kind === kind);
-  const glucose = of("glucose"), last = of("blood_pressure");
-  const cards = [];
-  if (glucose) cards.push(card(t("last_glucose"), beyond(glucose) ?? digits(glucose.glucose?.text ?? "–"), glucose.glucose?.unit, readingTime(glucose)));
-  if (last) cards.push(card(t("last_pressure"),
-    pressures(last, "/"),
-    last.blood_pressure.systolic?.unit, readingTime(last)));
+  if (mine !== glanceAsked) return;
+  units = gateway.units;
+  const of = kind => view.latest.find(each => each.kind === kind);
+  const glucose = of("glucose"), last = of("blood_pressure"), cards = [];
+  if (glucose) cards.push(newest(t("last_glucose"), glucose));
+  if (last) cards.push(newest(t("last_pressure"), last));
   const waiting = sync.destinations.flatMap(d => d.waiting.map(w => ({...w, destination: d.name})));
   const refused = sync.destinations.filter(d => d.refused.length);
-  const held = waiting.filter(w => w.held).map(w => words(w.held));
+  const held = gateway.waiting ? waiting.filter(w => w.held).map(w => words(w.held)) : [];
   cards.push(card(t("waiting"), String(gateway.waiting), t("readings_unit", {n: gateway.waiting}),
     !gateway.delivers ? t("no_key") : held.length ? [...new Set(held)].join(", ")
       : gateway.last_delivery ? t("last_delivered", {ago: ago(gateway.last_delivery)}) : t("nothing_delivered"), held.length > 0 && gateway.delivers));
@@ -154,8 +177,12 @@ async function refreshGlance() {
     : gateway.devices ? t("devices_well") : t("no_device"), failing + weak > 0));
   $("glance").replaceChildren(...cards);
   refreshDevices(devices.devices);
+  // In a household the person's counts come first; what waits where, and why, is everybody's.
+  $("waiting-own").replaceChildren(...(chosen === null ? [] : [gateway.waiting ? t("own_waiting", {n: gateway.waiting, person: chosen}) : t("own_nothing_waits", {person: chosen}),
+    gateway.refused && t("own_refused", {n: gateway.refused, person: chosen})].filter(Boolean).map(item)));
+  $("waiting-own").hidden = $("waiting-all").hidden = chosen === null;
   $("waiting").replaceChildren(...(waiting.length ? waiting.map(w => item(
-    t("waits_for", {n: w.count, kind: words(w.kind), provider: w.provider, destination: w.destination, outcome: w.held ? words(w.held) : t("delivery_waiting")})))
+    t("waits_for", {n: w.count, kind: words(w.kind), provider: providerName(w.provider), destination: w.destination, outcome: w.held ? words(w.held) : t("delivery_waiting")})))
     : [item(t("nothing_waits"))]),
     ...refused.map(d => item(t("refused_by", {n: d.refused.length, destination: d.name}))),
     ...sync.destinations.filter(d => d.left_behind.count).map(d => item(t("still_at", {n: d.left_behind.count, destination: d.name}))));
@@ -173,7 +200,7 @@ const contact = c => !c ? t("no_contact") : t(!c.ended ? "contact_goes_on" : c.e
 function refreshDevices(devices) {
   $("devices").replaceChildren(...devices.map(d => {
     const row = document.createElement("tr");
-    cell(row, [d.name, d.model, d.address].filter(Boolean).join(" "));
+    cell(row, [d.name, modelName(d.model), d.address].filter(Boolean).join(" "), "free");
     cell(row, t(d.paired ? (d.proven ? "paired" : "paired_unproven") : "not_paired"), d.paired ? "" : "quiet", t("bond"));
     cell(row, d.battery_percent === null ? "–" : d.battery_percent + " %", "", t("battery"));
     cell(row, clock(d.clock), "", t("clock"));
@@ -187,6 +214,7 @@ function refreshDevices(devices) {
 const eventsShown = ["reading", "left", "pruned", "erased", "sync", "connection", "resync"];
 let consented = [], pending = false, again = false, source = null;
 async function refreshAll() {
+  if (isGone) return;
   try {
     if (viewer) await Reports.soon(consented); else await Promise.all([refreshReadings(), refreshGlance(), Reports.soon(consented)]);
     document.documentElement.dataset.ready = "true";
@@ -199,11 +227,32 @@ function refreshSoon() {
   setTimeout(async () => { await refreshAll(); pending = false; if (again) { again = false; refreshSoon(); } }, 200);
 }
 function failed(error) {
+  // Somebody has chosen otherwise.
+  if (error.name === "AbortError") return;
   if (viewer && error instanceof Refused && error.status === 401) return ended();
   if (error instanceof Refused && error.status === 401) return begin();
+  if (error instanceof Refused && error.code === "no_such_user") return gone();
   if (error instanceof Refused && error.status === 423) return say(t("locked"));
   if (error instanceof Refused && error.status === 403) return say(error.message + ".");
   say(t("silent"));
+}
+// Nothing of the person who was shown stays on the screen.
+function clear() {
+  askAnew();
+  Reports.forget();
+  for (const each of ["glance", "devices", "waiting-own", "waiting", "readings"]) $(each).replaceChildren();
+  for (const each of ["device-table", "no-devices", "waiting-own", "waiting-all", "none", "older"]) $(each).hidden = true;
+  rowsShown = shown;
+}
+// The person was removed. Who is left can be chosen.
+async function gone() {
+  const name = chosen;
+  isGone = true;
+  chosen = null;
+  clear();
+  entitle(null);
+  say(t("person_gone", {person: name ?? person ?? t("the_user")}));
+  try { offer((await read("/api/v1/gateway")).people, null); } catch (error) { failed(error); }
 }
 function say(text) { if ($("state").textContent !== text) $("state").textContent = text; }
 // Events by fetch: an EventSource cannot send the session's key.
@@ -214,21 +263,15 @@ async function listen() {
   for (let last = null; source === mine && !mine.signal.aborted;) {
     try {
       const answer = await call("/api/v1/events", {signal: mine.signal, headers: last ? {"Last-Event-ID": last} : {}});
-      say(t("live"));
+      if (!isGone) say(t("live"));
       refreshSoon();
-      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-      for (let rest = "", name = "", data = "";;) {
-        const {value: part, done} = await reader.read();
-        if (done) break;
-        const lines = (rest + part).split("\n");
-        rest = lines.pop();
-        for (const line of lines) {
-          if (line.startsWith("id: ")) last = line.slice(4);
-          else if (line.startsWith("event: ")) name = line.slice(7);
-          else if (line.startsWith("data: ")) data = line.slice(6);
-          else if (line === "" && name) { if (name === "reading") Measure.notice(parse(data)); if (eventsShown.includes(name)) refreshSoon(); name = ""; }
-        }
-      }
+      let name = "", data = "";
+      await eachLine(answer, line => {
+        if (line.startsWith("id: ")) last = line.slice(4);
+        else if (line.startsWith("event: ")) name = line.slice(7);
+        else if (line.startsWith("data: ")) data = line.slice(6);
+        else if (line === "" && name) { if (name === "reading") Measure.notice(parse(data)); if (eventsShown.includes(name)) refreshSoon(); name = ""; }
+      });
     } catch (error) {
       if (mine.signal.aborted) return;
       if (error instanceof Refused && error.status === 401) return viewer ? ended() : begin();
@@ -241,7 +284,7 @@ async function listen() {
 // A read-only link has ended: nothing of the person stays on the screen.
 function ended() {
   source?.abort();
-  Reports.forget();
+  clear();
   for (const each of ["content", "sign-in", "whose", "sign-out"]) $(each).hidden = true;
   say(t("link_ended"));
   document.documentElement.dataset.ready = "true";
@@ -251,6 +294,7 @@ async function look(session) {
   const view = await read("/api/v1/view");
   [person, zone, consented, mayChange] = [view.person, view.time_zone, view.kinds, false];
   Reports.fix(session.link.days);
+  isNewDay();
   for (const each of ["device-part", "delivery", "reading-part", "glance-part", "range", "own", "sign-in", "sign-out", "choice"]) $(each).hidden = true;
   $("content").hidden = false;
   $("whose").hidden = false;
@@ -277,31 +321,46 @@ async function begin() {
   $("delivery").hidden = person !== null;
   mayChange = session.signed_in && session.scope !== "read";
   $("pair-open").hidden = session.scope === "read";
-  if (!session.signed_in) { source?.abort(); say(t("signed_out")); $("code").focus(); document.documentElement.dataset.ready = "true"; return; }
+  if (!session.signed_in) { source?.abort(); clear(); say(t("signed_out")); $("code").focus(); document.documentElement.dataset.ready = "true"; return; }
   try { await choose(chosen); } catch (error) { return failed(error); }
   listen();
 }
+// The figures say whose they are, in a household.
+function entitle(name) {
+  $("charts-of").hidden = name === null;
+  $("charts-person").textContent = name ?? "";
+}
+// The people whom a household can choose; none is chosen while the page shows nobody.
+function offer(people, name) {
+  $("choice").hidden = people.length < 2 && !isGone;
+  $("person").replaceChildren(...(isGone ? [Object.assign(new Option(t("choose_person"), "", true, true), {disabled: true})] : []),
+    ...people.map(each => new Option(each.id ?? t("the_user"), each.id ?? "")));
+  if (!isGone) $("person").value = name ?? "";
+}
 // Whom the page shows: a household has one of its people at a time.
 async function choose(name) {
+  clear();
+  entitle(name);
   const house = await read("/api/v1/gateway"), people = person === null ? house.people : [];
+  isGone = false;
   chosen = people.length > 1 ? name ?? house.user : null;
-  $("choice").hidden = people.length < 2;
-  $("person").replaceChildren(...people.map(each => new Option(each.id ?? t("the_user"), each.id ?? "")));
-  $("person").value = chosen ?? "";
+  offer(people, chosen);
+  entitle(chosen);
   const gateway = chosen ? await read(place("/api/v1/gateway")) : house;
-  zone = gateway.time_zone;
+  [zone, units, consented] = [gateway.time_zone, gateway.units, gateway.consent];
   try { dayOf(new Date()); } catch { zone = "UTC"; /* a browser without this zone */ }
-  consented = gateway.consent;
+  isNewDay();
 }
 $("person").addEventListener("change", async () => {
-  Reports.forget();
+  const wasGone = isGone;
   try { await choose($("person").value || null); } catch (error) { return failed(error); }
-  refreshSoon();
+  if (wasGone) say(t("live"));
+  refreshAll();
 });
 async function signIn(proof) {
   $("sign-in-error").textContent = "";
   try {
-    const answer = await call("/api/v1/session", {method: "POST", body: JSON.stringify({...proof, name: navigator.userAgent.slice(0, 60)})});
+    const answer = await call("/api/v1/session", {method: "POST", body: {...proof, name: navigator.userAgent.slice(0, 60)}});
     keepKey((await answer.json()).key);
     $("code").value = "";
   } catch (error) {
@@ -315,8 +374,23 @@ $("sign-in-form").addEventListener("submit", event => { event.preventDefault(); 
 // A link that is opened where the page is open already changes nothing but what is behind the #.
 addEventListener("hashchange", () => { const before = viewer; takeLink(); if (viewer !== before) location.reload(); else if (link) begin(); });
 $("sign-out").addEventListener("click", async () => { try { await call("/api/v1/session", {method: "DELETE"}); } finally { keepKey(null); begin(); } });
-// Ages grow without an event.
-setInterval(() => { if (!viewer && !$("content").hidden && !document.hidden) refreshGlance().catch(failed); }, 60000);
-document.addEventListener("visibilitychange", () => { if (!document.hidden && !$("content").hidden) refreshSoon(); });
+// Whether a day of the person's has begun since this was asked last.
+let today = null;
+function isNewDay() {
+  const day = dayOf(new Date()), isNew = today !== null && day !== today;
+  today = day;
+  return isNew;
+}
+// Ages grow without an event, and at the person's midnight every period is another.
+function passTime() {
+  if ($("content").hidden || document.hidden || isGone) return;
+  if (isNewDay()) { Reports.now(); refreshSoon(); } else if (!viewer) refreshGlance().catch(failed);
+}
+setInterval(passTime, 60000);
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden || $("content").hidden) return;
+  if (isNewDay()) Reports.now();
+  refreshSoon();
+});
 $("language").addEventListener("change", () => { keepLanguage($("language").value); location.reload(); });
 wordsReady.then(() => { $("language").append(...languageOptions()); return begin(); });

@@ -23,7 +23,7 @@ const Pairing = (() => {
     if (!device.address || found.has(device.address)) return;
     found.set(device.address, device);
     const li = document.createElement("li"), button = document.createElement("button");
-    const what = device.choose_from ?? (device.model ? words(device.model) : null);
+    const what = device.choose_from ?? (device.model ? modelName(device.model) : null);
     let offer = t(what ? "pair_offer_model" : "pair_offer", {name: device.name ?? device.address, model: what});
     if (device.pairing_mode) offer = t("pair_in_mode", {offer});
     if (device.paired) offer = t("pair_already", {offer});
@@ -38,16 +38,8 @@ const Pairing = (() => {
     tell(t("pair_looking"));
     scanning = new AbortController();
     try {
-      const answer = await call("/api/v1/scan", {method: "POST", body: JSON.stringify({seconds: 30}), signal: scanning.signal});
-      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-      let rest = "";
-      for (;;) {
-        const {value: part, done} = await reader.read();
-        if (done) break;
-        const lines = (rest + part).split("\n");
-        rest = lines.pop();
-        for (const line of lines) if (line) offer(JSON.parse(line));
-      }
+      const answer = await call("/api/v1/scan", {method: "POST", body: {seconds: 30}, signal: scanning.signal});
+      await eachLine(answer, line => { if (line) offer(JSON.parse(line)); });
       if (found.size === 0 && $("pair-state").textContent === t("pair_looking")) tell(t("pair_none"));
     } catch (error) {
       if (error.name !== "AbortError") tell(error.message);
@@ -79,7 +71,7 @@ const Pairing = (() => {
     $("pair-found").hidden = $("pair-help").hidden = $("pair-again").hidden = $("model-form").hidden = true;
     tell(t("pair_with", {name: device.name ?? device.address}));
     try {
-      current = await (await call("/api/v1/pairings", {method: "POST", body: JSON.stringify(model ? {address: device.address, model} : {address: device.address})})).json();
+      current = await (await call("/api/v1/pairings", {method: "POST", body: model ? {address: device.address, model} : {address: device.address}})).json();
       poll();
     } catch (error) { tell(error.message); $("pair-again").hidden = false; }
   }
@@ -130,7 +122,7 @@ const Pairing = (() => {
   async function answer(body) {
     if (!current) return;
     $("passkey-form").hidden = $("confirm").hidden = true;
-    try { await call(`/api/v1/pairings/${current.id}/answer`, {method: "POST", body: JSON.stringify(body)}); } catch (error) { tell(error.message); }
+    try { await call(`/api/v1/pairings/${current.id}/answer`, {method: "POST", body}); } catch (error) { tell(error.message); }
   }
 
   $("pair-open").addEventListener("click", () => { $("pair").showModal(); scan(); });

@@ -6,29 +6,42 @@ const Reports = (() => {
     ["body_composition", "body_composition"]];
   const onPaper = ["bp", "glucose", "sensor", "weight"];
   const shown = new Map();
-  let period = {period: "14d"}, asked = 0, restUntil = 0, timer = null, isFixed = false;
+  let period = {period: "14d"}, former = null, asked = 0, restUntil = 0, timer = null, isFixed = false;
 
   const path = (name, format) => place(`/api/v1/reports/${name}`, {...period, format, language: spoken});
 
   async function refresh(consent) {
-    const mine = ++asked, began = Date.now(), wanted = all.filter(each => consent.includes(each[1])).map(each => each[0]);
+    const mine = ++asked, {signal} = asking, began = Date.now(), wanted = all.filter(each => consent.includes(each[1])).map(each => each[0]);
     $("reports").setAttribute("aria-busy", "true");
     try {
-      const parts = await Promise.all(wanted.map(async name => [name, await (await call(path(name, "fragment"))).text()]));
+      const parts = await Promise.all(wanted.map(async name => [name, await (await call(path(name, "fragment"), {signal})).text()]));
+      signal.throwIfAborted();
       // The answer to a later question is newer.
       if (mine !== asked) return;
       for (const [name] of shown) if (!wanted.includes(name)) remove(name);
       for (const [name, text] of parts) show(name, text);
-      $("range-error").textContent = "";
+      former = null;
     } catch (error) {
       if (!(error instanceof Refused && error.status === 400)) throw error;
-      if (mine === asked) $("range-error").textContent = error.message;
+      if (mine !== asked || signal.aborted) return;
+      $("range-error").textContent = error.message;
+      // Days that cannot be meant leave those that were shown.
+      if (former) { [period, former] = [former, null]; return refresh(consent); }
     } finally {
       if (mine === asked) $("reports").setAttribute("aria-busy", "false");
     }
     $("nothing").hidden = [...shown.values()].some(each => !each.section.hidden);
     // A strap sends a reading a second, and a year of a sensor takes the gateway a second: it gets its rest.
     restUntil = Date.now() + 5 * (Date.now() - began);
+  }
+
+  // Another period: nothing of the one before stays, and no late answer of it comes.
+  function choose(next) {
+    [former, period] = [former ?? period, next];
+    $("range-error").textContent = "";
+    askAnew();
+    forget();
+    refreshAll();
   }
 
   function remove(name) { shown.get(name).section.remove(); shown.delete(name); }
@@ -127,15 +140,11 @@ const Reports = (() => {
       if (!$("to").value) { $("to").value = today; $("from").value = dayOf(new Date(Date.now() - 13 * 86400000)); }
       return $("from").focus();
     }
-    period = {period: choice.value};
-    restUntil = 0;
-    refreshSoon();
+    choose({period: choice.value});
   });
   $("own").addEventListener("submit", event => {
     event.preventDefault();
-    period = {from: $("from").value, to: $("to").value};
-    restUntil = 0;
-    refreshSoon();
+    choose({from: $("from").value, to: $("to").value});
   });
   $("print").addEventListener("click", () => window.print());
 
@@ -152,6 +161,13 @@ const Reports = (() => {
   }
   // What somebody asks for at this page is shown at once.
   function now() { restUntil = 0; }
-  function forget() { restUntil = 0; for (const [name] of [...shown]) remove(name); }
+  function forget() {
+    clearTimeout(timer);
+    [restUntil, timer] = [0, null];
+    asked++;
+    for (const [name] of [...shown]) remove(name);
+    $("nothing").hidden = true;
+    $("reports").setAttribute("aria-busy", "false");
+  }
   return {soon, now, fix, forget};
 })();

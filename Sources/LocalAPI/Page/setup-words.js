@@ -10,7 +10,7 @@ const phrases = {
   language: "Language", language_about: "The set-up, the page and the person’s reports speak it. On the page, each browser can have another.",
   person_title: "You and your time zone", person_stand: "{person}, {zone}", person_nobody: "nobody yet",
   person_name: "A short name for the person whose readings these are", person_zone: "Time zone", person_first: "Name the person first.",
-  units_title: "Units and your own lines", units_default: "mg/dL, mmHg, kg; no lines of your own",
+  units_title: "Units and your own lines", units_default: "as measured; no lines of your own",
   units_glucose_unit: "Glucose in", units_pressure_unit: "Blood pressure in", units_weight_unit: "Weight in",
   units_glucose_ranges: "Your glucose range in mg/dL, such as 70-180 (may stay empty)",
   units_pressure_line: "Your line of blood pressure in mmHg, such as 135/85 (may stay empty)",
@@ -60,4 +60,7 @@ const phrases = {
   paper_person: "Person and time zone", paper_devices: "Devices", paper_destinations: "Readings go to", paper_backups: "Backups",
   paper_restore: "To put a backup back", paper_restore_how: "in the set-up of a new gateway, or with {0}; with the passphrase",
   print: "Print", go_to_page: "Go to the page",
+  units_as_measured: "as measured",
+  you_entered: "You entered: {value}.",
+  enter_again: "Enter it again",
 };

@@ -1,9 +1,7 @@
 "use strict";
 // The first run. What is done is asked of the gateway each time: this page remembers nothing but its session.
 const $ = id => document.getElementById(id);
-const keyName = "healthrelay-session-key";
-let key = null, csrf = null, facts = null, token = null;
-try { key = localStorage.getItem(keyName); } catch { /* storage is off: the session ends with the page */ }
+let facts = null, token = null;
 // The token stands behind the #, and leaves the address as soon as the page has it.
 function takeToken() {
   const found = /^#([0-9a-f]{32})$/.exec(location.hash)?.[1] ?? null;
@@ -14,23 +12,16 @@ function takeToken() {
 takeToken();
 
 const detailed = problem => problem.hint ? t("detailed", problem) : problem.message;
-class Refused extends Error {
-  constructor(status, problem) {
-    super(problem ? detailed(problem) : t("status", {n: status}));
-    this.status = status; this.code = problem?.code;
-  }
+// A refusal with what to do about it, in the words that the steps show.
+function worded(error) {
+  if (error instanceof Refused) error.message = error.problem ? detailed(error.problem) : t("status", {n: error.status});
+  return error;
 }
-async function call(path, method = "GET", body = undefined) {
-  const headers = {};
-  if (key) headers["X-Session-Key"] = key;
-  if (method !== "GET") { headers["Content-Type"] = "application/json"; if (csrf) headers["X-CSRF-Token"] = csrf; }
-  const answer = await fetch(path, {method, headers, credentials: "same-origin",
-    body: method === "GET" || method === "DELETE" ? undefined : JSON.stringify(body ?? {})});
-  const text = await answer.text();
-  let document = null;
-  try { document = text ? JSON.parse(text) : null; } catch { /* lines of documents, or none */ }
-  if (!answer.ok) throw new Refused(answer.status, document?.error);
-  return document ?? text;
+// A document of the API, or lines of documents.
+async function api(path, method = "GET", body = undefined) {
+  let text;
+  try { text = await (await call(path, {method, body})).text(); } catch (error) { throw worded(error); }
+  try { return text ? JSON.parse(text) : text; } catch { return text; }
 }
 const pause = milliseconds => new Promise(done => setTimeout(done, milliseconds));
 
@@ -66,8 +57,8 @@ $("language").addEventListener("change", async () => {
 });
 
 async function showSession() {
-  const state = await call("/setup/state");
-  const session = state.claimed ? await call("/api/v1/session") : null;
+  const state = await api("/setup/state");
+  const session = state.claimed ? await api("/api/v1/session") : null;
   csrf = session?.csrf_token ?? null;
   $("claim").hidden = state.claimed;
   $("token-part").hidden = token !== null;
@@ -80,9 +71,8 @@ $("claim-form").addEventListener("submit", async event => {
   event.preventDefault();
   $("claim-error").textContent = "";
   try {
-    const answer = await call("/setup/claim", "POST", {token: token ?? $("token").value.trim(), name: "set-up"});
-    key = answer.key;
-    try { localStorage.setItem(keyName, key); } catch { /* as above */ }
+    const answer = await api("/setup/claim", "POST", {token: token ?? $("token").value.trim(), name: "set-up"});
+    keepKey(answer.key);
     token = null;
     await showSession();
     $("steps").querySelector("summary")?.focus();

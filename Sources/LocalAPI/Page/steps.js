@@ -11,8 +11,8 @@ async function comeBack(isBack, tries = 240) {
   while (tries-- > 0) {
     await pause(500);
     try {
-      csrf = (await call("/api/v1/session")).csrf_token;
-      const stand = await call("/api/v1/setup");
+      csrf = (await api("/api/v1/session")).csrf_token;
+      const stand = await api("/api/v1/setup");
       if (isBack(stand)) return stand;
     } catch (error) { if (error.status && error.status < 500) throw error; }
   }
@@ -20,11 +20,12 @@ async function comeBack(isBack, tries = 240) {
 }
 async function restart(tell) {
   tell(t("restarting"));
-  await call("/api/v1/restart", "POST");
+  await api("/api/v1/restart", "POST");
   await comeBack(stand => stand.after_restart.length === 0);
 }
 async function change(body, tell) {
-  const outcome = await call("/api/v1/settings", "PATCH", {...body, digest: settings.digest});
+  if (!["set", "secrets", "unset"].some(each => body[each]?.length || Object.keys(body[each] ?? {}).length)) return;
+  const outcome = await api("/api/v1/settings", "PATCH", {...body, digest: settings.digest});
   if (outcome.after_restart.length > 0) await restart(tell);
 }
 
@@ -38,18 +39,43 @@ function form(id, button, action, ...parts) {
     submit.disabled = true;
     try {
       const words = await action(text => { told.textContent = text; });
-      await showSteps(id === "passphrase" ? "backup" : id.startsWith("test-") ? "destination" : id);
+      await showSteps(stepOf(id));
       if (words && $(id + "-told")) $(id + "-told").textContent = words;
     } catch (error) {
       wrong.textContent = error.message;
-      if (error.code === "settings_changed") {
-        await call("/api/v1/settings/reload", "POST").catch(() => {});
-        settings = await call("/api/v1/settings");
-        wrong.textContent = t("read_again", {message: error.message});
-      }
+      if (error.code === "settings_changed") await readAgain(id, t("read_again", {message: error.message})).catch(again => { wrong.textContent = again.message; });
     } finally { submit.disabled = false; }
   }]}, ...parts, submit, told, wrong);
 }
+// What somebody has entered in a field, other than what stood there.
+function isEntered(element) {
+  if (element.type === "checkbox") return element.checked !== element.defaultChecked;
+  if (element.options) return element.value !== ([...element.options].find(each => each.defaultSelected) ?? element.options[0])?.value;
+  return element.type !== "file" && element.value !== element.defaultValue;
+}
+// Draws the step anew with the settings as they are now. What was entered stands beside each field whose setting is another,
+// to be entered again or not.
+async function readAgain(id, message) {
+  const entered = [...$(id + "-form").elements].filter(each => each.id && each.type !== "submit" && isEntered(each))
+    .map(each => ({id: each.id, secret: each.type === "password", isChecked: each.checked, value: each.value,
+      text: each.type === "checkbox" ? t(each.checked ? "yes" : "no") : each.options ? each.selectedOptions[0].textContent : each.value || t("none")}));
+  await api("/api/v1/settings/reload", "POST").catch(() => {});
+  await showSteps(stepOf(id));
+  $(id + "-error").textContent = message;
+  for (const each of entered) {
+    const element = $(each.id);
+    if (!element || element.disabled) continue;
+    const enter = () => { element.value = each.value; element.checked = each.isChecked; element.dispatchEvent(new Event("change")); };
+    // What nobody sees cannot be compared, and what is added stands nowhere yet.
+    if (each.secret || !comparable.includes(id)) { enter(); continue; }
+    if (element.type === "checkbox" ? element.checked === each.isChecked : element.value === each.value) continue;
+    const note = make("p", {class: "note", id: each.id + "-entered"}, t("you_entered", {value: each.text}), " ",
+      make("button", {type: "button", class: "quiet", on: ["click", () => { enter(); note.remove(); element.focus(); }]}, t("enter_again")));
+    element.closest("p, label").after(note);
+  }
+}
+const comparable = ["speech", "person", "units", "consent"];
+const stepOf = id => id === "passphrase" ? "backup" : id.startsWith("test-") ? "destination" : id;
 const typed = id => $(id).value.trim();
 
 // The language of the set-up, kept by this browser, and of the person's reports as soon as there is a person.
@@ -77,10 +103,10 @@ const person = {
     const zones = Intl.supportedValuesOf?.("timeZone") ?? [];
     if (!zones.includes(facts.time_zone)) zones.unshift(facts.time_zone);
     return [fixedNote("user.client_user_id"), fixedNote("user.time_zone"), form("person", t("save"), async tell => {
-      const set = {};
-      const name = typed("person-name");
-      if (!isFixed("user.client_user_id")) set["user.client_user_id"] = name;
-      if (!isFixed("user.time_zone")) set["user.time_zone"] = typed("person-zone");
+      // A person who is new gets both as they are shown.
+      const set = {}, name = typed("person-name"), isNews = id => !facts.person || isEntered($(id));
+      if (!isFixed("user.client_user_id") && isNews("person-name")) set["user.client_user_id"] = name;
+      if (!isFixed("user.time_zone") && isNews("person-zone")) set["user.time_zone"] = typed("person-zone");
       // A language that was chosen before there was a person.
       if (name && isLanguageKept() && !isPersonFixed(name) && !rowOf(languageKey(name))) set[languageKey(name)] = spoken;
       await change({set}, tell);
@@ -97,12 +123,14 @@ const units = {
   body: () => !facts.person ? [make("p", {}, t("person_first"))] : [fixedNote(`users.${facts.person}.time_zone`), form("units", t("save"), async tell => {
     const at = key => `users.${facts.person}.reports.${key}`, set = {}, unset = [];
     for (const key of ["glucose_unit", "pressure_unit", "weight_unit", "glucose_ranges", "pressure_line"]) {
+      // What nobody has entered stays as it is.
+      if (!isEntered($("units-" + key))) continue;
       if (typed("units-" + key)) set[at(key)] = typed("units-" + key); else if (rowOf(at(key))) unset.push(at(key));
     }
     await change({set, unset}, tell);
     return t("saved");
   }, ...[["glucose_unit", t("units_glucose_unit"), ["mg/dL", "mmol/L"]], ["pressure_unit", t("units_pressure_unit"), ["mmHg", "kPa"]], ["weight_unit", t("units_weight_unit"), ["kg", "lb"]]]
-    .map(([key, label, choices]) => choice("units-" + key, label, choices.map(each => [each, each]), rowOf(`users.${facts.person}.reports.${key}`)?.value)),
+    .map(([key, label, choices]) => choice("units-" + key, label, [["", t("units_as_measured")], ...choices.map(each => [each, each])], rowOf(`users.${facts.person}.reports.${key}`)?.value ?? "")),
   field("units-glucose_ranges", t("units_glucose_ranges"), {value: rowOf(`users.${facts.person}.reports.glucose_ranges`)?.value ?? ""}),
   field("units-pressure_line", t("units_pressure_line"), {value: rowOf(`users.${facts.person}.reports.pressure_line`)?.value ?? ""}))],
 };
@@ -124,33 +152,24 @@ const meter = {
       scanning = new AbortController();
       const seen = new Set();
       try {
-        const answer = await fetch("/api/v1/scan", {method: "POST", signal: scanning.signal, credentials: "same-origin", body: JSON.stringify({seconds: 30}),
-          headers: {"Content-Type": "application/json", "X-CSRF-Token": csrf, ...(key ? {"X-Session-Key": key} : {})}});
-        if (!answer.ok) throw new Refused(answer.status, (await answer.json()).error);
-        const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-        for (let rest = "";;) {
-          const {value, done} = await reader.read();
-          if (done) break;
-          const lines = (rest + value).split("\n");
-          rest = lines.pop();
-          for (const line of lines.filter(Boolean)) {
-            const device = JSON.parse(line);
-            if (device.error) { wrong.textContent = device.error.message; continue; }
-            if (!device.address || seen.has(device.address)) continue;
-            seen.add(device.address);
-            list.append(make("li", {}, make("button", {type: "button", class: "quiet", on: ["click", () => chosen(device)]},
-              device.model ? t("meter_offer", {name: device.name ?? device.address, model: device.model.replaceAll("_", " ")}) : device.name ?? device.address)));
-          }
-        }
+        await eachLine(await call("/api/v1/scan", {method: "POST", signal: scanning.signal, body: {seconds: 30}}), line => {
+          if (!line) return;
+          const device = JSON.parse(line);
+          if (device.error) { wrong.textContent = device.error.message; return; }
+          if (!device.address || seen.has(device.address)) return;
+          seen.add(device.address);
+          list.append(make("li", {}, make("button", {type: "button", class: "quiet", on: ["click", () => chosen(device)]},
+            device.model ? t("meter_offer", {name: device.name ?? device.address, model: device.model.replaceAll("_", " ")}) : device.name ?? device.address)));
+        });
         if (!seen.size && !wrong.textContent) tell(t("meter_none"));
-      } catch (error) { if (error.name !== "AbortError") wrong.textContent = error.message; }
+      } catch (error) { if (error.name !== "AbortError") wrong.textContent = worded(error).message; }
     }
     async function chosen(device) {
       scanning?.abort();
       list.replaceChildren();
       if (!device.choose_from) return pair(device, null);
       try {
-        const models = (await call("/api/v1/models")).models.filter(each => each.brand === device.choose_from);
+        const models = (await api("/api/v1/models")).models.filter(each => each.brand === device.choose_from);
         question.replaceChildren(make("form", {on: ["submit", event => { event.preventDefault(); pair(device, typed("meter-model")); }]},
           choice("meter-model", t("meter_model"), [...models.map(each => [each.id, each.name]), ["none", t("meter_no_model")]]), make("button", {}, t("pair"))));
       } catch (error) { wrong.textContent = error.message; }
@@ -159,17 +178,17 @@ const meter = {
       question.replaceChildren();
       tell(t("meter_pairing", {name: device.name ?? device.address}));
       try {
-        let pairing = await call("/api/v1/pairings", "POST", model ? {address: device.address, model} : {address: device.address}), asked = null;
+        let pairing = await api("/api/v1/pairings", "POST", model ? {address: device.address, model} : {address: device.address}), asked = null;
         while (pairing.state === "running" || pairing.state === "question") {
           const mark = pairing.question ? JSON.stringify(pairing.question) : null;
           if (mark !== asked) { asked = mark; ask(pairing); }
           const last = pairing.notes.at(-1);
           if (last && !pairing.question) tell(last);
           await pause(500);
-          pairing = await call("/api/v1/pairings/" + pairing.id);
+          pairing = await api("/api/v1/pairings/" + pairing.id);
         }
         question.replaceChildren();
-        if (pairing.state === "failed") throw new Refused(0, pairing.error);
+        if (pairing.state === "failed") throw worded(new Refused({status: 0}, pairing.error));
         await showSteps("meter");
         $("meter-told").textContent = pairing.proven ? t("meter_proven") : pairing.notes.at(-1) ?? t("meter_paired");
       } catch (error) { tell(""); wrong.textContent = error.message; }
@@ -180,7 +199,7 @@ const meter = {
       if (!asks) return;
       const answer = async body => {
         question.replaceChildren();
-        try { await call(`/api/v1/pairings/${pairing.id}/answer`, "POST", body); } catch (error) { wrong.textContent = error.message; }
+        try { await api(`/api/v1/pairings/${pairing.id}/answer`, "POST", body); } catch (error) { wrong.textContent = error.message; }
       };
       if (asks.kind === "passkey") {
         question.append(make("form", {on: ["submit", event => { event.preventDefault(); answer({passkey: typed("meter-passkey").replaceAll(" ", "")}); }]},
@@ -234,7 +253,7 @@ const destination = {
     draw();
     const tests = facts.destinations.map((name, index) => form(`test-${index}`, t("destination_test", {name}), async tell => {
       tell(t("destination_testing", {name}));
-      const {checks} = await call(`/api/v1/destinations/${encodeURIComponent(name)}/test`, "POST");
+      const {checks} = await api(`/api/v1/destinations/${encodeURIComponent(name)}/test`, "POST");
       const bad = checks.find(check => check.ok === false);
       if (bad) throw new Error([`${bad.name}: ${bad.found}`, bad.mend].filter(Boolean).join(". "));
       return t("destination_well", {name});
@@ -258,8 +277,10 @@ const consent = {
     : [false, facts.kinds.every(each => each.granted) ? t("consent_everything") : t("consent_nothing")]; },
   body: () => [form("consent", t("save"), async () => {
     for (const granted of [true, false]) {
-      const chosen = facts.kinds.map(each => each.kind).filter(kind => $("consent-" + kind).checked === granted);
-      if (chosen.length) await call("/api/v1/consent", "POST", {kinds: chosen, granted});
+      // What was decided and nobody has entered otherwise stays as it is.
+      const chosen = facts.kinds.filter(each => !each.decided || isEntered($("consent-" + each.kind))).map(each => each.kind)
+        .filter(kind => $("consent-" + kind).checked === granted);
+      if (chosen.length) await api("/api/v1/consent", "POST", {kinds: chosen, granted});
     }
     return t("saved");
   }, ...facts.kinds.map(each => make("label", {class: "line"}, make("input", {type: "checkbox", id: "consent-" + each.kind, checked: each.granted}), t("kind_" + each.kind))))],
@@ -279,7 +300,7 @@ const backup = {
       let made = null;
       // The gateway makes its first one by itself, and one at a time.
       for (let tries = 0; !made; tries++) {
-        try { made = await call("/api/v1/backups", "POST"); } catch (error) { if (error.code !== "backup_running" || tries > 60) throw error; await pause(1000); }
+        try { made = await api("/api/v1/backups", "POST"); } catch (error) { if (error.code !== "backup_running" || tries > 60) throw error; await pause(1000); }
       }
       return t("backup_made", {name: made.name, n: made.restored.readings});
     })] : [])],
@@ -290,10 +311,13 @@ async function send(file, tell) {
   const most = 65536;
   for (let at = 0; at < file.size;) {
     const piece = file.slice(at, at + most);
-    const answer = await fetch(`/api/v1/restore/pieces?offset=${at}&length=${file.size}`, {method: "POST", credentials: "same-origin", body: piece,
-      headers: {"Content-Type": "application/octet-stream", "X-CSRF-Token": csrf, ...(key ? {"X-Session-Key": key} : {})}});
-    if (answer.status === 429) { await pause(1000 * Number(answer.headers.get("Retry-After") ?? 1)); continue; }
-    if (!answer.ok) throw new Refused(answer.status, (await answer.json()).error);
+    try {
+      await call(`/api/v1/restore/pieces?offset=${at}&length=${file.size}`, {method: "POST", body: piece, headers: {"Content-Type": "application/octet-stream"}});
+    } catch (error) {
+      if (error.status !== 429) throw worded(error);
+      await pause(1000 * Number(error.headers.get("Retry-After") ?? 1));
+      continue;
+    }
     at += piece.size;
     tell(t("restore_sending", {n: Math.floor(100 * at / file.size)}));
   }
@@ -313,7 +337,7 @@ const restore = {
         const file = $("restore-file").files[0];
         if (sent !== file) { await send(file, tell); sent = file; }
         tell(t("restore_checking"));
-        await call("/api/v1/restore", "POST", {passphrase: $("restore-passphrase").value});
+        await api("/api/v1/restore", "POST", {passphrase: $("restore-passphrase").value});
         $("restore-passphrase").value = "";
         tell(t("restore_making"));
         const {outcome} = (await comeBack(stand => stand.restore.outcome !== null, 7200)).restore;
@@ -340,7 +364,7 @@ const paper = {
 
 const steps = [speech, restore, person, units, meter, slots, destination, consent, backup, paper];
 async function showSteps(open = null) {
-  [facts, settings] = [await call("/api/v1/setup"), await call("/api/v1/settings")];
+  [facts, settings] = [await api("/api/v1/setup"), await api("/api/v1/settings")];
   // Whoever goes on in another browser goes on in the language that the person was given.
   const given = facts.person && rowOf(languageKey(facts.person))?.value;
   if (given && given !== spoken && !isLanguageKept()) await changeLanguage(given);

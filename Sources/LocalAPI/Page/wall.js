@@ -3,9 +3,6 @@
 // kinds=glucose,weight  old=30m  theme=dark|light  dark=20:00-07:00  person=ID  language=de
 const $ = id => document.getElementById(id);
 const chosen = new URLSearchParams(location.search);
-const viewer = /^#([0-9a-f]{64})$/.exec(location.hash)?.[1] ?? null;
-let key = null;
-try { key = localStorage.getItem("healthrelay-session-key"); } catch { /* storage is off: only a link opens this page */ }
 
 const order = ["glucose", "blood_pressure", "spo2", "heart_rate", "temperature", "weight", "hrv", "body_composition"];
 const mostShown = 4, patience = 40000, pause = 3000, rest = 300000;
@@ -20,13 +17,6 @@ const lifetime = (() => {
 let view = null, shift = 0, silentSince = null, hasEnded = false;
 const now = () => Date.now() + shift;
 
-async function call(path, options = {}) {
-  const headers = {...options.headers};
-  if (viewer) headers.Authorization = "Bearer " + viewer; else if (key) headers["X-Session-Key"] = key;
-  const answer = await fetch(path, {...options, headers, credentials: "same-origin"});
-  if (!answer.ok) throw Object.assign(new Error("status " + answer.status), {status: answer.status});
-  return answer;
-}
 async function refresh() {
   const person = chosen.get("person");
   const parameters = new URLSearchParams(person ? {person} : {});
@@ -69,16 +59,20 @@ function element(name, text, style) {
   if (style) each.className = style;
   return each;
 }
+const reasonOf = over => over.reason === "by_person" ? over.note ?? t("by_person") : words(over.reason);
 function card(each) {
   const section = document.createElement("section"), age = Math.max(0, (now() - new Date(each.time)) / 1000);
   const isOld = age > (lifetime ?? lifetimes[each.kind] ?? 86400);
-  const value = element("p", each.beyond === "high" ? "HI" : each.beyond === "low" ? "LO" : digits(each.value), "value");
+  const text = each.beyond === "high" ? "HI" : each.beyond === "low" ? "LO" : digits(each.value), value = element("p", "", "value");
+  // Pressures in kPa have more digits than there is room for at the size of others.
+  value.append(element("span", text, text.length > 7 ? "long" : ""));
   if (each.unit && !each.beyond) value.append(element("small", " " + each.unit));
   section.className = isOld || silentSince !== null ? "old" : "";
   section.dataset.kind = each.kind;
-  section.append(element("h2", t("kind_" + each.kind)), value,
+  section.append(element("h2", list([t("kind_" + each.kind), each.source === "sensor" && t("source_sensor"), each.estimate && t("estimate")])), value,
     element("p", isOld ? t("wall_old", {ago: ago(age)}) : silentSince !== null ? t("wall_maybe_old", {ago: ago(age)}) : ago(age), "age"),
-    element("p", list([format(each.time, {dateStyle: "medium", timeStyle: "short"}), each.pulse && t("wall_pulse", {pulse: digits(each.pulse)}), each.left_out && t("left_out")]), "when"));
+    element("p", list([format(each.time, {dateStyle: "medium", timeStyle: "short"}), each.pulse && t("wall_pulse", {pulse: digits(each.pulse)})]), "when"));
+  if (each.passed_over) section.append(element("p", t("passed_over", {time: format(each.passed_over.time, {dateStyle: "medium", timeStyle: "short"}), reason: reasonOf(each.passed_over)}), "when"));
   return section;
 }
 // Dark in the evening and at night by the person's clocks, unless the address says otherwise.
@@ -88,16 +82,16 @@ function paint() {
   const isNight = hours[1] <= hours[2] ? clock >= hours[1] && clock < hours[2] : clock >= hours[1] || clock < hours[2];
   document.documentElement.dataset.theme = theme === "dark" || theme === "light" ? theme : isNight ? "dark" : "light";
 }
-function draw(words) {
+function draw(said) {
   const cards = shown();
   paint();
   $("who").textContent = view?.person ?? "HealthRelay";
   $("values").dataset.count = cards.length;
   $("values").replaceChildren(...cards.map(card));
-  const text = words ?? (silentSince !== null ? t("wall_silent", {time: format(silentSince, {timeStyle: "short"})})
+  const text = said ?? (silentSince !== null ? t("wall_silent", {time: format(silentSince, {timeStyle: "short"})})
     : view && !cards.length ? t("wall_nothing") : "");
   if ($("state").textContent !== text) $("state").textContent = text;
-  if (view || words) document.documentElement.dataset.ready = "true";
+  if (view || said) document.documentElement.dataset.ready = "true";
 }
 
 // The stream says when something has changed, and by its heartbeat that the gateway is there.
@@ -110,15 +104,10 @@ async function listen() {
       alive();
       const answer = await call("/api/v1/events", {signal: stream.signal});
       await refresh();
-      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-      for (let line = ""; !hasEnded;) {
-        const {value, done} = await reader.read();
-        if (done) break;
+      await eachLine(answer, line => {
         alive();
-        const lines = (line + value).split("\n");
-        line = lines.pop();
-        if (lines.some(each => /^event: (reading|left|pruned|erased|resync)$/.test(each))) await refresh();
-      }
+        if (hasEnded) stream.abort(); else if (/^event: (reading|left|pruned|erased|resync)$/.test(line)) refresh().catch(lost);
+      });
     } catch (error) {
       if ([401, 403].includes(error.status)) end();
     }

@@ -65,6 +65,16 @@ struct PageTests {
         try await bench.stop()
     }
 
+    @Test("in a household it shows whoever is chosen, and nothing of anybody else, however late an answer comes")
+    func household() async throws {
+        let bench = try await APIBench(
+            tls: false, captures: Self.everything, settings: ["user.client_user_id": "anna"])
+        try await bench.gateway.store.setPeople(
+            ["anna", "ben"].map { StorePerson(clientUserID: $0, timeZone: "Europe/Berlin", shares: []) })
+        try await browse("household", bench.address + "/")
+        try await bench.stop()
+    }
+
     @Test("a value is left out of figures with a reason, by keyboard, and counts again")
     func figures() async throws {
         let bench = try await APIBench(tls: false, captures: Self.everything)

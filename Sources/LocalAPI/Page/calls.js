@@ -1,0 +1,44 @@
+"use strict";
+// What the pages ask of the gateway, and how it refuses.
+// The session's token has two halves: a cookie, which no script reads and every port of this host is sent, and this
+// key, which the browser keeps for this origin. Neither opens anything without the other.
+const keyName = "healthrelay-session-key";
+let key = null, csrf = null;
+try { key = localStorage.getItem(keyName); } catch { /* storage is off: the session ends with the page */ }
+function keepKey(text) {
+  key = text;
+  try { text ? localStorage.setItem(keyName, text) : localStorage.removeItem(keyName); } catch { /* as above */ }
+}
+// The secret of a read-only link stays behind the #, so that the page can be reloaded and kept as a bookmark.
+const linkSecret = () => /^#([0-9a-f]{64})$/.exec(location.hash)?.[1] ?? null;
+let viewer = linkSecret();
+
+class Refused extends Error {
+  constructor(answer, problem) {
+    super(problem?.message ?? `status ${answer.status}`);
+    [this.status, this.problem, this.code, this.headers] = [answer.status, problem, problem?.code, answer.headers];
+  }
+}
+// The answer to a request, or an error of the gateway's. A body is sent as JSON unless its headers say otherwise.
+async function call(path, {method = "GET", body, headers = {}, signal} = {}) {
+  headers = {...headers};
+  if (viewer) headers.Authorization = "Bearer " + viewer; else if (key) headers["X-Session-Key"] = key;
+  if (method !== "GET") { headers["Content-Type"] ??= "application/json"; if (csrf) headers["X-CSRF-Token"] = csrf; }
+  const isJSON = headers["Content-Type"] === "application/json" && method !== "DELETE";
+  const answer = await fetch(path, {method, headers, signal, credentials: "same-origin", body: isJSON ? JSON.stringify(body ?? {}) : body});
+  if (answer.ok) return answer;
+  let problem = null;
+  try { problem = (await answer.json()).error ?? null; } catch { /* no document came with it */ }
+  throw new Refused(answer, problem);
+}
+// Takes an answer's lines as they come.
+async function eachLine(answer, take) {
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = "";;) {
+    const {value: part, done} = await reader.read();
+    if (done) return;
+    const lines = (rest + part).split("\n");
+    rest = lines.pop();
+    for (const line of lines) take(line);
+  }
+}
