@@ -22,17 +22,21 @@ public struct GlucosePoint: Sendable, Hashable {
         case trend(seconds: Int64)
         /// A sensor whose pace isn't known.
         case sensor
+        /// A value that a person asked a sensor for, beside those that the sensor keeps by itself.
+        case scan
 
         /// What measured a value.
         ///
         /// - Parameters:
         ///   - glucose: the value.
         ///   - facts: what a sensor that counts its own minutes says besides.
-        public init(of glucose: GlucoseValue, _ facts: SensorFacts?) {
-            switch facts?.source {
-            case .history: self = .history(seconds: 15 * 60)
-            case .trend: self = .trend(seconds: 60)
-            case nil:
+        ///   - imported: what another program says of it.
+        public init(of glucose: GlucoseValue, _ facts: SensorFacts?, _ imported: ImportFacts? = nil) {
+            switch (facts?.source, imported?.sensorSource) {
+            case (.history, _), (nil, .history): self = .history(seconds: 15 * 60)
+            case (.trend, _), (nil, .trend): self = .trend(seconds: 60)
+            case (nil, .scan): self = .scan
+            case (nil, nil):
                 let isSensor = glucose.sampleType == .interstitialFluid || glucose.continuous != nil
                 self = isSensor ? .sensor : .blood
             }
@@ -122,7 +126,7 @@ public struct GlucosePoint: Sendable, Hashable {
         }
         self.init(
             time: time, reading: reading.id, level: level, unit: unit,
-            source: Source(of: glucose, reading.record.sensor),
+            source: Source(of: glucose, reading.record.sensor, reading.record.imported),
             device: reading.measuringDevice, meal: reading.context?.meal, note: reading.record.entry?.note)
         isEstimate = reading.record.isEstimate
     }
@@ -191,6 +195,6 @@ extension Reading {
     /// Whether it is a glucose that a sensor under the skin measured, not a meter in a drop of blood.
     public var isOfSensor: Bool {
         guard case .glucose(let glucose) = record.value else { return false }
-        return GlucosePoint.Source(of: glucose, record.sensor).isSensor
+        return GlucosePoint.Source(of: glucose, record.sensor, record.imported).isSensor
     }
 }

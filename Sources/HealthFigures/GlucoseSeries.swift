@@ -17,7 +17,7 @@ public struct SensorSeries: Sendable {
 
     /// The values, oldest first.
     public let values: [Value]
-    /// Values of the trend that the sensor's own history replaces.
+    /// Values of the trend, and scans, that the sensor's own history replaces.
     public let replaced: Int
     /// Values that repeat another one of about the same time.
     public let repeated: Int
@@ -27,20 +27,18 @@ public struct SensorSeries: Sendable {
 
     /// Takes the values of one sensor.
     ///
-    /// A sensor's history counts, and of its trend only what is newer than the newest history. Values are taken in the order of
-    /// their times; behind each, others are ignored until 10 s before the next one is due. A sensor whose pace isn't known has the
-    /// median distance of its values as its pace, and a value then stands for the time until the next one, at most twice the pace.
+    /// A sensor's history counts, and of its trend and of scans only what is newer than the newest history. Values are taken in the
+    /// order of their times; behind each, others are ignored until 10 s before the next one is due. A sensor whose pace isn't known
+    /// has the median distance of its history as its pace, or of its scans where it has no history; a value then stands for the time
+    /// until the next one, at most twice the pace.
     ///
     /// - Parameter points: the values, in any order.
     public init(_ points: [GlucosePoint]) {
         let sorted = points.sorted { ($0.time, $0.reading) < ($1.time, $1.reading) }
-        let newest = sorted.last { if case .history = $0.source { true } else { false } }?.time
-        let kept =
-            newest.map { newest in
-                sorted.filter { point in if case .trend = point.source { point.time > newest } else { true } }
-            } ?? sorted
+        let history = sorted.filter(\.source.isKept)
+        let kept = history.last.map { last in sorted.filter { $0.source.isKept || $0.time > last.time } } ?? sorted
         let replaced = sorted.count - kept.count
-        let pace = Self.medianGap(kept)
+        let pace = Self.medianGap(history.isEmpty ? kept : history)
         var values: [Value] = []
         values.reserveCapacity(kept.count)
         var (next, repeated) = (Instant(microseconds: .min), 0)
@@ -131,7 +129,15 @@ extension GlucosePoint.Source {
     public var seconds: Int64? {
         switch self {
         case .history(let seconds), .trend(let seconds): seconds
-        case .blood, .sensor: nil
+        case .blood, .sensor, .scan: nil
+        }
+    }
+
+    /// Whether the values are those that the sensor keeps by itself: what else it shows counts only behind the newest of them.
+    fileprivate var isKept: Bool {
+        switch self {
+        case .history, .sensor: true
+        case .blood, .trend, .scan: false
         }
     }
 

@@ -165,7 +165,7 @@ extension ImportFacts {
         writer.put(device)
         let marks: UInt64 =
             (isEntered ? 1 : 0) | (hasOriginalID ? 2 : 0) | (end == nil ? 0 : 4) | (isEstimate ? 8 : 0)
-            | (updatedAt == nil ? 0 : 16) | (isRetracted ? 32 : 0)
+            | (updatedAt == nil ? 0 : 16) | (isRetracted ? 32 : 0) | UInt64(sensorSource?.rawValue ?? 0) << 6
         writer.put(marks)
         if let end { writer.put(signed: end.seconds) }
         if let updatedAt { writer.put(signed: updatedAt.microseconds) }
@@ -175,14 +175,15 @@ extension ImportFacts {
     fileprivate init(from reader: inout ContentReader) throws {
         let (source, device) = (try reader.text(), try reader.text())
         let flags = try reader.number()
-        guard flags < 64 else { throw StoreError.corrupt(detail: "an import has the marks \(flags)") }
+        guard flags < 256 else { throw StoreError.corrupt(detail: "an import has the marks \(flags)") }
         let end = flags & 4 == 0 ? nil : Instant(seconds: try reader.signed())
         let updatedAt = flags & 16 == 0 ? nil : Instant(microseconds: try reader.signed())
         self.init(
             source: source, device: device, isEntered: flags & 1 != 0, end: end,
             utcOffsetMinutes: try reader.optional(as: UInt64.self).map { Int(Int64(bitPattern: $0)) },
             hasOriginalID: flags & 2 != 0, isEstimate: flags & 8 != 0, updatedAt: updatedAt,
-            isRetracted: flags & 32 != 0)
+            isRetracted: flags & 32 != 0,
+            sensorSource: ImportFacts.SensorSource(rawValue: UInt8(flags >> 6)))
     }
 }
 

@@ -144,12 +144,18 @@ extension DecodedFrame {
 extension ImportedSample {
     fileprivate var judged: ImportedSample {
         var sample = self
-        sample.exclusion = value.isPlausible ? nil : .implausible
+        sample.exclusion = value.isBeyondLimits ? .notANumber : value.isPlausible ? nil : .implausible
         return sample
     }
 }
 
 extension RecordValue {
+    /// Whether it is the HI or LO of a device that measured beyond its limits.
+    fileprivate var isBeyondLimits: Bool {
+        guard case .glucose(let glucose) = self else { return false }
+        return [.positiveInfinity, .negativeInfinity].contains(glucose.concentration?.number)
+    }
+
     /// Whether somebody can have this value.
     fileprivate var isPlausible: Bool {
         switch self {

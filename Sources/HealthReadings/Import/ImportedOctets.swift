@@ -36,6 +36,9 @@ extension ImportedSample {
         if let wall = time.localTime { put("local", String(wall.secondsSinceEpoch)) }
         if let end { put("end", String(end.seconds)) }
         for (name, quantity) in quantities {
+            if let level = Self.levels.first(where: { $0.number == quantity.number }) {
+                put("value", "\(name) \(level.name) \(quantity.unit.symbol)")
+            }
             guard let number = quantity.number.digits else { continue }
             put("value", "\(name) \(number) \(quantity.unit.symbol)")
         }
@@ -63,6 +66,7 @@ extension ImportedSample {
         if let sequence { put("sequence", String(sequence)) }
         if !status.isEmpty { put("status", status.names.joined(separator: " ")) }
         if isEstimate { put("estimate") }
+        if let sensorSource { put("sensor", sensorSource.name) }
         if let updatedAt { put("updated", String(updatedAt.microseconds)) }
         if let distinction { put("distinction", distinction) }
         if let recordName { put("record", recordName) }
@@ -74,6 +78,11 @@ extension ImportedSample {
     public func frame(receivedAt: Instant) -> Frame {
         Frame(format: .importedSample, payload: octets, receivedAt: receivedAt, ordinal: 0)
     }
+
+    /// What a device shows that measured beyond its limits.
+    fileprivate static let levels: [(name: String, number: MeasuredNumber)] = [
+        ("HI", .positiveInfinity), ("LO", .negativeInfinity),
+    ]
 
     private var quantities: [(name: String, quantity: Quantity)] {
         switch value {
@@ -153,6 +162,7 @@ extension ImportedSample {
         var sequence: UInt16?
         var status: ReadingStatus = []
         var isEstimate = false
+        var sensorSource: ImportFacts.SensorSource?
         var updatedAt: Int64?
         var distinction: String?
         var record: String?
@@ -181,9 +191,12 @@ extension ImportedSample {
             case "end": end = Int64(text)
             case "value":
                 let words = text.split(separator: " ", maxSplits: 2)
-                guard words.count == 3, let number = ExactDecimal(words[1]),
-                    let unit = MeasurementUnit(symbol: words[2])
-                else { return false }
+                guard words.count == 3, let unit = MeasurementUnit(symbol: words[2]) else { return false }
+                if let level = ImportedSample.levels.first(where: { $0.name == words[1] }) {
+                    values.append((String(words[0]), Quantity(level.number, unit)))
+                    return true
+                }
+                guard let number = ExactDecimal(words[1]) else { return false }
                 values.append((String(words[0]), Quantity(number, unit)))
             case "sample": sampleType = GlucoseSampleType.allCases.first { $0.name == text }
             case "location": location = GlucoseSampleLocation.allCases.first { $0.name == text }
@@ -197,6 +210,7 @@ extension ImportedSample {
                 guard let bits = ReadingStatus(names: text.split(separator: " ")) else { return false }
                 status = bits
             case "estimate": isEstimate = true
+            case "sensor": sensorSource = ImportFacts.SensorSource.allCases.first { $0.name == text }
             case "updated": updatedAt = Int64(text)
             case "distinction": distinction = text
             case "record": record = text
@@ -228,6 +242,7 @@ extension ImportedSample {
                 sequence: sequence, status: status, isEstimate: isEstimate, distinction: distinction,
                 originals: originals)
             sample.recordName = record
+            sample.sensorSource = sensorSource
             sample.updatedAt = updatedAt.map(Instant.init(microseconds:))
             return sample
         }

@@ -32,6 +32,8 @@ public struct ImportedSample: Sendable, Hashable {
     public var status: ReadingStatus
     /// Whether the value is the other gateway's estimate of a sensor's raw value: see ``SensorFacts/Calibration/factoryEstimate``.
     public var isEstimate: Bool
+    /// Which of a sensor's values it is, where the other program tells them apart; it is no part of what tells samples apart.
+    public var sensorSource: ImportFacts.SensorSource?
     /// What tells it apart from an equal sample of the same time: the serial number of a sensor, or which of two hours it is
     /// that a change of clocks repeats.
     public var distinction: String?
@@ -171,7 +173,7 @@ public struct ImportedSample: Sendable, Hashable {
         record.imported = ImportFacts(
             source: source, device: sourceDevice, isEntered: isEntered, end: end,
             utcOffsetMinutes: time.utcOffsetMinutes, hasOriginalID: originalID != nil, isEstimate: isEstimate,
-            updatedAt: updatedAt)
+            updatedAt: updatedAt, sensorSource: sensorSource)
         return record
     }
 
@@ -271,6 +273,25 @@ public struct ImportedTime: Sendable, Hashable {
 
 /// What is stored with a reading that came out of another program's data; another reading has none.
 public struct ImportFacts: Sendable, Hashable {
+    /// Which of a sensor's values an imported one is.
+    public enum SensorSource: UInt8, Sendable, Hashable, CaseIterable {
+        /// One of those a minute that a FreeStyle Libre 1 keeps for 16 minutes.
+        case trend = 1
+        /// One of those every 15 minutes that it keeps for 8 hours.
+        case history
+        /// What the sensor showed when a person asked it.
+        case scan
+
+        /// The name in documents: `trend`, `history`, `scan`.
+        public var name: String {
+            switch self {
+            case .trend: "trend"
+            case .history: "history"
+            case .scan: "scan"
+            }
+        }
+    }
+
     /// The app or device that the other program names as the source.
     public var source: String?
     /// The device that the source names in turn.
@@ -289,12 +310,14 @@ public struct ImportFacts: Sendable, Hashable {
     public var updatedAt: Instant?
     /// Whether the other program has taken the value back, so that the reading is withdrawn until a value comes again.
     public var isRetracted: Bool
+    /// Which of a sensor's values it is, where the other program tells them apart.
+    public var sensorSource: SensorSource?
 
     /// Makes facts.
     public init(
         source: String? = nil, device: String? = nil, isEntered: Bool = false, end: Instant? = nil,
         utcOffsetMinutes: Int? = nil, hasOriginalID: Bool = false, isEstimate: Bool = false,
-        updatedAt: Instant? = nil, isRetracted: Bool = false
+        updatedAt: Instant? = nil, isRetracted: Bool = false, sensorSource: SensorSource? = nil
     ) {
         self.source = source
         self.device = device
@@ -305,6 +328,7 @@ public struct ImportFacts: Sendable, Hashable {
         self.isEstimate = isEstimate
         self.updatedAt = updatedAt
         self.isRetracted = isRetracted
+        self.sensorSource = sensorSource
     }
 
     /// Whether the other program has said what it is of later than that.
@@ -321,6 +345,7 @@ public struct ImportFacts: Sendable, Hashable {
                 .object([
                     "source": .optional(source), "device": .optional(device), "entered": .bool(isEntered),
                     "end_time": .optional(end?.description), "utc_offset_minutes": .optional(utcOffsetMinutes),
+                    "sensor_source": .optional(sensorSource?.name),
                 ]))
         ]
     }

@@ -94,6 +94,8 @@ public final class LibreViewReader: ImportReader {
     private let rules: ImportRules
     private let columns: LibreViewColumns
     private let order: DateOrder?
+    /// The rows of the history, by what makes a scan the same reading.
+    private let history: Set<Int>
     /// Rows seen at times that a change of clocks repeats.
     private var repeated: Set<Row> = []
 
@@ -117,7 +119,30 @@ public final class LibreViewReader: ImportReader {
             order = try Self.order(first.rows, first.columns, first.before)
         }
         try source.rewind()
+        history = Self.history(try Self.header(source).rows, columns)
+        try source.rewind()
         (rows, _, _) = try Self.header(source)
+    }
+
+    /// What a device's row says, as far as a scan and a value of the history are one reading by it.
+    private static func key(_ row: CSVRows.Row, _ columns: LibreViewColumns, value: Int) -> Int? {
+        let places = [columns.serial, columns.time, value]
+        guard places.allSatisfy(row.cells.indices.contains) else { return nil }
+        var hasher = Hasher()
+        for place in places { hasher.combine(row.cells[place].trimmed) }
+        return hasher.finalize()
+    }
+
+    /// The keys of the history's rows, up to where the file is damaged: that is told when its rows are taken.
+    private static func history(_ rows: CSVRows, _ columns: LibreViewColumns) -> Set<Int> {
+        var (rows, found): (CSVRows, Set<Int>) = (rows, [])
+        while let row = try? rows.next() {
+            guard row.cells.indices.contains(columns.type), row.cells[columns.type].trimmed == "0",
+                let key = key(row, columns, value: columns.historic)
+            else { continue }
+            found.insert(key)
+        }
+        return found
     }
 
     /// Reads up to the header: a line or two about the file stand before it.
@@ -216,7 +241,13 @@ public final class LibreViewReader: ImportReader {
             return nil
         }
         guard let place else { throw refusal(columns.type, "0 or 1, as there is no column of test strips") }
-        guard let number = TextValue.decimal(cell(place).utf8, comma: true) else { throw refusal(place, "a number") }
+        guard let number = Self.number(cell(place)) else { throw refusal(place, "a number, HI or LO") }
+        // LibreView writes whole mg/dL: one with decimals among values of mmol/L stands in the wrong column.
+        if columns.unit == .milligramsPerDecilitre, let value = number.number, value.hasDecimals,
+            value.approximation < Self.mostMillimoles
+        {
+            throw refusal(place, "a value in mg/dL, and this looks like one in mmol/L")
+        }
         guard let time = time(cell(columns.time)) else {
             throw refusal(columns.time, "a date and time such as 20-11-2026 07:30")
         }
@@ -233,13 +264,37 @@ public final class LibreViewReader: ImportReader {
             placed = later
             distinction += " later"
         }
-        return ImportedSample(
+        var sample = ImportedSample(
             person: rules.person, provider: Self.provider, source: cell(columns.device), sourceDevice: serial,
             value: .glucose(
                 GlucoseValue(
                     concentration: Quantity(number, columns.unit),
                     sampleType: place == columns.strip ? nil : .interstitialFluid)),
             time: placed, distinction: distinction)
+        // The sensor keeps its history by itself; a scan is what it showed when somebody asked.
+        // One that says what the history has at that minute is the same reading, and of the history.
+        if place == columns.scan, Self.key(row, columns, value: place).map(history.contains) != true {
+            sample.sensorSource = .scan
+        }
+        return sample
+    }
+
+    /// Above what any meter shows in mmol/L.
+    private static let mostMillimoles = 40.0
+
+    /// What a cell says: a number, `HI` or `LO`, or the limit that was passed, such as `>400`.
+    private static func number(_ text: String) -> MeasuredNumber? {
+        if let number = TextValue.decimal(text.utf8, comma: true) { return .value(number) }
+        let limit = text.dropFirst().drop(while: \.isWhitespace)
+        switch text.uppercased() {
+        case "HI", "HIGH": return .positiveInfinity
+        case "LO", "LOW": return .negativeInfinity
+        case let words where words.hasPrefix(">") && TextValue.decimal(limit.utf8, comma: true) != nil:
+            return .positiveInfinity
+        case let words where words.hasPrefix("<") && TextValue.decimal(limit.utf8, comma: true) != nil:
+            return .negativeInfinity
+        default: return nil
+        }
     }
 
     private static let names = ["3": "ketone", "4": "insulin", "5": "food", "6": "note or change of time"]
@@ -300,6 +355,11 @@ struct LibreViewDate {
             year: third, month: isDayFirst ? second : first, day: isDayFirst ? first : second, hour: hour,
             minute: minute, second: second60)
     }
+}
+
+extension ExactDecimal {
+    /// Whether it was written with decimals that are not all zero.
+    fileprivate var hasDecimals: Bool { approximation != approximation.rounded() }
 }
 
 extension String {
