@@ -3,7 +3,8 @@ import HealthReadings
 /// Weights of a period with their trend.
 ///
 /// The first weighing of a day counts. The trend follows it by a tenth of the difference a day: `T = T + (1 - 0.9^days)(W - T)`, where
-/// days are those since the weighing before. It lags behind a steady change.
+/// days are those since the weighing before. It lags behind a steady change. It begins with the first weighing of the ``runIn``
+/// before the period, so that a day has the same trend in every period.
 public struct WeightFigures: Sendable {
     /// A weighing.
     public struct Point: Sendable, Hashable {
@@ -60,48 +61,83 @@ public struct WeightFigures: Sendable {
     /// All weighings, oldest first.
     public let points: [Point]
     private let values: MeasuredValues
+    /// The first weighings of days up to the period's last, those before the period among them.
+    private let course: [(number: Int, date: String, trend: Double)]
+
+    /// How long before a period weighings still count for its trend, in seconds: 400 days, after which less than a millionth of a
+    /// billionth of a difference is left.
+    public static let runIn: Int64 = 400 * 86_400
 
     /// Computes the figures.
     ///
     /// - Parameters:
-    ///   - points: the weighings.
-    ///   - period: the period; others are left out.
+    ///   - points: the weighings of the period, and those of the ``runIn`` before it, which count for the trend alone.
+    ///   - period: the period.
     ///   - unit: kg or lb.
     public init(_ points: [Point], period: FigurePeriod, unit: MeasurementUnit) {
-        let sorted = points.filter { period.index(of: $0.time) != nil }.sorted {
+        let begin = period.start.advanced(bySeconds: -Self.runIn)
+        let sorted = points.filter { begin <= $0.time && $0.time < period.end }.sorted {
             ($0.time, $0.reading) < ($1.time, $1.reading)
         }
-        var (days, trend): ([Day], Double?) = ([], nil)
+        var (days, course): ([Day], [(number: Int, date: String, trend: Double)]) = ([], [])
         for point in sorted {
-            guard let offset = period.index(of: point.time) else { continue }
-            if days.last?.offset == offset {
-                days[days.count - 1].count += 1
+            let offset = period.index(of: point.time)
+            guard offset != nil || point.time < period.start else { continue }
+            let date = offset.map { period.days[$0].date } ?? period.zones.day(of: point.time).date
+            if course.last?.date == date {
+                if offset != nil, !days.isEmpty { days[days.count - 1].count += 1 }
                 continue
             }
+            let number = Self.number(of: date)
             let weight = (point.weight.shown(point.unit, in: unit, places: 6) ?? point.weight).approximation
-            if let before = trend, let last = days.last {
-                let kept = (0..<(offset - last.offset)).reduce(1.0) { power, _ in power * 0.9 }
-                trend = before + (1 - kept) * (weight - before)
-            } else {
-                trend = weight
+            var trend = weight
+            if let before = course.last {
+                let kept = (0..<max(0, number - before.number)).reduce(1.0) { power, _ in power * 0.9 }
+                trend = before.trend + (1 - kept) * (weight - before.trend)
             }
-            days.append(
-                Day(date: period.days[offset].date, first: point, count: 1, trend: trend ?? weight, offset: offset))
+            course.append((number, date, trend))
+            if let offset {
+                days.append(
+                    Day(date: date, first: point, count: 1, trend: trend, offset: offset))
+            }
         }
-        (self.period, self.unit, self.days, self.points) = (period, unit, days, sorted)
+        self.course = course
+        let shown = sorted.filter { period.index(of: $0.time) != nil }
+        (self.period, self.unit, self.days, self.points) = (period, unit, days, shown)
         values = MeasuredValues(days.map { (number: $0.first.weight, unit: $0.first.unit) }, base: .kilograms)
     }
 
     /// The mean of the first weighings, to a tenth.
     public var mean: ExactDecimal? { values.mean(in: unit, places: 1) }
 
-    /// The change of the trend in a week over the last 28 days, to two places; `nil` unless weighings reach back two weeks or more.
-    public var changePerWeek: ExactDecimal? {
-        guard let last = days.last, let first = days.first(where: { last.offset - $0.offset <= 28 }),
-            last.offset - first.offset >= 14
+    /// The change of the trend in a week over the last 28 days, whether or not the period is as long.
+    public struct Change: Sendable, Hashable {
+        /// The change in a week, to two places.
+        public var perWeek: ExactDecimal
+        /// The date of the first weighing that it is of.
+        public var first: String
+        /// The date of the last.
+        public var last: String
+    }
+
+    /// The change of the trend in a week over the 28 days up to the last weighing of the period; `nil` unless weighings reach back
+    /// two weeks or more of them.
+    public var change: Change? {
+        guard !days.isEmpty, let last = course.last, let first = course.first(where: { last.number - $0.number <= 28 }),
+            last.number - first.number >= 14
         else { return nil }
-        let change = (last.trend - first.trend) * 7 / Double(last.offset - first.offset)
-        return ExactDecimal(significand: Int64((change * 100).rounded(.toNearestOrEven)), exponent: -2)
+        let change = (last.trend - first.trend) * 7 / Double(last.number - first.number)
+        return Change(
+            perWeek: ExactDecimal(significand: Int64((change * 100).rounded(.toNearestOrEven)), exponent: -2),
+            first: first.date, last: last.date)
+    }
+
+    /// ``change`` in a week.
+    public var changePerWeek: ExactDecimal? { change?.perWeek }
+
+    /// The number of a date among all days.
+    private static func number(of date: String) -> Int {
+        WallTime(date + "T00:00:00").map { Int($0.secondsSinceEpoch / 86_400) } ?? 0
     }
 
     /// A trend as people read it, to a tenth.

@@ -65,9 +65,25 @@ public struct WeightReport: Report {
                     """
                     The first weighing of a day counts. The trend moves by a tenth of the difference a day, \
                     T = T + (1 - 0.9^d)(W - T) for d days since the weighing before; it lags behind a steady change. \
-                    Its change a week is that of the last four weeks.
+                    It begins with weighings before the period, so that a day has the same trend in every period.
                     """),
+                changeNote,
             ], leftOut: leftOut, maker: subject.maker, language: subject.language)
+    }
+
+    /// What the change of the trend is of.
+    private var changeNote: String {
+        guard let change = figures.change else {
+            return words(
+                """
+                The change of the trend a week needs weighings at least two weeks apart, in the four weeks up to the last one.
+                """)
+        }
+        return words(
+            """
+            The change of the trend a week is that from \(words.date(change.first)) to \(words.date(change.last)): the four \
+            weeks up to the last weighing, as far as there are weighings, whatever the period.
+            """)
     }
 
     private var summary: ReportDocument.Block {
@@ -91,25 +107,25 @@ public struct WeightReport: Report {
     }
 
     private var days: ReportDocument.Block {
-        .table(
-            ReportTable(
-                words("Days, in \(unit)"),
-                [
-                    .init(words("day"), weight: 1.6), .init(words("time")), .init(words("scale"), weight: 2),
-                    .init(words("weight"), isNumber: true), .init(words("trend"), isNumber: true),
-                    .init(words("weighings"), isNumber: true),
-                ],
-                figures.days.reversed().map { day in
-                    let (name, isWeekend) = words.day(day.date)
-                    return ReportTable.Row(
-                        [
-                            .init(name),
-                            .init(figures.period.wallTime(at: day.first.time).clockText),
-                            .init(subject.modelName(day.first.device) ?? ""),
-                            .init(words.number(shown(day.first)), of: day.first.reading),
-                            .init(words.number(WeightFigures.text(ofTrend: day.trend))), .init(String(day.count)),
-                        ], isTinted: isWeekend)
-                }))
+        var columns: [ReportTable.Column] = [.init(words("day"), weight: 1.6), .init(words("time"))]
+        if subject.showsReadings { columns.append(.init(words("scale"), weight: 2)) }
+        columns += [
+            .init(words("weight"), isNumber: true), .init(words("trend"), isNumber: true),
+            .init(words("weighings"), isNumber: true),
+        ]
+        let rows = figures.days.reversed().map { day in
+            let (name, isWeekend) = words.day(day.date)
+            var cells: [ReportTable.Cell] = [
+                .init(name), .init(figures.period.wallTime(at: day.first.time).clockText),
+            ]
+            if subject.showsReadings { cells.append(.init(subject.modelName(day.first.device) ?? "")) }
+            cells += [
+                .init(words.number(shown(day.first)), of: day.first.reading),
+                .init(words.number(WeightFigures.text(ofTrend: day.trend))), .init(String(day.count)),
+            ]
+            return ReportTable.Row(cells, isTinted: isWeekend)
+        }
+        return .table(ReportTable(words("Days, in \(unit)"), columns, rows))
     }
 
     /// The figures as JSON.
@@ -120,6 +136,8 @@ public struct WeightReport: Report {
                 .init("trend_first", Self.trend(figures.days.first).json),
                 .init("trend_last", Self.trend(figures.days.last).json),
                 .init("change_per_week", figures.changePerWeek.json),
+                .init("change_first", .optional(figures.change?.first)),
+                .init("change_last", .optional(figures.change?.last)),
             ]
         }
         return .object(

@@ -166,14 +166,23 @@ def glucose(case):
     places, divisor = (1, MOLAR) if unit == "mmol/L" else (0, Fraction(1))
     points = sorted(case["points"], key=lambda point: (point["time"], point["id"]))
     if case["sensor"]:
-        newest = max((p["time"] for p in points if p["source"] == "history"), default=None)
-        points = [p for p in points if p["source"] == "history" or newest is None or p["time"] > newest]
+        # What a sensor keeps by itself is the series; what else it showed counts only behind the newest of that.
+        own = [p for p in points if p["source"] in ("history", "sensor")]
+        if own:
+            points = [p for p in points if p["source"] in ("history", "sensor") or p["time"] > own[-1]["time"]]
+        basis = own or points
+        gaps = sorted(b["time"] - a["time"] for a, b in zip(basis, basis[1:]) if b["time"] - a["time"] >= 30)
+        unknown = gaps[(len(gaps) - 1) // 2] if gaps else 300
         kept, following = [], -math.inf
         for point in points:
             if point["time"] >= following:
-                kept.append(point)
-                following = point["time"] + {"history": 900, "trend": 60}[point["source"]] - 10
+                kept.append(dict(point, pace={"history": 900, "trend": 60}.get(point["source"], unknown)))
+                following = point["time"] + max(1, kept[-1]["pace"] - 10)
         points = kept
+        for place_, point in enumerate(points):
+            point["stood"] = point["pace"]
+            if point["source"] in ("sensor", "scan") and place_ + 1 < len(points):
+                point["stood"] = min(points[place_ + 1]["time"] - point["time"], 2 * point["pace"])
     finite = [mass(p) for p in points if p["level"] == "number"]
     square = deviation_square(finite)
     mean = sum(finite) / len(finite) if finite else None
@@ -197,21 +206,20 @@ def glucose(case):
         result["percentiles"].append(shown(value, divisor, places))
     if not case["sensor"]:
         return result
-    seconds = {"history": 900, "trend": 60}
     weights, of_day = {}, {}
     for point in points:
-        stood = seconds[point["source"]]
         kind = class_of(point, preset)
-        weights[kind] = weights.get(kind, 0) + stood
+        weights[kind] = weights.get(kind, 0) + point["stood"]
         day = period.wall(point["time"]).date()
-        of_day[day] = of_day.get(day, 0) + stood
-    total = sum(weights.values())
+        # A value that is followed late stands for a longer time, and is no more data.
+        of_day[day] = of_day.get(day, 0) + min(point["stood"], point["pace"])
+    total = sum(of_day.values())
     possible = sum(period.possible(day) for day in period.dates)
     result["time_in_ranges"] = shares(weights)
     result["active_of_period"] = rounded(Fraction(min(total, possible) * 100, possible), 1) if possible else None
     result["active_of_span"] = None
     if points:
-        span = points[-1]["time"] - points[0]["time"] + seconds[points[-1]["source"]]
+        span = points[-1]["time"] - points[0]["time"] + points[-1]["stood"]
         result["active_of_span"] = rounded(Fraction(min(total, span) * 100, span), 1)
     level = "full" if result["days"] >= 14 and total * 100 >= possible * 70 else "limited"
     result["sufficiency"] = "not_enough" if total < 86_400 else level
@@ -221,10 +229,9 @@ def glucose(case):
         rounded(Fraction("12.71") + Fraction("4.70587") * mean / MOLAR, 0) if is_full and finite else None)
     stood = []
     for place_, point in enumerate(points):
-        own = seconds[point["source"]]
         following = points[place_ + 1]["time"] if place_ + 1 < len(points) else None
-        breaks = following is None or following - point["time"] > Fraction(5, 2) * own + 60
-        stood.append((point["time"], own if breaks else following - point["time"], breaks, point))
+        breaks = following is None or following - point["time"] > Fraction(5, 2) * point["pace"] + 60
+        stood.append((point["time"], point["stood"] if breaks else following - point["time"], breaks, point))
     result["episodes"] = sorted(
         episodes(stood, preset, True) + episodes(stood, preset, False),
         key=lambda e: (e[0], CLASSES.index(e[2])))
@@ -326,13 +333,25 @@ def weight(case):
     zone, days = ZoneInfo(case["zone"]), {}
     for point in sorted(case["points"], key=lambda point: point["time"]):
         days.setdefault(datetime.fromtimestamp(point["time"], timezone.utc).astimezone(zone).date(), point)
-    trend, before, trends = None, None, []
+    # Over all weighings there are: whatever the period, a day has one trend.
+    trend, before, course = None, None, []
     for day, point in sorted(days.items()):
         value = float(Fraction(point["value"]))
         trend = value if trend is None else trend + (1 - 0.9 ** (day - before).days) * (value - trend)
         before = day
-        trends.append(trend)
-    return {"trends": trends}
+        course.append((day, trend))
+    first, last = date.fromisoformat(case["first"]), date.fromisoformat(case["last"])
+    until = [(day, trend) for day, trend in course if day <= last]
+    shown = [trend for day, trend in until if day >= first]
+    change = None
+    if shown:
+        end, newest = until[-1]
+        begin, oldest = next((day, trend) for day, trend in until if (end - day).days <= 28)
+        if (end - begin).days >= 14:
+            change = {
+                "first": begin.isoformat(), "last": end.isoformat(),
+                "per_week": (newest - oldest) * 7 / (end - begin).days}
+    return {"trends": shown, "change": change}
 
 
 KINDS = {"glucose": glucose, "pressure": pressure, "weight": weight}

@@ -90,6 +90,8 @@ import Testing
         var source = "blood"
         if case .history = point.source { source = "history" }
         if case .trend = point.source { source = "trend" }
+        if case .sensor = point.source { source = "sensor" }
+        if case .scan = point.source { source = "scan" }
         return .object([
             "time": .integer(point.time.seconds), "id": .integer(Int64(point.reading.low)), "level": .string(level),
             "limit": limit, "value": value, "unit": .string(point.unit.symbol), "source": .string(source),
@@ -173,9 +175,9 @@ import Testing
     }
 
     @Test(
-        "sensors with history, trend, gaps and repeated values, over changes of clocks: every figure is the reference's"
-    )
-    func sensors() throws {
+        "sensors with history, trend or scans, gaps and repeated values, over changes of clocks: every figure is the reference's",
+        arguments: [false, true])
+    func sensors(hasScans: Bool) throws {
         var generator = SystemRandomNumberGenerator()
         var (cases, own): ([JSONValue], [SensorFigures]) = ([], [])
         for _ in 0..<100 {
@@ -188,26 +190,38 @@ import Testing
             )
             let end = min(frame.period.end, frame.period.now).seconds
             let gaps = Int.random(in: 20...400, using: &generator)
+            // Of a LibreView file: history at a pace of its own, and scans among it as often as somebody likes.
+            let pace: Int64 = hasScans && Bool.random(using: &generator) ? 300 : 900
+            let (history, others): (GlucosePoint.Source, GlucosePoint.Source) =
+                hasScans ? (.sensor, .scan) : (.history(seconds: 900), .trend(seconds: 60))
+            let scans = hasScans ? Int.random(in: 0...3, using: &generator) : 0
+            let isWithoutHistory = hasScans && Int.random(in: 0..<20, using: &generator) == 0
             let unit: MeasurementUnit = Bool.random(using: &generator) ? .milligramsPerDecilitre : .millimolesPerLitre
             while second < end - 16 * 60 {
                 around = min(300, max(45, around + Double.random(in: -20...20, using: &generator)))
-                points.append(
-                    Self.point(points.count, second, unit, .history(seconds: 900), around: around, &generator))
+                if !isWithoutHistory {
+                    points.append(Self.point(points.count, second, unit, history, around: around, &generator))
+                }
+                for _ in 0..<scans where Bool.random(using: &generator) {
+                    let late = Int64.random(in: 0..<900, using: &generator)
+                    points.append(
+                        Self.point(points.count, second + late, unit, others, around: around + 90, &generator))
+                }
                 if Int.random(in: 0..<30, using: &generator) == 0 {
                     points.append(
                         Self.point(
                             points.count, second + Int64.random(in: 0..<900, using: &generator), unit,
-                            .history(seconds: 900), around: around, &generator))
+                            isWithoutHistory ? others : history, around: around, &generator))
                 }
                 second +=
                     Int.random(in: 0..<gaps, using: &generator) == 0
                     ? Int64.random(in: 900...40_000, using: &generator)
-                    : 900 - Int64.random(in: 0...10, using: &generator)
+                    : pace - Int64.random(in: 0...10, using: &generator)
             }
             for minute in 0..<40 where end - Int64(minute) * 60 > frame.period.start.seconds + 1 {
                 points.append(
                     Self.point(
-                        points.count, end - 1 - Int64(minute) * 60, unit, .trend(seconds: 60), around: around,
+                        points.count, end - 1 - Int64(minute) * 60, unit, others, around: around,
                         &generator
                     ))
             }
@@ -328,11 +342,13 @@ import Testing
         var (cases, own): ([JSONValue], [WeightFigures]) = ([], [])
         for _ in 0..<500 {
             let frame = try Self.frame(Int.random(in: 2...60, using: &generator), nil, &generator)
-            let points = (0..<Int.random(in: 0...80, using: &generator)).map { number in
+            // Longer than what counts for the trend, too.
+            let runIn = Bool.random(using: &generator) ? Int64.random(in: 0...900, using: &generator) * 86_400 : 0
+            let points = (0..<Int.random(in: 0...200, using: &generator)).map { number in
                 WeightFigures.Point(
                     time: Instant(
                         seconds: Int64.random(
-                            in: frame.period.start.seconds..<frame.period.end.seconds, using: &generator)),
+                            in: frame.period.start.seconds - runIn..<frame.period.end.seconds, using: &generator)),
                     reading: ReadingID(high: 0, low: UInt64(number)),
                     weight: ExactDecimal(
                         significand: Int64.random(in: 70_000...90_000, using: &generator), exponent: -3),
@@ -359,6 +375,12 @@ import Testing
             let trends = answer["trends"] as? [Double] ?? []
             #expect(trends.count == figures.days.count)
             for (day, trend) in zip(figures.days, trends) { #expect(abs(day.trend - trend) < 1e-9) }
+            let change = answer["change"] as? [String: Any]
+            #expect(figures.change?.first == change?["first"] as? String)
+            #expect(figures.change?.last == change?["last"] as? String)
+            if let own = figures.change?.perWeek.approximation, let theirs = change?["per_week"] as? Double {
+                #expect(abs(own - theirs) < 0.0051)
+            }
         }
     }
 }

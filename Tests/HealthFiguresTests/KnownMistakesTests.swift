@@ -459,6 +459,52 @@ import Testing
 
     // MARK: Others
 
+    @Test("scans among an imported history change no figure, however many they are", arguments: [0, 1, 3, 10])
+    func scans(_ often: Int) throws {
+        let period = try Self.period("2026-06-01", "2026-06-15")
+        let count = Int(period.possibleSeconds / 900)
+        let history = Self.values(
+            (0..<count).map { String(100 + $0 % 60) }, from: period.start, GlucosePoint.Source.sensor)
+        let scans = (0..<often).flatMap { turn in
+            stride(from: turn, to: count, by: 3).map { slot in
+                Self.value(
+                    "390", at: period.start.advanced(bySeconds: Int64(slot) * 900 + 300 + Int64(turn) * 31), .scan,
+                    device: "sensor")
+            }
+        }
+        func figures(_ points: [GlucosePoint]) -> SensorFigures {
+            SensorFigures(
+                SensorSeries(points), ranges: GlucoseRanges(.standard), unit: Self.mass, period: period)
+        }
+        let (alone, mixed) = (figures(history), figures((history + scans).shuffled()))
+        // What was scanned behind the newest value of the history may count: there is none here, but in its own quarter of an hour.
+        #expect(mixed.figures.count == alone.figures.count && mixed.figures.mean == alone.figures.mean)
+        #expect(mixed.sufficiency == .full && mixed.managementIndicator?.percent == alone.managementIndicator?.percent)
+        #expect(mixed.activeOfPeriod?.description == "100.0" && mixed.episodes == alone.episodes)
+    }
+
+    @Test("a day has the same trend in every period, and the change a week is of four weeks in each")
+    func trendOfPeriods() throws {
+        let all = try Self.period("2026-04-01", "2026-06-30")
+        let points = (0..<91).filter { $0 % 5 != 2 }.map { day in
+            WeightFigures.Point(
+                time: all.days[day].start.advanced(bySeconds: 25_000),
+                reading: ReadingID(high: UInt64(day), low: 0),
+                weight: ExactDecimal(significand: 74_000 - Int64(day * 13 % 700) - Int64(day * 9), exponent: -3),
+                unit: .kilograms, device: DeviceDescription(address: nil))
+        }
+        let whole = WeightFigures(points, period: all, unit: .kilograms)
+        let trends = Dictionary(uniqueKeysWithValues: whole.days.map { ($0.date, $0.trend) })
+        let change = try #require(whole.change)
+        #expect(change.last == "2026-06-30" && change.first == "2026-06-03")
+        for days in [1, 7, 14, 30, 60] {
+            let short = WeightFigures(points, period: all.last(days), unit: .kilograms)
+            #expect(short.days.count <= days && !short.days.isEmpty)
+            for day in short.days { #expect(abs(day.trend - (trends[day.date] ?? 0)) < 1e-9) }
+            #expect(short.change == change, "\(days) days")
+        }
+    }
+
     @Test("the first weighing of a day counts, and a gap of days makes the trend follow faster")
     func weight() throws {
         let period = try Self.period("2026-06-01", "2026-06-30")
