@@ -20,6 +20,12 @@ enum Terminal {
     /// - Returns: false where nobody reads any more.
     static func offer(_ line: String) -> Bool { write(Array((PrintableText.escaped(line) + "\n").utf8), to: 1) }
 
+    /// Octets of a file: as they are, unless a person looks at them.
+    /// - Returns: false where nobody reads any more.
+    static func offer(_ octets: [UInt8]) -> Bool {
+        write(isInteractive ? PrintableText.escaped(octets) : octets, to: 1)
+    }
+
     private static let firstFailure = Mutex<String?>(nil)
 
     /// Why not everything is where standard output goes: on disk, if that is a file; `nil` if it is.

@@ -36,6 +36,12 @@ final class TerminalOutput: OperationOutput {
         guard Terminal.offer(line) else { throw OutputClosed() }
     }
 
+    /// A file has what was said, a terminal nothing that it would obey.
+    func octets(_ octets: [UInt8]) throws {
+        clearProgress()
+        guard Terminal.offer(octets) else { throw OutputClosed() }
+    }
+
     func settle() throws {
         if let reason = Terminal.failure {
             throw Problem(

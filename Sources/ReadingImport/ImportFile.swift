@@ -73,13 +73,22 @@ public final class ImportFile {
         return lines.contains { LibreViewColumns(String(decoding: $0, as: UTF8.self)) != nil } ? .libreView : nil
     }
 
+    /// Whether it is the CSV of `report`.
+    private static func isReport(_ head: [UInt8]) -> Bool {
+        let line = String(decoding: head.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+        return ["id,time,local_date,", "id;time;local_date;"].contains { line.contains($0) }
+    }
+
     private static func unknown(_ head: [UInt8]) -> ImportDamage {
         ImportDamage(
             .unknownFormat, line: 1,
             expected: "an Apple Health export.xml, a LibreView CSV or a CSV of `healthrelay query`",
             found: head.isEmpty
-                ? "an empty file" : String(decoding: head.prefix { $0 != UInt8(ascii: "\n") }.prefix(60), as: UTF8.self)
-        )
+                ? "an empty file"
+                : String(decoding: head.prefix { $0 != UInt8(ascii: "\n") }.prefix(60), as: UTF8.self),
+            hint: isReport(head)
+                ? "The CSV of a report lacks what an import needs: write one with `healthrelay query --format csv`."
+                : nil)
     }
 }
 

@@ -47,7 +47,7 @@ import Testing
                     ("clinic", .delivered), ("home", .held(.noConsent)), ("study", .refused(words: "a, \"b\": c\n")),
                     ("fleet", .handedOver))) == "clinic:delivered home:held:no_consent study:refused fleet:handed_over")
         #expect(cell(Self.reading()).isEmpty)
-        #expect(Self.reading().csv.split(separator: ",", omittingEmptySubsequences: false).count == 39)
+        #expect(Self.reading().csv.split(separator: ",", omittingEmptySubsequences: false).count == 40)
         var reading = Self.reading()
         reading.person = "white_bear"
         let person = try #require(Reading.csvHeader.split(separator: ",").firstIndex(of: "person"))

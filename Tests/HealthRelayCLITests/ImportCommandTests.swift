@@ -57,6 +57,31 @@ import Testing
         #expect(result.status == 0, "\(schema): \(result.output.suffix(600)) \(document.prefix(300))")
     }
 
+    @Test(
+        "names that are formulas or turn the text round come back from our own CSV, in either style",
+        arguments: [["--csv-style", "comma"], ["--csv-style", "semicolon", "--bom"]])
+    func hostileNames(_ style: [String]) async throws {
+        let (here, there) = (try Scratch(), try Scratch())
+        let names = ["=1+1", "\u{202E}gnip", "-1", "\u{FEFF}=1", "'@a", "plain; \u{200F}name"]
+        let rows = names.enumerated().map { place, name in
+            "\"\(name)\",S\(place),20-11-2026 07:3\(place),\(place % 2),\(place % 2 == 0 ? "101,": ",101"),,,,,,,,,,,,,"
+        }
+        let columns =
+            "Device,Serial Number,Device Timestamp,Record Type,Historic Glucose mg/dL,Scan Glucose mg/dL,a,b,c,d,e,f,g,Notes,"
+            + "Strip Glucose mg/dL,Ketone mmol/L,h,i,j"
+        let file = try write((["Glucose Data", columns] + rows).joined(separator: "\n"), "Glucose.csv", here)
+        let first = try await run(["import", file, "--json"], here)
+        #expect(first.status == 0, "\(first.errors)")
+        let query = ["query", "--format", "csv", "--limit", "10000"]
+        let csv = try await run(query + style, here).output
+        #expect(csv.contains("'=1+1") && csv.contains("\u{202E}gnip") && csv.contains("'-1") && csv.contains("scan"))
+        #expect(csv.hasPrefix("\u{FEFF}") == style.contains("--bom"))
+        let back = try await run(["import", try write(csv, "own.csv", there), "--json"], there)
+        #expect(back.status == 0, "\(back.errors)")
+        #expect(try Document(back.output)["stored"]?.plain == "\(names.count)", "\(back.output)")
+        #expect(try await run(query, there).output == run(query, here).output)
+    }
+
     @Test("an export is stored as it was written, here and through the socket, and once", arguments: [false, true])
     func appleHealth(throughSocket: Bool) async throws {
         let scratch = try Scratch()

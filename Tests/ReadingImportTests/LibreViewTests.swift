@@ -51,6 +51,64 @@ struct LibreViewTests {
         #expect(types == [.interstitialFluid, .interstitialFluid, nil])
     }
 
+    @Test("only a scan is told from what the sensor keeps by itself, and its frame says so again")
+    func scans() throws {
+        let rows = [
+            Self.row("20-11-2026 07:30", 0, historic: "101"), Self.row("20-11-2026 07:31", 1, scan: "104"),
+            Self.row("20-11-2026 07:32", 2, strip: "99"),
+        ]
+        let samples = try Found(Self.file(Self.german, rows)).samples
+        #expect(samples.map(\.sensorSource) == [nil, .scan, nil])
+        // Where both are one reading, it is one of the history, whichever row comes first.
+        let twice = [
+            Self.row("20-11-2026 07:30", 1, scan: "101"), Self.row("20-11-2026 07:30", 0, historic: "101"),
+            Self.row("20-11-2026 07:30", 1, scan: "102"),
+        ]
+        for rows in [twice, twice.reversed()] {
+            let found = try Found(Self.file(Self.german, rows)).samples
+            #expect(Set(found.map(\.id)).count == 2)
+            for sample in found { #expect((sample.sensorSource == .scan) == (sample.main == "102 mg/dL")) }
+        }
+        for sample in samples {
+            guard case .imported(let again) = DecodedFrame(importedSample: sample.octets) else {
+                Issue.record("no sample")
+                continue
+            }
+            #expect(again == sample && again.record.imported?.sensorSource == sample.sensorSource)
+        }
+    }
+
+    @Test(
+        "HI, LO and a passed limit are readings without a number",
+        arguments: [("HI", true), ("LO", false), (">400", true), ("> 400", true), ("<40", false), ("Low", false)])
+    func beyondLimits(_ cell: String, _ isHigh: Bool) throws {
+        let rows = [Self.row("20-11-2026 07:30", 0, historic: cell)]
+        let sample = try Found(Self.file(Self.german, rows)).only
+        guard case .glucose(let glucose) = sample.value else {
+            Issue.record("no glucose")
+            return
+        }
+        let expected: MeasuredNumber = isHigh ? .positiveInfinity : .negativeInfinity
+        #expect(glucose.concentration == Quantity(expected, .milligramsPerDecilitre))
+        guard case .imported(let again) = DecodedFrame(importedSample: sample.octets) else {
+            Issue.record("no sample")
+            return
+        }
+        #expect(again == sample)
+    }
+
+    @Test("what looks like mmol/L among mg/dL is refused, and whole or large numbers are not")
+    func wrongUnit() throws {
+        let cells = ["5,6", "5.6", "39.9", "39", "101.0", "101.5", "56"]
+        let rows = cells.enumerated().map { place, cell in
+            Self.row("20-11-2026 07:3\(place)", 0, historic: "\"\(cell)\"")
+        }
+        let found = try Found(Self.file(Self.german, rows))
+        #expect(found.refused.map(\.found) == ["'5,6'", "'5.6'", "'39.9'"])
+        #expect(found.refused.allSatisfy { $0.expected.contains("mmol/L") })
+        #expect(found.samples.count == 4)
+    }
+
     @Test(
         "day and month are told apart by the file, or by the caller",
         arguments: [
@@ -151,7 +209,7 @@ struct LibreViewTests {
     @Test(
         "a row that can be no sample is named with its line and column",
         arguments: [
-            (row("20-11-2026 07:30", 0, historic: "HI"), "Historic Glucose mmol/L", "'HI'"),
+            (row("20-11-2026 07:30", 0, historic: "high?"), "Historic Glucose mmol/L", "'high?'"),
             (row("20-11-2026 07:30", 0), "Historic Glucose mmol/L", "nothing"),
             (row("32-11-2026 07:30", 0, historic: "5.4"), "Device Timestamp", "'32-11-2026 07:30'"),
             (row("20-11-2026 27:30", 0, historic: "5.4"), "Device Timestamp", "'20-11-2026 27:30'"),
@@ -263,6 +321,26 @@ struct OwnCSVTests {
             cells(line).reversed().map { "\"\($0)\"" }.joined(separator: ",")
         }
         #expect(try Found(changed.joined(separator: end)).only == Found(plain).only)
+    }
+
+    @Test("what a spreadsheet makes of it is read: semicolons or tabs, a decimal comma and a byte order mark")
+    func otherSpreadsheets() throws {
+        let row = "\(Self.id),weight,2026-11-20T06:30:00Z,corrected,,,,,manual,,,,,,,,,,,,,,70.5,kg"
+        let plain = Self.file(row)
+        for (separator, comma) in [(";", ","), (";", "."), ("\t", ","), (",", ".")] {
+            let text = plain.replacing(",", with: separator).replacing("70.5", with: "70\(comma)5")
+            #expect(try Found(text).only == Found(plain).only)
+            #expect(try Found("\u{FEFF}" + text).only == Found(plain).only)
+        }
+        // Where a comma parts cells, it is no decimal comma: 1,234 might be a thousand.
+        let doubtful = try Found(plain.replacing("70.5", with: "\"70,5\""))
+        #expect(doubtful.samples.isEmpty && doubtful.refused.map(\.field) == ["value"])
+    }
+
+    @Test("the CSV of a report is refused with what to give instead")
+    func report() throws {
+        let found = try damage(of: "id,time,local_date,local_time,time_zone,value,unit\n1,2,3,4,5,6,7\n")
+        #expect(found?.hint?.contains("query --format csv") == true)
     }
 
     @Test("without the column that says what is no reading the file is refused")

@@ -81,17 +81,14 @@ extension HealthSyncSample {
     /// A record of RFC 4180.
     var csv: String {
         [
-            id, type, value.description, unit, start.description, end.description, sourceName,
-            metadata.isEmpty ? "" : metadataDocument.text,
-        ].map(Self.field).joined(separator: ",")
+            Self.field(id), Self.field(type), value.description, Self.field(unit), start.description, end.description,
+            Self.field(sourceName), Self.field(metadata.isEmpty ? "" : metadataDocument.text),
+        ].joined(separator: ",")
     }
 
     private static func field(_ text: String) -> String {
         // A line break in a field would be a second line for whoever reads lines.
         let line = String(text.map { $0.isNewline ? " " : $0 })
-        guard line.contains(where: { $0 == "," || $0 == "\"" }) || line.first == " " || line.last == " " else {
-            return line
-        }
-        return "\"" + line.replacing("\"", with: "\"\"") + "\""
+        return SafeCSV.text(line)
     }
 }

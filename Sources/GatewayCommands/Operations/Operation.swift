@@ -91,6 +91,10 @@ public struct QueryOperation: Codable, Sendable, Hashable {
     public var person: String?
     /// How readings are printed.
     public var format = Format.text
+    /// `comma` or `semicolon`: how CSV is written.
+    public var csvStyle = "comma"
+    /// Whether CSV begins with the mark that spreadsheets know UTF-8 by.
+    public var csvMark = false
 
     /// All readings.
     public init() {}

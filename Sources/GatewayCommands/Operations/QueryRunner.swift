@@ -38,8 +38,11 @@ struct QueryRunner {
         case .ndjson:
             for reading in page.readings { try await output.data(reading.document.text) }
         case .csv:
-            try await output.data(Reading.csvHeader)
-            for reading in page.readings { try await output.data(reading.csv) }
+            let style = try Self.style(operation.csvStyle)
+            // A file takes names as they are, marks of direction among them, so that they can be read in again.
+            try await output.octets(
+                Array(((operation.csvMark ? SafeCSV.byteOrderMark : "") + Reading.csvHeader(style) + "\n").utf8))
+            for reading in page.readings { try await output.octets(Array((reading.csv(style) + "\n").utf8)) }
         case .fhir, .openMHealth, .terra, .rook, .libreview:
             let documents = try await QueryDocuments(gateway, page, of: query).written(as: operation.format)
             for line in documents.lines { try await output.data(line) }
@@ -51,6 +54,16 @@ struct QueryRunner {
         if page.more, operation.format != .json {
             try await output.note("more: continue with --cursor \(page.cursor ?? "")")
         }
+    }
+}
+
+extension QueryRunner {
+    fileprivate static func style(_ name: String) throws(Problem) -> SafeCSV.Style {
+        guard let style = SafeCSV.Style(rawValue: name) else {
+            throw Problem(
+                "usage", .usage, "--csv-style: expected comma or semicolon, found '\(name.prefix(64))'")
+        }
+        return style
     }
 }
 

@@ -31,10 +31,30 @@ extension Reading {
     package static let csvHeader =
         "id,kind,time,time_basis,device_time,address,model,serial,provider,sequence,"
         + "glucose_value,glucose_unit,systolic,diastolic,mean,pressure_unit,pulse,user,person,status,excluded,deliveries,value,unit,type,end_time,"
-        + "base_time,time_offset_minutes,time_uncertainty_minutes,sample_type,sample_location,source,source_device,entered,utc_offset_minutes,meal,calibration,left_out,left_out_reason"
+        + "base_time,time_offset_minutes,time_uncertainty_minutes,sample_type,sample_location,source,source_device,entered,utc_offset_minutes,meal,calibration,left_out,left_out_reason,sensor_source"
+
+    /// The columns whose cells are numbers.
+    private static let numbers: [Bool] = {
+        let names: Set = [
+            "sequence", "glucose_value", "systolic", "diastolic", "mean", "pulse", "user", "value",
+            "time_offset_minutes",
+            "time_uncertainty_minutes", "utc_offset_minutes",
+        ]
+        return csvHeader.split(separator: ",").map { names.contains(String($0)) }
+    }()
+
+    /// The columns of `query --format csv`, in a style.
+    package static func csvHeader(_ style: SafeCSV.Style) -> String {
+        csvHeader.replacing(",", with: style.separator)
+    }
 
     /// The reading as a line of CSV (RFC 4180).
-    package var csv: String {
+    package var csv: String { csv(.comma) }
+
+    /// The reading as a line of CSV.
+    ///
+    /// - Parameter style: how cells and numbers are parted.
+    package func csv(_ style: SafeCSV.Style) -> String {
         var cells: [String?] = [
             id.description, kind.rawValue, time.instant?.description, time.basis.rawValue,
             record.deviceTime?.description, device.address?.description, device.model, device.serial, device.provider,
@@ -82,13 +102,11 @@ extension Reading {
             context?.meal.flatMap { ManualEntry.meals.contains($0) ? $0 : nil },
             record.isEstimate ? SensorFacts.Calibration.factoryEstimate.name : nil,
             leftOut == nil ? nil : "true", leftOut?.reason,
+            record.sensor?.source.name ?? imported?.sensorSource?.name,
         ]
-        return cells.map { Self.csvCell($0 ?? "") }.joined(separator: ",")
-    }
-
-    private static func csvCell(_ text: String) -> String {
-        guard text.contains(where: { ",\"\r\n".contains($0) }) else { return text }
-        return "\"" + text.replacing("\"", with: "\"\"") + "\""
+        return zip(cells, Self.numbers).map { cell, isNumber in
+            isNumber ? SafeCSV.number(cell ?? "", style) : SafeCSV.text(cell ?? "")
+        }.joined(separator: style.separator)
     }
 }
 

@@ -32,6 +32,13 @@ struct Query: AsyncParsableCommand {
         help: ArgumentHelp(
             "json, ndjson, csv, libreview, fhir, open_mhealth, terra or rook; wins over --json.", valueName: "format"))
     var format: Format?
+    @Option(
+        help: ArgumentHelp(
+            "How csv is written: comma, or semicolon with a decimal comma for spreadsheets of such countries.",
+            valueName: "style"))
+    var csvStyle = Report.Style.comma
+    @Flag(help: "Begin csv with the byte order mark that some spreadsheets know UTF-8 by.")
+    var bom = false
     @OptionGroup var global: GlobalOptions
 
     enum Format: String, ExpressibleByArgument, CaseIterable {
@@ -49,6 +56,7 @@ struct Query: AsyncParsableCommand {
         operation.cursor = cursor
         operation.latest = latest
         operation.person = person
+        (operation.csvStyle, operation.csvMark) = (csvStyle.rawValue, bom)
         operation.format =
             switch format {
             case .json: .json

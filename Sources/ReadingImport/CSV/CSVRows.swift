@@ -14,14 +14,17 @@ struct CSVRows {
 
     private let source: any OctetSource
     var separator: UInt8
+    /// Whether quotes hold cells together.
+    var quotes: Bool
     private var buffer = [UInt8](repeating: 0, count: 64 * 1024)
     private var (position, count) = (0, 0)
     private var isAtEnd = false
     private var line = 1
     private(set) var octetsRead: Int64 = 0
 
-    init(_ source: any OctetSource, separator: UInt8 = UInt8(ascii: ",")) {
+    init(_ source: any OctetSource, separator: UInt8 = UInt8(ascii: ","), quotes: Bool = true) {
         self.source = source
+        self.quotes = quotes
         self.separator = separator
     }
 
@@ -64,7 +67,7 @@ struct CSVRows {
                 continue
             }
             switch octet {
-            case UInt8(ascii: "\"") where cell.isEmpty: isQuoted = true
+            case UInt8(ascii: "\"") where cell.isEmpty && quotes: isQuoted = true
             case separator:
                 cells.append(text())
                 cell.removeAll(keepingCapacity: true)

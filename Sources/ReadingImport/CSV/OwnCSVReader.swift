@@ -18,6 +18,16 @@ public final class OwnCSVReader: ImportReader {
     private let rules: ImportRules
     private let columns: Columns
 
+    /// What parts the cells of a header, if it names our columns, in whatever order; spreadsheets may put each name in quotes.
+    private static func separator(of line: ArraySlice<UInt8>) -> UInt8? {
+        ",;\t".utf8.first { separator in
+            let names = line.split(separator: separator).map { name in
+                String(decoding: name, as: UTF8.self).filter { !"\" ".contains($0) }
+            }
+            return required.allSatisfy(names.contains)
+        }
+    }
+
     private struct Columns {
         var all: [String: Int] = [:]
         var count = 0
@@ -27,18 +37,18 @@ public final class OwnCSVReader: ImportReader {
     private static let standIns: Set = ["imported", "manual"]
     private static let required = ["id", "kind", "time", "time_basis", "provider", "excluded"]
 
-    /// Whether a line names our columns, in whatever order; spreadsheets may put each name in quotes.
-    static func isHeader(_ line: ArraySlice<UInt8>) -> Bool {
-        let names = String(decoding: line, as: UTF8.self).split(separator: ",").map { name in
-            name.filter { $0 != "\"" }
-        }
-        return required.allSatisfy(names.contains)
-    }
+    /// Whether a line names our columns.
+    static func isHeader(_ line: ArraySlice<UInt8>) -> Bool { separator(of: line) != nil }
 
     init(_ source: any OctetSource, _ rules: ImportRules) throws(ImportDamage) {
         self.rules = rules
-        rows = CSVRows(source)
-        let header = try rows.next()?.cells ?? []
+        // The first line says what parts the cells. A pipe can't be read twice.
+        rows = CSVRows(source, separator: 0, quotes: false)
+        let first = Array((try rows.next()?.cells.first ?? "").utf8)
+        rows.separator = Self.separator(of: first[...]) ?? UInt8(ascii: ",")
+        rows.quotes = true
+        var names = CSVRows(MemorySource(first), separator: rows.separator)
+        let header = try names.next()?.cells ?? []
         var columns = Columns()
         for (place, name) in header.enumerated() { columns.all[name] = place }
         columns.count = header.count
@@ -56,7 +66,9 @@ public final class OwnCSVReader: ImportReader {
             counts.read += 1
             line = row.line
             do throws(ImportRefusal) {
-                let cells = Cells(row: row, columns: columns.all, count: columns.count)
+                let cells = Cells(
+                    row: row, columns: columns.all, count: columns.count,
+                    hasCommas: rows.separator != UInt8(ascii: ","))
                 if let sample = try sample(cells) {
                     omission = try self.omission(cells)
                     return .sample(sample)
@@ -73,10 +85,19 @@ public final class OwnCSVReader: ImportReader {
         let row: CSVRows.Row
         let columns: [String: Int]
         let count: Int
+        /// Whether numbers may have a decimal comma, which then parts no cells.
+        let hasCommas: Bool
 
         subscript(name: String) -> String? {
             guard let place = columns[name], place < row.cells.count, !row.cells[place].isEmpty else { return nil }
-            return row.cells[place]
+            return SafeCSV.plain(row.cells[place])
+        }
+
+        /// A number with a decimal point, or with the comma of a spreadsheet that parts cells otherwise.
+        func decimal(_ name: String) throws(ImportRefusal) -> ExactDecimal? {
+            guard let text = self[name] else { return nil }
+            guard let number = TextValue.decimal(text.utf8, comma: hasCommas) else { throw refusal(name, "a number") }
+            return number
         }
 
         func refusal(_ name: String, _ expected: String) -> ImportRefusal {
@@ -119,8 +140,7 @@ public final class OwnCSVReader: ImportReader {
         }
 
         func quantity(_ name: String, _ unit: String) throws(ImportRefusal) -> Quantity? {
-            guard let text = self[name] else { return nil }
-            guard let number = TextValue.decimal(text.utf8) else { throw refusal(name, "a number") }
+            guard let number = try decimal(name) else { return nil }
             guard let unit = self[unit].flatMap({ MeasurementUnit(symbol: $0) }) else {
                 throw refusal(unit, "a unit such as mg/dL")
             }
@@ -170,7 +190,7 @@ public final class OwnCSVReader: ImportReader {
         let uncertainty = try cells.whole("time_uncertainty_minutes", 0...Int(Int32.max))
         let written = try cells.whole("utc_offset_minutes", -1439...1439)
         let isStandIn = Self.standIns.contains(cells["model"] ?? "")
-        return ImportedSample(
+        var sample = ImportedSample(
             person: (rules.takesPeople ? cells["person"] : nil) ?? rules.person,
             provider: cells["provider"] ?? "manual", source: cells["source"] ?? (isStandIn ? nil : cells["model"]),
             sourceDevice: cells["source_device"] ?? cells["address"] ?? cells["serial"],
@@ -183,6 +203,8 @@ public final class OwnCSVReader: ImportReader {
             status: try status(cells),
             isEstimate: try cells.word("calibration", of: Self.calibrations)
                 == SensorFacts.Calibration.factoryEstimate.name)
+        sample.sensorSource = try cells.one("sensor_source", named: \.name)
+        return sample
     }
 
     private func omission(_ cells: Cells) throws(ImportRefusal) -> ImportedOmission? {
@@ -213,10 +235,7 @@ public final class OwnCSVReader: ImportReader {
     }
 
     private func value(_ kind: ReadingKind, _ cells: Cells) throws(ImportRefusal) -> RecordValue? {
-        let pulse = try cells["pulse"].map { text throws(ImportRefusal) in
-            guard let number = TextValue.decimal(text.utf8) else { throw cells.refusal("pulse", "a number") }
-            return Quantity(number, .beatsPerMinute)
-        }
+        let pulse = try cells.decimal("pulse").map { Quantity($0, .beatsPerMinute) }
         switch kind {
         case .glucose:
             guard let concentration = try cells.quantity("glucose_value", "glucose_unit") else { return nil }

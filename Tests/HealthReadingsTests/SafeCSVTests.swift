@@ -1,0 +1,46 @@
+import HealthReadings
+import Testing
+
+@Suite("Cells of CSV") struct SafeCSVTests {
+    @Test(
+        "what a spreadsheet could compute is text to it",
+        arguments: [
+            "=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "\u{FEFF}=1", "\u{200B}=1", "\u{202E}=1",
+            "\u{A0}+1",
+            "\u{FF1D}1", "\u{FF0B}1", "\u{FF0D}1", "\u{FF20}A", "\u{FEFF}\u{FF1D}1", "\u{2212}1", "'=1", "''=1",
+            "'\u{FEFF}=1",
+        ])
+    func formulas(_ text: String) {
+        let cell = SafeCSV.harmless(text)
+        #expect(cell == "'" + text && SafeCSV.plain(cell) == text)
+    }
+
+    @Test(
+        "other texts stay as they are",
+        arguments: ["", "a=1", "Dr. Sommer", "'", "'quoted'", "''", "5-a", "\u{202E}name"])
+    func others(_ text: String) { #expect(SafeCSV.harmless(text) == text && SafeCSV.plain(text) == text) }
+
+    @Test("every text comes back, whatever it is made of")
+    func roundTrip() {
+        var generator = SystemRandomNumberGenerator()
+        let pieces = [
+            "'", "=", "+", "-", "@", "\t", "\r", "\n", " ", "\u{FEFF}", "\u{202E}", "\u{FF1D}", "a", "1", "\"", ",",
+            ";", "\u{301}",
+        ]
+        for _ in 0..<20_000 {
+            let text = (0..<Int.random(in: 0...6, using: &generator)).compactMap { _ in
+                pieces.randomElement(using: &generator)
+            }.joined()
+            let cell = SafeCSV.harmless(text)
+            #expect(Array(SafeCSV.plain(cell).utf8) == Array(text.utf8))
+            #expect(cell.unicodeScalars.first.map { !"=+-@\u{FF1D}".unicodeScalars.contains($0) } ?? true)
+        }
+    }
+
+    @Test("cells have quotes where they need them, numbers the comma of their style")
+    func cells() {
+        #expect(SafeCSV.text("a,b") == "\"a,b\"" && SafeCSV.text("a\"b") == "\"a\"\"b\"" && SafeCSV.text("a") == "a")
+        #expect(SafeCSV.text("=1,2") == "\"'=1,2\"")
+        #expect(SafeCSV.number("5.6", .semicolon) == "5,6" && SafeCSV.number("5.6") == "5.6")
+    }
+}
