@@ -20,7 +20,7 @@ struct ReportRoutes {
     /// What a report may be asked for, beside its person.
     private static let parameters = [
         "from", "to", "period", "format", "language", "paper", "protocol", "unit", "ranges", "line", "without_flagged",
-        "csv_style",
+        "csv_style", "bom",
     ]
 
     init(gateway: Gateway, consents: ConsentRules, isLocked: @escaping @Sendable () -> Bool) {
@@ -114,6 +114,8 @@ struct ReportRoutes {
             guard ["true", "false"].contains(flagged) else {
                 throw APIRefusal.malformed("without_flagged: expected true or false")
             }
+            let mark = text("bom") ?? "false"
+            guard ["true", "false"].contains(mark) else { throw APIRefusal.malformed("bom: expected true or false") }
             self.kind = kind
             takesGzip = request.takesGzip
             operation = ReportOperation(about)
@@ -124,6 +126,7 @@ struct ReportRoutes {
             operation.protocolName = text("protocol") ?? operation.protocolName
             operation.csvStyle = text("csv_style") ?? operation.csvStyle
             operation.withoutFlagged = flagged == "true"
+            operation.csvMark = mark == "true"
             operation.format =
                 switch kind {
                 case .html: .html
@@ -150,6 +153,7 @@ struct ReportRoutes {
             if asked == nil { form.operation.period = "\(days)d" }
             // The period before lies outside.
             form.operation.comparesBefore = false
+            form.operation.showsReadings = false
             return form
         }
     }

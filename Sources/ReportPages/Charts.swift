@@ -386,6 +386,18 @@ extension GlucosePercentile {
         case .below: "LO"
         }
     }
+
+    /// The number; null for HI and LO.
+    var number: JSONValue { if case .number(let number, _) = self { .number(number) } else { .null } }
+
+    /// `high`, `low`, or null for a number.
+    var beyond: JSONValue {
+        switch self {
+        case .number: .null
+        case .above: .string("high")
+        case .below: .string("low")
+        }
+    }
 }
 
 extension WeightFigures {

@@ -64,7 +64,7 @@ public struct GlucoseReport: Report {
             facts: subject.facts(unit: unit, devices: Set(points.map(\.device))),
             blocks: isEmpty
                 ? [.text(words("No blood glucose was measured with a meter in this period."))] + subject.leftOutBlocks()
-                : [summary] + shares + charts(for: medium) + mealBlocks + (medium == .paper ? [logbook, list] : [])
+                : [summary] + shares + charts(for: medium) + mealBlocks + (medium == .paper ? tables : [])
                     + subject.leftOutBlocks(),
             notes: notes, leftOut: leftOut, maker: subject.maker, language: subject.language)
     }
@@ -73,7 +73,8 @@ public struct GlucoseReport: Report {
     private func charts(for medium: ReportMedium) -> [ReportDocument.Block] {
         let course = axis.course(points, sensor: nil, period, leftOut: subject.leftOut)
         return medium == .paper
-            ? [.chart(course), .chart(modalDay)] : [course.before(list), modalDay.before(logbook)]
+            ? [.chart(course), .chart(modalDay)]
+            : [lists.first.map(course.before) ?? .chart(course), modalDay.before(logbook)]
     }
 
     private func when(_ point: GlucosePoint?) -> String {
@@ -212,6 +213,10 @@ public struct GlucoseReport: Report {
                     """), [.init(words("day"), weight: 1.9)] + hours.map { .init($0) }, rows))
     }
 
+    private var tables: [ReportDocument.Block] { [logbook] + lists }
+    /// The list of all readings, where single readings are shown.
+    private var lists: [ReportDocument.Block] { subject.showsReadings ? [list] : [] }
+
     private var list: ReportDocument.Block {
         .table(
             ReportTable(
@@ -297,6 +302,11 @@ public struct GlucoseReport: Report {
 }
 
 extension GlucosePoint {
+    /// The number in a unit; null for HI and LO.
+    func number(in target: MeasurementUnit) -> JSONValue {
+        number.map { .number($0.shown(unit, in: target) ?? $0) } ?? .null
+    }
+
     /// `high`, `low`, or null for a number.
     var beyond: JSONValue {
         switch level {
@@ -314,8 +324,9 @@ extension GlucoseFigures {
             .init("below", .integer(Int64(below))), .init("days_with_readings", .integer(Int64(daysWithReadings))),
             .init("readings_per_day", readingsPerDay.json), .init("mean", mean.json),
             .init("deviation", deviation.json), .init("variation_percent", variation.json),
-            .init("lowest", lowest.map { .string($0.text(in: axis.unit)) } ?? .null),
-            .init("highest", highest.map { .string($0.text(in: axis.unit)) } ?? .null),
+            .init("lowest", lowest?.number(in: axis.unit) ?? .null), .init("lowest_beyond", lowest?.beyond ?? .null),
+            .init("highest", highest?.number(in: axis.unit) ?? .null),
+            .init("highest_beyond", highest?.beyond ?? .null),
             .init("percent_of_readings", axis.document(shares)),
         ]
     }
@@ -371,6 +382,7 @@ extension GlucoseAxis {
                 case .history: "history"
                 case .trend: "trend"
                 case .sensor: "sensor"
+                case .scan: "scan"
                 }
             csv.row([
                 .text(point.reading.description), .text(local.rfc3339), .text(local.date), .text(local.clock),

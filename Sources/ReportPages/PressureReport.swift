@@ -61,7 +61,7 @@ public struct PressureReport: Report {
             ReportTable.Row(words("days"), words("\(dates), \(count: mean.daysMeasured, "with readings")")),
             ReportTable.Row(
                 words("readings used"),
-                words("\(mean.means.count) of \(kind.expected) expected, on \(count: mean.daysUsed, "day", "days")")),
+                used(mean)),
             ReportTable.Row(words("left out"), left(mean.left)),
         ]
         let isSufficient = mean.isSufficient
@@ -98,6 +98,13 @@ public struct PressureReport: Report {
                         """)))
         }
         return blocks
+    }
+
+    /// How many readings the mean is of: with more of them than asked for, "81 of 24" would read like a fault.
+    private func used(_ mean: PressureFigures.ProtocolMean) -> String {
+        words(
+            "\(mean.means.count), where the protocol asks for \(kind.expected), on \(count: mean.daysUsed, "day", "days")"
+        )
     }
 
     private func left(_ left: PressureFigures.ProtocolMean.Left) -> String {

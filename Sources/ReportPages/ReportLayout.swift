@@ -14,14 +14,22 @@ struct ReportLayout {
     private var body = ""
     private var y = 0.0
     private var appendix: [ReportTable] = []
+    /// The unit of the pages' width and height.
+    private var unit = "pt"
 
     private var words: Language { document.words }
 
     private init(_ document: ReportDocument, _ paper: ReportPaper) { (self.document, size) = (document, paper.size) }
 
     /// The pages.
-    static func pages(of document: ReportDocument, paper: ReportPaper) -> [String] {
+    ///
+    /// - Parameters:
+    ///   - document: the report.
+    ///   - paper: its size.
+    ///   - unit: what lengths are in; without one in the units of the picture that the pages become part of.
+    static func pages(of document: ReportDocument, paper: ReportPaper, unit: String = "pt") -> [String] {
         var layout = ReportLayout(document, paper)
+        layout.unit = unit
         layout.begin()
         layout.title()
         for (place, block) in document.blocks.enumerated() {
@@ -72,7 +80,7 @@ struct ReportLayout {
             let w = Markup.number(size.width)
             let h = Markup.number(size.height)
             return
-                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"\(w)pt\" height=\"\(h)pt\" viewBox=\"0 0 \(w) \(h)\" "
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"\(w)\(unit)\" height=\"\(h)\(unit)\" viewBox=\"0 0 \(w) \(h)\" "
                 + "role=\"img\" aria-labelledby=\"page\(index + 1)\" font-family=\"\(ReportChart.fonts)\">"
                 + "<title id=\"page\(index + 1)\">\(Markup.plain(title, words))</title>"
                 + "<rect width=\"\(w)\" height=\"\(h)\" fill=\"#ffffff\"/>" + body
@@ -308,7 +316,8 @@ extension ReportDocument {
 
     /// The pages one below the other as one SVG document.
     public func svg(paper: ReportPaper) -> String {
-        let (all, size) = (pages(paper: paper), paper.size)
+        // A point is 4/3 of the units of the outer picture, which is in points itself.
+        let (all, size) = (ReportLayout.pages(of: self, paper: paper, unit: ""), paper.size)
         let (width, height) = (Markup.number(size.width), Markup.number(size.height * Double(all.count)))
         var text =
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"\(width)pt\" height=\"\(height)pt\" "

@@ -58,6 +58,8 @@ public struct ReportSubject: Sendable {
     public var modelName: @Sendable (DeviceDescription) -> String?
     /// The language that the report is written in.
     public var language = Language.english
+    /// Whether devices, lists of single readings, and who left what out are shown.
+    public var showsReadings = true
     /// Readings that are in no figure, oldest first; those that a sensor's history replaces are only counted.
     public var leftOut: [LeftOut] = []
 
@@ -80,19 +82,22 @@ public struct ReportSubject: Sendable {
 
     func facts(unit: String, devices: Set<DeviceDescription>) -> [ReportDocument.Fact] {
         let (first, last) = (period.days.first?.date ?? "", period.days.last?.date ?? "")
-        let names = devices.map { device in
-            [modelName(device), device.serial.map { "(\($0))" }].compactMap(\.self).joined(separator: " ")
-        }.filter { !$0.isEmpty }.sorted()
-        return [
+        var facts: [ReportDocument.Fact] = [
             .init(
                 words("Person"), person.isEmpty ? words("not named") : words.isolated(person), isOfPaper: true),
             .init(
                 words("Period"),
                 words("\(words.date(first)) to \(words.date(last)) (\(count: period.days.count, "day", "days"))")),
             .init(words("Time zone"), zoneName), .init(words("Unit"), unit),
-            .init(words("Devices"), names.isEmpty ? words("none", in: "devices") : words.list(names)),
-            .init(words("Made on"), made, isOfPaper: true),
         ]
+        if showsReadings {
+            let names = devices.map { device in
+                [modelName(device), device.serial.map { "(\($0))" }].compactMap(\.self).joined(separator: " ")
+            }.filter { !$0.isEmpty }.sorted()
+            facts.append(.init(words("Devices"), names.isEmpty ? words("none", in: "devices") : words.list(names)))
+        }
+        facts.append(.init(words("Made on"), made, isOfPaper: true))
+        return facts
     }
 
     /// The language, as it is called: `words("readings")`.
@@ -109,7 +114,7 @@ public struct ReportSubject: Sendable {
     }
 
     func leftOutBlocks() -> [ReportDocument.Block] {
-        guard !leftOut.isEmpty else { return [] }
+        guard showsReadings, !leftOut.isEmpty else { return [] }
         let rows = leftOut.map { left in
             var row = ReportTable.Row(left.time.map(clock) ?? words("unknown", in: "time"), left.words, reason(left))
             if left.reason == .leftOut { row.cells[1].reading = left.reading.map { .init($0, isLeftOut: true) } }
@@ -169,12 +174,7 @@ extension ExactDecimal? {
 /// CSV for spreadsheets.
 public struct ReportCSV: Sendable {
     /// How numbers and cells are parted.
-    public enum Style: String, Sendable, Hashable, CaseIterable, Codable {
-        /// Commas between cells and a decimal point (RFC 4180).
-        case comma
-        /// Semicolons between cells and a decimal comma, for spreadsheets of such countries.
-        case semicolon
-    }
+    public typealias Style = SafeCSV.Style
 
     /// A cell.
     enum Cell {
@@ -188,29 +188,14 @@ public struct ReportCSV: Sendable {
     init(_ style: Style) { self.style = style }
 
     mutating func row(_ cells: [Cell]) {
-        text += cells.map(written).joined(separator: style == .comma ? "," : ";") + "\r\n"
+        text += cells.map(written).joined(separator: style.separator) + "\r\n"
     }
 
     private func written(_ cell: Cell) -> String {
         switch cell {
-        case .number(let number):
-            let digits = number?.description ?? ""
-            return style == .semicolon ? digits.replacing(".", with: ",") : digits
-        case .text(let words): return Self.quoted(Self.harmless(words ?? ""))
+        case .number(let number): SafeCSV.number(number?.description ?? "", style)
+        case .text(let words): SafeCSV.text(words ?? "")
         }
-    }
-
-    /// A text that no spreadsheet takes for a formula.
-    public static func harmless(_ text: String) -> String {
-        guard let first = text.unicodeScalars.first, "=+-@\t\r\n＝＋－＠".unicodeScalars.contains(first) else {
-            return text
-        }
-        return "'" + text
-    }
-
-    private static func quoted(_ text: String) -> String {
-        let isPlain = !text.unicodeScalars.contains { ",;\"\r\n".unicodeScalars.contains($0) }
-        return isPlain ? text : "\"" + text.replacing("\"", with: "\"\"") + "\""
     }
 }
 

@@ -86,13 +86,13 @@ public struct SensorReport: Report {
     private var screenBlocks: [ReportDocument.Block] {
         let days = figures.byDay(axis.ranges)
         let course = axis.course(blood, sensor: (figures, days), period, leftOut: subject.leftOut)
-        return figureBlocks + [course.before(table(of: days))] + patternBlocks + episodeBlocks + [deviceTable]
+        return figureBlocks + [course.before(table(of: days))] + patternBlocks + episodeBlocks + deviceTables
     }
 
     private var paperBlocks: [ReportDocument.Block] {
         figureBlocks + patternBlocks
             + [.heading(words("Days")), .charts(period.days.indices.map { axis.day($0, figures) }, perRow: 7)]
-            + episodeBlocks + [table(of: figures.byDay(axis.ranges)), deviceTable]
+            + episodeBlocks + [table(of: figures.byDay(axis.ranges))] + deviceTables
     }
 
     private var figureBlocks: [ReportDocument.Block] {
@@ -249,6 +249,8 @@ public struct SensorReport: Report {
                 [.init(words("day"), weight: 1.7)] + titles.map { .init($0, isNumber: true) }, rows))
     }
 
+    private var deviceTables: [ReportDocument.Block] { subject.showsReadings ? [deviceTable] : [] }
+
     private var deviceTable: ReportDocument.Block {
         .table(
             ReportTable(
@@ -307,23 +309,7 @@ public struct SensorReport: Report {
                 .init("repeated", .integer(Int64(figures.series.repeated))),
                 .init("overlapping", .integer(Int64(figures.overlapping))),
             ] + members(of: figures) + [
-                .init(
-                    "pattern",
-                    figures.pattern.map { pattern in
-                        .array(
-                            pattern.hours.map { hour in
-                                .object(
-                                    [
-                                        .init("hour", .integer(Int64(hour.hour))),
-                                        .init("values", .integer(Int64(hour.count))),
-                                    ]
-                                        + DailyPattern.percentiles.map { percentile in
-                                            .init(
-                                                "p\(percentile.percent)",
-                                                .optional(hour.percentiles[percentile.percent].map(\.text)))
-                                        })
-                            })
-                    } ?? .null),
+                .init("pattern", figures.pattern.map { .array($0.hours.map(Self.document)) } ?? .null),
                 .init(
                     "episodes",
                     .array(
@@ -331,7 +317,8 @@ public struct SensorReport: Report {
                             .object([
                                 "begin": .string(subject.local(episode.begin).rfc3339),
                                 "seconds": .integer(episode.seconds), "worst": .string(episode.worst.name),
-                                "extreme": .string(episode.extreme.text(in: axis.unit)),
+                                "extreme": episode.extreme.number(in: axis.unit),
+                                "extreme_beyond": episode.extreme.beyond,
                                 "extended_low": .bool(episode.isExtendedLow),
                             ])
                         })),
@@ -348,6 +335,19 @@ public struct SensorReport: Report {
                         })),
                 .init("before", before.map { .object(members(of: $0)) } ?? .null),
             ])
+    }
+
+    private static func document(_ hour: DailyPattern.Hour) -> JSONValue {
+        var (numbers, beyond): ([JSONValue.Member], [JSONValue.Member]) = ([], [])
+        for percentile in DailyPattern.percentiles {
+            let (name, value) = ("p\(percentile.percent)", hour.percentiles[percentile.percent])
+            numbers.append(.init(name, value?.number ?? .null))
+            beyond.append(.init(name, value?.beyond ?? .null))
+        }
+        let head: [JSONValue.Member] = [
+            .init("hour", .integer(Int64(hour.hour))), .init("values", .integer(Int64(hour.count))),
+        ]
+        return .object(head + numbers + [.init("beyond", .object(beyond))])
     }
 
     private func members(of figures: SensorFigures) -> [JSONValue.Member] {

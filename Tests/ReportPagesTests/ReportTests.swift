@@ -189,10 +189,67 @@ import Testing
             #expect(!pages.contains { $0.contains("<script") })
             #expect(try Self.texts(pages).count == pages.count)
         }
-        for text in ["=1+1", "+1", "-1", "@a", "\t=1"] {
-            #expect(ReportCSV.harmless(text) == "'" + text)
+    }
+
+    @Test("the pages of one picture fill it: their lengths are in its own units", arguments: [ReportPaper.a4, .letter])
+    func stackedPages(paper: ReportPaper) throws {
+        for report in Self.reports(try Self.subject()) {
+            let (svg, count) = (report.document.svg(paper: paper), report.document.pages(paper: paper).count)
+            let (width, height) = (Self.lengths(svg, "width"), Self.lengths(svg, "height"))
+            let outer = try #require(svg.firstMatch(of: /<svg[^>]* viewBox="0 0 ([0-9.]+) ([0-9.]+)"/))
+            #expect(width.count == count + 1 && height.count == count + 1)
+            // An inner picture with a unit would be 4/3 as large as the place it has.
+            #expect(width.dropFirst().allSatisfy { $0 == String(outer.1) }, "\(width)")
+            let page = try #require(Double(height.last ?? ""))
+            #expect(abs(page * Double(count) - (Double(outer.2) ?? 0)) < 0.5, "\(height)")
+            #expect(report.document.pages(paper: paper).allSatisfy { $0.contains("pt\" viewBox") })
         }
-        #expect(ReportCSV.harmless("a=1") == "a=1" && ReportCSV.harmless("") == "")
+    }
+
+    /// A length of each picture, the outer one first.
+    private static func lengths(_ svg: String, _ name: String) -> [String] {
+        svg.matches(of: /<svg[^>]*>/).compactMap { match in
+            let parts = match.output.split(separator: " \(name)=\"")
+            return parts.count > 1 ? parts[1].split(separator: "\"").first.map(String.init) : nil
+        }
+    }
+
+    @Test("without single readings a report shows no device, no list of readings, and nobody who left one out")
+    func withoutReadings() throws {
+        var subject = try Self.subject()
+        subject.showsReadings = false
+        for report in Self.reports(subject) {
+            for text in [report.fragment(identifier: "r"), report.document.html(paper: .a4)] {
+                for words in ["Devices", "3MH0", "Meter", "Scale", "All readings", "Libre"] {
+                    #expect(!text.contains(words), "\(report.document.title): \(words)")
+                }
+            }
+        }
+    }
+
+    @Test("a figure has one type in JSON: a number, with HI and LO beside it")
+    func jsonTypes() throws {
+        let subject = try Self.subject()
+        let (glucose, sensor) = (Self.reports(subject)[1].json, Self.reports(subject)[2].json)
+        func isNumber(_ value: JSONValue?) -> Bool {
+            switch value {
+            case .number, .integer, .null: true
+            default: false
+            }
+        }
+        for key in ["mean", "lowest", "highest", "deviation"] { #expect(isNumber(glucose[key]), "\(key)") }
+        #expect(glucose["highest_beyond"] == .string("high") && glucose["highest"] == .null)
+        #expect(glucose["lowest_beyond"] == .null && glucose["lowest"] != .null)
+        guard case .array(let hours)? = sensor["pattern"], case .array(let episodes)? = sensor["episodes"] else {
+            Issue.record("no pattern")
+            return
+        }
+        for hour in hours {
+            for key in ["p5", "p25", "p50", "p75", "p95"] {
+                #expect(isNumber(hour[key]) && hour["beyond"]?[key] != nil)
+            }
+        }
+        for episode in episodes { #expect(isNumber(episode["extreme"])) }
     }
 
     @Test("numbers of a spreadsheet have its comma, and cells their quotes")

@@ -56,6 +56,10 @@ public struct ReportOperation: Codable, Sendable, Hashable {
     public var comparesBefore = true
     /// `comma` or `semicolon`: how CSV is written.
     public var csvStyle = "comma"
+    /// Whether CSV begins with the mark that spreadsheets know UTF-8 by.
+    public var csvMark = false
+    /// Whether devices, lists of single readings, and who left what out are shown; a read-only link shows figures alone.
+    public var showsReadings = true
 
     /// Makes it.
     public init(_ kind: Kind) { self.kind = kind }

@@ -54,6 +54,8 @@ struct ReportReadings: Sendable {
         case .vital(let value) where value.kind == .weight:
             let point = WeightFigures.Point(reading)
             if let point { weights.append(point) }
+            // What comes before the period is in its trend alone.
+            guard reading.time.instant.map({ $0 >= pressures.period.start }) == true else { return }
             isCounted = point != nil
             unit = point?.unit
             if !isCounted { weightsLeftOut[reading.figureExclusion ?? .excluded(.noValue), default: 0] += 1 }
@@ -154,7 +156,8 @@ package struct MadeReport: Sendable {
         case .html: return Array(report.document.html(paper: choices.paper).utf8)
         case .fragment: return Array(report.fragment(identifier: choices.kind.rawValue).utf8)
         case .json: return Array((report.json.text + "\n").utf8)
-        case .csv: return Array(report.csv(choices.csvStyle).utf8)
+        case .csv:
+            return Array(((choices.csvMark ? SafeCSV.byteOrderMark : "") + report.csv(choices.csvStyle)).utf8)
         case .svg: return Array(report.document.svg(paper: choices.paper).utf8)
         case .pages:
             let document = report.document
@@ -211,6 +214,7 @@ package struct ReportDesk: Sendable {
                     ?? device.model.map(language.model)
             })
         subject.language = choices.language
+        subject.showsReadings = operation.showsReadings
         return MadeReport(try report(operation, choices, subject, readings, earlier), period, choices)
     }
 
@@ -297,7 +301,9 @@ package struct ReportDesk: Sendable {
         of person: UserKey, _ kind: ReportOperation.Kind, in period: FigurePeriod, _ choices: ReportChoices
     ) -> ReadingQuery {
         let pressures = PressureCollection(period, windows: choices.windows)
-        let (start, end) = kind == .bp ? (pressures.start, pressures.end) : (period.start, period.end)
+        var (start, end) = kind == .bp ? (pressures.start, pressures.end) : (period.start, period.end)
+        // The trend of a day is the same in every period.
+        if kind == .weight { start = start.advanced(bySeconds: -WeightFigures.runIn) }
         return ReadingQuery(
             kinds: [kind.readings], from: start, to: Instant(microseconds: end.microseconds - 1), limit: Self.page,
             user: person)
@@ -308,12 +314,16 @@ package struct ReportDesk: Sendable {
         _ earlier: ReportReadings?
     ) throws -> any Report {
         var subject = subject
+        func leftOut(in unit: MeasurementUnit?) -> [ReportSubject.LeftOut] {
+            // Without them: what was left out is still counted.
+            operation.showsReadings ? readings.leftOut(operation.kind, in: unit) : []
+        }
         switch operation.kind {
         case .bp:
             let unit =
                 try choices.unit([.millimetresOfMercury, .kilopascal])
                 ?? readings.usual([.millimetresOfMercury, .kilopascal], for: operation.kind)
-            subject.leftOut = readings.leftOut(operation.kind, in: unit)
+            subject.leftOut = leftOut(in: unit)
             func figures(_ readings: ReportReadings) -> PressureFigures {
                 PressureFigures(
                     readings.pressures, unit: unit, withoutFlagged: operation.withoutFlagged)
@@ -324,7 +334,7 @@ package struct ReportDesk: Sendable {
         case .glucose, .sensor:
             let units: [MeasurementUnit] = [.milligramsPerDecilitre, .millimolesPerLitre]
             let unit = try choices.unit(units) ?? readings.usual(units, for: operation.kind)
-            subject.leftOut = readings.leftOut(operation.kind, in: unit)
+            subject.leftOut = leftOut(in: unit)
             let ranges = try choices.ranges(unit) ?? GlucoseRanges(.standard)
             guard operation.kind == .sensor else {
                 return GlucoseReport(
@@ -337,7 +347,7 @@ package struct ReportDesk: Sendable {
         case .weight:
             let units: [MeasurementUnit] = [.kilograms, .pounds]
             let unit = try choices.unit(units) ?? readings.usual(units, for: operation.kind)
-            subject.leftOut = readings.leftOut(operation.kind, in: unit)
+            subject.leftOut = leftOut(in: unit)
             return WeightReport(
                 subject, WeightFigures(readings.weights, period: subject.period, unit: unit),
                 before: earlier.flatMap { earlier in
@@ -347,7 +357,7 @@ package struct ReportDesk: Sendable {
             guard let figures = readings.vital else {
                 throw Problem("unexpected", .ourFault, "\(operation.kind.rawValue) has no figures")
             }
-            subject.leftOut = readings.leftOut(operation.kind, in: nil)
+            subject.leftOut = leftOut(in: nil)
             return VitalReport(subject, figures, before: earlier?.vital)
         }
     }
@@ -384,6 +394,7 @@ private struct ReportChoices: Sendable {
     let paper: ReportPaper
     let pressureProtocol: PressureProtocol
     let csvStyle: ReportCSV.Style
+    let csvMark: Bool
     let line: PressureLine?
     let glucoseLine: GlucoseLine?
     let weightLine: WeightLine?
@@ -398,6 +409,7 @@ private struct ReportChoices: Sendable {
         paper = try Self.choice(operation.paper ?? setting.paper ?? "a4", "--paper")
         pressureProtocol = try Self.choice(operation.protocolName, "--protocol")
         csvStyle = try Self.choice(operation.csvStyle, "--csv-style")
+        csvMark = operation.csvMark
         let (text, expected): (String?, String) =
             switch operation.kind {
             case .bp: (operation.line ?? setting.pressureLine, "pressures in mmHg such as 135/85")

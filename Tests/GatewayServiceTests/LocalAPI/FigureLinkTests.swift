@@ -83,6 +83,36 @@ extension Household {
         try await house.stop()
     }
 
+    @Test("a link shows no device, no list of readings and nobody who left one out, in any format")
+    func figuresAlone() async throws {
+        let house = try await Household(2)
+        let left = try await house.glucose(0)
+        _ = try await house.glucose(0)
+        let own = try await house.api.token()
+        let omitted = try await house.api.send(
+            "/api/v1/readings/figures", .POST, token: own,
+            body: #"{"ids":["\#(left)"],"left_out":true,"reason":"hands not washed"}"#)
+        #expect(omitted.status == 200, "\(omitted.text)")
+        let token = house.secret(try await house.link(0).url)
+        for format in ["fragment", "html", "svg"] {
+            for kind in ["glucose", "bp", "sensor", "weight"] {
+                let path = "/api/v1/reports/\(kind)?format=\(format)"
+                let answer = try await house.get(path, token)
+                #expect(answer.status == 200, "\(path): \(answer.text.prefix(200))")
+                for words in ["Devices", "C0:00:00", "generic_glucose", "All readings", "hands not washed"] {
+                    #expect(!answer.text.contains(words), "\(path): \(words)")
+                }
+            }
+        }
+        // Whoever may read everything sees it.
+        let whole = try await house.get(
+            "/api/v1/reports/glucose?format=html&period=3650d&person=\(house.people[0])", own)
+        #expect(whole.text.contains("Devices") && whole.text.contains("hands not washed"), "\(whole.status)")
+        let pdf = try await house.get("/api/v1/reports/glucose?format=pdf", token)
+        #expect([200, 503].contains(pdf.status))
+        try await house.stop()
+    }
+
     @Test("a link's events say that something has changed, and nothing of it")
     func events() async throws {
         let house = try await Household(2)
