@@ -91,6 +91,50 @@ import Testing
         #expect(nowhere.status == 73 && nowhere.errors.contains("cannot create"))
     }
 
+    @Test("--out writes into devices and pipes, follows links, and replaces nothing that is no file")
+    func places() async throws {
+        let scratch = try await Self.replayed()
+        let folder = scratch.url.path
+        func write(_ path: String) async throws -> Tool.Result {
+            try await Self.run(["report", "bp", "--format", "csv", "--out", path] + Self.period, scratch)
+        }
+        func kind(_ path: String) throws -> FileAttributeType? {
+            try FileManager.default.attributesOfItem(atPath: path)[.type] as? FileAttributeType
+        }
+        #expect(try await write(folder + "/plain.csv").status == 0)
+        let expected = try Data(contentsOf: URL(fileURLWithPath: folder + "/plain.csv"))
+        #expect(!expected.isEmpty)
+        // Copies of the machine's devices: what would replace one harms nothing here.
+        for device in ["/dev/null", "/dev/full"] {
+            let link = folder + "/" + device.dropFirst(5)
+            try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: device)
+            let result = try await write(link)
+            #expect(device == "/dev/full" ? result.status == 74 : result.status == 0, "\(device): \(result.errors)")
+            #expect(try kind(link) == .typeSymbolicLink && kind(device) == .typeCharacterSpecial)
+        }
+        let pipe = folder + "/pipe"
+        #expect(mkfifo(pipe, 0o600) == 0)
+        async let read = Tool.other("cat", [pipe])
+        #expect(try await write(pipe).status == 0)
+        let received = try await read
+        #expect(Data(received.output.utf8) == expected)
+        #expect(access(pipe, F_OK) == 0 && !FileManager.default.fileExists(atPath: pipe + ".part"))
+        // Links lead to what is written, there or not yet.
+        try FileManager.default.createDirectory(atPath: folder + "/there", withIntermediateDirectories: true)
+        for (link, target) in [("a.csv", "there/a.csv"), ("b.csv", folder + "/there/b.csv")] {
+            if link == "a.csv" { try Data("old".utf8).write(to: URL(fileURLWithPath: folder + "/there/a.csv")) }
+            try FileManager.default.createSymbolicLink(atPath: folder + "/" + link, withDestinationPath: target)
+            #expect(try await write(folder + "/" + link).status == 0)
+            #expect(try kind(folder + "/" + link) == .typeSymbolicLink)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder + "/there/" + link)) == expected)
+        }
+        try FileManager.default.createSymbolicLink(atPath: folder + "/loop", withDestinationPath: "loop")
+        for path in ["/loop", "/there"] {
+            let refused = try await write(folder + path)
+            #expect(refused.status == 73 && refused.errors.contains("cannot create"), "\(path): \(refused.errors)")
+        }
+    }
+
     @Test("what can't be meant is refused with what was expected")
     func refused() async throws {
         let scratch = try Scratch()

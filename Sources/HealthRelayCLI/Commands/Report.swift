@@ -41,6 +41,8 @@ struct Report: AsyncParsableCommand {
             help: ArgumentHelp(
                 "comma, or semicolon with a decimal comma for spreadsheets of such countries.", valueName: "style"))
         var csvStyle = Style.comma
+        @Flag(help: "Begin csv with the byte order mark that some spreadsheets know UTF-8 by.")
+        var bom = false
         @Option(
             help: ArgumentHelp(
                 "The unit to show; by default as the settings say, or the one that most was measured in.",
@@ -54,6 +56,7 @@ struct Report: AsyncParsableCommand {
             (operation.person, operation.from, operation.to, operation.unit) = (person, from, to, unit)
             (operation.period, operation.paper, operation.csvStyle) = (period, paper?.rawValue, csvStyle.rawValue)
             operation.language = language?.rawValue
+            operation.csvMark = bom
             operation.format =
                 switch format {
                 case .html: .html
@@ -188,7 +191,7 @@ private final class GatheredOutput: OperationOutput {
 private enum ReportOutput {
     static func write(_ octets: [UInt8], to path: String) throws(Problem) {
         do throws(POSIXError) {
-            var file = try WholeFile(path)
+            var file = try WholeFile(path, streams: true)
             try file.write(octets)
             try file.finish()
         } catch {

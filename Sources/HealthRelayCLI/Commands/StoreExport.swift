@@ -105,7 +105,9 @@ private final class ExportFile: OperationOutput {
     init(_ path: String, beside other: TerminalOutput) throws {
         self.path = path
         self.other = other
-        do { file = Mutex(path == "-" ? nil : try WholeFile(path)) } catch { throw Self.failure(error, path) }
+        do { file = Mutex(path == "-" ? nil : try WholeFile(path, streams: true)) } catch {
+            throw Self.failure(error, path)
+        }
     }
 
     func data(_ line: String) throws { try other.data(line) }
