@@ -10,6 +10,23 @@ public struct BackupSetting: Sendable, Hashable {
     public var count: Int
     /// The file whose first line is the passphrase that they are sealed under.
     public var passphraseFile: String
+
+    /// The fewest characters of a passphrase that a store is exported under.
+    package static let leastPassphrase = 8
+
+    /// Refuses a passphrase that no backup could be made with.
+    ///
+    /// - Throws: ``Problem``.
+    package static func requirePassphrase(
+        _ text: String, _ name: String, _ status: Problem.ExitStatus
+    ) throws(Problem) {
+        guard text.count >= leastPassphrase else {
+            throw Problem(
+                status == .usage ? "setting_invalid" : "config_invalid", status,
+                "\(name): expected a passphrase of at least \(leastPassphrase) characters, found \(text.count)",
+                hint: "choose several words: anybody who has a backup can try any number of passphrases")
+        }
+    }
 }
 
 extension Settings {

@@ -65,6 +65,11 @@ extension Settings {
             }
             try requireFree(key, text)
             try Self.requireUsable(secret, text)
+            if text == "backup.passphrase" {
+                // Of the lines that end the file none is a part of it.
+                let passphrase = secret.trimmingCharacters(in: .newlines)
+                try BackupSetting.requirePassphrase(passphrase, text, .usage)
+            }
             // Another name each time: the file that is in use stays whole until the settings name the new one.
             let name = text + "-" + String(UUID().uuidString.lowercased().prefix(8))
             guard let path = managed.secret(name) else {

@@ -222,6 +222,7 @@ struct ManagedSettingsTests {
     @Test(
         "a secret is one line or a PEM file, of a setting that has one",
         arguments: [
+            ("backup.passphrase", "short", "setting_invalid"), ("backup.passphrase", "sevenxx\n", "setting_invalid"),
             ("backup.passphrase", "two\nlines", "setting_invalid"), ("backup.passphrase", "", "setting_invalid"),
             ("backup.passphrase_file", "x", "setting_unknown"), ("sync.mode", "x", "setting_unknown"),
             ("store.key", "x", "setting_fixed"), ("destinations.none.api_key", "x", "setting_unknown"),

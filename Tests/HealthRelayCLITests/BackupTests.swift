@@ -120,8 +120,52 @@ import Testing
         try await verify(whole, 77, "export_wrong_passphrase")
         try Data("short\n".utf8).write(to: URL(fileURLWithPath: place.secret))
         let short = try await place.run("backup", "now")
-        #expect(short.status == 64 && short.errors.contains("passphrase_too_short"), "\(short.errors)")
+        #expect(short.status == 78 && short.errors.contains("at least 8 characters, found 5"), "\(short.errors)")
         #expect(try place.names() == [name])
+    }
+
+    @Test("doctor sees that the newest was damaged; a damaged one takes no place among those that are kept")
+    func damagedLater() async throws {
+        let place = try await Place()
+        func doctor() async throws -> Document? {
+            try Document(try await place.run("doctor").output).elements("checks")
+                .first { $0["name"]?.plain == "backup" }
+        }
+        for _ in 0..<2 { #expect(try await place.run("backup", "now").status == 0) }
+        #expect(try await doctor()?["ok"]?.plain == "true")
+        let names = try place.names()
+        try #require(names.count == 2)
+        func flip(_ name: String) throws {
+            let file = URL(fileURLWithPath: place.directory + "/" + name)
+            var octets = try Data(contentsOf: file)
+            octets[octets.count / 2] ^= 1
+            try octets.write(to: file)
+        }
+        try flip(names[1])
+        let found = try await doctor()
+        #expect(found?["ok"]?.plain == "false" && found?["found"]?.plain.contains("damaged: \(names[1])") == true)
+        // Two are kept: the good old one and the new one. The damaged one is newer than what is kept, and stays to be looked at.
+        #expect(try await place.run("backup", "now").status == 0)
+        let later = try place.names()
+        #expect(later.count == 3 && later.starts(with: names), "\(later)")
+        #expect(try await doctor()?["ok"]?.plain == "true")
+        #expect(try await place.run("backup", "verify", names[0]).status == 0)
+        // It goes with those that are too many.
+        #expect(try await place.run("backup", "now").status == 0)
+        #expect(try place.names().count == 2 && !place.names().contains(names[1]))
+        // Without what is known of earlier ones they are opened.
+        try FileManager.default.removeItem(atPath: place.state + "/backup-digests.json")
+        try flip(try #require(try place.names().last))
+        #expect(try await doctor()?["ok"]?.plain == "false")
+    }
+
+    @Test("a passphrase that others may read is told, as with every secret")
+    func openPassphrase() async throws {
+        let place = try await Place()
+        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: place.secret)
+        let checks = try Document(try await place.run("doctor").output).elements("checks")
+        let found = checks.first { $0["name"]?.plain == "permissions" }
+        #expect(found?["ok"]?.plain == "false" && found?["found"]?.plain.contains(place.secret) == true)
     }
 
     @Test("`run` makes one when none is there or the newest is too old, and doctor says how old it is")

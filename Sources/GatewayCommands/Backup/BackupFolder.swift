@@ -15,9 +15,25 @@ package struct BackupFolder: Sendable {
         package var octets: Int64
     }
 
+    /// What a backup is found to be.
+    enum Soundness: Sendable {
+        /// What it was when it was made, or whole.
+        case sound
+        /// Changed or cut off since.
+        case damaged
+        /// Sealed under another passphrase, or not readable now: nothing is known against it.
+        case unknown
+    }
+
     let setting: BackupSetting
     /// The gateway's id: several gateways may share a directory, and each keeps its own backups.
     let gateway: String
+    private let digests: BackupDigests
+
+    init(setting: BackupSetting, gateway: String, stateDirectory: String) {
+        (self.setting, self.gateway) = (setting, gateway)
+        digests = BackupDigests(in: stateDirectory)
+    }
 
     private var prefix: String { "healthrelay-\(gateway.prefix(8))-" }
     private static let suffix = ".export"
@@ -47,7 +63,8 @@ package struct BackupFolder: Sendable {
 
     /// Makes a backup, reads it again, and removes those that are too many.
     ///
-    /// The backup has its name only once it was read back whole: nothing older is removed before that.
+    /// The backup has its name only once it was read back whole: nothing older is removed before that. One that was damaged since
+    /// takes no place among those that are kept, and goes once it is older than all of them.
     ///
     /// - Throws: `Problem`, `ExportError`, `StoreError`; nothing has changed then.
     package func make(of store: ReadingStore, at now: Instant) async throws -> Backup {
@@ -61,13 +78,31 @@ package struct BackupFolder: Sendable {
         do {
             var file = try WholeFile(path(of: name))
             try await store.export(passphrase: passphrase) { try file.write($0) }
-            try file.check { try ReadingStore.checkExport(at: $0, passphrase: passphrase) }
+            var digest = ""
+            try file.check { part in
+                try ReadingStore.checkExport(at: part, passphrase: passphrase)
+                digest = try BackupDigests.digest(ofFileAt: part)
+            }
             let octets = file.count
             try file.finish()
             let made = Backup(name: name, time: time, octets: Int64(octets))
-            for old in known.dropFirst(setting.count - 1) { unlink(path(of: old.name)) }
+            digests.keep(digest, of: name, among: known.map(\.name))
+            removeOld(known)
             return made
         } catch let error as POSIXError { throw Self.problem(error, setting.directory) }
+    }
+
+    /// Removes what is too many beside a new one: of those that are not damaged all but the newest, and what is damaged and older.
+    private func removeOld(_ known: [Backup]) {
+        var kept = 1
+        for backup in known {
+            // Read only while it may be one of those that stay.
+            if kept < setting.count {
+                if soundness(of: backup.name) != .damaged { kept += 1 }
+            } else {
+                unlink(path(of: backup.name))
+            }
+        }
     }
 
     /// Reads a backup whole.
@@ -75,6 +110,36 @@ package struct BackupFolder: Sendable {
     /// - Throws: `Problem`, `ExportError`, `StoreError`.
     package func verify(_ name: String) throws {
         try ReadingStore.checkExport(at: path(of: name), passphrase: passphrase())
+        // The same octets a moment later, unless somebody writes to them just now.
+        guard let digest = try? BackupDigests.digest(ofFileAt: path(of: name)) else { return }
+        digests.keep(digest, of: name, among: (try? backups().map(\.name)) ?? [])
+    }
+
+    /// Whether a backup is what it was when it was made: by its digest, or by opening it where none is known.
+    ///
+    /// - Parameter keeping: whether the digest of one that is opened is kept for the next time.
+    func soundness(of name: String, keeping: Bool = true) -> Soundness {
+        do {
+            if let digest = digests.digest(of: name) {
+                return try BackupDigests.digest(ofFileAt: path(of: name)) == digest ? .sound : .damaged
+            }
+            if keeping {
+                try verify(name)
+            } else {
+                try ReadingStore.checkExport(at: path(of: name), passphrase: passphrase())
+            }
+            return .sound
+        } catch let error as ExportError {
+            switch error {
+            case .damaged, .foreign, .unreasonable: return .damaged
+            case .newer, .wrongPassphrase, .passphraseTooShort, .storeNotEmpty: return .unknown
+            }
+        } catch let error as StoreError {
+            if case .corrupt = error { return .damaged }
+            return .unknown
+        } catch {
+            return .unknown
+        }
     }
 
     /// Makes a store of a backup on trial, checks every row of it, and removes it again.
@@ -95,7 +160,10 @@ package struct BackupFolder: Sendable {
     }
 
     private func passphrase() throws(Problem) -> String {
-        try SecretFile.line(in: setting.passphraseFile, of: "the passphrase of backups", called: "passphrase")
+        let text = try SecretFile.line(
+            in: setting.passphraseFile, of: "the passphrase of backups", called: "passphrase")
+        try BackupSetting.requirePassphrase(text, "the passphrase in \(setting.passphraseFile)", .configuration)
+        return text
     }
 
     /// What a gateway that was killed has left.

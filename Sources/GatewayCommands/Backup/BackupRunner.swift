@@ -98,7 +98,8 @@ extension Gateway {
                 "backup.to: expected a directory outside of the state directory, found \(setting.directory)",
                 hint: "what loses the store would lose its backups, too; best is another disk")
         }
-        return BackupFolder(setting: setting, gateway: try await store.gatewayID())
+        return BackupFolder(
+            setting: setting, gateway: try await store.gatewayID(), stateDirectory: store.directory)
     }
 
     /// Makes a backup now.

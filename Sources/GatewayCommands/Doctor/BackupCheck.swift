@@ -12,13 +12,19 @@ extension Doctor {
             return .good("backup", "none yet in \(setting.directory)")
         }
         do throws(Problem) {
-            let backups = try BackupFolder(setting: setting, gateway: gateway).backups()
+            let folder = BackupFolder(setting: setting, gateway: gateway, stateDirectory: stateDirectory)
+            let backups = try folder.backups()
             let now = await clock.judgingTime()
             guard let newest = backups.first(where: { $0.time <= now }) else {
                 return .bad("backup", .tryAgain, "none in \(setting.directory)", mend: mend)
             }
             let age = now.seconds - newest.time.seconds
             let found = "\(backups.count) in \(setting.directory), the newest \(Self.words(age)) old"
+            if case .damaged = folder.soundness(of: newest.name, keeping: false) {
+                return .bad(
+                    "backup", .badData, "\(found), and damaged: \(newest.name)",
+                    mend: "`healthrelay backup now` makes another; look after the disk that \(setting.directory) is on")
+            }
             // One that failed is tried again every quarter of an hour.
             return age > Int64(setting.interval) + max(3600, Int64(setting.interval) / 4)
                 ? .bad("backup", .tryAgain, found, mend: mend) : .good("backup", found)

@@ -40,6 +40,13 @@ import Testing
         }
         let secret = try await send(#"{"secrets":{"backup.passphrase":"hush hush hush"}}"#)
         #expect(secret.status == 200 && !secret.text.contains("hush"))
+        // One by which no backup could be made leaves the good one.
+        let kept = bench.gateway.settings.backup?.passphraseFile
+        let short = try await send(#"{"secrets":{"backup.passphrase":"hush"}}"#)
+        #expect(short.status == 400 && short.code == "setting_invalid", "\(short.text)")
+        #expect(short.text.contains("at least 8 characters, found 4") && !short.text.contains("hush"))
+        #expect(kept != nil && bench.gateway.settings.backup?.passphraseFile == kept)
+        #expect(try String(contentsOfFile: kept ?? "", encoding: .utf8) == "hush hush hush\n")
         let after = try await bench.send("/api/v1/settings", token: token)
         #expect(!after.text.contains("hush") && after.text.contains("backup.passphrase_file"))
         await bench.door.audit.flush()
