@@ -19,9 +19,30 @@ public struct ReportSetting: Sendable, Hashable {
                 return WallTime("2000-01-01T\(part):00").map { $0.timeOfDay.hour * 60 + $0.timeOfDay.minute }
             }
             guard parts.count == 2, minutes.count == 2, minutes[0] != minutes[1] else { return nil }
-            (begin, end) = (minutes[0], minutes[1])
+            self.init(begin: minutes[0], end: minutes[1])
+        }
+
+        fileprivate init(begin: Int, end: Int) { (self.begin, self.end) = (begin, end) }
+
+        /// Whether a minute of the day is of both.
+        fileprivate func overlaps(_ other: Window) -> Bool { contains(other.begin) || other.contains(begin) }
+
+        private func contains(_ minute: Int) -> Bool {
+            begin < end ? begin <= minute && minute < end : minute >= begin || minute < end
+        }
+
+        /// `04:00-12:00`.
+        fileprivate var text: String {
+            [begin, end].map { minutes in
+                [minutes / 60, minutes % 60].map { ($0 < 10 ? "0" : "") + String($0) }.joined(separator: ":")
+            }.joined(separator: "-")
         }
     }
+
+    /// The morning and the evening where nobody has set them.
+    private static let usual = (
+        morning: Window(begin: 4 * 60, end: 12 * 60), evening: Window(begin: 17 * 60, end: 2 * 60)
+    )
 
     /// The code of the language that reports are written in: `en`, `de`, `fr`, `es` or `ar`.
     public var language: String?
@@ -116,6 +137,16 @@ public struct ReportSetting: Sendable, Hashable {
             }
             texts.append((key, text))
         }
+        let (morning, evening) = (self.morning ?? Self.usual.morning, self.evening ?? Self.usual.evening)
+        guard morning.overlaps(evening) else { return }
+        // A reading is of one window alone: the other would never get it.
+        let place = Array(members).last {
+            ["morning", "evening"].contains($0.key.scalar?.string) && $0.value.null == nil
+        }
+        let (own, name, other) =
+            place?.key.scalar?.string == "morning" ? ("morning", "evening", evening) : ("evening", "morning", morning)
+        throw wrong(
+            "times of day for reports.\(own) that don't overlap the \(name), \(other.text)", place?.value ?? node)
     }
 
     private static func isAscending(_ text: String) -> Bool {

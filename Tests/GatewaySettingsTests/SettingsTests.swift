@@ -228,6 +228,13 @@ struct SettingsTests {
             ("users: [{client_user_id: a, reports: {weight_line: 11 st}}]", "72.5 kg"),
             ("users: [{client_user_id: a, reports: {morning: early}}]", "04:00-12:00"),
             ("users: [{client_user_id: a, reports: {evening: '17:00-17:00'}}]", "04:00-12:00"),
+            (
+                "users: [{client_user_id: a, reports: {morning: '05:00-18:00', evening: '12:00-17:00'}}]",
+                "reports.evening that don't overlap the morning, 05:00-18:00, found '12:00-17:00'"
+            ),
+            ("users: [{client_user_id: a, reports: {evening: '11:59-17:00'}}]", "the morning, 04:00-12:00"),
+            ("users: [{client_user_id: a, reports: {morning: '01:00-10:00'}}]", "the evening, 17:00-02:00"),
+            ("users: [{client_user_id: a, reports: {morning: '22:00-17:30'}}]", "the evening, 17:00-02:00"),
             ("users: [{client_user_id: a, devices: {C0: 1}}]", "a device's address"),
             ("users: [{client_user_id: a, devices: {C0:00:00:00:18:10: 255}}]", "0 to 254"),
             ("users: [{client_user_id: a, devices: {C0:00:00:00:18:10: both}}]", "'both'"),
