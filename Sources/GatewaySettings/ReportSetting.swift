@@ -32,10 +32,12 @@ public struct ReportSetting: Sendable, Hashable {
         }
 
         /// `04:00-12:00`.
-        fileprivate var text: String {
-            [begin, end].map { minutes in
-                [minutes / 60, minutes % 60].map { ($0 < 10 ? "0" : "") + String($0) }.joined(separator: ":")
-            }.joined(separator: "-")
+        fileprivate var text: String { "\(Self.clock(begin))-\(Self.clock(end))" }
+
+        /// `04:00`.
+        private static func clock(_ minutes: Int) -> String {
+            func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+            return "\(two(minutes / 60)):\(two(minutes % 60))"
         }
     }
 

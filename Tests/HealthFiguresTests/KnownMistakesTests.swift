@@ -465,11 +465,12 @@ import Testing
         let count = Int(period.possibleSeconds / 900)
         let history = Self.values(
             (0..<count).map { String(100 + $0 % 60) }, from: period.start, GlucosePoint.Source.sensor)
-        let scans = (0..<often).flatMap { turn in
-            stride(from: turn, to: count, by: 3).map { slot in
-                Self.value(
-                    "390", at: period.start.advanced(bySeconds: Int64(slot) * 900 + 300 + Int64(turn) * 31), .scan,
-                    device: "sensor")
+        var scans: [GlucosePoint] = []
+        for turn in 0..<often {
+            for slot in stride(from: turn, to: count, by: 3) {
+                let second = Int64(slot) * 900 + 300 + Int64(turn) * 31
+                scans.append(
+                    Self.value("390", at: period.start.advanced(bySeconds: second), .scan, device: "sensor"))
             }
         }
         func figures(_ points: [GlucosePoint]) -> SensorFigures {
@@ -486,12 +487,15 @@ import Testing
     @Test("a day has the same trend in every period, and the change a week is of four weeks in each")
     func trendOfPeriods() throws {
         let all = try Self.period("2026-04-01", "2026-06-30")
-        let points = (0..<91).filter { $0 % 5 != 2 }.map { day in
-            WeightFigures.Point(
-                time: all.days[day].start.advanced(bySeconds: 25_000),
-                reading: ReadingID(high: UInt64(day), low: 0),
-                weight: ExactDecimal(significand: 74_000 - Int64(day * 13 % 700) - Int64(day * 9), exponent: -3),
-                unit: .kilograms, device: DeviceDescription(address: nil))
+        var points: [WeightFigures.Point] = []
+        for day in 0..<91 where day % 5 != 2 {
+            let grams = 74_000 - Int64(day * 13 % 700) - Int64(day * 9)
+            points.append(
+                WeightFigures.Point(
+                    time: all.days[day].start.advanced(bySeconds: 25_000),
+                    reading: ReadingID(high: UInt64(day), low: 0),
+                    weight: ExactDecimal(significand: grams, exponent: -3), unit: .kilograms,
+                    device: DeviceDescription(address: nil)))
         }
         let whole = WeightFigures(points, period: all, unit: .kilograms)
         let trends = Dictionary(uniqueKeysWithValues: whole.days.map { ($0.date, $0.trend) })
