@@ -36,6 +36,11 @@ struct BackupDigests: Sendable {
         defer { try? file.close() }
         var hash = SHA256()
         while let octets = try file.read(upToCount: 1 << 20), !octets.isEmpty { hash.update(data: octets) }
-        return hash.finalize().map { octet in (octet < 16 ? "0" : "") + String(octet, radix: 16) }.joined()
+        var digits = ""
+        for octet in hash.finalize() {
+            if octet < 16 { digits += "0" }
+            digits += String(octet, radix: 16)
+        }
+        return digits
     }
 }

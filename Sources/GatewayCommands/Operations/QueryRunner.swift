@@ -40,9 +40,9 @@ struct QueryRunner {
         case .csv:
             let style = try Self.style(operation.csvStyle)
             // A file takes names as they are, marks of direction among them, so that they can be read in again.
-            try await output.octets(
-                Array(((operation.csvMark ? SafeCSV.byteOrderMark : "") + Reading.csvHeader(style) + "\n").utf8))
-            for reading in page.readings { try await output.octets(Array((reading.csv(style) + "\n").utf8)) }
+            let mark = operation.csvMark ? SafeCSV.byteOrderMark : ""
+            try await output.octets(Array("\(mark)\(Reading.csvHeader(style))\n".utf8))
+            for reading in page.readings { try await output.octets(Array("\(reading.csv(style))\n".utf8)) }
         case .fhir, .openMHealth, .terra, .rook, .libreview:
             let documents = try await QueryDocuments(gateway, page, of: query).written(as: operation.format)
             for line in documents.lines { try await output.data(line) }

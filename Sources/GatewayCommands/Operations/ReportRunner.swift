@@ -157,7 +157,8 @@ package struct MadeReport: Sendable {
         case .fragment: return Array(report.fragment(identifier: choices.kind.rawValue).utf8)
         case .json: return Array((report.json.text + "\n").utf8)
         case .csv:
-            return Array(((choices.csvMark ? SafeCSV.byteOrderMark : "") + report.csv(choices.csvStyle)).utf8)
+            let mark = choices.csvMark ? SafeCSV.byteOrderMark : ""
+            return Array("\(mark)\(report.csv(choices.csvStyle))".utf8)
         case .svg: return Array(report.document.svg(paper: choices.paper).utf8)
         case .pages:
             let document = report.document

@@ -144,7 +144,11 @@ extension DecodedFrame {
 extension ImportedSample {
     fileprivate var judged: ImportedSample {
         var sample = self
-        sample.exclusion = value.isBeyondLimits ? .notANumber : value.isPlausible ? nil : .implausible
+        if value.isBeyondLimits {
+            sample.exclusion = .notANumber
+        } else {
+            sample.exclusion = value.isPlausible ? nil : .implausible
+        }
         return sample
     }
 }
