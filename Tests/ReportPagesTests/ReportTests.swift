@@ -1,6 +1,7 @@
 import Foundation
 import HealthFigures
 import HealthReadings
+import Languages
 import Testing
 
 @testable import ReportPages
