@@ -43,6 +43,8 @@ enum Schema {
         migrator.registerMigration("22 numbered batches") { db in
             try db.execute(sql: ReadingStore.numberedBatchSchema)
         }
+        // Nor here: it could not read which of a sensor's values an imported one is, nor that octets were let go.
+        migrator.registerMigration("23 scans of imported sensors, frames let go") { _ in }
         return migrator
     }()
 

@@ -1,3 +1,4 @@
+import CoreFoundation
 import Foundation
 import HealthReadings
 
@@ -30,17 +31,19 @@ package struct WholeFile: ~Copyable {
     ///   - streams: whether octets go into a device or a pipe that stands there, as `cp` does it; it waits for a pipe's reader.
     /// - Throws: `POSIXError`; for a device or a pipe where they are not wanted, and always for a socket and a directory.
     package init(_ path: String, streams: Bool = false) throws(POSIXError) {
+        let (opened, named, part): (Int32, String, String?)
         switch try Self.place(path) {
         case .file(let target):
-            (self.path, part) = (target, target + ".part")
+            (named, part) = (target, target + ".part")
             unlink(target + ".part")
-            descriptor = open(target + ".part", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+            opened = open(target + ".part", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         case .stream:
             guard streams else { throw POSIXError(.EEXIST) }
-            (self.path, part) = (path, nil)
-            descriptor = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY)
+            (named, part) = (path, nil)
+            opened = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY)
         }
-        guard descriptor >= 0 else { throw Self.failure() }
+        guard opened >= 0 else { throw Self.failure() }
+        (self.path, self.part, descriptor) = (named, part, opened)
     }
 
     deinit {
