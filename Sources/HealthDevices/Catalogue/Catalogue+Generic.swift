@@ -28,27 +28,27 @@ extension Catalogue {
         DeviceModel(
             id: "generic_heart_rate", brand: "Generic", name: "Heart-rate strap", kinds: [.heartRate, .hrv],
             services: [0x180D], provider: "manual", pairing: .any, memory: .none,
-            howToPair: "wear the strap, its electrodes moist", howToWake: "wear the strap", tested: [.emulated]),
+            howToPair: "wear the strap, its electrodes moist", howToWake: "wear the strap", tested: [.lab, .emulated]),
         DeviceModel(
             id: "generic_pulse_oximeter", brand: "Generic", name: "Pulse oximeter", kinds: [.spo2],
             services: [0x1822], provider: "manual", pairing: .any, memory: .unknown,
             howToPair: "put a finger into the oximeter", howToWake: "put a finger into the oximeter",
-            recordGap: UnpromptedTransfer.patientGap, tested: [.emulated]),
+            recordGap: UnpromptedTransfer.patientGap, tested: [.lab, .emulated]),
         DeviceModel(
             id: "generic_thermometer", brand: "Generic", name: "Thermometer", kinds: [.temperature],
             services: [0x1809], provider: "manual", pairing: .any, memory: .unknown,
             howToPair: "put the thermometer into its pairing mode", howToWake: "take a measurement",
-            recordGap: UnpromptedTransfer.patientGap, tested: [.emulated]),
+            recordGap: UnpromptedTransfer.patientGap, tested: [.lab, .emulated]),
         DeviceModel(
             id: "generic_body_composition", brand: "Generic", name: "Body-composition scale",
             kinds: [.weight, .bodyComposition], services: [0x181B], provider: "manual", pairing: .any,
             memory: .unknown, howToPair: "put the scale into its pairing mode", howToWake: "step onto the scale",
-            recordGap: UnpromptedTransfer.patientGap, tested: [.emulated]),
+            recordGap: UnpromptedTransfer.patientGap, tested: [.lab, .emulated]),
         DeviceModel(
             id: "generic_weight_scale", brand: "Generic", name: "Weight scale", kinds: [.weight],
             services: [0x181D], provider: "manual", pairing: .any, memory: .unknown,
             howToPair: "put the scale into its pairing mode", howToWake: "step onto the scale",
-            recordGap: UnpromptedTransfer.patientGap, tested: [.emulated]),
+            recordGap: UnpromptedTransfer.patientGap, tested: [.lab, .emulated]),
         DeviceModel(
             id: "generic_health_sensor", brand: "Generic", name: "Health sensor",
             kinds: [.spo2, .temperature, .weight, .bloodPressure], services: [0x1840], provider: "manual",
