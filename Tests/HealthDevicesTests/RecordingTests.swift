@@ -98,6 +98,23 @@ import Testing
         try store.close()
     }
 
+    @Test("a strap that is heard again while its former contact is being ended is followed next, once")
+    func comesBack() {
+        let (busy, address) = (BusyDevices(), DeviceAddress.device(1))
+        let (first, early, late) = (ScriptedStrap([]), ScriptedStrap([]), ScriptedStrap([]))
+        #expect(busy.take(first, at: address))
+        // Before its connection ended it was the same coming.
+        #expect(!busy.take(early, at: address))
+        busy.noteEnd(of: address)
+        #expect(!busy.take(late, at: address))
+        #expect(busy.leave(address) as? ScriptedStrap === late)
+        #expect(busy.leave(address) == nil)
+        // Now it is free.
+        #expect(busy.take(first, at: address))
+        busy.noteEnd(of: .device(2))
+        #expect(busy.leave(address) == nil && busy.leave(.device(2)) == nil)
+    }
+
     @Test("an oximeter is kept as its pulse and as its saturation")
     func oximeter() async throws {
         let store = try await Self.open(Self.newDirectory())

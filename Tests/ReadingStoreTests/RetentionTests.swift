@@ -29,7 +29,7 @@ struct RetentionTests {
         #expect(statistics.letGo.map(\.readings) == [3] && statistics.delivered == 8)
         #expect(try await harness.store.verify().isEmpty)
         // A cuff that sends its memory again brings nothing back.
-        let again = try await harness.contact([Build.pressure(120, "2026-11-21T08:30:00")], at: "2026-11-21T11:30:00Z")
+        let again = try await harness.contact([Build.pressure(120, "2026-11-21T07:30:00")], at: "2026-11-21T11:45:00Z")
         #expect(again.map(\.name) == ["repeated"])
     }
 

@@ -31,14 +31,20 @@ extension DevicesManager {
             Set(ReadingKind.allCases)
         }
     ) async throws {
-        let session = RecordingSession(manager: self, options: options, permitted: permitted, report: report)
         let busy = BusyDevices()
+        let session = RecordingSession(
+            manager: self, options: options, busy: busy, permitted: permitted, report: report)
         try await withThrowingDiscardingTaskGroup { group in
             for try await peripheral in radio.peripherals(addresses) {
-                guard let address = peripheral.advertisement.address, busy.take(address) else { continue }
+                guard let address = peripheral.advertisement.address, busy.take(peripheral, at: address) else {
+                    continue
+                }
                 group.addTask {
-                    await session.follow(peripheral, at: address)
-                    busy.leave(address)
+                    var heard: (any Peripheral)? = peripheral
+                    while let peripheral = heard {
+                        await session.follow(peripheral, at: address)
+                        heard = busy.leave(address)
+                    }
                 }
             }
         }
@@ -48,13 +54,41 @@ extension DevicesManager {
 }
 
 /// Devices that are followed already, however often they are heard.
-private final class BusyDevices: Sendable {
-    private let addresses = Mutex<Set<DeviceAddress>>([])
+///
+/// One that comes back while its former contact is still being ended is not told again while it stays: it is followed next.
+final class BusyDevices: Sendable {
+    /// What was heard of each meanwhile.
+    private let heard = Mutex<[DeviceAddress: (any Peripheral)?]>([:])
 
     /// - Returns: whether nobody follows it yet.
-    func take(_ address: DeviceAddress) -> Bool { addresses.withLock { $0.insert(address).inserted } }
+    func take(_ peripheral: any Peripheral, at address: DeviceAddress) -> Bool {
+        heard.withLock { heard in
+            let isBusy = heard[address] != nil
+            heard[address] = .some(isBusy ? peripheral : nil)
+            return !isBusy
+        }
+    }
 
-    func leave(_ address: DeviceAddress) { addresses.withLock { _ = $0.remove(address) } }
+    /// Its connection has ended: what was heard before is older.
+    func noteEnd(of address: DeviceAddress) {
+        heard.withLock { heard in
+            if heard[address] != nil { heard[address] = .some(nil) }
+        }
+    }
+
+    /// It is followed no longer, unless it has come back.
+    ///
+    /// - Returns: what is to be followed next.
+    func leave(_ address: DeviceAddress) -> (any Peripheral)? {
+        heard.withLock { heard in
+            guard let next = heard[address] ?? nil else {
+                heard[address] = nil
+                return nil
+            }
+            heard[address] = .some(nil)
+            return next
+        }
+    }
 }
 
 /// A recording of several devices.
@@ -64,6 +98,7 @@ private struct RecordingSession: Sendable {
 
     let manager: DevicesManager
     let options: RecordingOptions
+    let busy: BusyDevices
     let permitted: @Sendable (DeviceAddress) async throws -> Set<ReadingKind>
     let report: @Sendable (RecordingEvent) async -> Void
     private let windows = Windows()
@@ -74,12 +109,13 @@ private struct RecordingSession: Sendable {
     }
 
     init(
-        manager: DevicesManager, options: RecordingOptions,
+        manager: DevicesManager, options: RecordingOptions, busy: BusyDevices,
         permitted: @escaping @Sendable (DeviceAddress) async throws -> Set<ReadingKind>,
         report: @escaping @Sendable (RecordingEvent) async -> Void
     ) {
         self.manager = manager
         self.options = options
+        self.busy = busy
         self.permitted = permitted
         self.report = report
     }
@@ -139,6 +175,7 @@ private struct RecordingSession: Sendable {
                 ?? HeartBeatWindow(seconds: options.variabilityWindowSeconds),
             permitted: { [permitted] in try await permitted(address) }, report: report)
         let recorded = await reader.record(peripheral, characteristics, with: recorder, of: contact, report)
+        busy.noteEnd(of: address)
         windows.all.withLock { $0[address] = recorded.window }
         let (memory, summary) = (reader.memory, recorded.summary)
         try await shieldedFromCancellation { try await memory.endContact(contact, summary) }
