@@ -200,6 +200,14 @@ extension LabTests {
             (try await strap.act("sent")["values"]?.elements ?? []).map(Beat.init(sent:))
         }
 
+        /// All samples that are stored of it, in the order of their time.
+        private func stored(_ strap: LabMeter, _ gateway: TestGateway) async throws -> [Beat] {
+            try await gateway.stored()
+                .filter { $0["kind"] == "heart_rate" && $0["device"]?["address"]?.text == strap.address }
+                .sorted { ($0["time"]?.text ?? "") < ($1["time"]?.text ?? "") }
+                .flatMap { $0["series"]?.elements ?? [] }.map(Beat.init(sample:))
+        }
+
         @Test("a strap that bonds is paired and watched: its rate, its intervals, whether it touches the skin")
         func watch() async throws {
             let gateway = try TestGateway()
@@ -226,6 +234,52 @@ extension LabTests {
             #expect(try await gateway.stored().isEmpty)
             #expect(try await strap.log().allSatisfy { $0.name != "written" })
             try await strap.wait("disconnected")
+        }
+
+        @Test("a session of two straps is recorded beat by beat, though one makes no bond and its link is lost")
+        func record() async throws {
+            let lab = try await Lab.fresh()
+            let gateway = try TestGateway()
+            let bonding = try await lab.add(Meters.strap())
+            let open = try await lab.add(
+                Meters.strap(["name": "OpenStrap", "address": "C0:00:00:00:18:0E", "serial": "V180D-43"]),
+                ["bonds": false])
+            #expect(try await gateway.pair(bonding).status == 0)
+            let recording = try gateway.start([
+                "record", bonding.address, open.address, "--for", "2m", "--hrv-window", "30s",
+            ])
+            try await open.wait("sent", count: 8)
+            try await open.behave(["contact": false])
+            try await open.wait("sent", count: 12)
+            try await open.behave(["contact": true])
+            try await open.wait("sent", count: 18)
+            // It can be heard again at once, while its former contact is still being ended.
+            try await open.drop()
+            try await open.wait("streams", count: 2)
+            try await open.wait("sent", count: 30)
+            // A window begins at each half minute.
+            #expect(
+                try await recording.wait(90) { $0.documents.contains { $0["kind"] == "hrv" } }, "\(recording.errorText)"
+            )
+            let ended = await recording.end()
+            #expect(ended.status == 0, "\(ended.errors)")
+            for strap in [bonding, open] {
+                let (sent, stored) = (try await sent(strap), try await stored(strap, gateway))
+                // What was on its way when the link ended is lost.
+                #expect(sent.count - stored.count <= 4, "\(sent.count) sent, \(stored.count) stored")
+                var rest = sent[...]
+                for beat in stored where beat.contact != "false" {
+                    let place = try #require(rest.firstIndex(of: beat), "\(beat) was not sent, or not then")
+                    rest = rest[(place + 1)...]
+                }
+            }
+            let silent = try await stored(open, gateway).filter { $0.contact == "false" }
+            #expect((2...6).contains(silent.count) && silent.allSatisfy { $0.rate == "null" }, "\(silent)")
+            let variability = try await gateway.stored().first { $0["kind"] == "hrv" }?["hrv"]
+            #expect((30...70).contains(variability?["rmssd"]?.number ?? 0), "\(variability?.json ?? "none")")
+            #expect((25...45).contains(variability?["sdnn"]?.number ?? 0), "\(variability?.json ?? "none")")
+            #expect(try await lab.bonds() == [bonding.address], "a recording pairs nothing")
+            #expect(try await open.log().allSatisfy { !$0.name.hasPrefix("pairing") && $0.name != "written" })
         }
     }
 }
