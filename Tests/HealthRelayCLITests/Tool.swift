@@ -51,8 +51,13 @@ struct Tool {
             try process.run()
         }
 
-        var errorText: String { (try? String(contentsOf: errors, encoding: .utf8)) ?? "" }
-        var outputText: String { (try? String(contentsOf: output, encoding: .utf8)) ?? "" }
+        var errorText: String { Self.text(errors) }
+        var outputText: String { Self.text(output) }
+
+        /// All of a file: Foundation's own way leaves out a byte order mark.
+        private static func text(_ file: URL) -> String {
+            (try? Data(contentsOf: file)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+        }
 
         func kill(_ signal: Int32) { Foundation.kill(process.processIdentifier, signal) }
 
