@@ -108,6 +108,9 @@ extension PressureFigures {
 
 /// What glucose charts of one person have in common: the unit, the bounds and the axis.
 struct GlucoseAxis {
+    /// The most points that a chart by the time of day names one by one.
+    private static let mostTold = 200
+
     let unit: MeasurementUnit
     let ranges: GlucoseRanges
     /// The person's lines; `nil` where they have set none.
@@ -173,7 +176,8 @@ struct GlucoseAxis {
         for point in points {
             let x = plot.x(Double(period.wallTime(at: point.time).minutes) / 1440)
             plot.body += point.classified(by: ranges).mark(x, plot.y(place(point)), size: 2.6)
-            marks.append(.init(x, text(point, period)))
+            // Of more points the table behind the chart tells each: a year's would make the page half as large again.
+            if points.count <= Self.mostTold { marks.append(.init(x, text(point, period))) }
         }
         return ReportChart(
             title: words("Readings by the time of day"),

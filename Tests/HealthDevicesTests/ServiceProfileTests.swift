@@ -90,6 +90,9 @@ import Testing
                 "XiaomiScale.swift",
                 // A name's characteristic, BlueZ's own battery service, an example in a help text.
                 "ATT.swift", "GATTObjects.swift", "Decode.swift",
+                // What of each standard value a device's report keeps.
+                "Anonymiser.swift", "ExchangeCapture.swift", "ExchangeRecorder.swift", "ModelReport.swift",
+                "QuirkEvidence.swift", "StandardValues.swift",
             ])
     }
 
