@@ -103,15 +103,15 @@ import Testing
         let (busy, address) = (BusyDevices(), DeviceAddress.device(1))
         let (first, early, late) = (ScriptedStrap([]), ScriptedStrap([]), ScriptedStrap([]))
         #expect(busy.take(first, at: address))
-        // Before its connection ended it was the same coming.
+        // Before it is connected it is the same coming.
         #expect(!busy.take(early, at: address))
-        busy.noteEnd(of: address)
+        busy.noteConnection(of: address)
         #expect(!busy.take(late, at: address))
         #expect(busy.leave(address) as? ScriptedStrap === late)
         #expect(busy.leave(address) == nil)
         // Now it is free.
         #expect(busy.take(first, at: address))
-        busy.noteEnd(of: .device(2))
+        busy.noteConnection(of: .device(2))
         #expect(busy.leave(address) == nil && busy.leave(.device(2)) == nil)
     }
 

@@ -69,8 +69,8 @@ final class BusyDevices: Sendable {
         }
     }
 
-    /// Its connection has ended: what was heard before is older.
-    func noteEnd(of address: DeviceAddress) {
+    /// It is connected: what was heard before is the same coming, and while it is connected it is not heard.
+    func noteConnection(of address: DeviceAddress) {
         heard.withLock { heard in
             if heard[address] != nil { heard[address] = .some(nil) }
         }
@@ -148,6 +148,7 @@ private struct RecordingSession: Sendable {
         try await manager.inTurn(address) {
             do {
                 let connectedAt = try await peripheral.connect()
+                busy.noteConnection(of: address)
                 let end = try await recordConnected(peripheral, connectedAt, address)
                 await peripheral.disconnectSurely()
                 return end
@@ -175,7 +176,6 @@ private struct RecordingSession: Sendable {
                 ?? HeartBeatWindow(seconds: options.variabilityWindowSeconds),
             permitted: { [permitted] in try await permitted(address) }, report: report)
         let recorded = await reader.record(peripheral, characteristics, with: recorder, of: contact, report)
-        busy.noteEnd(of: address)
         windows.all.withLock { $0[address] = recorded.window }
         let (memory, summary) = (reader.memory, recorded.summary)
         try await shieldedFromCancellation { try await memory.endContact(contact, summary) }
