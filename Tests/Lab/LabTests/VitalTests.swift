@@ -183,7 +183,8 @@ extension LabTests {
             init(sent: Document) {
                 rate = sent["bpm"]?.json
                 intervals = (sent["intervals"]?.elements ?? []).map {
-                    Int(((($0.number ?? 0) * 100_000) / 1024).rounded())
+                    // Half a hundredth of a millisecond is exact here, and goes to the even one.
+                    Int(((($0.number ?? 0) * 100_000) / 1024).rounded(.toNearestOrEven))
                 }
                 contact = sent["contact"]?.json
             }
