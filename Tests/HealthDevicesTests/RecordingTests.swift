@@ -365,7 +365,13 @@ import Testing
         let device = EmulatedDevice(behaviour, log: EventLog())
         bench.radio.add(device)
         let events = Told<RecordingEvent>()
-        let task = Task { try await bench.manager.record([.device(1)]) { events.note($0) } }
+        let task = Task {
+            try await bench.manager.record([.device(1)]) { event in
+                events.note(event)
+                // Else it would be heard at once, and recorded again.
+                if case .ended = event { bench.radio.vanish(device) }
+            }
+        }
         try await eventually("it is watched for") { bench.radio.watched == [.device(1)] }
         for contact in 1...2 {
             bench.radio.appear(device)
