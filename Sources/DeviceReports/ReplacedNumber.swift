@@ -43,8 +43,8 @@ struct ReplacedNumber: Sendable {
         ReplacedNumber(usual, within: 1...400, scale: inKilopascal ? 7.500617 : 1)
     }
 
-    /// Another mantissa for the same exponent: of a person where the first is, and none where it is none. 0 stays 0, since
-    /// devices mean by it that nothing was measured.
+    /// A random mantissa for the same exponent. It is a plausible value of a person if the original is one, and implausible
+    /// otherwise. 0 stays 0, because devices send it when nothing was measured.
     func mantissa(
         _ mantissa: Int, exponent: Int, highest: Int, using generator: inout some RandomNumberGenerator
     ) -> Int {

@@ -14,9 +14,9 @@ struct BackupDigests: Sendable {
     /// The digest that a backup had; `nil` for one that was never read here.
     func digest(of name: String) -> String? { all[name] }
 
-    /// Keeps a backup's digest, and none of backups that are gone.
+    /// Writes down a backup's digest, and drops the digests of backups that are gone.
     ///
-    /// What can't be written is read whole another time.
+    /// If that fails, the next check opens the whole backup instead.
     func keep(_ digest: String, of name: String, among names: some Sequence<String>) {
         var kept = all
         kept[name] = digest
