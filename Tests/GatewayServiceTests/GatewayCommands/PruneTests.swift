@@ -9,6 +9,9 @@ import Testing
 
 /// `store prune`: what the server has and is old goes, and does not come back.
 @Suite struct PruneTests {
+    @Test("the parts that `store.keep` takes are those that the store can let go of")
+    func parts() { #expect(Set(Settings.keptParts) == Set(Retention.Part.all.map(\.name))) }
+
     @Test(
         "promise 2: a meter that is read from its beginning brings nothing back, and its numbers go on",
         arguments: GatewayBench.Way.allCases)
