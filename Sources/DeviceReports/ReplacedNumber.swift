@@ -43,42 +43,42 @@ struct ReplacedNumber: Sendable {
         ReplacedNumber(usual, within: 1...400, scale: inKilopascal ? 7.500617 : 1)
     }
 
-    /// A random mantissa for the same exponent. It is a plausible value of a person if the original is one, and implausible
-    /// otherwise. 0 stays 0, because devices send it when nothing was measured.
+    /// A random mantissa for the same exponent. It is a plausible value of a person if the original is one and another is
+    /// there, and implausible otherwise. 0 stays 0, because devices send it when nothing was measured.
     func mantissa(
         _ mantissa: Int, exponent: Int, highest: Int, using generator: inout some RandomNumberGenerator
     ) -> Int {
         guard mantissa != 0 else { return 0 }
         let (sign, magnitude) = (mantissa.signum(), abs(mantissa))
-        func bounded(_ range: ClosedRange<Int>) -> Int {
-            sign * min(highest, Int.random(in: range, using: &generator))
-        }
-        guard scale > 0, plausible.upperBound > 0 else { return bounded(Self.digits(magnitude)) }
         var factor = scale
         for _ in 0..<min(abs(exponent), 20) { factor = exponent > 0 ? factor * 10 : factor / 10 }
+        func isPlausible(_ magnitude: Int) -> Bool { sign > 0 && plausible.contains(Double(magnitude) * factor) }
         func whole(_ range: ClosedRange<Double>) -> ClosedRange<Int>? {
             let low = max(1, (range.lowerBound / factor).rounded(.up))
             let high = min(Double(highest), (range.upperBound / factor).rounded(.down))
-            return low <= high ? Int(low)...Int(high) : nil
+            // A range that has one number alone would tell it.
+            return low < high ? Int(low)...Int(high) : nil
         }
-        let value = Double(magnitude) * factor
-        if plausible.contains(value), sign > 0 {
-            let wanted = odd.first { $0.contains(value) } ?? usual
-            guard let range = whole(wanted) ?? whole(plausible) else { return mantissa }
-            return Int.random(in: range, using: &generator)
+        if isPlausible(magnitude) {
+            let wanted = odd.first { $0.contains(Double(magnitude) * factor) } ?? usual
+            if let range = whole(wanted) ?? whole(plausible) { return Int.random(in: range, using: &generator) }
         }
+        let others = Self.digits(magnitude, highest)
         for _ in 0..<64 {
-            let other = bounded(Self.digits(magnitude))
-            if sign < 0 || !plausible.contains(Double(other) * factor) { return other }
+            let other = Int.random(in: others, using: &generator)
+            if other != magnitude, !isPlausible(other) { return sign * other }
         }
-        return mantissa
+        // Whatever it means: the original never stays for want of a better one.
+        guard others.count > 1 else { return sign * others.lowerBound }
+        let other = Int.random(in: others.lowerBound..<others.upperBound, using: &generator)
+        return sign * (other < magnitude ? other : other + 1)
     }
 
-    /// The numbers with as many digits.
-    private static func digits(_ magnitude: Int) -> ClosedRange<Int> {
+    /// The numbers with as many digits, up to the highest that there is.
+    private static func digits(_ magnitude: Int, _ highest: Int) -> ClosedRange<Int> {
         var low = 1
         while magnitude / 10 >= low { low *= 10 }
-        return low...(low * 10 - 1)
+        return low...max(low, min(highest, low * 10 - 1))
     }
 }
 
