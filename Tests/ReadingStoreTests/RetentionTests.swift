@@ -75,6 +75,27 @@ struct RetentionTests {
         #expect(try await harness.store.verify().isEmpty)
     }
 
+    @Test("all that a continuous monitor measured is its trend, and a meter's finger sticks of the same hours are not")
+    func continuous() async throws {
+        let harness = try await Harness()
+        let monitor = Build.device(0xC000_0000_181F, model: nil, provider: "dexcom")
+        try await harness.contact(
+            (0..<6).map { Build.glucose($0, "2026-11-21T08:1\($0):30", 100 + $0, characteristic: 0x2AA7) },
+            device: monitor)
+        let late = "2026-11-21T11:40:00Z"
+        try await harness.contact(
+            [Build.glucose(6, "2026-11-21T12:30:00", at: late, characteristic: 0x2AA7)], device: monitor, at: late)
+        try await harness.contact((0..<4).map { Build.glucose($0, "2026-11-21T08:1\($0):00") })
+        let retention = Retention([.trend: Self.hour])
+        #expect(try await harness.store.thin(retention).isEmpty, "nothing was delivered yet")
+        try await PruneTests.deliver(harness.store)
+        let gone = try await harness.store.thin(retention)
+        #expect(gone.map(\.part) == [.trend] && gone.map(\.readings) == [6] && gone.map(\.frames) == [6])
+        let left = try await harness.all().map(\.record)
+        #expect(left.count(where: \.isTrend) == 1 && left.count { !$0.isTrend } == 4)
+        #expect(try await harness.store.verify().isEmpty)
+    }
+
     @Test("octets go, their readings stay, and a meter that sends them again brings nothing back")
     func octets() async throws {
         let harness = try await Harness(encryption: .off())

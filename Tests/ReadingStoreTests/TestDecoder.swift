@@ -1,6 +1,6 @@
 import HealthReadings
 
-/// A small decoder of 2A18, 2A34 and 2A35 frames as the builders below make them.
+/// A small decoder of 2A18, 2A34 and 2A35 frames as the builders below make them, and of 2AA7 laid out like 2A18.
 struct TestDecoder: FrameDecoding {
     /// Refuses everything: a decoder of an older version.
     var knowsNothing = false
@@ -36,7 +36,7 @@ struct TestDecoder: FrameDecoding {
             return .value(ExactDecimal(significand: mantissa, exponent: exponent))
         }
         switch frame.format.rawValue {
-        case 0x2A18:
+        case 0x2A18, 0x2AA7:
             guard o.count >= 10 else {
                 return .malformed(
                     MalformedFrame(subject: "2A18", expected: "10 octets", octet: o.count, found: "the end"))
@@ -56,7 +56,8 @@ struct TestDecoder: FrameDecoding {
                         concentration: Quantity(
                             value, flags & 4 != 0 ? .millimolesPerLitre : .milligramsPerDecilitre),
                         sampleType: GlucoseSampleType(rawValue: o[at + 2] & 15),
-                        sampleLocation: GlucoseSampleLocation(rawValue: o[at + 2] >> 4)))
+                        sampleLocation: GlucoseSampleLocation(rawValue: o[at + 2] >> 4),
+                        continuous: frame.format.rawValue == 0x2AA7 ? ContinuousGlucoseFacts() : nil))
                 if value.number == nil { record.exclusion = .notANumber }
                 if u16(at) & 0xFFF < lowest { record.exclusion = .implausible }
                 if o[at + 2] & 15 == 10 { record.exclusion = .controlSolution }
@@ -134,7 +135,8 @@ enum Build {
     /// 2A18 in mg/dL; `value` nil is NaN.
     static func glucose(
         _ sequence: UInt16, _ time: String?, _ value: UInt16? = 95, offset: Int16? = nil, status: UInt16? = nil,
-        type: UInt8 = 0x11, at received: String = "2026-11-21T10:00:00Z", ordinal: Int = 0
+        type: UInt8 = 0x11, at received: String = "2026-11-21T10:00:00Z", ordinal: Int = 0,
+        characteristic: UInt16 = 0x2A18
     ) -> Frame {
         var payload: [UInt8] = [2 | (offset == nil ? 0 : 1) | (status == nil ? 0 : 8)]
         payload += octets(sequence) + octets(time.map(wall))
@@ -142,7 +144,7 @@ enum Build {
         payload += octets(value.map { $0 | 0xB000 } ?? 0x07FF) + [type]
         if let status { payload += octets(status) }
         return Frame(
-            format: FrameFormat(characteristic: 0x2A18), payload: payload, receivedAt: instant(received),
+            format: FrameFormat(characteristic: characteristic), payload: payload, receivedAt: instant(received),
             ordinal: ordinal)
     }
 
