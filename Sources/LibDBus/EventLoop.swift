@@ -246,16 +246,17 @@ final class EventLoop: SerialExecutor {
         joinThread()
     }
 
-    /// Ends the thread after the jobs it has: waits for it where it is another than the calling one.
+    /// Ends the thread after the jobs it has, and does not wait for it: whoever lets go of a connection last may be one of
+    /// the few threads that all tasks share.
     func leave() {
         requestStop()
-        joinThread()
+        detachThread()
     }
 
     /// Lets the thread end by itself: at once where it waits for the bus's answer, else when the system lets it.
     func abandon() {
         ring()
-        if let thread = takeThread() { pthread_detach(thread) }
+        detachThread()
     }
 
     private func requestStop() {
@@ -270,6 +271,10 @@ final class EventLoop: SerialExecutor {
     private func joinThread() {
         guard let thread = takeThread() else { return }
         if pthread_equal(thread, pthread_self()) != 0 { pthread_detach(thread) } else { pthread_join(thread, nil) }
+    }
+
+    private func detachThread() {
+        if let thread = takeThread() { pthread_detach(thread) }
     }
 
     private func takeThread() -> pthread_t? {
