@@ -49,6 +49,7 @@ private final class TalkingDevice: Peripheral, FrameJournal, DeviceMemory {
         ),
         (0x2A08, 0x1810), (0x2A25, 0x180A), (0x2A2B, 0x1805), (0x2A5E, 0x1822), (0x2A9D, 0x181D), (0x2A9C, 0x181B),
     ]
+    private static let healthSensorControlPoint: BluetoothUUID = 0x2BF4
     private static let questions = BluetoothUUID(high: 0xAF9D_F7A2_E595_11E3, low: 0x96B4_0002_A5D5_C51B)
 
     private struct State {
@@ -78,7 +79,7 @@ private final class TalkingDevice: Peripheral, FrameJournal, DeviceMemory {
             seenAt: Instant(seconds: 0))
         let bits = UInt16(octets[1]) | UInt16(octets[2]) << 8
         var places = Self.offered.indices.filter { bits >> UInt16($0) & 1 != 0 }.map { Self.offered[$0] }
-        if octets[3] & 8 != 0 { places += [(0x2B8B, 0x1840), (0x2BF4, 0x1840)] }
+        if octets[3] & 8 != 0 { places += [(0x2B8B, 0x1840), (Self.healthSensorControlPoint, 0x1840)] }
         if bits & 0x100 != 0 { places.append((Self.questions, Self.offered[8].service)) }
         has = places.enumerated().map { number, place in
             Characteristic(uuid: place.uuid, service: place.service, valueHandle: UInt16(number + 3))
@@ -123,6 +124,7 @@ private final class TalkingDevice: Peripheral, FrameJournal, DeviceMemory {
             let isQuestion =
                 characteristic.uuid == 0x2A52 || characteristic.uuid == Self.questions
                 || characteristic.uuid == Self.offered[9].uuid && octets == [0x02, 0x00, 0xE1]
+                || characteristic.uuid == Self.healthSensorControlPoint && octets == [0x01]
             expect(isQuestion, "\(octets) was written to \(characteristic.uuid)")
             try Self.refuse(&state.tape)
         }

@@ -253,6 +253,17 @@ struct AppleHealthTests {
         #expect((found.damage?.line ?? 0) >= found.samples.count)
     }
 
+    @Test(
+        "promise 1: what stands between text and a fault is read, though libxml2 has let go of the record before the text",
+        arguments: ["text", "<!-- remark -->", "<![CDATA[text]]>", "text<?instruction?>text"])
+    func textBeforeFault(_ between: String) throws {
+        let before = Self.record("BodyMass", "70", "kg") + between
+        let behind = Self.record("BodyMass", "71", "kg", body: "<MetadataEntry key=\"a\" value=\"b\"/>\(between)")
+        let found = try Found(Self.export(before + behind + Self.record("BodyMass", "72", "kg") + between + "< "))
+        #expect(found.damage?.fault == .damaged && found.counts.notTaken.isEmpty)
+        #expect(found.samples.map(\.main) == ["70 kg", "71 kg", "72 kg"])
+    }
+
     @Test("characters that XML does not allow are spaces")
     func controls() throws {
         let sample = try Found(Self.export(Self.record("BodyMass", "70", "kg", source: "a\u{B}b\u{1}c"))).only

@@ -227,6 +227,17 @@ struct LibreViewTests {
             ])
     }
 
+    @Test("of a file without LibreView's columns its first line is named, even one of NUL characters alone")
+    func withoutColumns() throws {
+        func found(_ text: String) throws -> String? {
+            let damage = try damage(of: text, format: .libreView)
+            return damage?.fault == .unknownFormat ? damage?.found : nil
+        }
+        #expect(try found("a,b\nc,d") == "a,b")
+        #expect(try found("\0\0\0") == "\0\0\0")
+        #expect(try found("\n") == "an empty file")
+    }
+
     @Test("an id does not depend on the zone or the order of the file")
     func ids() throws {
         let file = Self.file(Self.english, [Self.row("20-11-2026 07:30", 0, historic: "5.4")])

@@ -145,9 +145,10 @@ final class XMLEvents {
     }
 
     /// Whole elements behind the last event. The parser reads some hundred octets at a time, and the reader gives nothing of
-    /// those in which it meets a fault.
+    /// those in which it meets a fault. They are looked for from where the reader stands: if it went on to a text, the node of
+    /// the last event is freed.
     private func nodesBeforeFault() -> [Leftover] {
-        guard let node else { return [] }
+        guard let current = xmlTextReaderCurrentNode(reader) else { return [] }
         var found: [Leftover] = []
         /// Whether an element has ended: another has begun behind it, or its tag ends it.
         func isWhole(_ node: UnsafeMutablePointer<_xmlNode>) -> Bool {
@@ -164,8 +165,8 @@ final class XMLEvents {
                 found.append(Leftover(node: node, event: .end, depth: depth))
             }
         }
-        var (last, depth) = (node, depth)
-        if isBegun {
+        var (last, depth) = (current, Int(xmlTextReaderDepth(reader)))
+        if isBegun, current == node {
             visit(last.pointee.children, depth + 1)
             guard isWhole(last) else { return found }
             found.append(Leftover(node: last, event: .end, depth: depth))

@@ -13,7 +13,8 @@ struct CSVRows {
     private static let longest = 64 * 1024
 
     private let source: any OctetSource
-    var separator: UInt8
+    /// What stands between two cells; `nil` while each row is one.
+    var separator: UInt8?
     /// Whether quotes hold cells together.
     var quotes: Bool
     private var buffer = [UInt8](repeating: 0, count: 64 * 1024)
@@ -22,7 +23,7 @@ struct CSVRows {
     private var line = 1
     private(set) var octetsRead: Int64 = 0
 
-    init(_ source: any OctetSource, separator: UInt8 = UInt8(ascii: ","), quotes: Bool = true) {
+    init(_ source: any OctetSource, separator: UInt8? = UInt8(ascii: ","), quotes: Bool = true) {
         self.source = source
         self.quotes = quotes
         self.separator = separator

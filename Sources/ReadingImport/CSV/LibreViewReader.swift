@@ -149,7 +149,7 @@ public final class LibreViewReader: ImportReader {
     private static func header(
         _ source: any OctetSource
     ) throws(ImportDamage) -> (rows: CSVRows, columns: LibreViewColumns, before: [String]) {
-        var lines = CSVRows(source, separator: 0)
+        var lines = CSVRows(source, separator: nil)
         var before: [String] = []
         for _ in 0..<4 {
             guard let row = try lines.next() else { break }

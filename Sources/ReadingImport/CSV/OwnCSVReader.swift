@@ -43,7 +43,7 @@ public final class OwnCSVReader: ImportReader {
     init(_ source: any OctetSource, _ rules: ImportRules) throws(ImportDamage) {
         self.rules = rules
         // The first line says what parts the cells. A pipe can't be read twice.
-        rows = CSVRows(source, separator: 0, quotes: false)
+        rows = CSVRows(source, separator: nil, quotes: false)
         let first = Array((try rows.next()?.cells.first ?? "").utf8)
         rows.separator = Self.separator(of: first[...]) ?? UInt8(ascii: ",")
         rows.quotes = true
