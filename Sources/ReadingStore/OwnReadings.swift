@@ -112,9 +112,10 @@ extension ReadingStore {
 
     /// The devices that a person uses: those that measured them, are assigned to them, or are nobody else's.
     public func devices(of user: UserKey) async throws -> [PersonDevice] {
-        try await read { [sealing] db in
+        let commits = commitCount
+        return try await read { [self] db in
             let view = try DeviceView(db, user: user.rawValue)
-            return try Self.devices(db, sealing).compactMap { key, device in
+            return try devices(db, at: commits).compactMap { key, device in
                 try view.personal(device, key: key, db)
             }
         }

@@ -55,6 +55,8 @@ struct ReadingTally: StoreTally {
 
     /// Readings, by the code of their kind.
     var kinds: [Int64: Int] = [:]
+    /// Readings, by device.
+    var devices: [Int64: Int] = [:]
     /// Readings that are never delivered.
     var excluded = 0
     /// By destination.
@@ -70,6 +72,7 @@ struct ReadingTally: StoreTally {
 
     mutating func add(_ other: ReadingTally) {
         kinds.merge(other.kinds, uniquingKeysWith: +)
+        devices.merge(other.devices, uniquingKeysWith: +)
         excluded += other.excluded
         places.merge(other.places) { $0.plus($1) }
         anywhere = anywhere.plus(other.anywhere)
@@ -107,6 +110,7 @@ struct ReadingTally: StoreTally {
         while try rows.next() {
             let (key, device) = (rows.int(0), rows.int(2))
             kinds[rows.int(1), default: 0] += 1
+            devices[device, default: 0] += 1
             excluded += Int(rows.int(3))
             var states: OutboxStates = []
             while isMore, outbox.int(0) <= key {
@@ -181,45 +185,86 @@ struct FrameTally: StoreTally {
 
 /// What was counted in the blocks of a table, each until one of its rows changes.
 struct CountedBlocks<Tally: StoreTally, Rules: Sendable & Hashable>: Sendable {
+    /// What was counted.
+    struct Counted: Sendable {
+        var blocks: [Int64: Tally] = [:]
+        /// In parts of blocks that have changed.
+        var parts: [Int64: Tally] = [:]
+
+        var isEmpty: Bool { blocks.isEmpty && parts.isEmpty }
+    }
+
+    /// The last commits that changed a block or part, and with how many commits there were before they were counted.
+    private struct Numbered: Sendable {
+        var counted: [Int64: (tally: Tally, commits: Int)] = [:]
+        var touched: [Int64: Int] = [:]
+
+        func knows(_ number: Int64, sinceAllChanged commits: Int) -> Bool {
+            counted[number].map { $0.commits >= max(commits, touched[number] ?? 0) } ?? false
+        }
+
+        mutating func keep(_ tallies: [Int64: Tally], at commits: Int) {
+            for (number, tally) in tallies { counted[number] = (tally, commits) }
+        }
+    }
+
+    /// How many parts are known at most: those of the blocks that change now.
+    private static var mostParts: Int { 512 }
+
     private var rules: Rules?
-    /// With how many commits there were before a block was counted.
-    private var blocks: [Int64: (tally: Tally, commits: Int)] = [:]
-    /// The last commit that changed a block.
-    private var touched: [Int64: Int] = [:]
+    private var blocks = Numbered()
+    private var parts = Numbered()
     private var allTouched = 0
 
     /// Whether anything was counted.
-    var isBegun: Bool { !blocks.isEmpty }
+    var isBegun: Bool { !blocks.counted.isEmpty }
 
     /// Notes what a commit has changed.
     ///
     /// - Parameters:
-    ///   - changed: the numbers of blocks; `nil`: perhaps all.
+    ///   - changed: the numbers of parts; `nil`: perhaps all.
     ///   - commit: how many commits there are with this one.
     mutating func note(_ changed: Set<Int64>?, by commit: Int) {
         guard let changed else {
             allTouched = commit
             return
         }
-        for block in changed { touched[block] = commit }
+        for part in changed {
+            parts.touched[part] = commit
+            blocks.touched[RowBlock.number(ofPart: part)] = commit
+        }
     }
 
     /// What is known of a block.
     func known(_ block: Int64, _ rules: Rules) -> Tally? {
-        self.rules == rules && knows(block) ? blocks[block]?.tally : nil
+        self.rules == rules && knows(block) ? blocks.counted[block]?.tally : nil
+    }
+
+    /// What is known of a part.
+    func known(part: Int64, _ rules: Rules) -> Tally? {
+        self.rules == rules && knows(part: part) ? parts.counted[part]?.tally : nil
     }
 
     /// Whether no commit has changed a block since it was counted.
-    func knows(_ block: Int64) -> Bool {
-        blocks[block].map { $0.commits >= max(allTouched, touched[block] ?? 0) } ?? false
-    }
+    func knows(_ block: Int64) -> Bool { blocks.knows(block, sinceAllChanged: allTouched) }
+
+    /// Whether no commit has changed a part since it was counted.
+    func knows(part: Int64) -> Bool { parts.knows(part, sinceAllChanged: allTouched) }
+
+    /// Whether a block changes: its rows will be counted again soon.
+    func changes(_ block: Int64) -> Bool { blocks.touched[block] != nil }
 
     /// Keeps what was counted.
     ///
     /// - Parameter commits: how many there were before it was counted.
-    mutating func keep(_ counted: [Int64: Tally], _ rules: Rules, at commits: Int) {
-        if self.rules != rules { (self.rules, blocks) = (rules, [:]) }
-        for (block, tally) in counted { blocks[block] = (tally, commits) }
+    mutating func keep(_ counted: Counted, _ rules: Rules, at commits: Int) {
+        if self.rules != rules {
+            self.rules = rules
+            (blocks.counted, parts.counted) = ([:], [:])
+        }
+        if parts.counted.count + counted.parts.count > Self.mostParts { parts.counted = [:] }
+        blocks.keep(counted.blocks, at: commits)
+        parts.keep(counted.parts, at: commits)
     }
 }
 
@@ -232,6 +277,17 @@ extension ReadingStore {
         return try tally(db, "reading", countedReadings, rules, at: commits) { try ReadingTally(db, $0, rules) }
     }
 
+    /// How many readings each device has.
+    func readingsByDevice(_ db: Database, at commits: Int) throws -> [Int64: Int] {
+        // Until everything was counted once, counting the devices' alone takes less time.
+        if countedReadings.withLock(\.isBegun) { return try readingTally(db, at: commits).devices }
+        let rows = try PreparedStatement(db, "SELECT device, count(*) FROM reading GROUP BY device")
+        defer { rows.reset() }
+        var counts: [Int64: Int] = [:]
+        while try rows.next() { counts[rows.int(0)] = Int(rows.int(1)) }
+        return counts
+    }
+
     func frameTally(_ db: Database, at commits: Int) throws -> FrameTally {
         try tally(db, "frame", countedFrames, true, at: commits) { try FrameTally(db, $0) }
     }
@@ -242,7 +298,7 @@ extension ReadingStore {
     ) throws -> Tally {
         let next = try PreparedStatement(db, "SELECT key FROM \(table) WHERE key >= ? ORDER BY key LIMIT 1")
         defer { next.reset() }
-        var (sum, fresh) = (Tally(), [Int64: Tally]())
+        var (sum, fresh) = (Tally(), CountedBlocks<Tally, Rules>.Counted())
         var first = Int64.min
         while true {
             next.bind(1, first)
@@ -251,8 +307,8 @@ extension ReadingStore {
             if let known = counted.withLock({ $0.known(block, rules) }) {
                 sum.add(known)
             } else {
-                let tally = try count(RowBlock.keys(block))
-                fresh[block] = tally
+                let tally = try self.tally(of: block, counted, rules, into: &fresh.parts, count)
+                fresh.blocks[block] = tally
                 sum.add(tally)
             }
             let last = RowBlock.keys(block).upperBound
@@ -260,6 +316,24 @@ extension ReadingStore {
             first = last + 1
         }
         if !fresh.isEmpty { counted.withLock { [fresh] in $0.keep(fresh, rules, at: commits) } }
+        return sum
+    }
+
+    private func tally<Tally: StoreTally, Rules: Hashable & Sendable>(
+        of block: Int64, _ counted: borrowing Mutex<CountedBlocks<Tally, Rules>>, _ rules: Rules,
+        into parts: inout [Int64: Tally], _ count: (ClosedRange<Int64>) throws -> Tally
+    ) throws -> Tally {
+        guard counted.withLock({ $0.changes(block) }) else { return try count(RowBlock.keys(block)) }
+        var sum = Tally()
+        for part in RowBlock.parts(block) {
+            if let known = counted.withLock({ $0.known(part: part, rules) }) {
+                sum.add(known)
+            } else {
+                let tally = try count(RowBlock.Part.keys(part))
+                parts[part] = tally
+                sum.add(tally)
+            }
+        }
         return sum
     }
 }

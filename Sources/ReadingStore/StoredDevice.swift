@@ -35,17 +35,16 @@ public struct StoredDevice: Sendable, Hashable {
 extension ReadingStore {
     /// The devices known, in the order they were first seen; not those whose first pairing came to nothing.
     public func devices() async throws -> [StoredDevice] {
-        try await read { [sealing] db in try Self.devices(db, sealing).map(\.device) }
+        let commits = commitCount
+        return try await read { [self] db in try devices(db, at: commits).map(\.device) }
     }
 
     /// The same with the devices' keys.
-    static func devices(_ db: Database, _ sealing: Sealing) throws -> [(key: Int64, device: StoredDevice)] {
+    ///
+    /// - Parameter commits: how many commits there were before `db` began to read.
+    func devices(_ db: Database, at commits: Int) throws -> [(key: Int64, device: StoredDevice)] {
         let cache = DeviceCache(db, sealing)
-        // Readings have no index by device: they are walked along once, and not once for each device.
-        var counts: [Int64: Int] = [:]
-        for row in try Row.fetchAll(db, sql: "SELECT device, count(*) FROM reading GROUP BY device") {
-            counts[try row.value(0)] = try row.value(1)
-        }
+        let counts = try readingsByDevice(db, at: commits)
         return try Row.fetchAll(
             db,
             sql: """

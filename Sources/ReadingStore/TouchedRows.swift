@@ -7,8 +7,8 @@ import GRDBSQLite
 ///
 /// Used in the turn of the connection that writes, and nowhere else.
 final class TouchedRows: @unchecked Sendable {
-    /// Blocks of rows, by the number of their readings and frames.
-    struct Blocks: Sendable, Hashable {
+    /// Parts of blocks of rows, by the number of their readings and frames.
+    struct Parts: Sendable, Hashable {
         var readings: Set<Int64> = []
         var frames: Set<Int64> = []
         /// Whether any row changed that says where a pruned reading was delivered.
@@ -16,50 +16,50 @@ final class TouchedRows: @unchecked Sendable {
     }
 
     /// What changed since it was taken last; `nil` if this system's SQLite cannot tell.
-    private var blocks: Blocks? = row_hook_is_there() ? Blocks() : nil
-    // Neighbours are mostly in one block.
+    private var parts: Parts? = row_hook_is_there() ? Parts() : nil
+    // Neighbours are mostly in one part.
     private var lastReading: Int64?
     private var lastFrame: Int64?
 
     /// Has a connection tell what it changes.
     func watch(_ db: Database) {
-        guard blocks != nil else { return }
+        guard parts != nil else { return }
         _ = sqlite3_preupdate_hook(db.sqliteConnection, Self.hook, Unmanaged.passUnretained(self).toOpaque())
     }
 
     /// What changed since the last time; `nil` if that is not known.
-    func take() -> Blocks? {
+    func take() -> Parts? {
         defer {
-            if blocks != nil { blocks = Blocks() }
+            if parts != nil { parts = Parts() }
             (lastReading, lastFrame) = (nil, nil)
         }
-        return blocks
+        return parts
     }
 
     /// Changes rows of the outbox whose readings are known: to be told each row costs a tenth of changing it.
     func note<T>(readings: [ClosedRange<Int64>], in db: Database, _ change: () throws -> T) rethrows -> T {
-        guard blocks != nil else { return try change() }
+        guard parts != nil else { return try change() }
         _ = sqlite3_preupdate_hook(db.sqliteConnection, nil, nil)
         defer { watch(db) }
         for range in readings {
-            let first = RowBlock.number(of: range.lowerBound)
-            for block in first...RowBlock.number(of: range.upperBound) { blocks?.readings.insert(block) }
+            let first = RowBlock.Part.number(of: range.lowerBound)
+            for part in first...RowBlock.Part.number(of: range.upperBound) { parts?.readings.insert(part) }
         }
         return try change()
     }
 
     private func touch(reading key: Int64) {
-        let block = RowBlock.number(of: key)
-        guard block != lastReading else { return }
-        lastReading = block
-        blocks?.readings.insert(block)
+        let part = RowBlock.Part.number(of: key)
+        guard part != lastReading else { return }
+        lastReading = part
+        parts?.readings.insert(part)
     }
 
     private func touch(frame key: Int64) {
-        let block = RowBlock.number(of: key)
-        guard block != lastFrame else { return }
-        lastFrame = block
-        blocks?.frames.insert(block)
+        let part = RowBlock.Part.number(of: key)
+        guard part != lastFrame else { return }
+        lastFrame = part
+        parts?.frames.insert(part)
     }
 
     private static let hook: row_hook = { context, db, operation, _, table, key, newKey in
@@ -74,7 +74,7 @@ final class TouchedRows: @unchecked Sendable {
             rows.touch(frame: key)
             if newKey != key { rows.touch(frame: newKey) }
         } else if strcmp(table, "pruned_place") == 0 {
-            rows.blocks?.pruned = true
+            rows.parts?.pruned = true
         }
     }
 }
@@ -85,10 +85,28 @@ enum RowBlock {
     /// thousand.
     private static let bits: Int64 = 12
 
+    /// A sixteenth of a block. Where rows change, a block is counted by its parts: a new reading is in the newest of them.
+    enum Part {
+        fileprivate static let bits: Int64 = 8
+
+        static func number(of key: Int64) -> Int64 { key >> bits }
+
+        /// The keys of a part.
+        static func keys(_ number: Int64) -> ClosedRange<Int64> { RowBlock.keys(number, bits) }
+    }
+
     static func number(of key: Int64) -> Int64 { key >> bits }
 
+    /// The block of a part.
+    static func number(ofPart part: Int64) -> Int64 { part >> (bits - Part.bits) }
+
     /// The keys of a block.
-    static func keys(_ number: Int64) -> ClosedRange<Int64> {
+    static func keys(_ number: Int64) -> ClosedRange<Int64> { keys(number, bits) }
+
+    /// The numbers of a block's parts.
+    static func parts(_ number: Int64) -> ClosedRange<Int64> { keys(number, bits - Part.bits) }
+
+    private static func keys(_ number: Int64, _ bits: Int64) -> ClosedRange<Int64> {
         let first = number << bits
         return first...(first | ((1 << bits) - 1))
     }

@@ -11,8 +11,10 @@ struct TallyTests {
     private struct Counted: Equatable {
         var statistics: [StoreStatistics] = []
         var groups: [[OutboxGroup]] = []
+        var devices: [Int] = []
 
         init(_ store: ReadingStore) async throws {
+            devices = try await store.devices().map(\.readings)
             let places = try await store.destinations().map(\.key)
             // Before anything was counted, groups are asked of the outbox itself.
             for place in places {
@@ -124,7 +126,7 @@ struct TallyTests {
         #expect(try await harness.store.verify().isEmpty)
     }
 
-    @Test("a commit has only the blocks counted anew that it changed")
+    @Test("a commit has only the blocks counted anew that it changed, and of them only the parts")
     func blocks() async throws {
         let harness = try await Harness()
         let most = Int(RowBlock.keys(0).count)
@@ -139,11 +141,17 @@ struct TallyTests {
         func known() -> Set<Int64> {
             harness.store.countedReadings.withLock { counted in Set((0..<3).filter { counted.knows($0) }) }
         }
+        func unknownParts(of block: Int64) -> [Int64] {
+            harness.store.countedReadings.withLock { counted in
+                RowBlock.parts(block).filter { !counted.knows(part: $0) }
+            }
+        }
         #expect(known().isEmpty)
         #expect(try await harness.store.statistics().readings[.glucose] == most + 100)
-        #expect(known() == [0, 1])
+        #expect(known() == [0, 1] && unknownParts(of: 1).isEmpty)
         try await harness.contact([Build.glucose(60_000, "2026-11-20T10:00:00")])
-        #expect(known() == [0])
+        // The newest reading is in the first part of the newest block.
+        #expect(known() == [0] && unknownParts(of: 1) == [RowBlock.parts(1).lowerBound])
         #expect(try await harness.store.statistics().readings[.glucose] == most + 101)
         #expect(known() == [0, 1])
         let user = try await harness.store.currentUser().key
