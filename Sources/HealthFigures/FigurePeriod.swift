@@ -78,3 +78,20 @@ public struct FigurePeriod: Sendable {
         return found.isEmpty ? nil : FigurePeriod(found.reversed(), zones, now)
     }
 }
+
+/// Finds the days of instants, which mostly are of the day of the one before.
+struct DayFinder {
+    private let period: FigurePeriod
+    private var day: Int?
+    private var part: Range<Instant>?
+
+    init(_ period: FigurePeriod) { self.period = period }
+
+    /// The place of the day that holds an instant; `nil` if it is outside of the period.
+    mutating func index(of instant: Instant) -> Int? {
+        if let part, part.contains(instant) { return day }
+        day = period.index(of: instant)
+        part = day.flatMap { period.days[$0].part(of: instant) }
+        return day
+    }
+}

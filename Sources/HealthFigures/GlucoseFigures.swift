@@ -37,32 +37,34 @@ public struct GlucoseFigures: Sendable {
     public init(
         _ points: some Collection<GlucosePoint>, ranges: GlucoseRanges, unit: MeasurementUnit, period: FigurePeriod
     ) {
-        self.unit = unit
-        count = points.count
-        var (above, below, days): (Int, Int, Set<Int>) = (0, 0, [])
-        var classCounts: [GlucoseClass: Int64] = [:]
-        var (lowest, highest): (GlucosePoint?, GlucosePoint?) = (nil, nil)
-        var numbers: [(number: ExactDecimal, unit: MeasurementUnit)] = []
-        numbers.reserveCapacity(points.count)
-        var day: Int?
-        for point in points {
-            switch point.level {
-            case .number(let number): numbers.append((number, point.unit))
-            case .above: above += 1
-            case .below: below += 1
-            }
-            classCounts[point.classified(by: ranges), default: 0] += 1
-            // Neighbours are mostly of one day.
-            if day.map({ period.days[$0].contains(point.time) }) != true {
-                day = period.index(of: point.time)
-                if let day { days.insert(day) }
-            }
-            if let low = lowest, !point.isLower(than: low) {} else { lowest = point }
-            if let high = highest, !high.isLower(than: point) {} else { highest = point }
+        var sums = GlucoseSums(period, room: points.count)
+        for (place, point) in points.enumerated() {
+            sums.add(point.level, point.unit, at: point.time, point.classified(by: ranges), place)
         }
-        (self.above, self.below, daysWithReadings, self.classCounts) = (above, below, days.count, classCounts)
-        (self.lowest, self.highest) = (lowest, highest)
-        values = MeasuredValues(numbers, base: .milligramsPerDecilitre)
+        self.init(sums, unit) { points[points.index(points.startIndex, offsetBy: $0)] }
+    }
+
+    /// Computes the figures of a sensor's values.
+    ///
+    /// - Parameter classes: those of the values.
+    init(
+        _ values: ArraySlice<SensorSeries.Value>, _ classes: ArraySlice<GlucoseClass>, unit: MeasurementUnit,
+        period: FigurePeriod
+    ) {
+        var sums = GlucoseSums(period, room: values.count)
+        // A value is read by its parts: to copy each takes longer than everything that is computed of it.
+        for (place, kind) in zip(values.indices, classes) {
+            sums.add(values[place].point.level, values[place].point.unit, at: values[place].point.time, kind, place)
+        }
+        self.init(sums, unit) { values[$0].point }
+    }
+
+    private init(_ sums: GlucoseSums, _ unit: MeasurementUnit, _ point: (Int) -> GlucosePoint) {
+        self.unit = unit
+        (count, above, below, daysWithReadings) = (sums.count, sums.above, sums.below, sums.days.count)
+        classCounts = sums.classes.byClass
+        (lowest, highest) = ((sums.lowest?.place).map(point), (sums.highest?.place).map(point))
+        values = MeasuredValues(sums.numbers, base: .milligramsPerDecilitre)
     }
 
     /// The mean of the numbers in ``unit``; whole mg/dL or tenths of a mmol/L.
@@ -104,22 +106,96 @@ public struct GlucoseFigures: Sendable {
     }
 }
 
+/// What figures are computed of, added up value by value.
+private struct GlucoseSums {
+    struct Extreme {
+        var place: Int
+        var level: GlucosePoint.Level
+        var unit: MeasurementUnit
+    }
+
+    var count = 0
+    var above = 0
+    var below = 0
+    var days: Set<Int> = []
+    var classes = ClassSums()
+    /// The earliest of several.
+    var lowest: Extreme?
+    var highest: Extreme?
+    var numbers: [(number: ExactDecimal, unit: MeasurementUnit)] = []
+    private var finder: DayFinder
+    private var day: Int?
+
+    init(_ period: FigurePeriod, room: Int) {
+        finder = DayFinder(period)
+        numbers.reserveCapacity(room)
+    }
+
+    mutating func add(
+        _ level: GlucosePoint.Level, _ unit: MeasurementUnit, at time: Instant, _ kind: GlucoseClass, _ place: Int
+    ) {
+        count += 1
+        switch level {
+        case .number(let number): numbers.append((number, unit))
+        case .above: above += 1
+        case .below: below += 1
+        }
+        classes.add(1, to: kind)
+        let found = finder.index(of: time)
+        if let found, found != day { days.insert(found) }
+        day = found
+        let own = Extreme(place: place, level: level, unit: unit)
+        if let low = lowest, !level.isLower(unit, than: low.level, low.unit) {} else { lowest = own }
+        if let high = highest, !high.level.isLower(high.unit, than: level, unit) {} else { highest = own }
+    }
+}
+
+/// Sums by class.
+struct ClassSums {
+    private var sums = [Int64](repeating: 0, count: GlucoseClass.allCases.count)
+
+    mutating func add(_ amount: Int64, to kind: GlucoseClass) { sums[kind.rawValue] += amount }
+
+    /// Those that are not zero.
+    var byClass: [GlucoseClass: Int64] {
+        var found: [GlucoseClass: Int64] = [:]
+        for kind in GlucoseClass.allCases where sums[kind.rawValue] != 0 { found[kind] = sums[kind.rawValue] }
+        return found
+    }
+}
+
 extension GlucosePoint {
     /// Whether a value is lower than another, whatever their units.
-    func isLower(than other: GlucosePoint) -> Bool {
-        switch (level, other.level) {
+    func isLower(than other: GlucosePoint) -> Bool { level.isLower(unit, than: other.level, other.unit) }
+}
+
+extension GlucosePoint.Level {
+    /// Whether a level is lower than another, whatever their units.
+    func isLower(_ unit: MeasurementUnit, than other: Self, _ otherUnit: MeasurementUnit) -> Bool {
+        switch (self, other) {
         case (.below, .below), (.above, .above), (.above, _), (_, .below): return false
         case (.below, _), (_, .above): return true
         case (.number(let own), .number(let theirs)):
-            if unit == other.unit { return own.isNumericallyLess(than: theirs) }
+            if unit == otherUnit { return own.isNumericallyLess(than: theirs) }
             let factor = ConversionFactor.milligramsPerDecilitreInOneMillimolePerLitre
             let base = MeasurementUnit.milligramsPerDecilitre
             let (left, right) = (
                 unit == base ? own : own.multiplied(by: factor, places: 9),
-                other.unit == base ? theirs : theirs.multiplied(by: factor, places: 9)
+                otherUnit == base ? theirs : theirs.multiplied(by: factor, places: 9)
             )
             guard let left, let right else { return false }
             return left.isNumericallyLess(than: right)
+        }
+    }
+
+    /// The class by a person's bounds: see ``GlucosePoint/classified(by:)``.
+    func classified(_ unit: MeasurementUnit, by ranges: GlucoseRanges) -> GlucoseClass {
+        switch self {
+        case .number(let number): return ranges.classify(number, unit)
+        case .above(let limit?): return max(ranges.classify(limit, unit), .target)
+        case .below(let limit?): return min(ranges.classify(limit, unit), .target)
+        case .above(nil): return ranges.classes.last ?? .high
+        case .below(nil): return ranges.classes.first ?? .low
         }
     }
 }

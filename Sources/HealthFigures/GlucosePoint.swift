@@ -135,13 +135,7 @@ public struct GlucosePoint: Sendable, Hashable {
     ///
     /// HI and LO have the class of the limit of their device, which the value lies beyond; where the limit isn't known, the outermost.
     public func classified(by ranges: GlucoseRanges) -> GlucoseClass {
-        switch level {
-        case .number(let number): return ranges.classify(number, unit)
-        case .above(let limit?): return max(ranges.classify(limit, unit), .target)
-        case .below(let limit?): return min(ranges.classify(limit, unit), .target)
-        case .above(nil): return ranges.classes.last ?? .high
-        case .below(nil): return ranges.classes.first ?? .low
-        }
+        level.classified(unit, by: ranges)
     }
 
     /// The value as people read it: `142`, `7.9`, `HI (>600)`, `LO (<1.1)`.

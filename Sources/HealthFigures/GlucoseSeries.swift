@@ -34,29 +34,39 @@ public struct SensorSeries: Sendable {
     ///
     /// - Parameter points: the values, in any order.
     public init(_ points: [GlucosePoint]) {
-        let sorted = points.sorted { ($0.time, $0.reading) < ($1.time, $1.reading) }
-        let history = sorted.filter(\.source.isKept)
-        let kept = history.last.map { last in sorted.filter { $0.source.isKept || $0.time > last.time } } ?? sorted
+        let sorted = points.isInOrder ? points : points.sorted { $0.precedes($1) }
+        let (kept, pace) = Self.counted(sorted)
         let replaced = sorted.count - kept.count
-        let pace = Self.medianGap(history.isEmpty ? kept : history)
         var values: [Value] = []
         values.reserveCapacity(kept.count)
         var (next, repeated) = (Instant(microseconds: .min), 0)
-        for point in kept {
-            guard point.time >= next else {
+        for place in kept.indices {
+            guard kept[place].time >= next else {
                 repeated += 1
                 continue
             }
-            let seconds = point.source.seconds ?? pace
-            values.append(Value(point: point, seconds: seconds, pace: seconds))
-            next = point.time.advanced(bySeconds: max(1, seconds - Self.tolerance))
+            let seconds = kept[place].source.seconds ?? pace
+            values.append(Value(point: kept[place], seconds: seconds, pace: seconds))
+            next = kept[place].time.advanced(bySeconds: max(1, seconds - Self.tolerance))
         }
-        for (place, value) in values.enumerated() where value.point.source.seconds == nil {
-            guard values.indices.contains(place + 1) else { continue }
-            let gap = (values[place + 1].point.time.microseconds - value.point.time.microseconds + 500_000) / 1_000_000
-            values[place].seconds = min(gap, 2 * pace)
+        for place in values.indices.dropLast() where values[place].point.source.seconds == nil {
+            let gap = values[place + 1].point.time.microseconds - values[place].point.time.microseconds
+            values[place].seconds = min((gap + 500_000) / 1_000_000, 2 * pace)
         }
         (self.values, self.replaced, self.repeated) = (values, replaced, repeated)
+    }
+
+    /// The values that count, and the pace of those whose pace isn't known. Nothing is copied of a sensor that has history alone.
+    ///
+    /// - Parameter sorted: all values, oldest first.
+    private static func counted(_ sorted: [GlucosePoint]) -> (kept: [GlucosePoint], pace: Int64) {
+        if sorted.indices.allSatisfy({ sorted[$0].source.isKept }) { return (sorted, medianGap(sorted)) }
+        guard let last = sorted.indices.last(where: { sorted[$0].source.isKept }) else {
+            return (sorted, medianGap(sorted))
+        }
+        let newest = sorted[last].time
+        let kept = sorted.filter { $0.source.isKept || $0.time > newest }
+        return (kept, medianGap(sorted.filter(\.source.isKept)))
     }
 
     private init(_ values: [Value], replaced: Int, repeated: Int) {
@@ -65,8 +75,10 @@ public struct SensorSeries: Sendable {
 
     /// The median distance of neighbours in seconds, at least half a minute; five minutes where there are no neighbours.
     private static func medianGap(_ points: [GlucosePoint]) -> Int64 {
-        let gaps = zip(points, points.dropFirst()).map { ($1.time.microseconds - $0.time.microseconds) / 1_000_000 }
-            .filter { $0 >= 30 }.sorted()
+        let gaps = points.indices.dropFirst().compactMap { place -> Int64? in
+            let gap = (points[place].time.microseconds - points[place - 1].time.microseconds) / 1_000_000
+            return gap >= 30 ? gap : nil
+        }.sorted()
         return gaps.isEmpty ? 300 : gaps[(gaps.count - 1) / 2]
     }
 
@@ -88,6 +100,9 @@ public struct SensorSeries: Sendable {
 
     /// The seconds that the values stand for.
     public var seconds: Int64 { values.reduce(0) { $0 + $1.seconds } }
+
+    /// Whether some value is this gateway's estimate of a sensor's raw value.
+    public var hasEstimates: Bool { values.indices.contains { values[$0].point.isEstimate } }
 
     /// Whether a line between two neighbours is to be broken: where the gap is longer than 2.5 times the pace and a minute.
     public static func isGap(from value: Value, to next: Value) -> Bool {
@@ -143,6 +158,15 @@ extension GlucosePoint.Source {
 
     /// Whether it is a sensor in the interstitial fluid.
     public var isSensor: Bool { self != .blood }
+}
+
+extension GlucosePoint {
+    fileprivate func precedes(_ other: GlucosePoint) -> Bool { (time, reading) < (other.time, other.reading) }
+}
+
+extension [GlucosePoint] {
+    /// Whether each comes before the next one.
+    fileprivate var isInOrder: Bool { indices.dropFirst().allSatisfy { self[$0 - 1].precedes(self[$0]) } }
 }
 
 /// A person's glucose values of a period, by what measured them: the two kinds are never mixed.
@@ -210,13 +234,21 @@ public struct GlucoseCollection: Sendable {
         sensors[place, default: []].append(point)
     }
 
+    /// Puts the values in order. Those that are already are left as they are: to sort tens of thousands copies each.
+    public mutating func arrange() {
+        if !blood.isInOrder { blood.sort { $0.precedes($1) } }
+        for place in Array(sensors.keys) where sensors[place]?.isInOrder == false {
+            sensors[place]?.sort { $0.precedes($1) }
+        }
+    }
+
     /// Puts the values in order, and drops echoes: where more than ten values of meters have the value and, within half a second,
     /// the time of a sensor's, another program has stored the sensor's values as a meter's.
     ///
     /// - Parameter now: the moment that figures are of; `nil`: that of the period.
     public mutating func finish(at now: Instant? = nil) {
         if let now { period = period.at(now) }
-        blood.sort { ($0.time, $0.reading) < ($1.time, $1.reading) }
+        arrange()
         guard !sensors.isEmpty, !blood.isEmpty else { return }
         let times = blood.map(\.time.microseconds)
         var repeats = [Bool](repeating: false, count: times.count)

@@ -126,6 +126,11 @@ public struct PersonDay: Sendable, Hashable {
     /// Whether the person's clocks showed the date at an instant.
     public func contains(_ instant: Instant) -> Bool { parts.contains { $0.start <= instant && instant < $0.end } }
 
+    /// The time without a break, within the day, that holds an instant.
+    func part(of instant: Instant) -> Range<Instant>? {
+        parts.first { $0.start <= instant && instant < $0.end }.map { $0.start..<$0.end }
+    }
+
     /// The person's zone at an instant of the day; for ``end`` and anything else that is not of it, the last one.
     ///
     /// - Returns: `nil` for a date that the person's clocks never showed.

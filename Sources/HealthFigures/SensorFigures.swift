@@ -30,7 +30,7 @@ public struct GlucoseEpisode: Sendable, Hashable {
     ///   - series: the values.
     ///   - ranges: the person's bounds.
     public static func find(in series: SensorSeries, ranges: GlucoseRanges) -> [GlucoseEpisode] {
-        find(in: series, classes: series.values.map { $0.point.classified(by: ranges) })
+        find(in: series, classes: series.classes(by: ranges))
     }
 
     /// - Parameter classes: those of the values.
@@ -42,8 +42,8 @@ public struct GlucoseEpisode: Sendable, Hashable {
             let breaks = !hasNext || SensorSeries.isGap(from: values[place], to: values[place + 1])
             let time = values[place].point.time
             let stood = breaks ? values[place].seconds : values[place + 1].point.time.seconds - time.seconds
-            runs.low.take(values[place].point, kind, seconds: stood)
-            runs.high.take(values[place].point, kind, seconds: stood)
+            runs.low.take(values, place, kind, seconds: stood)
+            runs.high.take(values, place, kind, seconds: stood)
             if breaks {
                 runs.low.close(at: time.advanced(bySeconds: stood))
                 runs.high.close(at: time.advanced(bySeconds: stood))
@@ -55,7 +55,7 @@ public struct GlucoseEpisode: Sendable, Hashable {
     private struct Run {
         let isLow: Bool
         var found: [GlucoseEpisode] = []
-        private var begin: GlucosePoint?
+        private var begin: Instant?
         private var extreme: GlucosePoint?
         private var worst = GlucoseClass.target
         private var beyond: Int64 = 0
@@ -65,17 +65,19 @@ public struct GlucoseEpisode: Sendable, Hashable {
 
         init(isLow: Bool) { self.isLow = isLow }
 
-        mutating func take(_ point: GlucosePoint, _ kind: GlucoseClass, seconds: Int64) {
+        mutating func take(_ values: [SensorSeries.Value], _ place: Int, _ kind: GlucoseClass, seconds: Int64) {
             guard isLow ? kind < .target : kind > .target else {
                 guard begin != nil else { return }
                 if !hasBegun { return reset() }
-                backSince = backSince ?? point.time
+                let time = values[place].point.time
+                backSince = backSince ?? time
                 back += seconds
-                if back >= GlucoseEpisode.least { close(at: backSince ?? point.time) }
+                if back >= GlucoseEpisode.least { close(at: backSince ?? time) }
                 return
             }
+            let point = values[place].point
             (backSince, back) = (nil, 0)
-            begin = begin ?? point
+            begin = begin ?? point.time
             beyond += seconds
             if beyond >= GlucoseEpisode.least { hasBegun = true }
             let isWorse = extreme.map { isLow ? point.isLower(than: $0) : $0.isLower(than: point) } ?? true
@@ -86,7 +88,7 @@ public struct GlucoseEpisode: Sendable, Hashable {
         mutating func close(at end: Instant) {
             if hasBegun, let begin, let extreme {
                 found.append(
-                    GlucoseEpisode(begin: begin.time, end: backSince ?? end, worst: worst, extreme: extreme))
+                    GlucoseEpisode(begin: begin, end: backSince ?? end, worst: worst, extreme: extreme))
             }
             reset()
         }
@@ -115,6 +117,9 @@ public struct SensorFigures: Sendable {
     public let overlapping: Int
     /// Mean, deviation, extremes and classes of the values.
     public let figures: GlucoseFigures
+    /// The seconds of data.
+    public let seconds: Int64
+    private let classes: [GlucoseClass]
     /// The seconds of each class.
     public let classSeconds: [GlucoseClass: Int64]
     /// The seconds of data of each day of the period.
@@ -150,26 +155,24 @@ public struct SensorFigures: Sendable {
     ) {
         let series = series.within(period)
         (self.series, self.overlapping, self.period) = (series, overlapping, period)
-        figures = GlucoseFigures(series.values.lazy.map(\.point), ranges: ranges, unit: unit, period: period)
-        let classes = series.values.map { $0.point.classified(by: ranges) }
-        var classSeconds: [GlucoseClass: Int64] = [:]
+        classes = series.classes(by: ranges)
+        figures = GlucoseFigures(series.values[...], classes[...], unit: unit, period: period)
+        var (sums, finder, seconds) = (ClassSums(), DayFinder(period), Int64(0))
         var daySeconds = [Int64](repeating: 0, count: period.days.count)
-        var day: Int?
-        for (value, kind) in zip(series.values, classes) {
-            classSeconds[kind, default: 0] += value.seconds
-            // Neighbours are mostly of one day.
-            if day.map({ period.days[$0].contains(value.point.time) }) != true {
-                day = period.index(of: value.point.time)
-            }
-            if let day { daySeconds[day] += value.covered }
+        for place in series.values.indices {
+            let covered = series.values[place].covered
+            sums.add(series.values[place].seconds, to: classes[place])
+            seconds += covered
+            if let day = finder.index(of: series.values[place].point.time) { daySeconds[day] += covered }
         }
-        (self.classSeconds, self.daySeconds) = (classSeconds, daySeconds)
+        (classSeconds, self.daySeconds, self.seconds) = (sums.byClass, daySeconds, seconds)
         episodes = GlucoseEpisode.find(in: series, classes: classes)
         let last = period.last(14)
-        let recent = series.values.lazy.map(\.point).filter { $0.time >= last.start }
         pattern =
             Self.hasPattern(daySeconds: Array(daySeconds.suffix(14)), last)
-            ? DailyPattern(Array(recent), period: last, unit: unit) : nil
+            ? DailyPattern(
+                series.values[series.values.place(from: last.start)...].map(\.point), period: last, unit: unit)
+            : nil
     }
 
     /// Seven days with an hour of data each, of which the best seven have 70 % of what they could have.
@@ -183,8 +186,6 @@ public struct SensorFigures: Sendable {
         return shares.reduce(0.0) { $0 + $1.approximation } / 7 >= 0.7 - 1e-9
     }
 
-    /// The seconds of data.
-    public var seconds: Int64 { series.values.reduce(0) { $0 + $1.covered } }
     /// The days of the period with data.
     public var daysWithData: Int { figures.daysWithReadings }
 
@@ -226,30 +227,44 @@ public struct SensorFigures: Sendable {
     }
 
     /// The figures of each day of the period.
-    public func byDay(_ ranges: GlucoseRanges) -> [GlucoseFigures] {
+    public var byDay: [GlucoseFigures] {
         period.days.indices.map { day in
-            GlucoseFigures(
-                values(ofDay: day).lazy.map(\.point), ranges: ranges, unit: figures.unit, period: period)
+            let places = places(ofDay: day)
+            return GlucoseFigures(series.values[places], classes[places], unit: figures.unit, period: period)
         }
     }
 
+    /// The seconds of each class in one day of the period.
+    public func classSeconds(ofDay index: Int) -> [GlucoseClass: Int64] {
+        var sums = ClassSums()
+        for place in places(ofDay: index) { sums.add(series.values[place].seconds, to: classes[place]) }
+        return sums.byClass
+    }
+
     /// The values of one day of the period.
-    public func values(ofDay index: Int) -> ArraySlice<SensorSeries.Value> {
+    public func values(ofDay index: Int) -> ArraySlice<SensorSeries.Value> { series.values[places(ofDay: index)] }
+
+    private func places(ofDay index: Int) -> Range<Int> {
         let day = period.days[index]
-        let values = series.values
-        let begin = values.partitioningIndex { $0.point.time >= day.start }
-        let end = values.partitioningIndex { $0.point.time >= day.end }
-        return values[begin..<max(begin, end)]
+        let begin = series.values.place(from: day.start)
+        return begin..<max(begin, series.values.place(from: day.end))
+    }
+}
+
+extension SensorSeries {
+    /// The class of each value.
+    fileprivate func classes(by ranges: GlucoseRanges) -> [GlucoseClass] {
+        values.indices.map { values[$0].point.level.classified(values[$0].point.unit, by: ranges) }
     }
 }
 
 extension [SensorSeries.Value] {
-    /// The first place at which a condition holds, which holds for all behind it.
-    fileprivate func partitioningIndex(_ holds: (Element) -> Bool) -> Int {
+    /// The first place whose value was measured at an instant or later.
+    fileprivate func place(from instant: Instant) -> Int {
         var (low, high) = (0, count)
         while low < high {
             let middle = (low + high) / 2
-            if holds(self[middle]) { high = middle } else { low = middle + 1 }
+            if self[middle].point.time >= instant { high = middle } else { low = middle + 1 }
         }
         return low
     }

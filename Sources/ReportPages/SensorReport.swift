@@ -51,7 +51,7 @@ public struct SensorReport: Report {
     private var period: FigurePeriod { subject.period }
     private var unit: String { axis.unit.symbol }
     private var words: Language { subject.language }
-    private var isEstimate: Bool { figures.series.values.contains { $0.point.isEstimate } }
+    private var isEstimate: Bool { figures.series.hasEstimates }
     private var leftOut: String {
         let series = figures.series
         var others: [String] = []
@@ -84,7 +84,7 @@ public struct SensorReport: Report {
 
     /// The course over the period instead of a chart for each day, with the days behind it.
     private var screenBlocks: [ReportDocument.Block] {
-        let days = figures.byDay(axis.ranges)
+        let days = figures.byDay
         let course = axis.course(blood, sensor: (figures, days), period, leftOut: subject.leftOut)
         return figureBlocks + [course.before(table(of: days))] + patternBlocks + episodeBlocks + deviceTables
     }
@@ -92,7 +92,7 @@ public struct SensorReport: Report {
     private var paperBlocks: [ReportDocument.Block] {
         figureBlocks + patternBlocks
             + [.heading(words("Days")), .charts(period.days.indices.map { axis.day($0, figures) }, perRow: 7)]
-            + episodeBlocks + [table(of: figures.byDay(axis.ranges))] + deviceTables
+            + episodeBlocks + [table(of: figures.byDay)] + deviceTables
     }
 
     private var figureBlocks: [ReportDocument.Block] {
@@ -223,11 +223,8 @@ public struct SensorReport: Report {
     private func table(of days: [GlucoseFigures]) -> ReportDocument.Block {
         let rows = period.days.indices.map { day in
             let figures = days[day]
-            var seconds: [GlucoseClass: Int64] = [:]
-            for value in self.figures.values(ofDay: day) {
-                seconds[value.point.classified(by: axis.ranges), default: 0] += value.seconds
-            }
-            let (shares, (name, isWeekend)) = (PercentShares(seconds), words.day(period.days[day].date))
+            let shares = PercentShares(self.figures.classSeconds(ofDay: day))
+            let (name, isWeekend) = words.day(period.days[day].date)
             return ReportTable.Row(
                 [
                     .init(name), .init(words.duration(self.figures.daySeconds[day])),

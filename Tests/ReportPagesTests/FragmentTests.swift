@@ -96,7 +96,7 @@ import Testing
         let collection = ReportTests.glucose(subject)
         let figures = SensorFigures(collection, ranges: GlucoseRanges(.standard), unit: .milligramsPerDecilitre)
         let axis = GlucoseAxis(unit: .milligramsPerDecilitre, ranges: GlucoseRanges(.standard))
-        let chart = axis.course([], sensor: (figures, figures.byDay(axis.ranges)), subject.period)
+        let chart = axis.course([], sensor: (figures, figures.byDay), subject.period)
         #expect(figures.figures.count > 2900 && (700...900).contains(chart.marks.count), "\(chart.marks.count)")
         for extreme in [figures.figures.lowest, figures.figures.highest] {
             let value = try #require(extreme).text(in: .milligramsPerDecilitre)
@@ -108,7 +108,7 @@ import Testing
         let long = SensorFigures(
             ReportTests.glucose(months), ranges: GlucoseRanges(.standard), unit: .milligramsPerDecilitre)
         let bars = axis.course(
-            ReportTests.glucose(months).blood, sensor: (long, long.byDay(axis.ranges)), months.period)
+            ReportTests.glucose(months).blood, sensor: (long, long.byDay), months.period)
         #expect(bars.marks.filter { $0.text.contains("mean") }.count == 90)
         #expect(bars.marks.count == 90)
     }

@@ -79,6 +79,14 @@ struct ReportReadings: Sendable {
         self[keyPath: place].leftOut.append(reading)
     }
 
+    /// The same in the order of their times, so that no report made of them has to sort them.
+    var arranged: ReportReadings {
+        consuming get {
+            glucose.arrange()
+            return self
+        }
+    }
+
     /// What figures are made of, behind the last reading.
     ///
     /// - Parameter period: the same days, at the moment that the figures are of.
@@ -274,12 +282,12 @@ package struct ReportDesk: Sendable {
                 let later = try await store.collect(
                     query(of: person, kind, in: period, choices), since: mark, into: kept.readings, { $0.add($1) })
             {
-                return ReportShelf.Kept(readings: later.contents, mark: later.mark)
+                return ReportShelf.Kept(readings: later.contents.arranged, mark: later.mark)
             }
             let mark = try await store.readingsMark()
             let readings = try await read(of: person, kind, in: period, choices)
             return ReportShelf.Kept(
-                readings: readings, mark: try await store.readingsMark() == mark ? mark : nil)
+                readings: readings.arranged, mark: try await store.readingsMark() == mark ? mark : nil)
         }
         return readings.finished(for: period)
     }
