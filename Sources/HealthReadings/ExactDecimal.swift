@@ -79,7 +79,21 @@ public struct ExactDecimal: Sendable, Hashable {
     }
 
     /// The nearest binary floating-point number: for plausibility checks and charts, never for storage or delivery.
-    public var approximation: Double { Double(description) ?? .nan }
+    public var approximation: Double {
+        // Digits and power are both exact in binary, so that one operation rounds once. Charts have thousands of numbers.
+        guard significand.magnitude <= 1 << 53, exponent.magnitude < Self.powersOfTen.count else {
+            return Double(description) ?? .nan
+        }
+        let power = Self.powersOfTen[Int(exponent.magnitude)]
+        return exponent < 0 ? Double(significand) / power : Double(significand) * power
+    }
+
+    /// Those that a binary floating-point number has without rounding.
+    private static let powersOfTen: [Double] = [
+        1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
+        1e20,
+        1e21, 1e22,
+    ]
 
     /// This value times `factor`, rounded half to even at `places` decimal places (0 … 9).
     ///

@@ -38,7 +38,7 @@ public enum Language: String, Sendable, Hashable, CaseIterable, Codable {
     public func callAsFunction(_ sentence: Sentence, in context: String? = nil) -> String {
         let key = context.map { "\(sentence.key) [\($0)]" } ?? sentence.key
         guard self != .english, let template = Catalogue.all[self]?.templates[key] else {
-            return Template(sentence.key).filled(with: sentence.values, in: .english, isolating: isRightToLeft)
+            return Template.english(sentence.key).filled(with: sentence.values, in: .english, isolating: isRightToLeft)
         }
         return template.filled(with: sentence.values, in: self, isolating: isRightToLeft)
     }

@@ -1,4 +1,5 @@
 import HealthReadings
+import Synchronization
 
 /// A translation with its places, as a catalogue has it: `Page {0} of {1}`, `{0|# reading|# readings}`.
 struct Template: Sendable, Hashable {
@@ -31,6 +32,19 @@ struct Template: Sendable, Hashable {
         words += rest
         if !words.isEmpty { parts.append(.words(words)) }
         self.parts = parts
+    }
+
+    /// The English sentences that were filled in: they stand in the code, and a page fills in some of them thousands of times.
+    private static let english = Mutex<[String: Template]>([:])
+
+    /// The template of an English sentence, read once.
+    static func english(_ key: String) -> Template {
+        english.withLock { known in
+            if let template = known[key] { return template }
+            let template = Template(key)
+            known[key] = template
+            return template
+        }
     }
 
     /// The template with its values, which are not read again.

@@ -38,18 +38,17 @@ extension PressureFigures {
             // The last evening may go on after the last midnight.
             let x = min(plot.x(period.share(each.point.time)), plot.width - 2)
             plot.line(x, plot.y(each.high), x, plot.y(each.low), color: Palette.edge, width: 2)
-            plot.body +=
-                "<circle cx=\"\(Markup.number(x))\" cy=\"\(Markup.number(plot.y(each.high)))\" r=\"2\" "
-                + "fill=\"\(Palette.systolic)\"/>"
+            plot.dot(x, plot.y(each.high), color: Palette.systolic)
             plot.rectangle(x - 1.8, plot.y(each.low) - 1.8, 3.6, 3.6, color: Palette.diastolic)
             marks.append(.init(x, text(each.point, words)))
             if each.point.status.contains(.irregularPulse) {
                 plot.text("~", x, plot.y(each.high) - 4, size: 9, anchor: "middle", color: Palette.text)
             }
         }
+        let dates = Dictionary(period.days.map { ($0.date, $0) }) { first, _ in first }
         for day in days {
             let means = PressureMeans(day.points, unit: unit)
-            guard let found = period.days.first(where: { $0.date == day.date }) else { continue }
+            guard let found = dates[day.date] else { continue }
             let (begin, end) = (plot.x(period.share(found.start)), plot.x(period.share(found.end)))
             let inset = (end - begin) * 0.15
             for (mean, color) in [(means.systolic, Palette.systolic), (means.diastolic, Palette.diastolic)] {
@@ -60,7 +59,7 @@ extension PressureFigures {
         }
         plot.crosses(leftOut, period, &marks)
         let y = 7.0
-        plot.body += "<circle cx=\"236\" cy=\"\(Markup.number(y - 2.5))\" r=\"2\" fill=\"\(Palette.systolic)\"/>"
+        plot.dot(236, y - 2.5, color: Palette.systolic)
         plot.text(words("systolic"), 241, y)
         plot.rectangle(284, y - 4.3, 3.6, 3.6, color: Palette.diastolic)
         plot.text(words("diastolic"), 291, y)
@@ -431,9 +430,7 @@ extension WeightFigures {
         for each in shown {
             plot.line(
                 x(each.day), plot.y(each.weight), x(each.day), plot.y(each.day.trend), color: Palette.edge, width: 0.6)
-            plot.body +=
-                "<circle cx=\"\(Markup.number(x(each.day)))\" cy=\"\(Markup.number(plot.y(each.weight)))\" "
-                + "r=\"2\" fill=\"\(Palette.diastolic)\"/>"
+            plot.dot(x(each.day), plot.y(each.weight), color: Palette.diastolic)
         }
         plot.path(days.map { (x($0), plot.y($0.trend)) }, color: Palette.systolic, width: 1.8)
         var marks = shown.map { each in

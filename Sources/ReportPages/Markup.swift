@@ -10,6 +10,7 @@ enum Markup {
     ///   - text: what it says.
     ///   - keepsIsolates: whether it keeps the marks of isolates, each of which ends within the text.
     static func escaped(_ text: some StringProtocol, keepsIsolates: Bool = false) -> String {
+        if text.utf8.allSatisfy(isPlain) { return String(text) }
         var result = ""
         result.reserveCapacity(text.utf8.count)
         for scalar in text.unicodeScalars {
@@ -28,6 +29,14 @@ enum Markup {
             }
         }
         return result
+    }
+
+    /// Whether an octet is a character of its own that means nothing in markup: most texts have no other.
+    private static func isPlain(_ octet: UInt8) -> Bool {
+        switch octet {
+        case UInt8(ascii: "&"), UInt8(ascii: "<"), UInt8(ascii: ">"), UInt8(ascii: "\""), UInt8(ascii: "'"): false
+        default: (0x20..<0x7F).contains(octet)
+        }
     }
 
     /// A text of a language in HTML, where `<bdi>` keeps names from turning the words around them.
@@ -58,13 +67,21 @@ enum Markup {
 
     /// A coordinate: at most two decimal places, the same digits on every machine.
     static func number(_ value: Double) -> String {
-        guard value.isFinite else { return "0" }
+        var text = ""
+        write(value, to: &text)
+        return text
+    }
+
+    /// Writes a coordinate behind a text: a chart of a year has thousands.
+    static func write(_ value: Double, to text: inout String) {
+        guard value.isFinite else { return text.append("0") }
         let hundredths = Int64((min(max(value, -1e9), 1e9) * 100).rounded(.toNearestOrEven))
         let (whole, part) = (hundredths.magnitude / 100, hundredths.magnitude % 100)
-        let sign = hundredths < 0 ? "-" : ""
-        if part == 0 { return "\(sign)\(whole)" }
-        if part % 10 == 0 { return "\(sign)\(whole).\(part / 10)" }
-        return "\(sign)\(whole).\(part < 10 ? "0" : "")\(part)"
+        if hundredths < 0 { text.append("-") }
+        text.append(whole.description)
+        guard part != 0 else { return }
+        text.append(part < 10 ? ".0" : ".")
+        text.append((part % 10 == 0 ? part / 10 : part).description)
     }
 }
 

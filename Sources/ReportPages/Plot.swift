@@ -47,19 +47,47 @@ struct Plot {
     mutating func line(
         _ x1: Double, _ y1: Double, _ x2: Double, _ y2: Double, color: String, width: Double = 0.6, dash: String? = nil
     ) {
-        body +=
-            "<path d=\"M\(Markup.number(x1)) \(Markup.number(y1))L\(Markup.number(x2)) \(Markup.number(y2))\" "
-            + "stroke=\"\(color)\" stroke-width=\"\(Markup.number(width))\" fill=\"none\""
-            + (dash.map { " stroke-dasharray=\"\($0)\"" } ?? "") + "/>"
+        body += "<path d=\"M"
+        write(x1, y1)
+        body += "L"
+        write(x2, y2)
+        body += "\" stroke=\"\(color)\" stroke-width=\""
+        Markup.write(width, to: &body)
+        body += "\" fill=\"none\""
+        if let dash { body += " stroke-dasharray=\"\(dash)\"" }
+        body += "/>"
     }
 
     mutating func rectangle(
         _ x: Double, _ y: Double, _ width: Double, _ height: Double, color: String, opacity: Double = 1
     ) {
-        body +=
-            "<rect x=\"\(Markup.number(x))\" y=\"\(Markup.number(y))\" width=\"\(Markup.number(max(0, width)))\" "
-            + "height=\"\(Markup.number(max(0, height)))\" fill=\"\(color)\""
-            + (opacity < 1 ? " fill-opacity=\"\(Markup.number(opacity))\"" : "") + "/>"
+        attribute("<rect x", x)
+        attribute("\" y", y)
+        attribute("\" width", max(0, width))
+        attribute("\" height", max(0, height))
+        body += "\" fill=\"\(color)\""
+        if opacity < 1 { body += " fill-opacity=\"\(Markup.number(opacity))\"" }
+        body += "/>"
+    }
+
+    mutating func dot(_ x: Double, _ y: Double, radius: Double = 2, color: String) {
+        attribute("<circle cx", x)
+        attribute("\" cy", y)
+        attribute("\" r", radius)
+        body += "\" fill=\"\(color)\"/>"
+    }
+
+    /// Begins an attribute that is a number.
+    private mutating func attribute(_ name: String, _ value: Double) {
+        body += name
+        body += "=\""
+        Markup.write(value, to: &body)
+    }
+
+    private mutating func write(_ x: Double, _ y: Double) {
+        Markup.write(x, to: &body)
+        body += " "
+        Markup.write(y, to: &body)
     }
 
     /// A line through points, and a filled area where it is closed.
@@ -67,14 +95,17 @@ struct Plot {
         _ points: [(Double, Double)], color: String, width: Double = 1.2, fill: String = "none", opacity: Double = 1
     ) {
         guard let first = points.first else { return }
-        var data = "M\(Markup.number(first.0)) \(Markup.number(first.1))"
-        for point in points.dropFirst() { data += "L\(Markup.number(point.0)) \(Markup.number(point.1))" }
-        let stroke =
+        body += "<path d=\"M"
+        write(first.0, first.1)
+        for point in points.dropFirst() {
+            body += "L"
+            write(point.0, point.1)
+        }
+        body +=
             fill == "none"
-            ? "stroke=\"\(color)\" stroke-width=\"\(Markup.number(width))\" stroke-linejoin=\"round\" "
-                + "stroke-linecap=\"round\" fill=\"none\""
-            : "fill=\"\(fill)\" fill-opacity=\"\(Markup.number(opacity))\""
-        body += "<path d=\"\(data)\(fill == "none" ? "" : "Z")\" \(stroke)/>"
+            ? "\" stroke=\"\(color)\" stroke-width=\"\(Markup.number(width))\" stroke-linejoin=\"round\" "
+                + "stroke-linecap=\"round\" fill=\"none\"/>"
+            : "Z\" fill=\"\(fill)\" fill-opacity=\"\(Markup.number(opacity))\"/>"
     }
 
     /// Lines at values, with their labels on the left.

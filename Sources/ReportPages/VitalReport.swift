@@ -151,8 +151,7 @@ extension VitalFigures {
             if y - top > 1 {
                 plot.line(x, y, x, top, color: Palette.systolic, width: 1.6)
             } else {
-                plot.body +=
-                    "<circle cx=\"\(Markup.number(x))\" cy=\"\(Markup.number(y))\" r=\"1.8\" fill=\"\(Palette.systolic)\"/>"
+                plot.dot(x, y, radius: 1.8, color: Palette.systolic)
             }
             let at = words.moment(period.wallTime(at: min(span.lowest.time, span.highest.time)))
             let (lowest, highest) = (span.lowest.value, span.highest.value)

@@ -84,6 +84,19 @@ struct ExactDecimalTests {
         }
     }
 
+    @Test("the approximation is the nearest binary number, whatever the digits and the power")
+    func approximation() throws {
+        forAll { generator in
+            let digits =
+                Int64.random(in: .min ... .max, using: &generator) >> Int64.random(in: 0...62, using: &generator)
+            let value = ExactDecimal(
+                significand: digits, exponent: Int16.random(in: -40...40, using: &generator))
+            return (Double("\(digits)e\(value.exponent)"), value.approximation, about: "\(value)")
+        }
+        #expect(ExactDecimal(significand: 1 << 53 + 1, exponent: -22).approximation == Double("\(1 << 53 + 1)e-22"))
+        #expect(ExactDecimal(significand: 1, exponent: 400).approximation == .infinity)
+    }
+
     @Test("2, 2.0 and 2.00 differ in precision and are one number")
     func equality() throws {
         let values = ["2", "2.0", "2.00"].compactMap { ExactDecimal($0) }
