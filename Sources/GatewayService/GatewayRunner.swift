@@ -19,7 +19,10 @@ import Synchronization
 
 /// `run`: the gateway as a service. Owns the store, listens on the control socket, shows the page, delivers, and takes
 /// captures as its devices where it is told to.
-public struct GatewayRunner: Service {
+public struct GatewayRunner: Service, CustomStringConvertible {
+    /// The name in the messages of a group of services.
+    public let description = "gateway"
+
     /// What a person in front of the gateway is told.
     public enum Announcement: Sendable {
         /// The page's address, and whether a browser needs a link to sign in there.
@@ -285,8 +288,10 @@ public struct GatewayRunner: Service {
 
 /// A service that has done what it had to and stays until it is its turn to be stopped: while a group stops its services
 /// one by one, it takes another one's end for a failure.
-private struct LastingService: Service {
+private struct LastingService: Service, CustomStringConvertible {
     let service: any Service
+    /// The name in the group's messages. Of a service without one the group prints all that it holds.
+    let description = "service"
 
     func run() async throws {
         try await service.run()

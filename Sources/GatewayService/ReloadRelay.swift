@@ -21,7 +21,9 @@ final class ReloadRelay: Sendable {
 }
 
 /// Ends when somebody wants the gateway to start anew.
-struct RestartService: Service {
+struct RestartService: Service, CustomStringConvertible {
+    let description = "restart"
+
     let requests: AsyncStream<Void>
     /// Told that somebody wants that.
     let want: @Sendable () -> Void

@@ -5,7 +5,9 @@ import ServiceLifecycle
 import UnixSignals
 
 /// Reads the settings again on SIGHUP. The log level counts at once, the rest is the gateway's.
-struct ReloadSignals: Service {
+struct ReloadSignals: Service, CustomStringConvertible {
+    let description = "settings"
+
     /// Settings as they are read again.
     let settings: AsyncStream<Settings>
     private let continuation: AsyncStream<Settings>.Continuation

@@ -108,7 +108,8 @@ struct AuthorityCommand: AsyncParsableCommand {
     }
 
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List the gateways and their certificates.")
+        static let configuration = CommandConfiguration(
+            commandName: "list", abstract: "List the gateways and their certificates.")
         @OptionGroup var common: AuthorityOptions
 
         func run() async throws {
@@ -127,6 +128,7 @@ struct AuthorityCommand: AsyncParsableCommand {
 
     struct Revoke: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "revoke",
             abstract: "Refuse a gateway from now on, and close its connections.")
         @OptionGroup var common: AuthorityOptions
         @Argument(help: "The gateway's id.") var gateway: String
@@ -162,6 +164,7 @@ struct AuthorityCommand: AsyncParsableCommand {
 /// `ca server`: a certificate for a broker's node or a collector.
 struct Server: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "server",
         abstract: "Make a key and a certificate for a broker's node or a collector.",
         discussion: """
             Writes NAME.key and NAME.pem, good for 397 days. A collector may sign in at the broker with it. The name is a \

@@ -9,6 +9,7 @@ import UnixSignals
 
 struct Run: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "run",
         abstract: "Receive readings until stopped (the default).",
         discussion: "Without settings it listens on https://127.0.0.1:8490 and keeps readings in a SQLite file.")
 
@@ -23,6 +24,7 @@ struct Run: AsyncParsableCommand {
 
 struct Token: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "token",
         abstract: "Make a token with which a gateway may send its readings.")
 
     @OptionGroup var common: CommonOptions
@@ -52,7 +54,8 @@ struct Token: AsyncParsableCommand {
 }
 
 struct Gateways: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(abstract: "List the gateways and how they are.")
+    static let configuration = CommandConfiguration(
+        commandName: "gateways", abstract: "List the gateways and how they are.")
 
     @OptionGroup var common: CommonOptions
 
@@ -73,6 +76,7 @@ struct Gateways: AsyncParsableCommand {
 
 struct Aside: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "aside",
         abstract: "List the documents of the queue that couldn't be taken, the newest first.")
 
     @OptionGroup var common: CommonOptions
@@ -107,6 +111,7 @@ struct Aside: AsyncParsableCommand {
 
 struct Demo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "demo",
         abstract: "Show three simulated gateways that send readings to a temporary collector.")
 
     @Flag(help: "Go on until Ctrl-C, for a look at the page in a browser.")

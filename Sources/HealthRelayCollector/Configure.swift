@@ -9,6 +9,7 @@ import Logging
 
 struct Configure: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "configure",
         abstract: "Set settings of one gateway, or of all.",
         discussion: """
             The file names everything that is to be set; what an earlier file named and this one doesn't becomes the

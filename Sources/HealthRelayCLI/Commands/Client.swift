@@ -8,6 +8,7 @@ struct Client: AsyncParsableCommand {
 
     struct Invite: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "invite",
             abstract: "Make a pairing code for a program or a browser.",
             discussion: """
                 Shows a QR code for programs that read one, and the code itself for signing in on the page. The code works \
@@ -37,13 +38,15 @@ struct Client: AsyncParsableCommand {
     }
 
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List the paired programs and browsers.")
+        static let configuration = CommandConfiguration(
+            commandName: "list", abstract: "List the paired programs and browsers.")
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.client(.list), global) }
     }
 
     struct Revoke: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Revoke a program's or a browser's access at once.")
+        static let configuration = CommandConfiguration(
+            commandName: "revoke", abstract: "Revoke a program's or a browser's access at once.")
         @Argument(help: "Its number in `client list`.") var number: Int64?
         @Flag(help: "Every client.") var all = false
         @OptionGroup var global: GlobalOptions
@@ -57,6 +60,7 @@ struct Client: AsyncParsableCommand {
 
     struct Audit: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "audit",
             abstract: "List what was done over the network in the last 90 days, newest first.")
         @Option(help: ArgumentHelp("How many entries, 1 to 10000.", valueName: "n")) var limit = 1000
         @OptionGroup var global: GlobalOptions

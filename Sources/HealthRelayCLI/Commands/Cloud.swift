@@ -12,6 +12,7 @@ struct Cloud: AsyncParsableCommand {
 
     struct Connect: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "connect",
             abstract: "Connect an account, on the vendor's page.",
             discussion: """
                 Prints the page's address and waits until the person has agreed there, or refused.
@@ -40,6 +41,7 @@ struct Cloud: AsyncParsableCommand {
 
     struct Status: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "status",
             abstract: "Show the accounts that are connected. No cloud is asked.")
         @OptionGroup var global: GlobalOptions
 
@@ -48,6 +50,7 @@ struct Cloud: AsyncParsableCommand {
 
     struct Fetch: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "fetch",
             abstract: "Fetch what is new into the store: all of it, or an error.",
             discussion: "A fetch that was cut off goes on when it is run again; what is stored already changes nothing."
         )
@@ -66,6 +69,7 @@ struct Cloud: AsyncParsableCommand {
 
     struct Disconnect: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "disconnect",
             abstract: "Forget an account. Works without a network; the service is told when it can be.",
             discussion: "What was fetched stays in the store.")
         @Argument(help: "whoop or garmin.") var vendor: CloudVendor

@@ -9,6 +9,7 @@ struct Config: AsyncParsableCommand {
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "show",
             abstract: """
                 Print the settings that a program started now has: flag over environment over the administrator's file over \
                 settings.yaml in the state directory. Secrets are masked.
@@ -35,6 +36,7 @@ struct Config: AsyncParsableCommand {
 
     struct Path: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "path",
             abstract: "Print the settings file in use, or the places where the gateway looks for one.")
         @OptionGroup var global: GlobalOptions
 

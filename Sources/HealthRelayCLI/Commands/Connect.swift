@@ -5,6 +5,7 @@ import GatewaySettings
 
 struct Connect: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "connect",
         abstract: "Sign a person in at a Vital-compatible server, with a single-use token.",
         discussion: """
             The token is exchanged for a session, which the gateway keeps in its state directory and renews by itself. A token on the \

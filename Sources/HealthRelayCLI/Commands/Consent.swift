@@ -23,7 +23,8 @@ struct Consent: AsyncParsableCommand {
     }
 
     struct Show: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Show consent by kind, and since when.")
+        static let configuration = CommandConfiguration(
+            commandName: "show", abstract: "Show consent by kind, and since when.")
         @Option(help: ArgumentHelp("The person (default: the current user).", valueName: "id"))
         var user: String?
         @OptionGroup var global: GlobalOptions
@@ -32,6 +33,7 @@ struct Consent: AsyncParsableCommand {
 
     struct Grant: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "grant",
             abstract: "Grant consent. Readings that waited for it are delivered.")
         @OptionGroup var subject: Subject
         @OptionGroup var global: GlobalOptions
@@ -46,6 +48,7 @@ struct Consent: AsyncParsableCommand {
 
     struct Revoke: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "revoke",
             abstract: "Withdraw consent. The server keeps what it has (`user remove` erases it there).")
         @OptionGroup var subject: Subject
         @OptionGroup var global: GlobalOptions

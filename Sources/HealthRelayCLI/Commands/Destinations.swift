@@ -8,13 +8,15 @@ struct Destinations: AsyncParsableCommand {
         subcommands: [List.self, Test.self, Enable.self, Disable.self, Accept.self, Redeliver.self])
 
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "The destinations that the settings name.")
+        static let configuration = CommandConfiguration(
+            commandName: "list", abstract: "The destinations that the settings name.")
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.destination(.list), global) }
     }
 
     struct Test: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "test",
             abstract: "Check address, certificate, credentials and permission.",
             discussion: "The check leaves no reading behind, and names what it cannot prove.")
         @Argument(help: "The destination.") var name: String
@@ -23,14 +25,15 @@ struct Destinations: AsyncParsableCommand {
     }
 
     struct Enable: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Deliver to it again.")
+        static let configuration = CommandConfiguration(commandName: "enable", abstract: "Deliver to it again.")
         @Argument(help: "The destination.") var name: String
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.destination(.enable(name)), global) }
     }
 
     struct Disable: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Stop delivering to it; readings wait.")
+        static let configuration = CommandConfiguration(
+            commandName: "disable", abstract: "Stop delivering to it; readings wait.")
         @Argument(help: "The destination.") var name: String
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.destination(.disable(name)), global) }
@@ -38,6 +41,7 @@ struct Destinations: AsyncParsableCommand {
 
     struct Accept: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "accept",
             abstract: "Deliver what waits to its new address.",
             discussion: """
                 When the address of a destination changes, its readings wait until somebody says that the new address is \
@@ -50,6 +54,7 @@ struct Destinations: AsyncParsableCommand {
 
     struct Redeliver: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "redeliver",
             abstract: "Queue again what was delivered.",
             discussion: """
                 Each reading is sent with the timestamp it had, so it replaces what the destination has. Instants are \

@@ -8,6 +8,7 @@ struct Devices: AsyncParsableCommand {
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "list",
             abstract: "List each meter with its bond, battery, clock and readings.")
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.device(.list), global) }
@@ -32,6 +33,7 @@ struct Devices: AsyncParsableCommand {
 
     struct Probe: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "probe",
             abstract: "Read of a device what may safely be read, and print a report that its model can be made of.",
             discussion: """
                 Nothing of the device changes. Addresses, serial numbers, times and measured values are left out or \

@@ -9,6 +9,7 @@ import Synchronization
 extension Devices {
     struct Report: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "report",
             abstract: "Read a device and write a report that proves its model, without anything of its owner.",
             discussion: """
                 The report has what was said, with other values, names, serial numbers, addresses and times. You see it before it is \

@@ -6,10 +6,12 @@ import HealthReadings
 
 struct Fleet: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "fleet",
         abstract: "Join a fleet of gateways.", subcommands: [Enrol.self, Status.self])
 
     struct Enrol: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "enrol",
             abstract: "Get this gateway's certificate with a token of the fleet's operator.",
             discussion: """
                 The key is made here and never leaves this machine. The destination of the kind fleet then needs no \
@@ -41,6 +43,7 @@ struct Fleet: AsyncParsableCommand {
 
     struct Status: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "status",
             abstract: "Show the gateway's id in its fleet, and how long its certificate is good.")
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.fleet(.status), global) }

@@ -33,6 +33,7 @@ struct HealthSync: AsyncParsableCommand {
 
     struct Discover: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "discover",
             abstract: "List the phones that the local network tells of, through Avahi.")
         @Option(name: .customLong("for"), help: ArgumentHelp("How long to look.", valueName: "duration"))
         var time = DurationArgument(seconds: HealthSyncOperation.usualSearch)
@@ -45,6 +46,7 @@ struct HealthSync: AsyncParsableCommand {
 
     struct Pair: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "pair",
             abstract: "Pair with a phone by what its QR code holds.",
             discussion: """
                 The app copies the QR code's text: paste it at the prompt, pipe it in, or name a file that holds it. Or give \
@@ -113,7 +115,8 @@ struct HealthSync: AsyncParsableCommand {
     }
 
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List the phones that are paired.")
+        static let configuration = CommandConfiguration(
+            commandName: "list", abstract: "List the phones that are paired.")
         @OptionGroup var global: GlobalOptions
 
         func run() async throws { try await OperationCommand.run(.healthSync(.list), global) }
@@ -121,6 +124,7 @@ struct HealthSync: AsyncParsableCommand {
 
     struct Forget: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "forget",
             abstract: "Forget a phone's token.",
             discussion: "The phone keeps its own record: revoke the gateway in the app.")
         @Argument(help: "The phone, as it was paired.") var phone: String
@@ -130,7 +134,7 @@ struct HealthSync: AsyncParsableCommand {
     }
 
     struct Status: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Ask a phone for its status.")
+        static let configuration = CommandConfiguration(commandName: "status", abstract: "Ask a phone for its status.")
         @OptionGroup var phone: PhoneOptions
         @OptionGroup var global: GlobalOptions
 
@@ -138,7 +142,8 @@ struct HealthSync: AsyncParsableCommand {
     }
 
     struct Types: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List the types that a phone shares.")
+        static let configuration = CommandConfiguration(
+            commandName: "types", abstract: "List the types that a phone shares.")
         @OptionGroup var phone: PhoneOptions
         @OptionGroup var global: GlobalOptions
 
@@ -147,6 +152,7 @@ struct HealthSync: AsyncParsableCommand {
 
     struct Fetch: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "fetch",
             abstract: "Fetch a phone's samples: all of them, or an error.",
             discussion: """
                 Samples come newest first. If the command doesn't end with status 0, what it printed is not all; a JSON \

@@ -14,13 +14,15 @@ struct Identity: AsyncParsableCommand {
         subcommands: [Show.self, Export.self, Import.self], defaultSubcommand: Show.self)
 
     struct Show: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Show the gateway's id and the current user.")
+        static let configuration = CommandConfiguration(
+            commandName: "show", abstract: "Show the gateway's id and the current user.")
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.identity(.show), global) }
     }
 
     struct Export: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "export",
             abstract: "Print the identity as JSON, for `id import`.",
             discussion: "It has no key and no reading. `healthrelay id export > identity.json` keeps it.")
         @OptionGroup var global: GlobalOptions
@@ -34,6 +36,7 @@ struct Identity: AsyncParsableCommand {
 
     struct Import: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "import",
             abstract: "Take the id of a gateway that this one replaces.",
             discussion: """
                 Two gateways with one id at a time would each take the other's readings for their own at some receivers: stop the former \
@@ -63,11 +66,13 @@ struct Identity: AsyncParsableCommand {
 
 struct Auth: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "auth",
         abstract: "Ask receivers whether they accept the gateway's credentials.", subcommands: [Check.self],
         defaultSubcommand: Check.self)
 
     struct Check: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "check",
             abstract: "Answer yes or no, with a reason.",
             discussion: """
                 Nothing is delivered. The status is 0 for yes, 77 for no (78 if the settings have no credentials), and 69 if a receiver cannot be asked now. Webhooks and other \

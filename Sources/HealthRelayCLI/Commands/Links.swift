@@ -12,6 +12,7 @@ struct Links: AsyncParsableCommand {
 
     struct Create: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "create",
             abstract: "Make a read-only link.",
             discussion: """
                 Example: link create --person white_bear --period 30d --until 2026-12-31 --name "Dr. Sommer"
@@ -34,13 +35,14 @@ struct Links: AsyncParsableCommand {
     }
 
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List the links, those that have ended included.")
+        static let configuration = CommandConfiguration(
+            commandName: "list", abstract: "List the links, those that have ended included.")
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.figureLink(.list), global) }
     }
 
     struct Revoke: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "End a link at once.")
+        static let configuration = CommandConfiguration(commandName: "revoke", abstract: "End a link at once.")
         @Argument(help: "Its number in `link list`.") var number: Int64
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.figureLink(.revoke(number)), global) }

@@ -67,13 +67,15 @@ struct Subscribers: AsyncParsableCommand {
         discussion: "`watch --subscriber NAME` makes one.", subcommands: [List.self, Remove.self])
 
     struct List: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "List the names, and how much waits for each.")
+        static let configuration = CommandConfiguration(
+            commandName: "list", abstract: "List the names, and how much waits for each.")
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.subscriber(.list), global) }
     }
 
     struct Remove: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "remove",
             abstract: "Forget a name, and where it was. A watch under it ends.")
         @Argument(help: "The name, as list shows it.") var name: String
         @OptionGroup var global: GlobalOptions

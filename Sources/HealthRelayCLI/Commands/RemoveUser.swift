@@ -8,6 +8,7 @@ import Synchronization
 extension User {
     struct Remove: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "remove",
             abstract: "Remove the user at the server and erase all their data here. This cannot be undone.",
             discussion: """
                 Erases readings, raw frames, contacts, waiting readings and sources, and rewrites the store's files so that \

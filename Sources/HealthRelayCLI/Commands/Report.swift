@@ -6,6 +6,7 @@ import Synchronization
 
 struct Report: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "report",
         abstract: "Write a report of a person's readings: to print, to read, or to compute with.",
         discussion: """
             A report shows what meters measured, by the person's own days and clocks, and gives no advice. It says what it left out and why.
@@ -94,6 +95,7 @@ struct Report: AsyncParsableCommand {
 
     struct Glucose: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "glucose",
             abstract: "Finger sticks: figures, logbook, meals, the time of day, and every reading.")
         @OptionGroup var options: Options
         @OptionGroup var ranges: Ranges
@@ -108,6 +110,7 @@ struct Report: AsyncParsableCommand {
 
     struct Sensor: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "sensor",
             abstract: "A continuous glucose sensor: daily pattern, time in ranges, episodes, and each day.")
         @OptionGroup var options: Options
         @OptionGroup var ranges: Ranges
@@ -121,7 +124,7 @@ struct Report: AsyncParsableCommand {
     }
 
     struct Weight: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Weights and their trend.")
+        static let configuration = CommandConfiguration(commandName: "weight", abstract: "Weights and their trend.")
         @OptionGroup var options: Options
         @Option(help: ArgumentHelp("Your own line, such as '72.5 kg'.", valueName: "weight")) var line: String?
         @OptionGroup var global: GlobalOptions

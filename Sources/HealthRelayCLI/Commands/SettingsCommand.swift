@@ -14,6 +14,7 @@ struct SettingsCommand: AsyncParsableCommand {
 
     struct Show: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "show",
             abstract: "Show each setting in force, where it is set, and whether it is fixed there.")
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.settings(.show), global) }
@@ -21,6 +22,7 @@ struct SettingsCommand: AsyncParsableCommand {
 
     struct Set: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "set",
             abstract: "Change settings: all that are given, or none.",
             discussion: """
                 Write a list with commas (a,b) and a map as a=b,c=d. A secret is asked for at the terminal, or is a line of \
@@ -69,6 +71,7 @@ struct SettingsCommand: AsyncParsableCommand {
 
     struct Unset: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "unset",
             abstract: "Have settings be as if nobody had set them here.")
         @Argument(help: "The settings; also destinations.NAME and users.ID.") var keys: [String]
         @OptionGroup var global: GlobalOptions
@@ -80,6 +83,7 @@ struct SettingsCommand: AsyncParsableCommand {
 
     struct Reload: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "reload",
             abstract: "Take the files of settings in force as they are now, as SIGHUP does.")
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.settings(.reload), global) }

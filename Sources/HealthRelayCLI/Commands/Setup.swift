@@ -8,6 +8,7 @@ struct Setup: AsyncParsableCommand {
 
     struct Token: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "token",
             abstract: "Make a link that lets one browser claim a new gateway and set it up.",
             discussion: """
                 The link works once, for an hour, and only until somebody has claimed the gateway; a newer one replaces it. \

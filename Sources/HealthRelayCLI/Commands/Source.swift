@@ -8,6 +8,7 @@ struct Source: AsyncParsableCommand {
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "list",
             abstract: "List sources, their status, and what waits for them.")
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.source(.list), global) }
@@ -15,6 +16,7 @@ struct Source: AsyncParsableCommand {
 
     struct Connect: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "connect",
             abstract: "Connect a provider: accuchek_ble, omron_ble, manual, …")
         @Argument(help: "The provider's slug.") var provider: String
         @OptionGroup var global: GlobalOptions
@@ -23,6 +25,7 @@ struct Source: AsyncParsableCommand {
 
     struct Revoke: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "revoke",
             abstract: "Disconnect a provider. Its delivery stops at once; readings stay.")
         @Argument(help: "The provider's slug.") var provider: String
         @OptionGroup var global: GlobalOptions
@@ -31,6 +34,7 @@ struct Source: AsyncParsableCommand {
 
     struct Link: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "link",
             abstract: "Connect a provider that needs the person's consent, on the server's page.",
             discussion: """
                 Prints the page's address and waits until the person has connected the provider there, or refused.

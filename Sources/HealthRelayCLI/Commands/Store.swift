@@ -12,6 +12,7 @@ struct Store: AsyncParsableCommand {
 
     struct Stats: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "stats",
             abstract: "Show how many readings are stored, delivered and waiting.")
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.store(.stats), global) }
@@ -19,6 +20,7 @@ struct Store: AsyncParsableCommand {
 
     struct Prune: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "prune",
             abstract: "Remove old readings that the server has. This cannot be undone.",
             discussion: """
                 Readings that were not delivered stay: those that wait, were refused or are never delivered. Reading a meter \
@@ -32,6 +34,7 @@ struct Store: AsyncParsableCommand {
 
     struct RotateKey: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "rotate-key",
             abstract: "Make a new key, seal every row with it, and destroy the old key.",
             discussion: """
                 If the key is a systemd credential, add the new key there as its last line and restart the service: it \
@@ -55,6 +58,7 @@ struct Store: AsyncParsableCommand {
 
     struct Forget: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "forget",
             abstract: "Erase everybody, or one person, from the store. This cannot be undone.",
             discussion: """
                 Erases readings, raw frames, contacts, waiting and pruned readings, and sources, and rewrites the store's \
@@ -88,6 +92,7 @@ struct Store: AsyncParsableCommand {
 
     struct Verify: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "verify",
             abstract: "Check every row, and that every frame still decodes to the reading it became.")
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.store(.verify), global) }

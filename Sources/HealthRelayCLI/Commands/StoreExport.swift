@@ -9,6 +9,7 @@ import Synchronization
 extension Store {
     struct Export: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "export",
             abstract: "Write the whole store into one file, sealed under a passphrase.",
             discussion: """
                 In it are devices, people, frames, readings, what waits and what was delivered: a backup, and the way \

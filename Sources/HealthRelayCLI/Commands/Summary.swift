@@ -3,10 +3,12 @@ import GatewayCommands
 
 struct Summary: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "summary",
         abstract: "Print what was measured on a day.", subcommands: [Body.self])
 
     struct Body: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "body",
             abstract:
                 "Print averages, extremes and values of blood pressure, glucose, heart rate, oxygen, temperature and weight.",
             discussion: """

@@ -52,6 +52,7 @@ struct Sync: AsyncParsableCommand {
 
     struct Status: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "status",
             abstract: "Show what waits, what was refused, and when delivery continues.")
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.sync(.status), global) }
@@ -59,6 +60,7 @@ struct Sync: AsyncParsableCommand {
 
     struct Retry: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "retry",
             abstract: "Offer refused readings to the server once more.",
             discussion:
                 "Readings that the server refuses are set aside and block nothing. When the cause is fixed, try again.")
@@ -73,6 +75,7 @@ struct Sync: AsyncParsableCommand {
 
     struct Enable: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "enable",
             abstract: "Start delivering again.",
             discussion:
                 "With --summaries or --events, enables the destinations that take whole days, or single readings.")
@@ -83,6 +86,7 @@ struct Sync: AsyncParsableCommand {
 
     struct Disable: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "disable",
             abstract: "Stop delivering; readings wait.",
             discussion:
                 "With --summaries or --events, disables the destinations that take whole days, or single readings.")

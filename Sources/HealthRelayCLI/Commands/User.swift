@@ -8,6 +8,7 @@ struct User: AsyncParsableCommand {
 
     struct Create: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "create",
             abstract: "Create the user at the server, or adopt an existing one, and deliver for them.")
         @Argument(help: "Your own id for the user.") var id: String
         @Flag(name: .customLong("no-set"), help: "Only create the user: go on delivering for the one that is set.")
@@ -20,6 +21,7 @@ struct User: AsyncParsableCommand {
 
     struct Set: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
+            commandName: "set",
             abstract: "Deliver for a user that the server knows. Stored readings stay with their owner.")
         @Argument(help: "Your own id for the user, or the server's UUID.") var id: String?
         @Option(help: "The server's UUID of the user; with ID, the two must belong together.") var userID: String?
@@ -33,13 +35,15 @@ struct User: AsyncParsableCommand {
     }
 
     struct Show: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Show the user that readings are delivered for.")
+        static let configuration = CommandConfiguration(
+            commandName: "show", abstract: "Show the user that readings are delivered for.")
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.user(.show), global) }
     }
 
     struct Clear: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Stop delivering; readings stay.")
+        static let configuration = CommandConfiguration(
+            commandName: "clear", abstract: "Stop delivering; readings stay.")
         @OptionGroup var global: GlobalOptions
         func run() async throws { try await OperationCommand.run(.user(.clear), global) }
     }
