@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TestBus
 import TestSupport
 import Testing
@@ -43,6 +44,48 @@ struct ConnectionTests {
         await #expect(throws: DBusError.self) { try await connection.emitSignal("/", "a.b", "c.d") }
         await #expect(throws: DBusError.self) { try await connection.send("a.b", "/", "a", "b") }
         #expect(try await connection.bus("GetId").signature == "s")
+    }
+
+    /// Keeps a connection's thread busy without holding the connection.
+    private actor Occupant {
+        private let loop: EventLoop
+        nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+        init(_ loop: EventLoop) { self.loop = loop }
+
+        func hold(_ begun: DispatchSemaphore, until end: DispatchSemaphore) {
+            begun.signal()
+            end.wait()
+        }
+    }
+
+    private final class Held: Sendable {
+        let connection: Mutex<DBusConnection?>
+
+        init(_ connection: consuming DBusConnection) { self.connection = Mutex(connection) }
+    }
+
+    @Test func whoeverLetsGoOfAConnectionDoesNotWaitForItsThread() async throws {
+        let bus = try await TestBus.start()
+        let held = Held(try await bus.connect())
+        let occupant = Occupant(try #require(held.connection.withLock { $0?.loop }))
+        let (begun, end, letGo) = (
+            DispatchSemaphore(value: 0), DispatchSemaphore(value: 0), DispatchSemaphore(value: 0)
+        )
+        let occupation = Task { await occupant.hold(begun, until: end) }
+        let isLetGo = await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                begun.wait()
+                Thread.detachNewThread {
+                    held.connection.withLock { $0 = nil }
+                    letGo.signal()
+                }
+                continuation.resume(returning: letGo.wait(timeout: .now() + 10) == .success)
+            }
+        }
+        end.signal()
+        await occupation.value
+        #expect(isLetGo)
     }
 
     @Test func aBusThatCannotBeReachedIsNamed() async throws {
