@@ -13,6 +13,7 @@ extension Language {
     ///
     /// - Parameter date: `2026-11-20`; anything else is left as it is.
     public func date(_ date: String) -> String {
+        if self == .english { return date }
         let parts = date.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 3 else { return date }
         switch self {

@@ -34,29 +34,34 @@ extension PressureFigures {
                 plot.y(line) - 2, size: 7,
                 anchor: "end", color: Palette.line)
         }
-        for each in shown {
-            // The last evening may go on after the last midnight.
-            let x = min(plot.x(period.share(each.point.time)), plot.width - 2)
-            plot.line(x, plot.y(each.high), x, plot.y(each.low), color: Palette.edge, width: 2)
-            plot.dot(x, plot.y(each.high), color: Palette.systolic)
-            plot.rectangle(x - 1.8, plot.y(each.low) - 1.8, 3.6, 3.6, color: Palette.diastolic)
-            marks.append(.init(x, text(each.point, words)))
+        // The last evening may go on after the last midnight.
+        let places = shown.map { min(plot.x(period.share($0.point.time)), plot.width - 2) }
+        let (highs, lows) = (shown.map { plot.y($0.high) }, shown.map { plot.y($0.low) })
+        plot.lines(
+            places.indices.map { ((places[$0], highs[$0]), (places[$0], lows[$0])) }, color: Palette.edge, width: 2)
+        plot.dots(Array(zip(places, highs)), color: Palette.systolic)
+        plot.rectangles(Array(zip(places, lows)), width: 3.6, height: 3.6, color: Palette.diastolic)
+        for (place, each) in shown.enumerated() {
+            marks.append(.init(places[place], text(each.point, words)))
             if each.point.status.contains(.irregularPulse) {
-                plot.text("~", x, plot.y(each.high) - 4, size: 9, anchor: "middle", color: Palette.text)
+                plot.text("~", places[place], highs[place] - 4, size: 9, anchor: "middle", color: Palette.text)
             }
         }
         let dates = Dictionary(period.days.map { ($0.date, $0) }) { first, _ in first }
+        var means: [[(from: (Double, Double), to: (Double, Double))]] = [[], []]
         for day in days {
-            let means = PressureMeans(day.points, unit: unit)
+            let mean = PressureMeans(day.points, unit: unit)
             guard let found = dates[day.date] else { continue }
             let (begin, end) = (plot.x(period.share(found.start)), plot.x(period.share(found.end)))
             let inset = (end - begin) * 0.15
-            for (mean, color) in [(means.systolic, Palette.systolic), (means.diastolic, Palette.diastolic)] {
+            for (side, mean) in [mean.systolic, mean.diastolic].enumerated() {
                 guard let mean else { continue }
                 let y = plot.y(mean.approximation)
-                plot.line(begin + inset, y, end - inset, y, color: color, width: 1.2)
+                means[side].append(((begin + inset, y), (end - inset, y)))
             }
         }
+        plot.lines(means[0], color: Palette.systolic, width: 1.2)
+        plot.lines(means[1], color: Palette.diastolic, width: 1.2)
         plot.crosses(leftOut, period, &marks)
         let y = 7.0
         plot.dot(236, y - 2.5, color: Palette.systolic)

@@ -49,16 +49,14 @@ extension GlucoseAxis {
         var seen: [String] = []
         if let sensor, period.days.count > Self.mostLineDays {
             let width = (plot.width - plot.left - plot.right) / Double(period.days.count) * 0.6
+            var bars: [(from: (Double, Double), to: (Double, Double))] = []
+            var means: [(Double, Double)] = []
             for (index, day) in period.days.enumerated() {
                 let figures = sensor.days[index]
                 guard let lowest = figures.lowest, let highest = figures.highest else { continue }
                 let middle = (x(day.start) + x(day.end)) / 2
-                plot.line(
-                    middle, plot.y(place(lowest)), middle, plot.y(place(highest)) - 0.5, color: "#8A6FD1",
-                    width: max(0.6, width))
-                if let mean = figures.mean?.approximation {
-                    plot.rectangle(middle - width, plot.y(mean) - 0.6, 2 * width, 1.2, color: "#3B1F7A")
-                }
+                bars.append(((middle, plot.y(place(lowest))), (middle, plot.y(place(highest)) - 0.5)))
+                if let mean = figures.mean?.approximation { means.append((middle, plot.y(mean))) }
                 let (low, high, mean) = (text(lowest), text(highest), words.number(figures.mean))
                 marks.append(
                     .init(
@@ -69,6 +67,8 @@ extension GlucoseAxis {
                             \(count: figures.count, "value", "values")
                             """)))
             }
+            plot.lines(bars, color: "#8A6FD1", width: max(0.6, width))
+            plot.rectangles(means, width: 2 * width, height: 1.2, color: "#3B1F7A")
             if !values.isEmpty { seen.append(words("bar: lowest to highest of a day, with its mean")) }
         } else if !values.isEmpty {
             var run: [SensorSeries.Value] = []

@@ -11,24 +11,26 @@ enum Markup {
     ///   - keepsIsolates: whether it keeps the marks of isolates, each of which ends within the text.
     static func escaped(_ text: some StringProtocol, keepsIsolates: Bool = false) -> String {
         if text.utf8.allSatisfy(isPlain) { return String(text) }
-        var result = ""
-        result.reserveCapacity(text.utf8.count)
+        // Octets are put together in a tenth of the time of characters.
+        var octets: [UInt8] = []
+        octets.reserveCapacity(text.utf8.count + text.utf8.count / 4)
         for scalar in text.unicodeScalars {
             switch scalar {
-            case "&": result += "&amp;"
-            case "<": result += "&lt;"
-            case ">": result += "&gt;"
-            case "\"": result += "&quot;"
-            case "'": result += "&#39;"
-            case "\t", "\n", "\r": result += " "
-            case "\u{2066}"..."\u{2069}" where keepsIsolates: result.unicodeScalars.append(scalar)
+            case "&": octets.append(contentsOf: "&amp;".utf8)
+            case "<": octets.append(contentsOf: "&lt;".utf8)
+            case ">": octets.append(contentsOf: "&gt;".utf8)
+            case "\"": octets.append(contentsOf: "&quot;".utf8)
+            case "'": octets.append(contentsOf: "&#39;".utf8)
+            case "\t", "\n", "\r": octets.append(UInt8(ascii: " "))
+            case " "..."~": octets.append(UInt8(truncatingIfNeeded: scalar.value))
+            case "\u{2066}"..."\u{2069}" where keepsIsolates: octets.append(contentsOf: UTF8.encode(scalar) ?? .init())
             case "\u{0}"..."\u{1F}", "\u{7F}"..."\u{9F}", "\u{FFFE}", "\u{FFFF}", "\u{202A}"..."\u{202E}",
                 "\u{2066}"..."\u{2069}":
-                result += "\u{FFFD}"
-            default: result.unicodeScalars.append(scalar)
+                octets.append(contentsOf: "\u{FFFD}".utf8)
+            default: octets.append(contentsOf: UTF8.encode(scalar) ?? .init())
             }
         }
-        return result
+        return String(decoding: octets, as: UTF8.self)
     }
 
     /// Whether an octet is a character of its own that means nothing in markup: most texts have no other.

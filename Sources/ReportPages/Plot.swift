@@ -58,6 +58,47 @@ struct Plot {
         body += "/>"
     }
 
+    /// Lines of one kind, as one element: a chart of a year has thousands.
+    mutating func lines(_ lines: [(from: (Double, Double), to: (Double, Double))], color: String, width: Double = 0.6) {
+        guard !lines.isEmpty else { return }
+        body += "<path d=\""
+        for line in lines {
+            body += "M"
+            write(line.from.0, line.from.1)
+            body += "L"
+            write(line.to.0, line.to.1)
+        }
+        body += "\" stroke=\"\(color)\" stroke-width=\"\(Markup.number(width))\" fill=\"none\"/>"
+    }
+
+    /// Dots of one kind, as one element: lines without length that have round ends.
+    mutating func dots(_ points: [(Double, Double)], radius: Double = 2, color: String) {
+        guard !points.isEmpty else { return }
+        body += "<path d=\""
+        for point in points {
+            body += "M"
+            write(point.0, point.1)
+            body += "h0"
+        }
+        body +=
+            "\" stroke=\"\(color)\" stroke-width=\"\(Markup.number(2 * radius))\" stroke-linecap=\"round\" fill=\"none\"/>"
+    }
+
+    /// Rectangles of one size and kind, as one element.
+    ///
+    /// - Parameter middles: where their middles are.
+    mutating func rectangles(_ middles: [(Double, Double)], width: Double, height: Double, color: String) {
+        guard !middles.isEmpty else { return }
+        let shape = "h\(Markup.number(width))v\(Markup.number(height))h\(Markup.number(-width))z"
+        body += "<path d=\""
+        for middle in middles {
+            body += "M"
+            write(middle.0 - width / 2, middle.1 - height / 2)
+            body += shape
+        }
+        body += "\" fill=\"\(color)\"/>"
+    }
+
     mutating func rectangle(
         _ x: Double, _ y: Double, _ width: Double, _ height: Double, color: String, opacity: Double = 1
     ) {

@@ -65,30 +65,33 @@ struct ReportLayout {
     }
 
     /// The pages with their feet, which tell how many there are.
-    private func finished() -> [String] {
+    private mutating func finished() -> [String] {
         let foot = document.runningFoot
-        return pages.enumerated().map { index, body in
-            let number = words("Page \(index + 1) of \(pages.count)")
-            let room = width - TextWidth.of(number, size: 7.5) - 12
-            // What was left out may be long; the last words are never cut.
-            let disclaimer = document.disclaimer
-            let left = TextWidth.fitted(
-                document.leftOut, width: room - TextWidth.of(" " + disclaimer, size: 7.5), size: 7.5)
-            let shown = foot.isEmpty ? disclaimer : left + " " + disclaimer
-            let (bottom, top) = (size.height - 26, size.height - 38)
-            let title = words("\(document.title), page \(index + 1)")
-            let w = Markup.number(size.width)
-            let h = Markup.number(size.height)
-            return
-                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"\(w)\(unit)\" height=\"\(h)\(unit)\" viewBox=\"0 0 \(w) \(h)\" "
-                + "role=\"img\" aria-labelledby=\"page\(index + 1)\" font-family=\"\(ReportChart.fonts)\">"
-                + "<title id=\"page\(index + 1)\">\(Markup.plain(title, words))</title>"
-                + "<rect width=\"\(w)\" height=\"\(h)\" fill=\"#ffffff\"/>" + body
-                + Self.path(margin, top, size.width - margin, Palette.grid)
-                + element(shown, margin, bottom, size: 7.5, color: Palette.muted)
-                + element(number, size.width - margin, bottom, size: 7.5, color: Palette.muted, anchor: .end)
-                + "</svg>\n"
-        }
+        for index in pages.indices { pages[index] = finished(pages[index], index, foot) }
+        return pages
+    }
+
+    private func finished(_ body: String, _ index: Int, _ foot: String) -> String {
+        let number = words("Page \(index + 1) of \(pages.count)")
+        let room = width - TextWidth.of(number, size: 7.5) - 12
+        // What was left out may be long; the last words are never cut.
+        let disclaimer = document.disclaimer
+        let left = TextWidth.fitted(
+            document.leftOut, width: room - TextWidth.of(" " + disclaimer, size: 7.5), size: 7.5)
+        let shown = foot.isEmpty ? disclaimer : left + " " + disclaimer
+        let (bottom, top) = (size.height - 26, size.height - 38)
+        let title = words("\(document.title), page \(index + 1)")
+        let w = Markup.number(size.width)
+        let h = Markup.number(size.height)
+        return
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"\(w)\(unit)\" height=\"\(h)\(unit)\" viewBox=\"0 0 \(w) \(h)\" "
+            + "role=\"img\" aria-labelledby=\"page\(index + 1)\" font-family=\"\(ReportChart.fonts)\">"
+            + "<title id=\"page\(index + 1)\">\(Markup.plain(title, words))</title>"
+            + "<rect width=\"\(w)\" height=\"\(h)\" fill=\"#ffffff\"/>" + body
+            + Self.path(margin, top, size.width - margin, Palette.grid)
+            + element(shown, margin, bottom, size: 7.5, color: Palette.muted)
+            + element(number, size.width - margin, bottom, size: 7.5, color: Palette.muted, anchor: .end)
+            + "</svg>\n"
     }
 
     // MARK: Parts

@@ -35,7 +35,8 @@ package enum ReportPDF {
         do throws(HelperError) {
             let helper = try HelperProcess(path: path)
             let total = UInt32(clamping: pages.count)
-            try helper.send((0..<4).map { UInt8(truncatingIfNeeded: total >> (24 - 8 * $0)) } + pages)
+            try helper.send((0..<4).map { UInt8(truncatingIfNeeded: total >> (24 - 8 * $0)) })
+            try helper.send(pages)
             var answer: [UInt8] = []
             while let octets = try helper.receive(within: patience) {
                 answer += octets

@@ -127,7 +127,7 @@ struct ReportRunner {
 
     func run(_ operation: ReportOperation) async throws {
         let person = try await gateway.store.personOrCurrent(named: operation.person)
-        let report = try await ReportDesk(gateway).report(operation, of: person)
+        let report = try await ReportDesk(gateway, shelf: ReportShelf(keepsFor: .zero)).report(operation, of: person)
         if report.isEmpty {
             try await output.note(
                 "nothing was measured from \(report.first) to \(report.last) that this report shows")
@@ -172,11 +172,16 @@ package struct MadeReport: Sendable {
             let document = report.document
             let made = period.now.flooredToSecond.description
             let facts = "\(document.title)\nHealthRelay \(GatewayVersion.current)\n\(made)"
-            return ([facts] + document.pages(paper: choices.paper)).flatMap { part in
-                let octets = Array(part.utf8)
-                let length = UInt32(octets.count)
-                return (0..<4).map { UInt8(truncatingIfNeeded: length >> (24 - 8 * $0)) } + octets
+            let parts = [facts] + document.pages(paper: choices.paper)
+            // A year has megabytes of them: they are written once, where they stay.
+            var octets: [UInt8] = []
+            octets.reserveCapacity(parts.reduce(0) { $0 + 4 + $1.utf8.count })
+            for part in parts {
+                let length = UInt32(part.utf8.count)
+                for shift in [24, 16, 8, 0] { octets.append(UInt8(truncatingIfNeeded: length >> shift)) }
+                octets.append(contentsOf: part.utf8)
             }
+            return octets
         }
     }
 }
@@ -270,12 +275,13 @@ package struct ReportDesk: Sendable {
     private func readings(
         of person: UserKey, _ kind: ReportOperation.Kind, in period: FigurePeriod, _ choices: ReportChoices
     ) async throws -> ReportReadings {
-        // Only glucose has two reports, and so many readings.
-        guard kind.readings == .glucose else {
+        // Of glucose there are two reports. Others have few readings, and are read faster than they are looked for.
+        guard [.glucose, .bloodPressure].contains(kind.readings) else {
             return try await read(of: person, kind, in: period, choices).finished(for: period)
         }
         let contents = ReportShelf.Contents(
-            person: person, kind: .glucose, days: period.days, language: choices.language)
+            person: person, kind: kind.readings, days: period.days, windows: choices.windows, language: choices.language
+        )
         let store = gateway.store
         let readings = try await shelf.readings(contents, generation: store.contentGeneration) { kept in
             if let kept, let mark = kept.mark,

@@ -14,6 +14,7 @@ package actor ReportShelf {
         var kind: ReadingKind
         /// The days, each with when it begins and ends: a person who has travelled has others.
         var days: [PersonDay]
+        var windows: DayWindows
         var language: Language
     }
 
@@ -30,7 +31,7 @@ package actor ReportShelf {
         var keeping: Task<Void, Never>?
     }
 
-    /// How many periods are kept at most: a year of a sensor takes some megabytes.
+    /// How many periods of each kind are kept at most: a year of a sensor takes some megabytes.
     private static let most = 4
     private let longest: Duration
 
@@ -67,7 +68,8 @@ package actor ReportShelf {
             task: task, generation: generation, keeping: Task { await self.forget(contents, behind: task) })
         order.removeAll { $0 == contents }
         order.append(contents)
-        while order.count > Self.most { drop(order[0]) }
+        let ofKind = order.filter { $0.kind == contents.kind }
+        for oldest in ofKind.dropLast(Self.most) { drop(oldest) }
         return try await task.value.readings
     }
 
