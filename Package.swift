@@ -13,6 +13,17 @@ let settings: [SwiftSetting] =
     + (Context.environment["HEALTHRELAY_STRICT"] == nil ? [] : [.treatAllWarnings(as: .error)])
     + (fuzzer == nil ? [] : [.unsafeFlags(["-O", "-sanitize=fuzzer"])])
 
+/// Programs of a release are linked by lld where the toolchain has it (`Packaging/build-release`): what the dynamic linker reads
+/// at the start is a tenth.
+let linking: [LinkerSetting] =
+    Context.environment["HEALTHRELAY_LLD"] == nil
+    ? []
+    : [
+        .unsafeFlags([
+            "-use-ld=lld", "-Xlinker", "-z", "-Xlinker", "pack-relative-relocs", "-Xlinker", "--no-export-dynamic",
+        ])
+    ]
+
 /// Modules an embedder imports, in the order a reading passes through them.
 let library = [
     "HealthReadings", "GATTClient", "GATTProfiles", "BlueZCentral", "HCIMonitor", "HCICapture", "HealthDevices",
@@ -273,7 +284,7 @@ let package = Package(
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
-            swiftSettings: settings),
+            swiftSettings: settings, linkerSettings: linking),
 
         module("PostgreSQLLink", ["CPQ", "OwnThread"]),
         module("AMQPLink", ["CRabbitMQ", "OwnThread"]),
@@ -308,14 +319,17 @@ let package = Package(
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
-            swiftSettings: settings),
+            swiftSettings: settings, linkerSettings: linking),
 
         .executableTarget(
-            name: "HealthRelayCapture", dependencies: ["CBluetooth", "CSandbox", "HCIMonitor"], swiftSettings: settings),
+            name: "HealthRelayCapture", dependencies: ["CBluetooth", "CSandbox", "HCIMonitor"], swiftSettings: settings,
+            linkerSettings: linking),
         .executableTarget(
-            name: "HealthRelayNFC", dependencies: ["CNFC", "CSandbox", "NFCPipe"], swiftSettings: settings),
+            name: "HealthRelayNFC", dependencies: ["CNFC", "CSandbox", "NFCPipe"], swiftSettings: settings,
+            linkerSettings: linking),
         .executableTarget(
-            name: "HealthRelayReport", dependencies: ["CRSVG", "CSandbox"], swiftSettings: settings),
+            name: "HealthRelayReport", dependencies: ["CRSVG", "CSandbox"], swiftSettings: settings,
+            linkerSettings: linking),
 
         .target(name: "LogLines", dependencies: [logging], path: "Tests/LogLines", swiftSettings: settings),
         .target(

@@ -11,7 +11,7 @@ done
 bin=$(swift build -c release --package-path Benchmarks --scratch-path "$scratch" --show-bin-path)
 gateway=${HEALTHRELAY:-}
 if [ -z "$gateway" ]; then
-    swift build -q -c release --static-swift-stdlib --scratch-path .build-deb/swift --product healthrelay
+    Packaging/build-release healthrelay
     gateway=.build-deb/swift/release/healthrelay
 fi
 command -v influxd >/dev/null || Packaging/install-packages influxdb

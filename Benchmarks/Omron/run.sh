@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../.."
 scratch=.build-bench
 program=${2:-}
 if [ -z "$program" ]; then
-    swift build -q -c release --static-swift-stdlib --scratch-path .build-deb/swift --product healthrelay >&2
+    Packaging/build-release healthrelay >&2
     program=.build-deb/swift/release/healthrelay
 fi
 [ -x "$scratch/python/bin/python" ] || python3 -m venv "$scratch/python"
