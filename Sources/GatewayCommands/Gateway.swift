@@ -115,11 +115,11 @@ public final class Gateway: Sendable {
     /// - Throws: `Problem`, `ExportError`, `StoreError`.
     public static func importing(
         _ path: String, passphrase: String, _ settings: Settings, state: StateDirectory,
-        logger: Logger = Logger(label: "healthrelay")
+        logger: Logger = Logger(label: "healthrelay"), progress: @escaping StoreProgress.Handler = { _ in }
     ) async throws -> StoreStatistics {
         try await ReadingStore.importing(
             path, passphrase: passphrase, into: state.path, decoder: decoder, encryption: settings.storeEncryption,
-            logger: logger)
+            logger: logger, progress: progress)
     }
 
     private init(

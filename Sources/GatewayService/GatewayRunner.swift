@@ -204,6 +204,7 @@ public struct GatewayRunner: Service, CustomStringConvertible {
             DoorService(door: door, clock: gateway.clock, logger: logger),
             ReloadService(gateway: gateway, reloads: reloads, manager: manager, logger: logger),
             FilesRewriting(store: gateway.store, isUp: isUp.stream, logger: logger),
+            DiskWatch(directory: gateway.store.directory, logger: logger),
         ]
         if settings.destinations.contains(where: { $0.kind == .fleet }) {
             services.append(EnrolmentService(gateway: gateway, logger: logger))

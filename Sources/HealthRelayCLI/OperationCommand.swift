@@ -13,6 +13,7 @@ enum OperationCommand {
         let settings = try global.settings()
         global.startLogging(settings)
         let output = TerminalOutput(asJSON: global.json, answers: answers)
+        defer { output.clearProgress() }
         try await run(OperationRequest(operation, json: global.json), global, settings, output)
     }
 

@@ -67,6 +67,12 @@ final class TerminalOutput: OperationOutput {
         show(progress.line, .init("progress", progress.document), isLast: progress.isComplete)
     }
 
+    /// A script that asked for no documents is not told.
+    func progress(_ progress: WorkProgress) {
+        guard overwrites || asJSON else { return }
+        show(progress.line, .init("work", progress.document), isLast: false)
+    }
+
     func pressure(_ pressure: CuffPressure) { show(pressure.line, .init("pressure", pressure.document), isLast: false) }
 
     /// Shows a line that the next one replaces, or not more often than people read where it cannot be replaced.
@@ -101,7 +107,8 @@ final class TerminalOutput: OperationOutput {
             ] + more)
     }
 
-    private func clearProgress() {
+    /// Takes away what is shown of a progress that has ended, or will not go on.
+    func clearProgress() {
         let hadProgress = state.withLock { state in
             defer { state.hasProgress = false }
             return state.hasProgress

@@ -18,12 +18,12 @@ struct HealthRoutes {
         // It says nothing of anybody.
         routes.get("/health", .open) { _, _, _ in
             let canRead = await Result { _ = try await gateway.store.newestContact() }.isSuccess
-            let hasRoom = Doctor.hasRoom(at: gateway.store.directory)
-            let isWell = canRead && hasRoom
+            let disk = Doctor.diskLevel(at: gateway.store.directory)
+            let isWell = canRead && disk != .full
             return Response.json(
                 .object([
                     "status": .string(isWell ? (isLocked() ? "locked" : "ok") : "failing"),
-                    "store": .string(canRead ? "ok" : "unreadable"), "disk": .string(hasRoom ? "ok" : "full"),
+                    "store": .string(canRead ? "ok" : "unreadable"), "disk": .string(disk.name),
                 ]), status: isWell ? .ok : .serviceUnavailable)
         }
         routes.get("/metrics", .metrics) { _, _, _ in

@@ -1,5 +1,6 @@
 import GRDB
 import HealthReadings
+import Logging
 import Synchronization
 
 /// What was erased of a person.
@@ -32,7 +33,7 @@ public struct ErasureAtDestination: Sendable, Hashable {
 extension ReadingStore {
     /// How many erasures, and moves of readings to another person, were committed since the store was opened.
     ///
-    /// It counts up before ``eraseUser(_:retracts:except:)`` returns, and so before the erasure has come through
+    /// It counts up before ``eraseUser(_:retracts:except:rewritesFiles:)`` returns, and so before the erasure has come through
     /// ``committedReadings()``: whoever keeps a copy of readings knows by it that the copy is out of date.
     public var erasures: Int { erasureCount.withLock(\.self) }
 
@@ -55,11 +56,15 @@ extension ReadingStore {
     ///   - retracts: whether destinations are asked to take back what they have of the person. Until they have, the
     ///     store keeps what they need for that, sealed: the readings' ids, the person's client id, kinds and times.
     ///   - done: destinations that have erased the person themselves.
-    /// - Throws: ``StoreError/unknown(_:)`` for a user the store does not know; ``StoreError/inputOutput(detail:)``
-    ///   where the rows are gone and the files could not be written anew: erasing a second time mends it.
+    ///   - rewritesFiles: whether the files are written anew; where not, the caller ends with ``finishErasure(progress:)``,
+    ///     and if it never comes to that, the next opening does it.
+    /// - Throws: ``StoreError/unknown(_:)`` for a user the store does not know; ``StoreError/inputOutput(detail:)`` and
+    ///   ``StoreError/tooLittleSpace(path:needed:free:)`` where the rows are gone and the files could not be written anew:
+    ///   the next opening does it.
     @discardableResult
     public func eraseUser(
-        _ user: UserKey, retracts: Bool = false, except done: Set<DestinationKey> = []
+        _ user: UserKey, retracts: Bool = false, except done: Set<DestinationKey> = [],
+        rewritesFiles: Bool = true
     ) async throws -> Erasure {
         let now = now()
         let erasure = try await write(.erase) { [sealing] db in
@@ -91,7 +96,7 @@ extension ReadingStore {
             sealing.forgetOpened()
             publishRemoval()
         }
-        try await rewriteFiles()
+        if rewritesFiles { try await rewriteFiles() }
         return erasure
     }
 
@@ -103,12 +108,15 @@ extension ReadingStore {
     /// Writes the files anew where an erasure was cut short before it could.
     ///
     /// The rows are gone, whatever the files still hold; nothing else is written to the store meanwhile.
-    public func finishErasure() async throws {
+    ///
+    /// - Parameter progress: called when that begins.
+    /// - Throws: ``StoreError/tooLittleSpace(path:needed:free:)``, ``StoreError/inputOutput(detail:)``.
+    public func finishErasure(progress: @escaping StoreProgress.Handler = { _ in }) async throws {
         let isUnfinished = try await read { db in
             try Bool.fetchOne(
                 db, sql: "SELECT EXISTS (SELECT 1 FROM setting WHERE name = ?)", arguments: [Self.unfinished])
         }
-        if isUnfinished == true { try await rewriteFiles() }
+        if isUnfinished == true { try await rewriteFiles(progress: progress) }
     }
 
     /// A number that no row of the table has, nor had before an erasure: somebody may still hold one of those.
@@ -216,22 +224,25 @@ extension ReadingStore {
     }
 
     /// Writes the database file anew and empties the write-ahead log.
-    func rewriteFiles() async throws {
-        let result = await withCheckedContinuation {
-            (continuation: CheckedContinuation<Result<Void, any Error>, Never>) in
-            pool.asyncWriteWithoutTransaction { [self] db in
-                continuation.resume(
-                    returning: Result {
-                        rewriting.store(true, ordering: .relaxed)
-                        defer { rewriting.store(false, ordering: .relaxed) }
-                        try StoreFiles.vacuum(db, in: directory)
+    ///
+    /// A task that is cancelled stops waiting. The rewriting goes on, since what was erased must go from the files, until
+    /// the store is closed; the next opening begins it again.
+    func rewriteFiles(progress: @escaping StoreProgress.Handler = { _ in }) async throws {
+        try await requireSpaceToRewrite()
+        progress(StoreProgress(.rewriting))
+        let rewritten = AwaitedResult<Void>()
+        do {
+            try await rewritten.wait {
+                pool.asyncWriteWithoutTransaction { [self] db in
+                    let result = Result<Void, any Error> {
+                        try closing.watching(db) { try StoreFiles.vacuum(db, in: directory) }
                         try Self.emptyLog(db)
                         try db.execute(sql: "DELETE FROM setting WHERE name = ?", arguments: [Self.unfinished])
-                    })
+                    }
+                    guard !rewritten.give(result), case .failure(let error) = result else { return }
+                    logger.notice("the files are not written anew yet", metadata: ["error": "\(error)"])
+                }
             }
-        }
-        do {
-            try result.get()
         } catch {
             let mapped = StoreError.mapping(error)
             guard case StoreError.internalFault(let detail) = mapped else { throw mapped }

@@ -36,29 +36,41 @@ extension ReadingStore {
     /// Hands on the whole store as it is now, in order, to whoever writes it somewhere: devices, people, frames,
     /// readings, what waits and what was delivered, sealed under a passphrase (``ExportFormat``).
     ///
-    /// It takes as much room again in the state directory while it runs; the store goes on meanwhile.
+    /// It takes as much room again in the state directory while it runs; the store goes on meanwhile. An export that is
+    /// stopped leaves nothing, and begins anew when it is asked for again.
     ///
     /// - Parameters:
     ///   - passphrase: opens the export again; see ``ExportFormat``.
+    ///   - progress: called now and then; first with how many bytes there will be.
     ///   - write: is given some 100 kB at a time, and waited for.
-    /// - Throws: ``ExportError/passphraseTooShort``, ``StoreError/keyMissing(path:)``, ``StoreError/diskFull``, and what
-    ///   `write` throws.
-    public func export(passphrase: String, to write: ([UInt8]) async throws -> Void) async throws {
+    /// - Throws: ``ExportError/passphraseTooShort``, ``StoreError/keyMissing(path:)``, ``StoreError/diskFull``,
+    ///   ``StoreError/tooLittleSpace(path:needed:free:)``, `CancellationError`, and what `write` throws.
+    public func export(
+        passphrase: String, progress: @escaping StoreProgress.Handler = { _ in },
+        to write: ([UInt8]) async throws -> Void
+    ) async throws {
         var sealer = try ExportSealer(passphrase: passphrase)
         try await requireKeys()
+        let size = try await usedBytes()
+        try DiskSpace.require(size, at: directory)
+        progress(StoreProgress(.copying, of: size))
         let path = StoreExport.newPath(in: directory)
         defer { StoreExport.remove(path) }
         // A change of keys may end while the copy is made.
         let before = try keysInUse()
-        let needed = try await copy(to: path)
+        let needed = try await copy(to: path) { progress(StoreProgress(.copying, done: $0, of: size)) }
         let manifest = try manifest(of: before + keysInUse(), needed)
         try await write(sealer.header)
         try await write(sealer.add(Array(JSONEncoder().encode(manifest)) + [UInt8(ascii: "\n")]))
         let file = try Self.naming { try FileHandle(forReadingFrom: URL(fileURLWithPath: path)) }
         defer { try? file.close() }
+        var told = StoreProgress(.exporting, of: Int64(try Self.naming { try file.seekToEnd() }))
+        try Self.naming { try file.seek(toOffset: 0) }
         while let octets = try Self.naming({ try file.read(upToCount: 1 << 20) }), !octets.isEmpty {
             try Task.checkCancellation()
             try await write(sealer.add(octets))
+            told.done += Int64(octets.count)
+            progress(told)
         }
         try await write(sealer.end())
     }
@@ -85,29 +97,50 @@ extension ReadingStore {
     }
 
     /// Copies the database as of one commit, without the octets of rows that have gone.
-    private func copy(to path: String) async throws -> KeysOfCopy {
-        let result = await withCheckedContinuation {
-            (continuation: CheckedContinuation<Result<KeysOfCopy, any Error>, Never>) in
-            // It takes as long as the disk does: no thread of the pool's may wait for that.
-            DispatchQueue.global().async { [self] in
-                continuation.resume(
-                    returning: Result {
-                        try StoreFiles.prepareDatabase(path)
-                        let copy = try DatabaseQueue(path: path)
-                        try pool.backup(to: copy)
-                        let needed = try copy.writeWithoutTransaction { db in
-                            try db.execute(sql: "PRAGMA journal_mode = DELETE")
-                            try StoreFiles.vacuum(db, in: self.directory)
-                            return try KeysOfCopy(
-                                checks: Set(KeyList(db).entries.filter { $0.number > 0 }.map(\.check)).sorted(),
-                                hasPruneKey: !Self.lines(db, Self.pruneKeySetting).isEmpty)
-                        }
-                        try copy.close()
-                        return needed
-                    })
+    ///
+    /// - Parameter progress: called now and then with how many bytes the copy has.
+    private func copy(to path: String, progress: @escaping @Sendable (Int64) -> Void) async throws -> KeysOfCopy {
+        let stopSwitch = StopSwitch {
+            var status = stat()
+            if stat(path, &status) == 0 { progress(Int64(status.st_size)) }
+        }
+        let source = directory + "/" + StoreFiles.databaseName
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation {
+                (continuation: CheckedContinuation<Result<KeysOfCopy, any Error>, Never>) in
+                // It takes as long as the disk does: no thread of the pool's may wait for that.
+                DispatchQueue.global().async {
+                    continuation.resume(returning: Result { try Self.copy(source, to: path, stopSwitch) })
+                }
             }
+        } onCancel: {
+            stopSwitch.stop()
         }
         do { return try result.get() } catch { throw StoreError.mapping(error) }
+    }
+
+    /// Has a connection of its own write the copy: those of the pool are kept from writing anything, or write for the store.
+    private static func copy(_ source: String, to path: String, _ stopSwitch: StopSwitch) throws -> KeysOfCopy {
+        try StoreFiles.prepareDatabase(path)
+        var configuration = Configuration()
+        harden(&configuration)
+        configuration.readonly = true
+        let queue = try DatabaseQueue(path: source, configuration: configuration)
+        defer { try? queue.close() }
+        try queue.inDatabase { db in
+            // Nobody needs the copy after a power cut.
+            try db.execute(sql: "PRAGMA synchronous = OFF")
+            try stopSwitch.watching(db) { try db.execute(sql: "VACUUM INTO ?", arguments: [path]) }
+        }
+        var copyConfiguration = Configuration()
+        harden(&copyConfiguration)
+        let copy = try DatabaseQueue(path: path, configuration: copyConfiguration)
+        defer { try? copy.close() }
+        return try copy.inDatabase { db in
+            try KeysOfCopy(
+                checks: Set(KeyList(db).entries.filter { $0.number > 0 }.map(\.check)).sorted(),
+                hasPruneKey: !lines(db, pruneKeySetting).isEmpty)
+        }
     }
 }
 

@@ -10,6 +10,7 @@ struct StoreImport {
     let encryption: StoreEncryption
     let decoder: any FrameDecoding
     let logger: Logger
+    let progress: StoreProgress.Handler
 
     /// Where it is made ready: nothing of it is in the store's place before it is whole.
     private var workshop: String { Self.workshop(in: directory) }
@@ -21,6 +22,8 @@ struct StoreImport {
         defer { lock.release() }
         try requireEmpty()
         try Self.clear(directory)
+        // The database, and while its rows are sealed anew a copy of it and its log.
+        try DiskSpace.require(3 * Self.length(of: path), at: directory)
         defer { try? Self.clear(directory) }
         try FileManager.default.createDirectory(
             atPath: workshop, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
@@ -28,7 +31,11 @@ struct StoreImport {
         let keys = try keySource(manifest)
         let store = try await ReadingStore.open(
             directory: workshop, decoder: decoder, encryption: encryption.isOn ? .on(keys) : .off(keys), logger: logger)
-        let statistics = try await settle(store)
+        let statistics: StoreStatistics
+        do { statistics = try await settle(store) } catch {
+            try? store.close()
+            throw error
+        }
         try store.close()
         try moveIn()
         return statistics
@@ -59,8 +66,11 @@ struct StoreImport {
         try StoreFiles.prepareDatabase(database)
         let target = try FileHandle(forWritingTo: URL(fileURLWithPath: database))
         defer { try? target.close() }
+        var told = StoreProgress(.opening, of: try Self.length(of: path))
         let manifest = try ExportContents.read(path, passphrase: passphrase) {
             try target.write(contentsOf: $0)
+            told.done += Int64($0.count)
+            progress(told)
         }.manifest
         try target.synchronize()
         if let key = manifest.pruneKey.flatMap(SymmetricKey.init(base64:)) { try PruneKey.write(key, in: workshop) }
@@ -90,7 +100,7 @@ struct StoreImport {
     /// Re-encrypts every row with this place's key, and checks each.
     private func settle(_ store: ReadingStore) async throws -> StoreStatistics {
         try await store.requireKeys()
-        _ = try await store.finishResealing()
+        try await store.finishResealing(progress: progress)
         // The bonds are another machine's: what the system here has is found when the gateway starts.
         try await store.write(.device) { db in
             try db.execute(sql: "UPDATE device SET is_paired = 0, is_proven = 0")
@@ -99,7 +109,7 @@ struct StoreImport {
         }
         // The export is sealed, so a reading that isn't what this version reads from its frame is no damage: an earlier version may
         // have read it otherwise. It must not keep the owner from the backup.
-        let all = try await store.verify()
+        let all = try await store.verify(progress: progress)
         let others = all.filter { $0.problem == .differs }
         let findings = all.filter { $0.problem != .differs }
         if !others.isEmpty {
@@ -130,6 +140,12 @@ struct StoreImport {
         try StoreFiles.synchronise(directory: directory)
     }
 
+    private static func length(of path: String) throws -> Int64 {
+        var status = stat()
+        guard stat(path, &status) == 0 else { throw StoreFiles.failure(path) }
+        return Int64(status.st_size)
+    }
+
     private static func workshop(in directory: String) -> String { directory + "/import.new" }
 
     /// Removes what an import has left behind, its keys overwritten.
@@ -145,7 +161,8 @@ extension ReadingStore {
     /// Makes a store of what another one exported: with its devices, people, frames and readings, what waits and what
     /// was delivered. Rows are sealed anew under this place's key; devices are to be paired here.
     ///
-    /// Nothing is in the store's place before it is whole and every row was checked.
+    /// Nothing is in the store's place before it is whole and every row was checked. An import that is stopped leaves
+    /// nothing, and begins anew when it is asked for again.
     ///
     /// - Parameters:
     ///   - path: the export.
@@ -154,15 +171,17 @@ extension ReadingStore {
     ///   - decoder: decodes frames; pure.
     ///   - encryption: whether content is sealed here, and where the key is.
     ///   - logger: gets what is done.
-    /// - Throws: ``ExportError``, ``StoreError``.
+    ///   - progress: called now and then.
+    /// - Throws: ``ExportError``, ``StoreError``, `CancellationError`.
     @discardableResult
     public static func importing(
         _ path: String, passphrase: String, into directory: String, decoder: any FrameDecoding,
-        encryption: StoreEncryption = .on(), logger: Logger = Logger(label: "healthrelay.store")
+        encryption: StoreEncryption = .on(), logger: Logger = Logger(label: "healthrelay.store"),
+        progress: @escaping StoreProgress.Handler = { _ in }
     ) async throws -> StoreStatistics {
         do {
             return try await StoreImport(
-                directory: directory, encryption: encryption, decoder: decoder, logger: logger
+                directory: directory, encryption: encryption, decoder: decoder, logger: logger, progress: progress
             ).run(path, passphrase: passphrase)
         } catch {
             throw StoreError.mapping(error)

@@ -29,31 +29,38 @@ extension ReadingStore {
     /// known, without its value, so that a device that is read from its beginning brings none of it back and its
     /// sequence numbers go on. A scan's frame goes with the last of its readings.
     ///
-    /// Readings go in transactions of some hundred. After the last the files are written anew, as ``eraseUser(_:retracts:except:)`` does
-    /// it; where that is cut short, it is done when the store is opened next.
+    /// Readings go in transactions of some hundred. After the last the files are written anew, as
+    /// ``eraseUser(_:retracts:except:rewritesFiles:)`` does it; where that is cut short, it is done when the store is opened next.
     ///
     /// - Parameters:
     ///   - age: counted from now.
-    ///   - progress: called after each transaction with how many readings are gone.
+    ///   - progress: called after each transaction with how many rows of readings were looked at.
     /// - Throws: ``lockedBecause`` if the key is missing; ``StoreError/pruneKeyMissing(path:)``,
-    ///   ``StoreError/inputOutput(detail:)``, ``StoreError/diskFull``.
+    ///   ``StoreError/inputOutput(detail:)``, ``StoreError/diskFull``; ``StoreError/tooLittleSpace(path:needed:free:)`` where the
+    ///   readings are gone and the files could not be written anew; `CancellationError`: what is left goes when it is
+    ///   called again.
     @discardableResult
     public func prune(
-        olderThan age: Duration, progress: @escaping @Sendable (Int) -> Void = { _ in }
+        olderThan age: Duration, progress: @escaping StoreProgress.Handler = { _ in }
     ) async throws -> Pruning {
         let cutoff = now().advanced(by: .zero - age)
         try await requireKeys()
         let key = try await requirePruneKey()
         var pruning = Pruning(olderThan: cutoff)
-        try await prune(.everything, before: cutoff, key, notedAs: nil) { batch in
-            pruning.readings += batch.readings
-            pruning.frames += batch.frames
-            progress(pruning.readings)
-        }
-        if pruning.readings > 0 {
-            try await endPruning()
-            try await rewriteFiles()
-        }
+        let keys = try await keyRange(of: "reading")
+        let walk: Result<Void, any Error>
+        do {
+            try await prune(.everything, before: cutoff, key, notedAs: nil) { batch in
+                pruning.readings += batch.readings
+                pruning.frames += batch.frames
+                if let last = batch.last { progress(keys.progress(.removing, at: last.key)) }
+            }
+            walk = .success(())
+        } catch { walk = .failure(error) }
+        // Also if it was stopped, or failed, on its way.
+        if pruning.readings > 0 { try await endPruning() }
+        try walk.get()
+        try await finishErasure(progress: progress)
         return try await kept(pruning)
     }
 

@@ -9,6 +9,8 @@ import Synchronization
 extension ReadingStore {
     /// The checks of keys that no row is under any more and that are to go from the file.
     private static let retired = "seal.retired"
+    /// The check of the key that ``rotateKey(progress:)`` has made, until every row is under it.
+    private static let rotation = "seal.rotation"
     /// Whether the key is to be destroyed once nothing is left to be taken back.
     private static let destruction = "seal.destroy"
 
@@ -152,11 +154,14 @@ extension ReadingStore {
     /// Makes a new key, re-encrypts every row with it and destroys the previous one.
     ///
     /// The file has both from before the first row is sealed anew until after the last: where it is cut short, opening
-    /// the store goes on with it.
+    /// the store goes on with it, and so does calling this again, without another key.
+    ///
+    /// - Parameter progress: called after each transaction.
     /// - Returns: how many readings were re-encrypted, and which rows could not be read.
-    /// - Throws: ``StoreError/keyUnusable(path:reason:)`` where the file is not the store's to write.
+    /// - Throws: ``StoreError/keyUnusable(path:reason:)`` where the file is not the store's to write;
+    ///   ``StoreError/tooLittleSpace(path:needed:free:)``, and nothing was changed; `CancellationError`.
     @discardableResult
-    public func rotateKey() async throws -> KeyChange {
+    public func rotateKey(progress: @escaping StoreProgress.Handler = { _ in }) async throws -> KeyChange {
         try await requireKeys()
         let file = keyFile
         guard encryption.isOn else {
@@ -166,11 +171,25 @@ extension ReadingStore {
             throw StoreError.keyUnusable(
                 path: file.source.path, reason: "is a credential: add the new key there as its last line, and restart")
         }
+        try await requireSpaceToRewrite()
+        let isUnderWay = try await isRotating()
         // What is under way to the present newest key ends first: no more than two keys are in use at a time.
-        try await finishResealing()
-        try file.replace(with: (try file.read() ?? []) + [SymmetricKey(size: .bits256)])
+        let change = try await finishResealing(progress: progress)
+        guard !isUnderWay else { return change }
+        let key = SymmetricKey(size: .bits256)
+        try await write(.setting) { db in try Self.set(db, Self.rotation, lines: [KeyFile.check(key)]) }
+        try file.replace(with: (try file.read() ?? []) + [key])
         try await takeKeys()
-        return try await reseal()
+        return try await finishResealing(progress: progress)
+    }
+
+    /// Whether rows are being re-encrypted with a key that a rotation has made.
+    private func isRotating() async throws -> Bool {
+        guard sealing.inUse.count > 1 || sealing.hasRetired else { return false }
+        return try await read { db in
+            guard let check = try Self.lines(db, Self.rotation).first else { return false }
+            return try KeyList(db).entries.last?.check == check
+        }
     }
 
     /// Destroys the key where no reading is left that it seals, and begins another. What devices are called, which it
@@ -246,6 +265,9 @@ extension ReadingStore {
             logger.notice(
                 "every row is sealed with the newest key; you may remove the older keys from \(file.source.path)")
         }
-        try await write(.setting) { db in try Self.set(db, Self.retired, lines: []) }
+        try await write(.setting) { db in
+            try Self.set(db, Self.retired, lines: [])
+            try Self.set(db, Self.rotation, lines: [])
+        }
     }
 }

@@ -62,8 +62,8 @@ public final class ReadingStore: Sendable {
     /// The gateway's id, once it was asked for: it never changes.
     let knownGateway = Mutex<String?>(nil)
 
-    /// Whether the files are just being written anew.
-    let rewriting = Atomic(false)
+    /// Ends what writes the files anew once the store is being closed.
+    let closing = StopSwitch()
 
     private let lock: StoreLock
     let pool: DatabasePool
@@ -171,6 +171,7 @@ public final class ReadingStore: Sendable {
             try SchemaCheck.refuseCode(db)
             if isEmpty { try db.execute(sql: "PRAGMA application_id = \(Schema.applicationID)") }
             guard try !Schema.migrator.hasBeenSuperseded(db) else { throw StoreError.newerSchema }
+            try requireSpaceToMigrate(db, path: path)
         }
         CrashPoint.reach("migrate.before-commit")
         do { try Schema.migrator.migrate(pool) } catch let error as DatabaseError
@@ -182,6 +183,14 @@ public final class ReadingStore: Sendable {
         CrashPoint.reach("migrate.after-commit")
     }
 
+    /// Refuses to open a store of an earlier version where the disk could fill: what a migration writes is in the log until
+    /// it has ended, and the tables it replaces stay in the file.
+    private static func requireSpaceToMigrate(_ db: Database, path: String) throws {
+        let applied = try Schema.migrator.appliedIdentifiers(db)
+        guard !applied.isEmpty, !Schema.rewriting.isSubset(of: applied) else { return }
+        try DiskSpace.require(2 * usedBytes(db), at: parentDirectory(of: path))
+    }
+
     /// Waits for what is being written, closes the files and gives the store up: another may open it.
     public func close() throws {
         resealing.withLock { $0?.cancel() }
@@ -190,13 +199,9 @@ public final class ReadingStore: Sendable {
         changeBells.close()
         do {
             // Writing the files anew may take minutes; the next opening begins it again.
-            if rewriting.load(ordering: .relaxed) { pool.interrupt() }
+            closing.stop()
             // The pool closes its reading connections last, and those cannot fold the log into the file.
-            try pool.writeWithoutTransaction { db in
-                // An interrupt that found nothing to stop stays in force until the next statement begins.
-                try db.execute(sql: "SELECT 1")
-                _ = try db.checkpoint(.truncate)
-            }
+            try pool.writeWithoutTransaction { db in _ = try db.checkpoint(.truncate) }
             try pool.close()
         } catch {
             throw StoreError.mapping(error)

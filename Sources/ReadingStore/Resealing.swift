@@ -17,7 +17,7 @@ public struct KeyChange: Sendable, Hashable {
 extension ReadingStore {
     /// Re-encrypts rows that are not under the newest key, while the store does its other work.
     func resealInBackground() {
-        guard sealing.inUse.count > 1 else { return }
+        guard sealing.inUse.count > 1 || sealing.hasRetired else { return }
         resealing.withLock { task in
             guard task == nil else { return }
             task = Task(priority: .background) { [weak self] in
@@ -35,14 +35,25 @@ extension ReadingStore {
         }
     }
 
-    /// Returns when no row is under a former key.
-    func finishResealing() async throws {
-        while sealing.inUse.count > 1 {
-            guard let task = resealing.withLock(\.self) else {
-                _ = try await reseal()
-                continue
-            }
+    /// Returns when no row is under a former key, and the former keys are gone.
+    ///
+    /// It takes the place of what runs in the background, which goes on if this is stopped.
+    ///
+    /// - Returns: what it has done itself.
+    @discardableResult
+    func finishResealing(progress: @escaping StoreProgress.Handler = { _ in }) async throws -> KeyChange {
+        if let task = resealing.withLock(\.self) {
+            // It ends with its transaction.
+            task.cancel()
             await task.value
+        }
+        do {
+            var change = KeyChange()
+            while sealing.inUse.count > 1 || sealing.hasRetired { change += try await reseal(progress: progress) }
+            return change
+        } catch {
+            resealInBackground()
+            throw error
         }
     }
 
@@ -50,24 +61,61 @@ extension ReadingStore {
     /// that no octet of what stood there is left in them.
     ///
     /// A row that cannot be read stays as it is, and the others are re-encrypted all the same.
-    func reseal() async throws -> KeyChange {
-        var (change, frame, reading): (KeyChange, Int64, Int64) = (KeyChange(), 0, 0)
-        while true {
-            let after = frame
-            let batch = try await write(.reseal) { [sealing] db in try Self.resealFrames(db, after, sealing) }
-            guard let batch else { break }
-            frame = batch.last
-            change += batch.change
-            try Task.checkCancellation()
+    func reseal(progress: @escaping StoreProgress.Handler = { _ in }) async throws -> KeyChange {
+        var change = KeyChange()
+        // What was stopped in its last step has every row under the newest key.
+        if sealing.inUse.count > 1 {
+            change += try await resealRows(progress)
+            guard try await retireFormer(&change) else {
+                // What could not be read is met again.
+                var again = try await reseal(progress: progress)
+                again.readings += change.readings
+                return again
+            }
         }
-        while true {
-            let after = reading
-            let batch = try await write(.reseal) { [sealing] db in try Self.resealReadings(db, after, sealing) }
-            guard let batch else { break }
-            reading = batch.last
-            change += batch.change
-            try Task.checkCancellation()
+        if !change.unreadable.isEmpty {
+            logger.warning(
+                "rows that cannot be read stay as they are: `healthrelay store verify` names them",
+                metadata: [
+                    "count": "\(change.unreadable.count)",
+                    "rows": "\(KeyChange.listed(change.unreadable))",
+                ])
         }
+        try dropPruneKeyFile()
+        try await rewriteFiles(progress: progress)
+        // The log could be emptied, so no reader sees an older commit.
+        sealing.forgetRetired()
+        try await removeRetired()
+        return change
+    }
+
+    /// Walks along frames and readings. A walk that was cut short begins again, and passes what it has sealed already.
+    private func resealRows(_ progress: StoreProgress.Handler) async throws -> KeyChange {
+        var change = KeyChange()
+        let (frames, readings) = (try await keyRange(of: "frame"), try await keyRange(of: "reading"))
+        let total = frames.count + readings.count
+        for (isReadings, earlier) in [(false, Int64(0)), (true, frames.count)] {
+            var last: Int64 = 0
+            while true {
+                let after = last
+                let batch = try await write(.reseal) { [sealing] db in
+                    try isReadings ? Self.resealReadings(db, after, sealing) : Self.resealFrames(db, after, sealing)
+                }
+                guard let batch else { break }
+                last = batch.last
+                change += batch.change
+                let done = (isReadings ? readings : frames).count(through: last)
+                progress(StoreProgress(.sealing, done: earlier + done, of: total))
+                try Task.checkCancellation()
+            }
+        }
+        return change
+    }
+
+    /// Notes that no row is under a former key.
+    ///
+    /// - Returns: whether that is so: the newest key may have changed on the way.
+    private func retireFormer(_ change: inout KeyChange) async throws -> Bool {
         let pruneKey = pruneKey.withLock(\.self)
         let current = sealing.current
         let devices = try await write(.reseal) { [self] db -> KeyChange? in
@@ -83,27 +131,8 @@ extension ReadingStore {
         } committed: { [sealing] devices in
             if devices != nil { sealing.retireOthers() }
         }
-        guard let devices else {
-            // What could not be read is met again.
-            var again = try await reseal()
-            again.readings += change.readings
-            return again
-        }
-        change += devices
-        if !change.unreadable.isEmpty {
-            logger.warning(
-                "rows that cannot be read stay as they are: `healthrelay store verify` names them",
-                metadata: [
-                    "count": "\(change.unreadable.count)",
-                    "rows": "\(KeyChange.listed(change.unreadable))",
-                ])
-        }
-        try dropPruneKeyFile()
-        try await rewriteFiles()
-        // The log could be emptied, so no reader sees an older commit.
-        sealing.forgetRetired()
-        try await removeRetired()
-        return change
+        if let devices { change += devices }
+        return devices != nil
     }
 
     private static let size = 500

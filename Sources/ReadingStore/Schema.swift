@@ -8,6 +8,9 @@ enum Schema {
     /// `HRLY`: says in the file's header whose it is.
     static let applicationID: Int32 = 0x4852_4C59
 
+    /// The migrations that write a table of readings or deliveries anew.
+    static let rewriting: Set<String> = ["6 contents that can be sealed", "11 destinations"]
+
     static let migrator: DatabaseMigrator = {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1 frames, readings, outbox") { db in try db.execute(sql: first) }

@@ -148,6 +148,9 @@ final class Sealing: Sendable {
     /// them.
     func retireOthers() { state.withLock { state in state.inUse = [state.current] } }
 
+    /// Whether keys are known that no row is under any more.
+    var hasRetired: Bool { state.withLock { state in state.keys.keys.contains { !state.inUse.contains($0) } } }
+
     /// Forgets the keys that no row is under, once no reader sees an older commit; from then on no row may be in the clear
     /// where content is sealed.
     func forgetRetired() {

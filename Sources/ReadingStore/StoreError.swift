@@ -12,6 +12,8 @@ public enum StoreError: Error, Sendable, Hashable {
     case notPermitted(path: String)
     /// The disk (or the quota) is full: what was being written is not stored.
     case diskFull
+    /// Work was not begun because it could fill the disk: the bytes that it needs at a path, and those that are free there.
+    case tooLittleSpace(path: String, needed: Int64, free: Int64)
     /// Reading or writing failed below the database.
     case inputOutput(detail: String)
     /// The database file is damaged; it was left as it is.
@@ -54,6 +56,7 @@ public enum StoreError: Error, Sendable, Hashable {
         case .cannotCreate: "store_cannot_create"
         case .notPermitted: "store_not_permitted"
         case .diskFull: "disk_full"
+        case .tooLittleSpace: "too_little_space"
         case .inputOutput: "store_io"
         case .corrupt: "store_corrupt"
         case .foreign: "store_foreign"
@@ -80,6 +83,8 @@ public enum StoreError: Error, Sendable, Hashable {
         case .locked: "Stop the other process, or use its control socket."
         case .cannotCreate, .notPermitted: "Make this user the directory's owner, or choose another with --state-dir."
         case .diskFull: "Free space. Records that a device still has are read at the next contact."
+        case .tooLittleSpace:
+            "Free space there and start again. What was there is unchanged, and what was done is kept."
         case .inputOutput: "Look at the disk (dmesg); the store was not changed."
         case .corrupt:
             "Keep the file; restore a backup, or copy it aside and run `store verify` to see what is readable."
@@ -158,6 +163,8 @@ extension StoreError: CustomStringConvertible {
         case .cannotCreate(let path, let reason): "cannot create \(path): \(reason)"
         case .notPermitted(let path): "no permission to write \(path)"
         case .diskFull: "the disk is full: the last frames are not stored"
+        case .tooLittleSpace(let path, let needed, let free):
+            "too little space in \(path): expected \(needed.mebibytes), found \(free.mebibytes) free"
         case .inputOutput(let detail): "the store cannot be read or written: \(detail)"
         case .corrupt(let detail): "the store is damaged: \(detail)"
         case .foreign(let path): "\(path) is not a HealthRelay store"

@@ -43,17 +43,19 @@ public struct VerificationFinding: Sendable, Hashable {
 extension ReadingStore {
     /// Checks the file, that every row can be read, and every reading against the frame it came as.
     ///
-    /// - Parameter progress: called now and then with how many readings of how many were checked.
+    /// - Parameter progress: called now and then.
     /// - Returns: what is wrong; empty for a sound store.
-    /// - Throws: ``StoreError/keyMissing(path:)``, ``StoreError/keyWrong(path:)``: without the key nothing can be said.
+    /// - Throws: ``StoreError/keyMissing(path:)``, ``StoreError/keyWrong(path:)``: without the key nothing can be said;
+    ///   `CancellationError`.
     public func verify(
-        progress: @escaping @Sendable (_ done: Int, _ total: Int) -> Void = { _, _ in }
+        progress: @escaping StoreProgress.Handler = { _ in }
     ) async throws -> [VerificationFinding] {
         let decoder = decoder
         let hasPruneKey = pruneKey.withLock { $0 != nil }
         return try await read { [sealing] db in
             try sealing.requireKeys()
             let rows = RowReader(db, sealing)
+            progress(StoreProgress(.checkingFile))
             var findings = try String.fetchAll(db, sql: "PRAGMA integrity_check(100)").filter { $0 != "ok" }
                 .map { VerificationFinding(problem: .database, subject: $0) }
             // A damaged file answers the questions below wrongly.
@@ -74,7 +76,7 @@ extension ReadingStore {
                 arguments: [DeviceHolds.plausibleStarts.lowerBound, DeviceHolds.plausibleStarts.upperBound]
             ).map { VerificationFinding(problem: .contactTime, subject: "contact \($0)") }
             findings += try Self.queueFindings(db, rows)
-            findings += try Self.changedFindings(db, sealing)
+            findings += try Self.changedFindings(db, sealing, progress)
             findings += try Retracting.findings(db, sealing)
             findings += try Changes(db: db).findings()
             findings += try PeopleTags(db: db, sealing: sealing).findings()
@@ -96,7 +98,7 @@ extension ReadingStore {
 
     /// Readings that a destination is to get, and that are not queued for it.
     private static func queueFindings(_ db: Database, _ rows: RowReader) throws -> [VerificationFinding] {
-        var findings: [VerificationFinding] = []
+        var missing: Set<ReadingID> = []
         for destination in try Self.destinations(db) where destination.state != .removed {
             // Earlier versions had one destination, and did not deliver all kinds that there are now.
             let isFirst = destination.enabledAt == nil
@@ -120,11 +122,10 @@ extension ReadingStore {
                 guard let (id, content) = try? rows.content(select), Record(value: content.value).isDelivered else {
                     continue
                 }
-                let finding = VerificationFinding(problem: .notQueued, subject: id.description)
-                if !findings.contains(finding) { findings.append(finding) }
+                missing.insert(id)
             }
         }
-        return findings
+        return missing.map(\.description).sorted().map { VerificationFinding(problem: .notQueued, subject: $0) }
     }
 
     /// Opens the frames that belong to no reading, and the contexts of those that do.
@@ -142,7 +143,11 @@ extension ReadingStore {
     }
 
     /// Checks where readings are delivered, and opens the server's words on them.
-    private static func changedFindings(_ db: Database, _ sealing: Sealing) throws -> [VerificationFinding] {
+    private static func changedFindings(
+        _ db: Database, _ sealing: Sealing, _ progress: @escaping StoreProgress.Handler
+    ) throws -> [VerificationFinding] {
+        let total = try Int64.fetchOne(db, sql: "SELECT count(*) FROM outbox") ?? 0
+        var tally = WalkTally(.checkingQueue, of: total, progress)
         let select = try PreparedStatement(
             db,
             """
@@ -157,6 +162,7 @@ extension ReadingStore {
         defer { select.reset() }
         var findings: [VerificationFinding] = []
         while try select.next() {
+            tally.count()
             let row = OutboxTag(select)
             if !row.holds(select, sealing) || select.int(OutboxTag.count + 1) != 0 {
                 findings.append(VerificationFinding(problem: .queueChanged, subject: "reading \(row.reading)"))
@@ -173,9 +179,10 @@ extension ReadingStore {
 
     /// Decodes the newest frame of every reading again.
     private static func frameFindings(
-        _ db: Database, _ rows: RowReader, decoder: any FrameDecoding, progress: (Int, Int) -> Void
+        _ db: Database, _ rows: RowReader, decoder: any FrameDecoding, progress: @escaping StoreProgress.Handler
     ) throws -> [VerificationFinding] {
-        let total = try Int.fetchOne(db, sql: "SELECT count(*) FROM reading") ?? 0
+        let total = try Int64.fetchOne(db, sql: "SELECT count(*) FROM reading") ?? 0
+        var tally = WalkTally(.checkingReadings, of: total, progress)
         let select = try PreparedStatement(
             db,
             """
@@ -185,10 +192,9 @@ extension ReadingStore {
             """)
         defer { select.reset() }
         let dropped = try FrameBatch.horizon(db)
-        var (findings, done): ([VerificationFinding], Int) = ([], 0)
+        var findings: [VerificationFinding] = []
         while try select.next() {
-            done += 1
-            if done % 10_000 == 0 { progress(done, total) }
+            tally.count()
             guard let reading = try? rows.reading(select) else {
                 findings.append(
                     VerificationFinding(problem: .unreadable, subject: "reading \(ReadingRow.key(select))"))
@@ -214,7 +220,7 @@ extension ReadingStore {
                 continue
             }
         }
-        progress(done, total)
+        tally.end()
         return findings
     }
 
@@ -239,6 +245,23 @@ extension ReadingStore {
         }
         return false
     }
+}
+
+/// Counts the rows of a walk, and tells of every thousandth.
+private struct WalkTally {
+    private var progress: StoreProgress
+    private let tell: StoreProgress.Handler
+
+    init(_ step: StoreProgress.Step, of total: Int64, _ tell: @escaping StoreProgress.Handler) {
+        (progress, self.tell) = (StoreProgress(step, of: total), tell)
+    }
+
+    mutating func count() {
+        progress.done += 1
+        if progress.done % 1000 == 0 { tell(progress) }
+    }
+
+    func end() { tell(progress) }
 }
 
 extension Reading {

@@ -41,6 +41,9 @@ struct ExportTests {
         #expect(again.status == 73 && again.errors.contains("export_exists"), "\(again.errors)")
         let rotated = try await Tool.run(["store", "rotate-key", "--json", "--state-dir", scratch.state])
         #expect(rotated.status == 0, "\(rotated.errors)")
+        // Documents tell how far it has come; whoever asked for none, and has no terminal, is not told.
+        #expect(exported.errors.contains(#""work":{"step":"copying""#), "\(exported.errors)")
+        #expect(try await Tool.run(["store", "verify", "--state-dir", scratch.state]).errors == "")
         let before = try await readings(scratch.state)
         #expect(before.count == 25)
 

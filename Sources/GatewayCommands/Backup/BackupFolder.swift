@@ -67,7 +67,9 @@ package struct BackupFolder: Sendable {
     /// takes no place among those that are kept, and goes once it is older than all of them.
     ///
     /// - Throws: `Problem`, `ExportError`, `StoreError`; nothing has changed then.
-    package func make(of store: ReadingStore, at now: Instant) async throws -> Backup {
+    package func make(
+        of store: ReadingStore, at now: Instant, progress: @escaping StoreProgress.Handler = { _ in }
+    ) async throws -> Backup {
         let passphrase = try self.passphrase()
         let known = try backups()
         clearParts()
@@ -75,9 +77,11 @@ package struct BackupFolder: Sendable {
         var time = now.flooredToSecond
         while known.contains(where: { $0.time == time }) { time = time.advanced(bySeconds: 1) }
         let name = prefix + Self.stamp(time) + Self.suffix
+        // The copy that is exported, and the export.
+        try DiskSpace.require(await store.usedBytes(), at: store.directory, and: setting.directory)
         do {
             var file = try WholeFile(path(of: name))
-            try await store.export(passphrase: passphrase) { try file.write($0) }
+            try await store.export(passphrase: passphrase, progress: progress) { try file.write($0) }
             var digest = ""
             try file.check { part in
                 try ReadingStore.checkExport(at: part, passphrase: passphrase)

@@ -22,7 +22,9 @@ struct BackupRunner {
     func run(_ operation: BackupOperation) async throws {
         let folder = try await gateway.backupFolder()
         switch operation {
-        case .now: try await show(try await gateway.backUp(), in: folder, as: "verified")
+        case .now:
+            let backup = try await output.following { try await gateway.backUp(progress: $0) }
+            try await show(backup, in: folder, as: "verified")
         case .list: try await list(folder)
         case .verify(let name):
             let backups = try folder.backups()
@@ -105,7 +107,9 @@ extension Gateway {
     /// Makes a backup now.
     ///
     /// - Throws: `Problem` with status 75 while another one is made.
-    package func backUp() async throws -> BackupFolder.Backup {
+    package func backUp(
+        progress: @escaping StoreProgress.Handler = { _ in }
+    ) async throws -> BackupFolder.Backup {
         let isFirst = isBackingUp.withLock { isBusy in
             defer { isBusy = true }
             return !isBusy
@@ -116,7 +120,8 @@ extension Gateway {
                 hint: "`healthrelay backup list` shows it when it is there")
         }
         defer { isBackingUp.withLock { $0 = false } }
-        return try await backupFolder().make(of: store, at: await clock.judgingTime())
+        return try await backupFolder().make(
+            of: store, at: await clock.judgingTime(), progress: progress)
     }
 
     /// Makes a store of a backup on trial, and removes it again.

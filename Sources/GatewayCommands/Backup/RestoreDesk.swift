@@ -129,9 +129,9 @@ package actor RestoreDesk {
     private func begin(_ octets: [UInt8], _ length: Int64) throws(POSIXError) {
         received = 0
         unlink(path)
-        // The file, the store that is made of it, and the store's log beside it.
-        if let free = Doctor.freeOctets(at: store.directory) {
-            guard free > UInt64(3 * length + Self.reserve) else { throw POSIXError(.ENOSPC) }
+        // The file; and the store that is made of it, with a copy and its log while its rows are sealed anew.
+        if let space = DiskSpace(at: store.directory), space.free < 4 * length + Self.reserve {
+            throw POSIXError(.ENOSPC)
         }
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw Self.failure() }
@@ -158,6 +158,6 @@ package actor RestoreDesk {
         return Problem(
             isFull ? "disk_full" : "restore_io", .inputOutput,
             "cannot keep the backup in \(directory): \(String(cString: strerror(error.code.rawValue)))",
-            hint: isFull ? "a restore needs three times the backup's size for a while" : nil)
+            hint: isFull ? "a restore needs four times the backup's size for a while" : nil)
     }
 }

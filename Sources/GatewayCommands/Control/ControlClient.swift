@@ -87,6 +87,7 @@ public struct ControlClient: Sendable {
                 case .note(let text): try await output.note(text)
                 case .octets(let data): try await output.octets(Array(data))
                 case .progress(let progress): try await output.progress(progress)
+                case .work(let progress): try await output.progress(progress)
                 case .pressure(let pressure): try await output.pressure(pressure)
                 case .warning(let problem): try await output.warn(problem)
                 case .question(let id, let question):

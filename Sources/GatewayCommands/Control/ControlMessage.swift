@@ -7,6 +7,7 @@ enum ControlMessage: Codable, Sendable, Hashable {
     case note(String)
     case octets(Data)
     case progress(TransferProgress)
+    case work(WorkProgress)
     case pressure(CuffPressure)
     case warning(Problem)
     /// To be answered at `/v1/answers/ID` with a ``ControlAnswer``.

@@ -110,6 +110,7 @@ private struct SocketOutput: OperationOutput {
     func data(_ line: String) async throws { try await send(.data(line)) }
     func note(_ line: String) async throws { try await send(.note(line)) }
     func progress(_ progress: TransferProgress) async throws { try await send(.progress(progress)) }
+    func progress(_ progress: WorkProgress) async throws { try await send(.work(progress)) }
     func pressure(_ pressure: CuffPressure) async throws { try await send(.pressure(pressure)) }
     func warn(_ problem: Problem) async throws { try await send(.warning(problem)) }
 

@@ -5,9 +5,6 @@ import LocalAccess
 import ReadingStore
 
 extension Doctor {
-    /// Below this, a disk counts as full: a store grows by some megabytes a year, its log by as much in between.
-    static let leastFreeOctets: UInt64 = 64 << 20
-
     /// Whether the store can be written, and whether there is room for more.
     func storeCheck() async -> DoctorCheck {
         switch store {
@@ -24,17 +21,22 @@ extension Doctor {
             do {
                 try await store.requireKeys()
                 let size = try await store.size()
-                let free = Self.freeOctets(at: store.directory)
+                let space = DiskSpace(at: store.directory)
                 let contents =
                     "\(size.readings) readings in \(store.directory), "
-                    + "\(size.octetsOnDisk >> 10) KiB; \((free ?? 0) >> 20) MiB are free"
-                if let free, free < Self.leastFreeOctets {
+                    + "\(size.octetsOnDisk >> 10) KiB; \((space?.free ?? 0) >> 20) MiB are free"
+                    + (space.map { " (\($0.percentUsed) % in use)" } ?? "")
+                if space?.level == .full {
                     return .bad("store", .inputOutput, contents, mend: "free space on this disk")
                 }
                 guard access(store.directory, W_OK) == 0 else {
                     return .bad("store", .notPermitted, "\(store.directory) cannot be written", mend: nil)
                 }
-                return .good("store", contents)
+                let isNearlyFull = space?.level == .nearlyFull
+                return .good(
+                    "store", contents,
+                    mend: isNearlyFull
+                        ? "the disk is nearly full: free space, or let `store.keep` let go of old readings" : nil)
             } catch {
                 return .bad("store", Problem(describing: error) ?? .unexpected(error))
             }
@@ -85,14 +87,8 @@ extension Doctor {
         return .good("zone", zone)
     }
 
-    /// Whether there is room for more at a path; where that is not known, there is.
-    package static func hasRoom(at path: String) -> Bool { freeOctets(at: path).map { $0 >= leastFreeOctets } ?? true }
-
-    static func freeOctets(at path: String) -> UInt64? {
-        var status = statvfs()
-        guard statvfs(path, &status) == 0 else { return nil }
-        return UInt64(status.f_bavail) * UInt64(status.f_frsize)
-    }
+    /// How full the disk of a path is; one that cannot be asked has room.
+    package static func diskLevel(at path: String) -> DiskSpace.Level { DiskSpace(at: path)?.level ?? .roomy }
 
     private func existingAncestor(of path: String) -> String {
         var path = path

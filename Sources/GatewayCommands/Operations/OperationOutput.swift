@@ -14,6 +14,8 @@ public protocol OperationOutput: Sendable {
     func octets(_ octets: [UInt8]) async throws
     /// How far a transfer has come.
     func progress(_ progress: TransferProgress) async throws
+    /// How far work on the whole store has come.
+    func progress(_ progress: WorkProgress) async throws
     /// The pressure in a cuff that measures.
     func pressure(_ pressure: CuffPressure) async throws
     /// Something that went wrong and does not end the operation.
@@ -35,6 +37,8 @@ extension OperationOutput {
     }
     /// The progress as a note.
     public func progress(_ progress: TransferProgress) async throws { try await note(progress.line) }
+    /// Nothing: only somebody who waits at a terminal, or asked for documents, wants to know.
+    public func progress(_ progress: WorkProgress) async throws {}
     /// The pressure as a note.
     public func pressure(_ pressure: CuffPressure) async throws { try await note(pressure.line) }
     /// The problem as a note.

@@ -23,7 +23,7 @@ extension Problem.ExitStatus {
         case "store_locked", "took_too_long": self = .tryAgain
         case "store_cannot_create": self = .cannotCreate
         case "store_not_permitted": self = .notPermitted
-        case "disk_full", "store_io": self = .inputOutput
+        case "disk_full", "too_little_space", "store_io": self = .inputOutput
         case "not_refused": self = .noInput
         case "store_corrupt", "store_foreign", "store_newer": self = .badData
         case "limit_out_of_range", "offset_out_of_range", "invalid_cursor", "position_unknown": self = .usage

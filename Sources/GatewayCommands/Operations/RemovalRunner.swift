@@ -69,10 +69,11 @@ struct RemovalRunner {
             let places = try await removeEverywhere([user], isLocal: isLocal)[0]
             try await revokeClients(of: [user])
             let erased = try await gateway.store.eraseUser(
-                user.key, retracts: !isLocal, except: try await removedKeys(places))
+                user.key, retracts: !isLocal, except: try await removedKeys(places), rewritesFiles: false)
             try await forgetAccess(of: [user], everybody: false)
             for link in gateway.destinations.links { await link.open?.vital?.sources.forget() }
             gateway.refreshMeters()
+            try await rewriteFiles()
             return Removal(
                 user: user, atServer: atServer(places), places: Self.asked(places, erased), erased: erased)
         }
@@ -96,7 +97,8 @@ struct RemovalRunner {
             for index in removals.indices {
                 let places = removals[index].places
                 removals[index].erased = try await gateway.store.eraseUser(
-                    removals[index].user.key, retracts: operation.atServer, except: try await removedKeys(places))
+                    removals[index].user.key, retracts: operation.atServer, except: try await removedKeys(places),
+                    rewritesFiles: false)
                 removals[index].places = Self.asked(places, removals[index].erased)
             }
             try await forgetAccess(of: people, everybody: operation.user == nil)
@@ -106,6 +108,7 @@ struct RemovalRunner {
             }
             for link in gateway.destinations.links { await link.open?.vital?.sources.forget() }
             gateway.refreshMeters()
+            try await rewriteFiles()
             return removals
         }
         let removals = try await gateway.destinations.withoutDelivery(work)
@@ -117,6 +120,11 @@ struct RemovalRunner {
             try await output.data(removal.user.clientUserID.isEmpty ? "no name:" : "\(removal.user.clientUserID):")
             try await tell(removal)
         }
+    }
+
+    /// Once, whoever was erased, and last: it takes minutes in a large store, and nothing else may wait for it.
+    private func rewriteFiles() async throws {
+        try await output.following { try await gateway.store.finishErasure(progress: $0) }
     }
 
     /// Says where what was erased still is.

@@ -18,9 +18,12 @@ struct StoreRunner {
         case .verify: try await verify()
         case .forget(let operation):
             try await RemovalRunner(gateway: gateway, json: json, output: output).forget(operation)
-        case .export(let passphrase): try await gateway.store.export(passphrase: passphrase, to: output.octets)
+        case .export(let passphrase):
+            try await output.following { progress in
+                try await gateway.store.export(passphrase: passphrase, progress: progress, to: output.octets)
+            }
         case .rotateKey:
-            let change = try await gateway.store.rotateKey()
+            let change = try await output.following { try await gateway.store.rotateKey(progress: $0) }
             guard !json else { return try await output.data(change.document.text) }
             for line in change.lines { try await output.data(line) }
         case .trustClock:
@@ -36,14 +39,16 @@ struct StoreRunner {
         case .prune(let seconds):
             // How old a reading is depends on the clock, and what is pruned does not come back.
             if let problem = await gateway.clockProblem() { throw problem }
-            let pruning = try await gateway.store.prune(olderThan: .seconds(seconds))
+            let pruning = try await output.following {
+                try await gateway.store.prune(olderThan: .seconds(seconds), progress: $0)
+            }
             guard !json else { return try await output.data(pruning.document.text) }
             for line in pruning.lines { try await output.data(line) }
         }
     }
 
     private func verify() async throws {
-        let findings = try await gateway.store.verify { _, _ in }
+        let findings = try await output.following { try await gateway.store.verify(progress: $0) }
         if json {
             try await output.data(
                 JSONValue.object([

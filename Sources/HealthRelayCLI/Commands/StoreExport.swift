@@ -35,8 +35,9 @@ extension Store {
                     hint: "choose another name")
             }
             let passphrase = try await secret.passphrase(isNew: true)
-            let output = try ExportFile(
-                file, beside: TerminalOutput(asJSON: global.json, answers: .terminal))
+            let terminal = TerminalOutput(asJSON: global.json, answers: .terminal)
+            defer { terminal.clearProgress() }
+            let output = try ExportFile(file, beside: terminal)
             try await OperationCommand.run(
                 OperationRequest(.store(.export(passphrase: passphrase)), json: global.json), global, settings, output)
             let count = try output.finish()
@@ -74,9 +75,14 @@ extension Store {
             }
             let passphrase = try await secret.passphrase(isNew: false)
             let isJSON = global.json
+            let output = TerminalOutput(asJSON: isJSON, answers: .terminal)
+            defer { output.clearProgress() }
             try await Interruption.endingBySignal {
-                let statistics = try await Gateway.importing(
-                    file, passphrase: passphrase, settings, state: StateDirectory(flag: flag))
+                let statistics = try await output.following { progress in
+                    try await Gateway.importing(
+                        file, passphrase: passphrase, settings, state: StateDirectory(flag: flag), progress: progress)
+                }
+                output.clearProgress()
                 Terminal.data(isJSON ? Self.document(statistics).text : Self.line(statistics))
             }
         }
@@ -102,6 +108,7 @@ private final class ExportFile: OperationOutput {
     private let path: String
     private let other: TerminalOutput
     private let file: Mutex<WholeFile?>
+    private let isSpaceChecked = Mutex(false)
 
     init(_ path: String, beside other: TerminalOutput) throws {
         self.path = path
@@ -113,6 +120,18 @@ private final class ExportFile: OperationOutput {
 
     func data(_ line: String) throws { try other.data(line) }
     func note(_ line: String) { other.note(line) }
+
+    /// The first tells how large the file will be.
+    func progress(_ progress: WorkProgress) throws {
+        let isChecked = isSpaceChecked.withLock { isChecked in
+            defer { isChecked = true }
+            return isChecked
+        }
+        if !isChecked, path != "-", FileKind(at: path).isAbsentOrRegular, let total = progress.total {
+            try DiskSpace.require(total, at: parentDirectory(of: path))
+        }
+        other.progress(progress)
+    }
 
     func octets(_ octets: [UInt8]) throws {
         do {

@@ -196,6 +196,7 @@ struct GatewayTests {
         let stores: [(StoreError, Problem.ExitStatus)] = [
             (.locked(pid: 1), .tryAgain), (.cannotCreate(path: "", reason: ""), .cannotCreate),
             (.notPermitted(path: ""), .notPermitted), (.diskFull, .inputOutput),
+            (.tooLittleSpace(path: "", needed: 1, free: 0), .inputOutput),
             (.inputOutput(detail: ""), .inputOutput),
             (.corrupt(detail: ""), .badData), (.foreign(path: ""), .badData), (.newerSchema, .badData),
             (.limitOutOfRange(0), .usage), (.invalidCursor(""), .usage), (.unknownTimeZone(""), .configuration),

@@ -1,0 +1,133 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+import HealthReadings
+import Synchronization
+
+/// Stops SQLite's statements that take as long as the disk does, from any thread, also before they begin.
+final class StopSwitch: Sendable {
+    private let isStopped = Atomic(false)
+    private let look: @Sendable () -> Void
+
+    /// - Parameter look: called every now and then while a statement runs.
+    init(look: @escaping @Sendable () -> Void = {}) { self.look = look }
+
+    func stop() { isStopped.store(true, ordering: .relaxed) }
+
+    /// Runs statements on a connection.
+    ///
+    /// - Throws: `CancellationError` if they are stopped, and what `body` throws.
+    func watching<Value>(_ db: Database, _ body: () throws -> Value) throws -> Value {
+        let connection = db.sqliteConnection
+        // SQLite calls it on this thread, and only until the handler is taken away again.
+        sqlite3_progress_handler(
+            connection, Self.instructions,
+            { context in
+                guard let context else { return 0 }
+                let stopSwitch = Unmanaged<StopSwitch>.fromOpaque(context).takeUnretainedValue()
+                stopSwitch.look()
+                return stopSwitch.isStopped.load(ordering: .relaxed) ? 1 : 0
+            }, Unmanaged.passUnretained(self).toOpaque())
+        defer { sqlite3_progress_handler(connection, 0, nil, nil) }
+        return try withExtendedLifetime(self) {
+            do { return try body() } catch let error as DatabaseError
+                where error.resultCode == .SQLITE_INTERRUPT && isStopped.load(ordering: .relaxed)
+            {
+                throw CancellationError()
+            }
+        }
+    }
+
+    /// How many of SQLite's instructions lie between two looks: a few milliseconds.
+    private static let instructions: Int32 = 50_000
+}
+
+/// Hands a result to the one who waits for it, unless that task was cancelled before.
+final class AwaitedResult<Value: Sendable>: Sendable {
+    private enum State {
+        case early
+        case waiting(CheckedContinuation<Value, any Error>)
+        case over(Result<Value, any Error>?)
+    }
+
+    private let state = Mutex(State.early)
+
+    /// - Returns: whether somebody has it: nobody does if the waiting task was cancelled.
+    @discardableResult
+    func give(_ result: Result<Value, any Error>) -> Bool {
+        let (waiter, isTaken): (CheckedContinuation<Value, any Error>?, Bool) = state.withLock { state in
+            switch state {
+            case .early:
+                state = .over(result)
+                return (nil, true)
+            case .waiting(let continuation):
+                state = .over(nil)
+                return (continuation, true)
+            case .over: return (nil, false)
+            }
+        }
+        waiter?.resume(with: result)
+        return isTaken
+    }
+
+    /// Waits for the result.
+    ///
+    /// - Parameter begin: begins what gives the result, also for a task that is cancelled already.
+    /// - Throws: `CancellationError` as soon as the task is cancelled: what gives the result goes on.
+    func wait(_ begin: () -> Void) async throws -> Value {
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let early: Result<Value, any Error>? = state.withLock { state in
+                    if case .over(let result?) = state { return result }
+                    state = .waiting(continuation)
+                    return nil
+                }
+                if let early { continuation.resume(with: early) }
+                begin()
+            }
+        } onCancel: {
+            give(.failure(CancellationError()))
+        }
+    }
+}
+
+extension ReadingStore {
+    /// How many bytes of the database's file are in use, rounded up to pages.
+    package func usedBytes() async throws -> Int64 { try await read(Self.usedBytes) }
+
+    static func usedBytes(_ db: Database) throws -> Int64 {
+        func pragma(_ name: String) throws -> Int64 { try Int64.fetchOne(db, sql: "PRAGMA \(name)") ?? 0 }
+        return try (pragma("page_count") - pragma("freelist_count")) * pragma("page_size")
+    }
+
+    /// Refuses to write the files anew where the disk could fill: SQLite writes a copy, and then the copy into its log.
+    func requireSpaceToRewrite() async throws {
+        try DiskSpace.require(2 * (await usedBytes()), at: directory)
+    }
+}
+
+/// The numbers of a table's first and last rows: how far a walk along them has come.
+struct KeyRange: Sendable {
+    private let (first, last): (Int64, Int64)
+
+    init(_ db: Database, of table: StaticString) throws {
+        let row = try Row.fetchOne(db, sql: "SELECT min(key), max(key) FROM \(table)")
+        (first, last) = (try row?.value(0) ?? 0, try row?.value(1) ?? -1)
+    }
+
+    /// How many rows there are, were none missing.
+    var count: Int64 { last - first + 1 }
+
+    /// How many of them come up to one.
+    func count(through key: Int64) -> Int64 { min(max(key - first + 1, 0), count) }
+
+    func progress(_ step: StoreProgress.Step, at key: Int64) -> StoreProgress {
+        StoreProgress(step, done: count(through: key), of: count)
+    }
+}
+
+extension ReadingStore {
+    func keyRange(of table: StaticString) async throws -> KeyRange {
+        try await read { db in try KeyRange(db, of: table) }
+    }
+}
