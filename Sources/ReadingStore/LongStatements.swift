@@ -18,7 +18,8 @@ final class StopSwitch: Sendable {
     ///
     /// - Throws: `CancellationError` if they are stopped, and what `body` throws.
     func watching<Value>(_ db: Database, _ body: () throws -> Value) throws -> Value {
-        let connection = db.sqliteConnection
+        // Without a connection the store was closed before its turn came: the first statement says so.
+        guard let connection = db.sqliteConnection else { return try body() }
         // SQLite calls it on this thread, and only until the handler is taken away again.
         sqlite3_progress_handler(
             connection, Self.instructions,

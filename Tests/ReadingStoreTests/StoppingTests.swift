@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import HealthReadings
 import Synchronization
 import Testing
@@ -45,6 +46,15 @@ struct StoppingTests {
         try await harness.contact(frames)
         try await PruneTests.deliver(harness.store)
         return harness
+    }
+
+    @Test("statements whose turn comes behind the closing of their connection fail")
+    func closedConnection() throws {
+        let queue = try DatabaseQueue()
+        try queue.close()
+        #expect(throws: DatabaseError.self) {
+            try queue.inDatabase { db in try StopSwitch().watching(db) { try db.execute(sql: "SELECT 1") } }
+        }
     }
 
     @Test("pruning stops at every step, and goes on where it stopped")
