@@ -85,11 +85,11 @@ struct StoppingTests {
             let key = try #require(try file.read()?.last)
             try harness.store.close()
             let again = try await Harness(harness.directory)
-            try await again.store.rotateKey()
+            let change = try await again.store.rotateKey()
             let keys = try #require(try file.read())
             #expect(keys.count == 1)
-            // Opening goes on with it, too, and may have come to the end where little was left.
-            if number <= 2 { #expect(keys[0].base64 == key.base64) }
+            // Opening goes on with it, too, and may have come to the end before: then another key was asked for.
+            if change.readings < 600 { #expect(keys[0].base64 == key.base64) }
             #expect(again.store.sealing.inUse.count == 1 && !again.store.sealing.hasRetired)
             #expect(try await again.store.size().readings == 600)
             #expect(try await again.store.verify().isEmpty)
