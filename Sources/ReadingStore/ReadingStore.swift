@@ -80,7 +80,7 @@ public final class ReadingStore: Sendable {
     ///   - encryption: whether content is sealed, and where the key is. Where it has to be and the key is missing the
     ///     store opens, and all that needs its content throws ``lockedBecause``, until the key is there.
     ///   - finishesErasure: whether an erasure that was cut short is ended before this returns; where not, the caller
-    ///     calls ``finishErasure()`` later. The rows are gone either way: what is left are octets in the files.
+    ///     calls ``finishErasure(progress:)`` later. The rows are gone either way: what is left are octets in the files.
     ///   - logger: gets what is done; no values and no addresses.
     ///   - now: the gateway's clock.
     /// - Throws: ``StoreError``: ``StoreError/locked(pid:)`` where another owner has it; nothing is overwritten.
