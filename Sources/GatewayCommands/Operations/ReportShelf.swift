@@ -14,6 +14,7 @@ package actor ReportShelf {
         var kind: ReadingKind
         /// The days, each with when it begins and ends: a person who has travelled has others.
         var days: [PersonDay]
+        /// Which decide on what counts for the first and the last evening.
         var windows: DayWindows
         var language: Language
     }

@@ -53,7 +53,7 @@ import Testing
                 _ = try await store.setCurrentUser(house.people[0], timeZone: zone)
             }
             for (number, token) in tokens.enumerated() {
-                for kind in [ReportOperation.Kind.glucose, .sensor] {
+                for kind in [ReportOperation.Kind.glucose, .sensor, .bp] {
                     let answer = try await house.get("/api/v1/reports/\(kind.rawValue)?\(Self.days)", token)
                     #expect(answer.status == 200)
                     let wanted = try await Self.anew(kind, house.people[number], house)
