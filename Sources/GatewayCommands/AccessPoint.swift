@@ -175,7 +175,7 @@ package final class AccessPoint: Sendable {
     package static var hostName: String {
         var octets = [CChar](repeating: 0, count: 256)
         guard gethostname(&octets, octets.count - 1) == 0 else { return "healthrelay" }
-        let name = String(decoding: octets.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        let name = String(decoding: octets.prefix { $0 != 0 }.map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
         let first = name.prefix { $0 != "." }.lowercased()
         return first.isEmpty ? "healthrelay" : first
     }
@@ -212,7 +212,8 @@ enum NetworkInterfaces {
                 var octets = address.pointee.sin_addr
                 return inet_ntop(AF_INET, &octets, &text, socklen_t(text.count)) != nil
             }
-            if found { return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self) }
+            guard found else { continue }
+            return String(decoding: text.prefix { $0 != 0 }.map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
         }
         return nil
     }

@@ -61,7 +61,7 @@ final class ReaderPort {
         var line = [CChar](repeating: 0, count: 256)
         while fgets(&line, Int32(line.count), file) != nil {
             // 1: FLOCK  ADVISORY  WRITE 4711 00:19:5 0 EOF
-            let octets = line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
+            let octets = line.prefix { $0 != 0 }.map { UInt8(truncatingIfNeeded: $0) }
             let fields = String(decoding: octets, as: UTF8.self).split(separator: " ")
             guard fields.count >= 6, fields[1] == "FLOCK", let pid = Int32(fields[4]), pid > 0 else { continue }
             let place = fields[5].split(separator: ":")

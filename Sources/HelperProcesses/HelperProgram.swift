@@ -38,7 +38,7 @@ public enum HelperProgram: Sendable, Hashable {
         var octets = [CChar](repeating: 0, count: Int(PATH_MAX))
         let count = readlink("/proc/self/exe", &octets, octets.count)
         guard count > 0 else { return nil }
-        return parent(String(decoding: octets.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self))
+        return parent(String(decoding: octets.prefix(count).map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self))
     }
 
     private static func parent(_ path: String) -> String {

@@ -44,7 +44,7 @@ final class PCSCService {
             if UInt32(truncatingIfNeeded: second) == CPCSC_NO_READERS_AVAILABLE.rawValue { return [] }
             try Self.check(second, reader: nil)
             return names.prefix(Int(length)).split(separator: 0).map { name in
-                String(decoding: name.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+                String(decoding: name.map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
             }
         }
     }

@@ -153,5 +153,7 @@ struct JSONObject {
         }
     }
 
-    private static func isBool(_ number: NSNumber) -> Bool { number.objCType.pointee == CChar(UInt8(ascii: "c")) }
+    private static func isBool(_ number: NSNumber) -> Bool {
+        UInt8(truncatingIfNeeded: number.objCType.pointee) == UInt8(ascii: "c")
+    }
 }

@@ -47,7 +47,7 @@ public final class EmulatedReader: Sendable {
     public init(tag: EmulatedTag? = nil) throws {
         var template = Array("/tmp/healthrelay-reader.XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw Failure(what: "no folder") }
-        path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self) + "/port"
+        path = String(decoding: template.dropLast().map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self) + "/port"
         line = try SerialLine(Behaviour(tag: tag), link: path)
         try plugIn()
     }

@@ -9,7 +9,7 @@ public enum Resident {
         defer { fclose(file) }
         var line = [CChar](repeating: 0, count: 256)
         while fgets(&line, Int32(line.count), file) != nil {
-            let text = String(decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+            let text = String(decoding: line.prefix { $0 != 0 }.map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
             if text.hasPrefix("VmHWM:") {
                 return text.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }.first ?? 0
             }

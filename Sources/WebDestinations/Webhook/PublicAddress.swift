@@ -82,7 +82,8 @@ enum HostNames {
                 entry.pointee.ai_addr, entry.pointee.ai_addrlen, &name, socklen_t(name.count), nil, 0, NI_NUMERICHOST)
                 == 0
             {
-                let text = String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+                let octets = name.prefix { $0 != 0 }.map { UInt8(truncatingIfNeeded: $0) }
+                let text = String(decoding: octets, as: UTF8.self)
                 if !addresses.contains(text) { addresses.append(text) }
             }
             next = entry.pointee.ai_next
