@@ -64,7 +64,7 @@ __attribute__((constructor)) static void begin(void) {
     if (directory_length >= sizeof directory) complain("FAULTY_DIR is too long");
     memcpy(directory, value, directory_length + 1);
     if ((value = getenv("FAULTY_COUNTS"))) {
-        int file = syscall(SYS_open, value, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        int file = syscall(SYS_openat, AT_FDCWD, value, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         if (file < 0 || syscall(SYS_ftruncate, file, sizeof own_counts)) complain("FAULTY_COUNTS cannot be made");
         void *shared = (void *)syscall(SYS_mmap, 0, sizeof own_counts, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0L);
         if (shared == MAP_FAILED) complain("FAULTY_COUNTS cannot be mapped");
@@ -72,7 +72,7 @@ __attribute__((constructor)) static void begin(void) {
         syscall(SYS_close, file);
     }
     if ((value = getenv("FAULTY_LOG"))) {
-        int file = syscall(SYS_open, value, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        int file = syscall(SYS_openat, AT_FDCWD, value, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
         log_file = syscall(SYS_fcntl, file, F_DUPFD_CLOEXEC, 900);
         if (log_file < 0) complain("FAULTY_LOG cannot be made");
         syscall(SYS_close, file);
@@ -95,10 +95,10 @@ static const char *ours(int at, const char *path, char *buffer) {
         char link[32], base[PATH_MAX];
         ssize_t count;
         if (at == AT_FDCWD) {
-            count = syscall(SYS_readlink, "/proc/self/cwd", base, sizeof base);
+            count = syscall(SYS_readlinkat, AT_FDCWD, "/proc/self/cwd", base, sizeof base);
         } else {
             snprintf(link, sizeof link, "/proc/self/fd/%d", at);
-            count = syscall(SYS_readlink, link, base, sizeof base);
+            count = syscall(SYS_readlinkat, AT_FDCWD, link, base, sizeof base);
         }
         if (count <= 0 || count + 2 + (ssize_t)strlen(path) > PATH_MAX) return NULL;
         memcpy(buffer, base, count);
@@ -378,8 +378,8 @@ int remove(const char *path) {
 int mkdir(const char *path, mode_t mode) {
     char buffer[PATH_MAX];
     const char *own = ours(AT_FDCWD, path, buffer);
-    if (!own) return syscall(SYS_mkdir, path, mode);
-    NAMED(MKDIR, 'm', syscall(SYS_mkdir, path, mode), own, NULL)
+    if (!own) return syscall(SYS_mkdirat, AT_FDCWD, path, mode);
+    NAMED(MKDIR, 'm', syscall(SYS_mkdirat, AT_FDCWD, path, mode), own, NULL)
 }
 
 /* Shared memory of files. */
