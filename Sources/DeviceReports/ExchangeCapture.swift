@@ -102,9 +102,11 @@ private struct Packets {
                 let (uuid, value) = (Self.octets(characteristic.uuid), handle + 1)
                 handles[characteristic.valueHandle] = value
                 sent([0x08] + Self.octets(handle) + Self.octets(last) + [0x03, 0x28])
-                received(
-                    [0x09, UInt8(5 + uuid.count)] + Self.octets(handle)
-                        + [characteristic.properties?.rawValue ?? 0] + Self.octets(value) + uuid)
+                var declaration: [UInt8] = [0x09, UInt8(5 + uuid.count)]
+                declaration += Self.octets(handle)
+                declaration.append(characteristic.properties?.rawValue ?? 0)
+                declaration += Self.octets(value)
+                received(declaration + uuid)
                 sent([0x04] + Self.octets(value + 1) + Self.octets(value + 1))
                 received([0x05, 1] + Self.octets(value + 1) + [0x02, 0x29])
                 handle += 3

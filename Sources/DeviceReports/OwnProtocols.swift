@@ -245,10 +245,16 @@ struct OwnProtocols {
             return Self.octets(self.number(number, sent, highest: 1 << (8 * count) - 1), count)
         }
         let person = person(Self.word(octets[4..<8]))
-        return Self.octets(times.count(Self.word(octets[0..<4]), from: 0), 4) + Self.octets(person, 4)
-            + octets[8..<13] + value(.systolic(inKilopascal: false), 13, 2)
-            + value(.diastolic(inKilopascal: false), 15, 2) + value(.mean(inKilopascal: false), 17, 2)
-            + value(.rate, 19, 1) + [octets[20] & 3] + [UInt8](repeating: 0, count: 16)
+        var replaced: [UInt8] = Self.octets(times.count(Self.word(octets[0..<4]), from: 0), 4)
+        replaced += Self.octets(person, 4)
+        replaced += octets[8..<13]
+        replaced += value(.systolic(inKilopascal: false), 13, 2)
+        replaced += value(.diastolic(inKilopascal: false), 15, 2)
+        replaced += value(.mean(inKilopascal: false), 17, 2)
+        replaced += value(.rate, 19, 1)
+        replaced.append(octets[20] & 3)
+        replaced += [UInt8](repeating: 0, count: 16)
+        return replaced
     }
 
     /// Another number for a maker's number of a person: each person's own. 0, which is nobody, stays.

@@ -39,12 +39,14 @@ extension DeviceAddress: CustomStringConvertible {
     public var description: String {
         String(unsafeUninitializedCapacity: 17) { octets in
             for place in 0..<17 {
-                guard place % 3 < 2 else {
+                let (octet, digit) = place.quotientAndRemainder(dividingBy: 3)
+                guard digit < 2 else {
                     octets[place] = UInt8(ascii: ":")
                     continue
                 }
-                let nibble = UInt8(truncatingIfNeeded: bits >> UInt64(44 - 8 * (place / 3) - 4 * (place % 3))) & 15
-                octets[place] = nibble + (nibble < 10 ? UInt8(ascii: "0") : UInt8(ascii: "A") - 10)
+                let shift = UInt64(44 - 8 * octet - 4 * digit)
+                let nibble = UInt8(truncatingIfNeeded: bits >> shift) & 15
+                octets[place] = nibble < 10 ? UInt8(ascii: "0") + nibble : UInt8(ascii: "A") + (nibble - 10)
             }
             return 17
         }

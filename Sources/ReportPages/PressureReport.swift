@@ -304,52 +304,42 @@ public struct PressureReport: Report {
                     "at_or_above": .integer(Int64(figures.count(atOrAbove: (line.systolic, line.diastolic)))),
                 ])
             } ?? .null
-        return .object(
-            subject.members("bp", unit: figures.unit) + [
-                .init("readings", .integer(Int64(figures.points.count))),
-                .init("left_out", ReportSubject.document(of: figures.leftOut)),
-                .init("flagged_left_out", .integer(Int64(figures.flaggedLeftOut))),
-                .init("protocol", .object(protocolMembers)), .init("all", document(figures.all)),
-                .init("morning", document(morning)), .init("evening", document(evening)),
-                .init("other", document(figures.means(.other))),
-                .init(
-                    "morning_minus_evening",
-                    .object([
-                        "systolic": morning.systolicDifference(to: evening).json,
-                        "diastolic": morning.diastolicDifference(to: evening).json,
-                        "pulse": morning.pulseDifference(to: evening).json,
-                    ])),
-                .init("line", lineDocument),
-                .init(
-                    "flags",
-                    .object(
-                        Self.flags.flatMap { flag in
-                            flag.names.map { .init($0, .integer(Int64(figures.flagged(flag)))) }
-                        })),
-                .init("lowest", figures.extremes.map { document($0.lowest, window(of: $0.lowest)) } ?? .null),
-                .init("highest", figures.extremes.map { document($0.highest, window(of: $0.highest)) } ?? .null),
-                .init(
-                    "by_day",
-                    .array(
-                        figures.days.map { day in
-                            .object([
-                                "date": .string(day.date),
-                                "mean": document(PressureMeans(day.points, unit: figures.unit)),
-                                "readings": .array(
-                                    day.sessions.flatMap { session in
-                                        session.points.map { document($0, session.window) }
-                                    }),
-                            ])
-                        })),
-                .init(
-                    "before",
-                    before.map { before in
-                        .object([
-                            "from": .optional(before.period.days.first?.date),
-                            "to": .optional(before.period.days.last?.date), "all": document(before.all),
-                        ])
-                    } ?? .null),
+        let difference: JSONValue = .object([
+            "systolic": morning.systolicDifference(to: evening).json,
+            "diastolic": morning.diastolicDifference(to: evening).json,
+            "pulse": morning.pulseDifference(to: evening).json,
+        ])
+        let flags: [JSONValue.Member] = Self.flags.flatMap { flag in
+            flag.names.map { .init($0, .integer(Int64(figures.flagged(flag)))) }
+        }
+        let days: [JSONValue] = figures.days.map { day in
+            .object([
+                "date": .string(day.date),
+                "mean": document(PressureMeans(day.points, unit: figures.unit)),
+                "readings": .array(
+                    day.sessions.flatMap { session in session.points.map { document($0, session.window) } }),
             ])
+        }
+        let earlier: JSONValue? = before.map { before in
+            .object([
+                "from": .optional(before.period.days.first?.date),
+                "to": .optional(before.period.days.last?.date), "all": document(before.all),
+            ])
+        }
+        var members: [JSONValue.Member] = subject.members("bp", unit: figures.unit)
+        members += [
+            .init("readings", .integer(Int64(figures.points.count))),
+            .init("left_out", ReportSubject.document(of: figures.leftOut)),
+            .init("flagged_left_out", .integer(Int64(figures.flaggedLeftOut))),
+            .init("protocol", .object(protocolMembers)), .init("all", document(figures.all)),
+            .init("morning", document(morning)), .init("evening", document(evening)),
+            .init("other", document(figures.means(.other))), .init("morning_minus_evening", difference),
+            .init("line", lineDocument), .init("flags", .object(flags)),
+            .init("lowest", figures.extremes.map { document($0.lowest, window(of: $0.lowest)) } ?? .null),
+            .init("highest", figures.extremes.map { document($0.highest, window(of: $0.highest)) } ?? .null),
+            .init("by_day", .array(days)), .init("before", earlier ?? .null),
+        ]
+        return .object(members)
     }
 
     private func document(_ means: PressureMeans) -> JSONValue {

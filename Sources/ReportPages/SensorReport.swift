@@ -298,40 +298,37 @@ public struct SensorReport: Report {
 
     /// The figures as JSON.
     public var json: JSONValue {
-        .object(
-            subject.members("sensor", unit: axis.unit) + axis.members + [
-                .init("estimate", .bool(isEstimate)),
-                .init("left_out", ReportSubject.document(of: leftOutCounts)),
-                .init("replaced", .integer(Int64(figures.series.replaced))),
-                .init("repeated", .integer(Int64(figures.series.repeated))),
-                .init("overlapping", .integer(Int64(figures.overlapping))),
-            ] + members(of: figures) + [
-                .init("pattern", figures.pattern.map { .array($0.hours.map(Self.document)) } ?? .null),
-                .init(
-                    "episodes",
-                    .array(
-                        figures.episodes.map { episode in
-                            .object([
-                                "begin": .string(subject.local(episode.begin).rfc3339),
-                                "seconds": .integer(episode.seconds), "worst": .string(episode.worst.name),
-                                "extreme": episode.extreme.number(in: axis.unit),
-                                "extreme_beyond": episode.extreme.beyond,
-                                "extended_low": .bool(episode.isExtendedLow),
-                            ])
-                        })),
-                .init(
-                    "sensors",
-                    .array(
-                        devices.map { device, figures in
-                            .object([
-                                "model": .optional(device.model), "serial": .optional(device.serial),
-                                "values": .integer(Int64(figures.figures.count)),
-                                "active_of_period_percent": figures.activeOfPeriod.json,
-                                "active_of_span_percent": figures.activeOfSpan.json,
-                            ])
-                        })),
-                .init("before", before.map { .object(members(of: $0)) } ?? .null),
+        let episodes: [JSONValue] = figures.episodes.map { episode in
+            .object([
+                "begin": .string(subject.local(episode.begin).rfc3339),
+                "seconds": .integer(episode.seconds), "worst": .string(episode.worst.name),
+                "extreme": episode.extreme.number(in: axis.unit), "extreme_beyond": episode.extreme.beyond,
+                "extended_low": .bool(episode.isExtendedLow),
             ])
+        }
+        let sensors: [JSONValue] = devices.map { device, figures in
+            .object([
+                "model": .optional(device.model), "serial": .optional(device.serial),
+                "values": .integer(Int64(figures.figures.count)),
+                "active_of_period_percent": figures.activeOfPeriod.json,
+                "active_of_span_percent": figures.activeOfSpan.json,
+            ])
+        }
+        var all: [JSONValue.Member] = subject.members("sensor", unit: axis.unit)
+        all += axis.members
+        all += [
+            .init("estimate", .bool(isEstimate)), .init("left_out", ReportSubject.document(of: leftOutCounts)),
+            .init("replaced", .integer(Int64(figures.series.replaced))),
+            .init("repeated", .integer(Int64(figures.series.repeated))),
+            .init("overlapping", .integer(Int64(figures.overlapping))),
+        ]
+        all += members(of: figures)
+        all += [
+            .init("pattern", figures.pattern.map { .array($0.hours.map(Self.document)) } ?? .null),
+            .init("episodes", .array(episodes)), .init("sensors", .array(sensors)),
+            .init("before", before.map { .object(members(of: $0)) } ?? .null),
+        ]
+        return .object(all)
     }
 
     private static func document(_ hour: DailyPattern.Hour) -> JSONValue {

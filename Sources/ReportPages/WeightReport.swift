@@ -140,26 +140,23 @@ public struct WeightReport: Report {
                 .init("change_last", .optional(figures.change?.last)),
             ]
         }
-        return .object(
-            subject.members("weight", unit: figures.unit) + [
-                .init("left_out", ReportSubject.document(of: leftOutCounts)),
-                .init("later_weighings", .integer(Int64(repeated))), .init("line", line?.document ?? .null),
-            ] + members(figures) + [
-                .init(
-                    "by_day",
-                    .array(
-                        figures.days.map { day in
-                            .object([
-                                "date": .string(day.date), "id": .string(day.first.reading.description),
-                                "time": .string(subject.local(day.first.time).rfc3339),
-                                "weight": .number(day.first.weight), "unit": .string(day.first.unit.symbol),
-                                "trend": .number(WeightFigures.text(ofTrend: day.trend)),
-                                "trend_unit": .string(unit),
-                                "weighings": .integer(Int64(day.count)),
-                            ])
-                        })),
-                .init("before", before.map { .object(members($0)) } ?? .null),
+        let days: [JSONValue] = figures.days.map { day in
+            .object([
+                "date": .string(day.date), "id": .string(day.first.reading.description),
+                "time": .string(subject.local(day.first.time).rfc3339),
+                "weight": .number(day.first.weight), "unit": .string(day.first.unit.symbol),
+                "trend": .number(WeightFigures.text(ofTrend: day.trend)), "trend_unit": .string(unit),
+                "weighings": .integer(Int64(day.count)),
             ])
+        }
+        var all: [JSONValue.Member] = subject.members("weight", unit: figures.unit)
+        all += [
+            .init("left_out", ReportSubject.document(of: leftOutCounts)),
+            .init("later_weighings", .integer(Int64(repeated))), .init("line", line?.document ?? .null),
+        ]
+        all += members(figures)
+        all += [.init("by_day", .array(days)), .init("before", before.map { .object(members($0)) } ?? .null)]
+        return .object(all)
     }
 
     /// The weighings as CSV.

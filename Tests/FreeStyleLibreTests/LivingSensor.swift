@@ -73,7 +73,13 @@ struct LivingSensor {
 extension RawRecord {
     /// The 48 bits of the record.
     var bits: UInt64 {
-        UInt64(glucose) | UInt64(quality) << 14 | UInt64(flags) << 23 | (hasError ? 1 << 25 : 0)
-            | UInt64(temperature >> 2) << 26 | UInt64(abs(adjustment) >> 2) << 38 | (adjustment < 0 ? 1 << 47 : 0)
+        var bits = UInt64(glucose)
+        bits |= UInt64(quality) << 14
+        bits |= UInt64(flags) << 23
+        bits |= UInt64(temperature >> 2) << 26
+        bits |= UInt64(abs(adjustment) >> 2) << 38
+        if hasError { bits |= 1 << 25 }
+        if adjustment < 0 { bits |= 1 << 47 }
+        return bits
     }
 }

@@ -47,8 +47,8 @@ struct MemoryTests {
 
     @Test("every number of a record is where it belongs")
     func recordBits() throws {
-        let record = RawRecord(
-            bits: 0x8000_0000_0000 | 0x1FF << 38 | 0xABC << 26 | 1 << 25 | 2 << 23 | 0x155 << 14 | 0x2345)
+        let parts: [UInt64] = [0x8000_0000_0000, 0x1FF << 38, 0xABC << 26, 1 << 25, 2 << 23, 0x155 << 14, 0x2345]
+        let record = RawRecord(bits: parts.reduce(0, |))
         #expect(
             record
                 == RawRecord(

@@ -99,7 +99,7 @@ import Testing
     @Test(
         "beats follow each other while they account for the time; silence, lost measurements and no contact part them")
     func adjacency() {
-        #expect(runs([(0, [1024], nil), (1, [1000, 24 + 900], nil), (2, [900], nil)]) == [[1024, 1000, 924, 900]])
+        #expect(runs([(0, [1024], nil), (1, [1000, 924], nil), (2, [900], nil)]) == [[1024, 1000, 924, 900]])
         // A slow heart: measurements without an interval in between.
         #expect(runs([(0, [1536], nil), (1, [], nil), (2, [1800], nil), (3, [], nil), (4, [1900], nil)]).count == 1)
         #expect(runs([(0, [1024], nil), (10, [1024], nil)]) == [[1024], [1024]], "a silence of ten seconds")

@@ -33,11 +33,14 @@ struct CaptureBuilder {
     }
 
     mutating func connectEnhanced(_ handle: Int = 64, address: [UInt8], type: UInt8, version2: Bool = false) {
-        let zeros = [UInt8](repeating: 0, count: 12)
-        event(
-            0x3E,
-            [version2 ? 0x29 : 0x0A, 0] + little16(handle) + [0, type] + address + zeros + [24, 0, 0, 0, 72, 0, 0]
-                + (version2 ? [0, 0, 0] : []))
+        var body: [UInt8] = [version2 ? 0x29 : 0x0A, 0]
+        body += little16(handle)
+        body += [0, type]
+        body += address
+        body += [UInt8](repeating: 0, count: 12)
+        body += [24, 0, 0, 0, 72, 0, 0]
+        if version2 { body += [0, 0, 0] }
+        event(0x3E, body)
     }
 
     mutating func disconnect(_ handle: Int = 64) { event(0x05, [0] + little16(handle) + [0x13]) }
@@ -49,10 +52,10 @@ struct CaptureBuilder {
 
     mutating func advertiseExtended(_ address: [UInt8], name: String, type: UInt8 = 1) {
         let data = [UInt8(name.utf8.count + 1), 9] + Array(name.utf8)
-        event(
-            0x3E,
-            [0x0D, 1, 0x13, 0, type] + address + [1, 0, 0, 0x7F, 0xC8, 0, 0, 0, 0, 0, 0, 0, 0, 0, UInt8(data.count)]
-                + data)
+        var body: [UInt8] = [0x0D, 1, 0x13, 0, type]
+        body += address
+        body += [1, 0, 0, 0x7F, 0xC8, 0, 0, 0, 0, 0, 0, 0, 0, 0, UInt8(data.count)]
+        event(0x3E, body + data)
     }
 
     /// An L2CAP PDU in ACL fragments of at most `size` octets.

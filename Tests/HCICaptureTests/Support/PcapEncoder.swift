@@ -71,7 +71,8 @@ struct PcapEncoder {
         let head = word32(UInt32(interface)) + word32(UInt32(ticks >> 32)) + word32(UInt32(ticks & 0xFFFF_FFFF))
         let size = word32(UInt32(packet.count))
         let padding = [UInt8](repeating: 0, count: (4 - packet.count % 4) % 4)
-        return block(6, head + size + size + packet + padding + word16(1) + word16(2) + [65, 66, 0, 0] + word32(0))
+        let comment: [UInt8] = word16(1) + word16(2) + [65, 66, 0, 0]
+        return block(6, head + size + size + packet + padding + comment + word32(0))
     }
 
     func simple(_ packet: [UInt8]) -> [UInt8] { block(3, word32(UInt32(packet.count)) + packet) }
