@@ -239,7 +239,9 @@ struct AppleHealthTests {
         let empty = String(repeating: "\n", count: 70_000)
         let found = try Found(Self.export(empty + Self.record("BodyMass", "x", "kg")))
         let expected = Self.export(empty).split(separator: "\n", omittingEmptySubsequences: false).count - 1
-        #expect(found.refused.map(\.line) == [expected])
+        // Past that line, libxml2 2.15 knows only the line of the text behind the element.
+        #expect(found.refused.count == 1)
+        #expect(found.refused.allSatisfy { (expected...expected + 1).contains($0.line) })
     }
 
     @Test("of a file that was cut what stands before is read, and the line is named", arguments: [0.3, 0.5, 0.8, 0.97])

@@ -34,7 +34,13 @@ final class XMLEvents {
         var isThere: Bool { withOctets { !$0.isEmpty } }
 
         /// The line on which its element's tag ends.
-        var line: Int? { node.map { Int(xmlGetLineNo($0)) } }
+        var line: Int? {
+            guard let node else { return nil }
+            let line = Int(xmlGetLineNo(node))
+            // libxml2 2.15 no longer gives an attribute's text a line. Its element has one.
+            guard line <= 0, let element = node.pointee.parent?.pointee.parent else { return line }
+            return Int(xmlGetLineNo(element))
+        }
 
         /// Gives its octets, which are valid within the call only.
         func withOctets<Result>(_ body: (UnsafeBufferPointer<UInt8>) -> Result) -> Result {
