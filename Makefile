@@ -16,7 +16,7 @@ TEST_PACKAGES := chromium dbus tshark python3-venv curl influxdb iproute2 mosqui
 	vsmartcard-vpcd udev victoria-metrics
 FLEET_PACKAGES := mosquitto nats-server openssl postgresql rabbitmq-server
 
-.PHONY: help run fleet fleet-engine build docs test deb test-deb test-home-assistant test-fleet test-fleet-short test-lab-13 soak test-release fuzz hostile sanitize bench bench-decade format lint fixtures deps test-deps clean
+.PHONY: help run fleet fleet-engine build docs test deb test-deb test-home-assistant test-fleet test-fleet-short test-lab-13 test-arm64 soak test-release fuzz hostile sanitize bench bench-decade format lint fixtures deps test-deps clean
 
 help:
 	@echo "make run      build, replay the recorded meters and deliver to a sandbox server, a file and an MQTT broker"
@@ -32,6 +32,8 @@ help:
 	@echo "              also with RabbitMQ 4 (as root, with debootstrap; GATEWAYS=1000)"
 	@echo "make test-fleet-short  the short trials with 60 gateways, in about two minutes"
 	@echo "make test-lab-13  run every test of the Bluetooth lab against Debian 13's BlueZ and kernel (make test: against Debian 12's)"
+	@echo "make test-arm64  build and run modules' tests for arm64 in Debian unstable, under qemu: many hours, and it can be stopped (as root,"
+	@echo "              with debootstrap; MODULES=\"HCIMonitor GATTProfiles\")"
 	@echo "make fuzz     fuzz every parser of outside bytes and the live sockets, a minute each (SECONDS_EACH=60)"
 	@echo "make hostile  open damaged and hostile files with every command (FILES=1000), and a large unfinished erasure"
 	@echo "make sanitize run the tests under AddressSanitizer with its search for leaks, and under ThreadSanitizer"
@@ -105,6 +107,10 @@ test-fleet-short: deps
 test-lab-13: deps test-deps
 	@HEALTHRELAY_LAB_DEBIAN=13 Tests/Lab/run-tests
 
+test-arm64:
+	@Packaging/install-packages debootstrap
+	@BUILD_PACKAGES="$(BUILD_PACKAGES)" Tests/Arm64/run $(MODULES)
+
 fuzz: deps
 	@Tests/Fuzz/run $(SECONDS_EACH)
 	@Tests/Fuzz/live $(SECONDS_EACH)
@@ -140,4 +146,4 @@ test-deps:
 	@Packaging/install-packages $(TEST_PACKAGES)
 
 clean:
-	@rm -rf .build .build-release .build-bench .build-bench-static .build-bench-cli .build-fuzz .build-address .build-thread .build-embedding .venv Tests/Schemas/.venv Tests/HomeAssistant/.venv Tests/Formats/.venv Tests/Webhooks/.venv Benchmarks/Page/.venv
+	@rm -rf .build .build-release .build-bench .build-bench-static .build-bench-cli .build-fuzz .build-address .build-thread .build-embedding .build-arm64 .venv Tests/Schemas/.venv Tests/HomeAssistant/.venv Tests/Formats/.venv Tests/Webhooks/.venv Benchmarks/Page/.venv
