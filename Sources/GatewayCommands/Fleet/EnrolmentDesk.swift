@@ -199,8 +199,14 @@ struct EnrolmentDesk: Sendable {
                 "this machine's clock says \(now.flooredToSecond), and the certificate ended at \(until)",
                 hint: "set the clock; if it is right, the authority's is not")
         }
-        let digits = Array(certificate.serialNumber.bytes).hexadecimal()
-        return .init(serial: digits, issuer: "\(certificate.issuer)", from: from, until: until)
+        return .init(
+            serial: Self.text(of: certificate.serialNumber), issuer: "\(certificate.issuer)", from: from, until: until)
+    }
+
+    /// A serial number in hexadecimal, without zeros before it, as the authority writes it.
+    static func text(of serial: Certificate.SerialNumber) -> String {
+        let digits = Array(serial.bytes).hexadecimal().drop { $0 == "0" }
+        return digits.isEmpty ? "0" : String(digits)
     }
 
     private static func certificates(_ pem: String) throws(Problem) -> [Certificate] {

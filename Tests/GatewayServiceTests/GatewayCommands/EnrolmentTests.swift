@@ -111,10 +111,18 @@ import X509
             #expect(try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int == 0o600)
         }
         let serial = record.current.serial
+        #expect(try await bench.desk.store.gateways(at: bench.now).first?.serial == serial)
         #expect(bench.files.sorted() == [serial, serial + "/private.key", "record.json"])
         // The same file again says so, and asks nobody.
         let silent = EnrolmentExchange { _ in throw Problem("asked", .ourFault, "asked") }
         #expect(try await bench.enrol(ticket, silent) == false)
+    }
+
+    @Test("the gateway writes a serial number as its authority does, without zeros before it")
+    func serial() {
+        #expect(EnrolmentDesk.text(of: .init(bytes: [0x0A, 0x00, 0xF1])) == "a00f1")
+        #expect(EnrolmentDesk.text(of: .init(bytes: [0x00, 0x9A])) == "9a")
+        #expect(EnrolmentDesk.text(of: .init(bytes: [0x00])) == "0")
     }
 
     @Test("an answer that was lost is fetched with the same key")
