@@ -31,7 +31,7 @@ enum BodySummaryRules {
             SELECT EXISTS (
                 SELECT 1 FROM outbox AS o JOIN reading AS r ON r.key = o.reading
                 WHERE o.destination = ?6 AND o.user = ?1 AND o.resource = ?2 AND o.provider = ?3 AND o.timestamp = ?4
-                    AND r.device <> ?5)
+                    AND o.share IS NOT NULL AND r.device <> ?5)
                 OR EXISTS (
                 SELECT 1 FROM pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
                 WHERE p.destination = ?6 AND r.user = ?1 AND r.kind = ?2 AND p.provider = ?3 AND p.timestamp = ?4
@@ -72,7 +72,8 @@ enum BodySummaryRules {
             """
             SELECT EXISTS (
                 SELECT 1 FROM outbox
-                WHERE destination = ?5 AND user = ?1 AND resource = ?2 AND provider = ?3 AND timestamp = ?4 AND state <> \(outbox: .withdrawn))
+                WHERE destination = ?5 AND user = ?1 AND resource = ?2 AND provider = ?3 AND timestamp = ?4 AND share IS NOT NULL
+                    AND state <> \(outbox: .withdrawn))
                 OR EXISTS (
                 SELECT 1 FROM pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
                 WHERE p.destination = ?5 AND r.user = ?1 AND r.kind = ?2 AND p.provider = ?3 AND p.timestamp = ?4

@@ -40,9 +40,6 @@ extension ReadingKind {
 }
 
 extension Record {
-    /// Every ``sampleTypeCode``.
-    static let sampleTypeCodes: ClosedRange<Int64> = 0...6
-
     /// How it was taken, which is part of its key at the server; 0 where it has none there.
     var sampleTypeCode: Int64 {
         switch samplingMethod {

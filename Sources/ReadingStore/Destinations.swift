@@ -148,6 +148,12 @@ extension ReadingStore {
             guard let made = try Self.destinations(db).first(where: { $0.name == name }) else {
                 throw StoreError.unknown("destination \(name)")
             }
+            if made.hasUniqueSeconds, known?.hasUniqueSeconds == false {
+                // What it was given before is told apart by what it is: it takes its second, and may share it.
+                try db.execute(
+                    sql: "UPDATE OR IGNORE outbox SET share = reading WHERE destination = ? AND share IS NULL",
+                    arguments: [made.key.rawValue])
+            }
             if made.key != .vital || known?.state == .removed || known?.kind != kind {
                 let pruned = try PrunedReadings(db, key: pruneKey.withLock(\.self))
                 try Backlog(db, sealing, made, pruned).queue()

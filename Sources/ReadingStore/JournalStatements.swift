@@ -28,7 +28,7 @@ struct JournalStatements {
         INSERT INTO outbox
             (reading, destination, user, resource, provider, type, timestamp, share, tag, offset_minutes, revision)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, \(OutboxRevision.first))
-        ON CONFLICT (destination, user, resource, provider, type, timestamp, share) DO NOTHING
+        ON CONFLICT (timestamp, destination, user, resource, provider, type, share) WHERE share IS NOT NULL DO NOTHING
         """
     static let findWaitingSQL = """
         SELECT frame, contact FROM waiting_context WHERE device = ? AND sequence_epoch = ? AND sequence = ? ORDER BY frame

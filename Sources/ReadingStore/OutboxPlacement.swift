@@ -17,7 +17,7 @@ struct OutboxPlacement {
         _ reading: Int64, of kind: ReadingKind, device: (key: Int64, description: DeviceDescription),
         in series: ContactState.Series, from start: Int64, at destination: StoredDestination
     ) throws -> Int64 {
-        let share = destination.hasUniqueSeconds ? Self.share(of: device.description, at: destination) : reading
+        let share = destination.hasUniqueSeconds ? Self.share(of: device.description, at: destination) : nil
         insert.bind(1, reading)
         insert.bind(2, destination.key.rawValue)
         insert.bind(3, series.user)
@@ -80,7 +80,7 @@ struct OutboxPlacement {
     }
 
     private func isTakenByAnother(
-        _ reading: Int64, _ timestamp: Int64, _ series: ContactState.Series, _ share: Int64, at destination: Int64
+        _ reading: Int64, _ timestamp: Int64, _ series: ContactState.Series, _ share: Int64?, at destination: Int64
     ) throws -> Bool {
         try Bool.fetchOne(
             db,
@@ -98,9 +98,6 @@ struct OutboxPlacement {
         ALTER TABLE outbox ADD COLUMN offset_minutes INTEGER;
         """
 
-    /// Every sample type, as SQL lists them.
-    private static let types = Record.sampleTypeCodes.map(String.init).joined(separator: ",")
-
     /// The offset of a person's clock at an instant, in minutes; chosen once, since a zone's rules may be corrected later.
     private func offset(of user: Int64, at seconds: Int64) throws -> Int64? {
         let instant = Instant(seconds: seconds)
@@ -112,20 +109,12 @@ struct OutboxPlacement {
     private func isTakenByKind(
         _ kind: ReadingKind, _ timestamp: Int64, _ series: ContactState.Series, _ reading: Int64, at destination: Int64
     ) throws -> Bool {
-        // The index is by provider and type before the second: it is asked for the few of either, each by itself.
         let select = try PreparedStatement(
             db,
             """
-            WITH RECURSIVE known(provider) AS (
-                SELECT min(provider) FROM outbox WHERE destination = ?1 AND user = ?2 AND resource = ?3
-                UNION ALL
-                SELECT (SELECT min(provider) FROM outbox
-                    WHERE destination = ?1 AND user = ?2 AND resource = ?3 AND provider > known.provider)
-                FROM known WHERE provider IS NOT NULL)
             SELECT EXISTS (
                 SELECT 1 FROM outbox WHERE destination = ?1 AND user = ?2 AND resource = ?3
-                    AND provider IN (SELECT provider FROM known WHERE provider IS NOT NULL)
-                    AND type IN (\(Self.types)) AND timestamp = ?4 AND reading <> ?5)
+                    AND timestamp = ?4 AND reading <> ?5 AND share IS NOT NULL)
                 OR EXISTS (
                 SELECT 1 FROM pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
                 WHERE p.destination = ?1 AND p.timestamp = ?4 AND r.user = ?2 AND r.kind = ?3)

@@ -9,7 +9,9 @@ enum Schema {
     static let applicationID: Int32 = 0x4852_4C59
 
     /// The migrations that write a table of readings or deliveries anew.
-    static let rewriting: Set<String> = ["6 contents that can be sealed", "11 destinations"]
+    static let rewriting: Set<String> = [
+        "6 contents that can be sealed", "11 destinations", "24 deliveries that grow at their end",
+    ]
 
     static let migrator: DatabaseMigrator = {
         var migrator = DatabaseMigrator()
@@ -48,6 +50,7 @@ enum Schema {
         }
         // Nor here: it could not read which of a sensor's values an imported one is, nor that octets were let go.
         migrator.registerMigration("23 scans of imported sensors, frames let go") { _ in }
+        migrator.registerMigration("24 deliveries that grow at their end", migrate: OutboxTable.migrate)
         return migrator
     }()
 

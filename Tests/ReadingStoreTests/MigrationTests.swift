@@ -138,6 +138,68 @@ struct MigrationTests {
         #expect(try versions.max() == #require(newest) - 1)
     }
 
+    @Test("every delivery of the version before is what it was, in the table that grows at its end")
+    func deliveries() async throws {
+        let directory = try Self.copyFormer("23")
+        let columns = """
+            reading, destination, user, resource, provider, type, timestamp, state, revision, attempts, delivered_at, words, tag,
+                handed_over_at, offset_minutes
+            """
+        @Sendable func rows(_ db: Database) throws -> [[DatabaseValue]] {
+            try Row.fetchAll(db, sql: "SELECT \(columns) FROM outbox ORDER BY reading, destination")
+                .map { Array($0.databaseValues) }
+        }
+        var before: [[DatabaseValue]] = []
+        try TamperingTests.edit(directory) { db in
+            // One that was handed over, and one at a destination whose seconds aren't unique.
+            try db.execute(
+                sql: """
+                    UPDATE outbox SET state = 4, handed_over_at = 77 WHERE destination = 1 AND reading =
+                        (SELECT max(reading) FROM outbox WHERE destination = 1 AND state = 1)
+                    """)
+            before = try rows(db)
+        }
+        #expect(Set(before.map { Int.fromDatabaseValue($0[7]) }).isSuperset(of: [0, 1, 2, 4]))
+        let store = try await Harness.open(directory)
+        let after = try await store.read { db in
+            (
+                rows: try rows(db),
+                shared: try Int.fetchOne(
+                    db,
+                    sql: """
+                        SELECT count(*) FROM outbox AS o JOIN destination AS d ON d.key = o.destination
+                        WHERE (o.share IS NOT NULL) <> (d.has_unique_seconds & 1)
+                        """)
+            )
+        }
+        #expect(after.rows == before)
+        #expect(after.shared == 0)
+        try store.close()
+    }
+
+    @Test("a new store and an export have small pages; an earlier version's file keeps its own")
+    func pageSizes() async throws {
+        func sizes(_ store: ReadingStore) async throws -> [Int?] {
+            try await store.pool.writeWithoutTransaction { db in
+                [try Int.fetchOne(db, sql: "PRAGMA page_size"), try Int.fetchOne(db, sql: "PRAGMA wal_autocheckpoint")]
+            }
+        }
+        let new = try await Harness()
+        #expect(try await sizes(new.store) == [1024, 4096])
+        let former = try await Harness.open(try Self.copyFormer("23"))
+        #expect(try await sizes(former) == [4096, 1024])
+        let path = new.directory + "/export"
+        var octets: [UInt8] = []
+        try await former.export(passphrase: "correct horse battery staple") { octets += $0 }
+        try Data(octets).write(to: URL(fileURLWithPath: path))
+        let elsewhere = Harness.newDirectory()
+        try await ReadingStore.importing(
+            path, passphrase: "correct horse battery staple", into: elsewhere, decoder: TestDecoder())
+        let imported = try await Harness.open(elsewhere)
+        #expect(try await sizes(imported) == [1024, 4096])
+        for store in [new.store, former, imported] { try store.close() }
+    }
+
     @Test("what devices were called in a store that was sealed otherwise is sealed too, and in no file any more")
     func labels() async throws {
         let directory = try Self.copyFormer("8")
@@ -308,6 +370,7 @@ enum FormerSchema {
                 DELETE FROM setting WHERE name = 'changes.feed';
                 DELETE FROM grdb_migrations WHERE identifier LIKE '11 %' OR identifier LIKE '13 %'
                         OR identifier LIKE '16 %' OR identifier LIKE '19 %' OR identifier LIKE '22 %'
+                        OR identifier LIKE '24 %'
                 """)
     }
 }
