@@ -12,7 +12,7 @@ extension ReadingStore {
             let update = try PreparedStatement(
                 db,
                 """
-                \(OutboxRun.update) SET state = \(outbox: .handedOver), handed_over_at = ?5
+                \(OutboxRun.update) SET state = \(outbox: .handedOver), handed_over_at = ?5, room = NULL
                 WHERE \(OutboxRun.condition) AND revision = ?4 AND state = \(outbox: .waiting)
                 """)
             for run in OutboxRun.runs(of: ids) {
@@ -33,7 +33,7 @@ extension ReadingStore {
         try await changeOffer(
             ids, instant,
             """
-            \(OutboxRun.update) SET handed_over_at = ?5
+            \(OutboxRun.update) SET handed_over_at = ?5, room = NULL
             WHERE \(OutboxRun.condition) AND revision = ?4 AND state = \(outbox: .waiting) AND handed_over_at IS NULL
             """)
     }

@@ -74,14 +74,15 @@ extension ReadingStore {
             let update = try PreparedStatement(
                 db,
                 """
-                \(OutboxRun.update) SET state = \(outbox: .delivered), delivered_at = ?5, handed_over_at = NULL
+                \(OutboxRun.update) SET state = \(outbox: .delivered), delivered_at = ?5, handed_over_at = NULL,
+                    room = NULL
                 WHERE \(OutboxRun.condition) AND revision = ?4 AND state IN (\(outbox: .waiting), \(outbox: .handedOver))
                 """)
             // They were excluded on their way: the destination has them all the same.
             let late = try PreparedStatement(
                 db,
                 """
-                \(OutboxRun.update) SET delivered_at = ?5
+                \(OutboxRun.update) SET delivered_at = ?5, room = NULL
                 WHERE \(OutboxRun.condition) AND state = \(outbox: .withdrawn)
                 """)
             let runs = OutboxRun.runs(of: ids)

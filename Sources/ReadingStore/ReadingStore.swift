@@ -166,7 +166,7 @@ public final class ReadingStore: Sendable {
     /// them for a row or two, so that pages of 4 KiB cost a flash card more than twice as much. One that is there keeps its own.
     private static let pageSize = 1024
     /// Octets of the log at which it is folded into the file.
-    private static let logLength = 4 << 20
+    private static let logLength = 16 << 20
 
     private static func prepare(_ pool: DatabasePool, path: String) throws {
         try pool.writeWithoutTransaction { db in

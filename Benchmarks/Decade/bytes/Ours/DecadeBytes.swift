@@ -45,10 +45,13 @@ enum DecadeBytes {
                 _ = try await Filling(store, home, days: filled).run(report: { _ in })
                 try store.close()
             }
-            let store = try await HomeStore(
-                arguments[2], at: Home.end, encryption: mode == "clear" ? .off() : .on())
+            let encryption: StoreEncryption = mode == "clear" ? .off() : .on()
+            let settling = try await HomeStore(arguments[2], at: Home.end, encryption: encryption)
+            try await settle(settling, try await settling.furnish())
+            // What it wrote must not be folded into the file later, as if the day had written it.
+            try settling.close()
+            let store = try await HomeStore(arguments[2], at: Home.end, encryption: encryption)
             let places = try await store.furnish()
-            try await settle(store, places)
             let before = try written()
             let commits = Atomic(0)
             let readings = try await live(store, home, places, from: filled, days) { _ in
