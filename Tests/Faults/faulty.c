@@ -7,6 +7,8 @@
  *                    on     every operation of the class from then on: the disk stays full
  *                    short  a write writes half of what it was given, the next ones all of it
  *                    full   a write writes half of what it was given, the next ones fail
+ *                    kill   the process is killed (SIGKILL) in place of the operation
+ *                    torn   a write writes half of what it was given, and the process is killed
  * FAULTY_LOG       a file that gets every change below the directory, in order, with its data; see `record`
  *
  * It sees calls that go through the dynamic linker: those of SQLite, Foundation and the program itself. It does not see
@@ -18,6 +20,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -32,7 +35,7 @@
 
 enum { OPEN, READ, WRITE, SYNC, RENAME, TRUNCATE, UNLINK, MKDIR, MAP, CLASSES };
 enum { FAILED = 15 };
-enum { ONCE, ON, SHORT, FULL };
+enum { ONCE, ON, KILL, SHORT, FULL, TORN };
 enum { MOST_DESCRIPTORS = 4096 };
 
 static const char *const names[CLASSES] = {"open", "read", "write", "sync", "rename", "truncate", "unlink", "mkdir", "map"};
@@ -83,7 +86,8 @@ __attribute__((constructor)) static void begin(void) {
         if (sscanf(value, "%15[a-z]:%llu:%d:%15[a-z]", class, &n, &fail_errno, mode) < 3) complain("FAULTY_FAIL is wrong");
         for (int i = 0; i < CLASSES; i++) if (!strcmp(class, names[i])) fail_class = i;
         fail_at = n;
-        fail_mode = !strcmp(mode, "on") ? ON : !strcmp(mode, "short") ? SHORT : !strcmp(mode, "full") ? FULL : ONCE;
+        fail_mode = !strcmp(mode, "on") ? ON : !strcmp(mode, "short") ? SHORT : !strcmp(mode, "full") ? FULL
+            : !strcmp(mode, "kill") ? KILL : !strcmp(mode, "torn") ? TORN : ONCE;
         if (fail_class < 0) complain("FAULTY_FAIL names no class");
     }
 }
@@ -114,11 +118,17 @@ static int is_ours(int descriptor) {
     return descriptor >= 0 && descriptor < MOST_DESCRIPTORS && openings[descriptor] != 0;
 }
 
+static void die(void) {
+    syscall(SYS_kill, (long)getpid(), (long)SIGKILL);
+    for (;;) pause();
+}
+
 /* Counts an operation; returns what to do with it: 0 let it be, 1 fail, 2 only half of it. */
 static int struck(int class) {
     uint64_t n = ++counts[class];
     if (class != fail_class || n < fail_at || (n > fail_at && fail_mode != ON && fail_mode != FULL)) return 0;
     counts[FAILED]++;
+    if (fail_mode == KILL) die();
     return n == fail_at && fail_mode >= SHORT ? 2 : 1;
 }
 
@@ -244,6 +254,7 @@ static ssize_t written(int descriptor, const void *data, size_t count, off_t off
                 off_t at = offset < 0 ? (off_t)syscall(SYS_lseek, descriptor, 0L, SEEK_CUR) - result : offset;
                 record('w', openings[descriptor], at, data, result);
             }
+            if (strikes == 2 && fail_mode == TORN) die();
         }
     });
     return result;

@@ -183,6 +183,54 @@ def migrations():
     return found
 
 
+class Upgrade(Scenario):
+    """A gateway starts with the state directory that an earlier package left."""
+
+    name = "upgrade"
+    command = ("run",)
+    until = (b"Page at",)
+    former = ""
+
+    def prepare(self, case):
+        shutil.copytree(self.former, case.state)
+
+    def applied(self, case):
+        with sqlite3.connect(f"{case.state}/readings.sqlite") as database:
+            found = [row[0] for row in database.execute("SELECT identifier FROM grdb_migrations ORDER BY rowid")]
+        database.close()
+        return found
+
+    def clients(self, case):
+        return json.loads(case.must("client", "list").out)["clients"]
+
+    def settle(self):
+        case = self.case()
+        before = self.applied(case)
+        case.must(*self.command, until=self.until)
+        self.expected, self.migrations, self.paired = case.readings(), self.applied(case), self.clients(case)
+        case.remove()
+        if len(self.migrations) <= len(before):
+            raise Failed("there is nothing to migrate")
+        with open(f"{self.former}.readings.ndjson") as lines:
+            expect("readings of the earlier package", set(self.expected), {json.loads(line)["id"] for line in lines})
+
+    def check(self, case, outcome):
+        # It has been opened and verified since.
+        expect("migrations", self.applied(case), self.migrations)
+
+    def finish(self, case):
+        case.must(*self.command, until=self.until)
+        expect("migrations", self.applied(case), self.migrations)
+        same(case.readings(), self.expected, "after the fault")
+        expect("clients", self.clients(case), self.paired)
+
+
+def upgrades():
+    """The scenario of a state directory that `HEALTHRELAY_FORMER_STATE` names, where it does."""
+    former = os.environ.get("HEALTHRELAY_FORMER_STATE")
+    return [type("UpgradeFormer", (Upgrade,), {"former": former})] if former else []
+
+
 class Revoke(Scenario):
     """A client is put out."""
 
