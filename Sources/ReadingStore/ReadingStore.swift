@@ -130,6 +130,7 @@ public final class ReadingStore: Sendable {
         let path = directory + "/" + StoreFiles.databaseName
         try StoreFiles.prepareDatabase(path)
         do {
+            try Self.refuseNewer(path)
             pool = try Self.openPool(path)
             try Self.prepare(pool, path: path)
             pool.writeWithoutTransaction(touchedRows.watch)
@@ -138,6 +139,24 @@ public final class ReadingStore: Sendable {
             if case StoreError.foreign = mapped { throw StoreError.foreign(path: path) }
             throw mapped
         }
+    }
+
+    /// Refuses a store of a newer version before anything could write to its file.
+    ///
+    /// Opening a pool may write: GRDB makes and drops a table where the log is empty. Whether the file can be read at all is left
+    /// to the pool.
+    private static func refuseNewer(_ path: String) throws {
+        var configuration = Configuration()
+        configuration.label = "healthrelay.store.version"
+        configuration.readonly = true
+        configuration.busyMode = .timeout(5)
+        harden(&configuration)
+        let isNewer = try? DatabaseQueue(path: path, configuration: configuration).read { db in
+            guard try Int32.fetchOne(db, sql: "PRAGMA application_id") == Schema.applicationID else { return false }
+            try SchemaCheck.refuseCode(db)
+            return try Schema.migrator.hasBeenSuperseded(db)
+        }
+        if isNewer == true { throw StoreError.newerSchema }
     }
 
     private static func openPool(_ path: String) throws -> DatabasePool {

@@ -54,6 +54,21 @@ struct MigrationTests {
         try queue.close()
     }
 
+    @Test("a store of a newer version is refused, and its file stays as it is")
+    func newer() async throws {
+        let harness = try await Harness()
+        try await harness.contact([Build.glucose(1, "2026-11-21T08:00:00")])
+        try harness.store.close()
+        try TamperingTests.edit(harness.directory) { db in
+            try db.execute(sql: "INSERT INTO grdb_migrations (identifier) VALUES ('9999 what a later version does')")
+        }
+        let file = URL(fileURLWithPath: harness.directory + "/readings.sqlite")
+        let before = try Data(contentsOf: file)
+        let error = await #expect(throws: StoreError.self) { _ = try await Harness.open(harness.directory) }
+        #expect(error?.code == "store_newer")
+        #expect(try Data(contentsOf: file) == before)
+    }
+
     private static var expected: [Reading] {
         var context = GlucoseContext()
         context.carbohydrate = .init(
