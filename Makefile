@@ -16,14 +16,16 @@ TEST_PACKAGES := chromium dbus tshark python3-venv curl influxdb iproute2 mosqui
 	vsmartcard-vpcd udev victoria-metrics
 FLEET_PACKAGES := mosquitto nats-server openssl postgresql rabbitmq-server
 
-.PHONY: help run fleet fleet-engine build docs test deb test-deb test-home-assistant test-fleet test-fleet-short test-lab-13 test-arm64 soak test-release fuzz hostile sanitize bench bench-decade format lint fixtures deps test-deps clean
+.PHONY: help run fleet fleet-engine build docs test deb deb-previous test-deb test-upgrade test-home-assistant test-fleet test-fleet-short test-lab-13 test-arm64 soak test-release fuzz hostile sanitize bench bench-decade format lint fixtures deps test-deps clean
 
 help:
 	@echo "make run      build, replay the recorded meters and deliver to a sandbox server, a file and an MQTT broker"
 	@echo "make fleet    show three simulated gateways that post to a collector over HTTPS;  make fleet-engine  the same through three"
 	@echo "              nodes of RabbitMQ, two collectors and PostgreSQL"
 	@echo "make test     build and run every test"
-	@echo "make deb      build the Debian packages;  make test-deb  install, use and remove them in a fresh Debian"
+	@echo "make deb      build the Debian packages;  make test-deb  install, use and remove them in a fresh Debian 12 and 13"
+	@echo "make test-upgrade  upgrade version 0.1.0's package to this one, go back and forth again, and kill the gateway at each change of a"
+	@echo "              file while it migrates the store (make deb-previous builds that package once; needs the repository's history)"
 	@echo "make soak     fail every file operation, cut the power at every moment (an hour), then kill the gateway and fail"
 	@echo "              its servers for long (EPISODES=30, ten lives each; KILLS=300 with every kind of destination)"
 	@echo "make test-home-assistant  show the recorded meters in a real Home Assistant (needs Python 3.12)"
@@ -72,10 +74,19 @@ deb: deps
 	@Packaging/build-collector-deb
 
 test-deb: deb
-	@Packaging/install-packages debootstrap systemd-container curl iproute2 e2fsprogs python3-venv
+	@Packaging/install-packages debootstrap systemd-container curl iproute2 e2fsprogs python3-venv strace
 	@Tests/Package/run
+	@HEALTHRELAY_DEBIAN=13 Tests/Package/run
 	@Tests/Package/collector
 	@Tests/Package/radio
+
+deb-previous: deps
+	@Packaging/install-packages dpkg-dev libcurl4-openssl-dev
+	@Packaging/build-previous-deb
+
+test-upgrade: deb deb-previous
+	@Packaging/install-packages debootstrap systemd-container curl iproute2
+	@Tests/Package/upgrade
 
 soak: deps
 	@$(SWIFT) build -q --product healthrelay
@@ -146,4 +157,4 @@ test-deps:
 	@Packaging/install-packages $(TEST_PACKAGES)
 
 clean:
-	@rm -rf .build .build-release .build-bench .build-bench-static .build-bench-cli .build-fuzz .build-address .build-thread .build-embedding .build-arm64 .venv Tests/Schemas/.venv Tests/HomeAssistant/.venv Tests/Formats/.venv Tests/Webhooks/.venv Benchmarks/Page/.venv
+	@rm -rf .build .build-deb-previous .build-release .build-bench .build-bench-static .build-bench-cli .build-fuzz .build-address .build-thread .build-embedding .build-arm64 .venv Tests/Schemas/.venv Tests/HomeAssistant/.venv Tests/Formats/.venv Tests/Webhooks/.venv Benchmarks/Page/.venv
