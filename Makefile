@@ -84,7 +84,7 @@ deb-previous: deps
 	@Packaging/install-packages dpkg-dev libcurl4-openssl-dev
 	@Packaging/build-previous-deb
 
-test-upgrade: deb deb-previous
+test-upgrade: deb-previous deb
 	@Packaging/install-packages debootstrap systemd-container curl iproute2
 	@Tests/Package/upgrade
 
