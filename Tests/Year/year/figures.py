@@ -1,0 +1,71 @@
+"""Slopes of what was sampled every day."""
+import math
+
+DAYS = 365
+# How many days of each life of the gateway are left out: caches fill, and the store reaches its horizon.
+WARM_UP = 3
+# What may grow: (name, unit, the most a year that counts as flat).
+FLAT = [("resident", "MiB", 8), ("private dirty", "MiB", 8), ("descriptors", "", 2), ("threads", "", 2)]
+
+
+def slope(lives):
+    """The common slope of several series of (day, value), each with a level of its own, and its standard error."""
+    across = along = rest = 0
+    count = 0
+    parts = []
+    for series in lives:
+        if len(series) < 2:
+            continue
+        day, value = (sum(each[place] for each in series) / len(series) for place in (0, 1))
+        parts.append([(x - day, y - value) for x, y in series])
+        across += sum(x * x for x, _ in parts[-1])
+        along += sum(x * y for x, y in parts[-1])
+        count += len(series) - 1
+    if across == 0 or count < 3:
+        return None
+    found = along / across
+    rest = sum((y - found * x) ** 2 for series in parts for x, y in series)
+    return found, math.sqrt(rest / (count - 1) / across)
+
+
+def behind(lives, first_day=0):
+    """What comes after each life's warm-up, and after a day."""
+    return [[(day, sample) for day, sample in life if day >= max(life[0][0] + WARM_UP, first_day)] for life in lives if life]
+
+
+def table(lives, horizon, readings_a_day, disk_bar):
+    """Lines for people, and what is not flat."""
+    lines, grown = [f"{'':<18}{'first':>10}{'last':>10}{'a year':>12}{'± (2 s.e.)':>12}{'flat up to':>12}"], []
+
+    def row(name, unit, bar, first_day=0):
+        series = [[(day, sample[name]) for day, sample in life] for life in behind(lives, first_day)]
+        series = [each for each in series if each]
+        found = slope(series)
+        if found is None:
+            lines.append(f"{name:<18}{'too few days':>20}")
+            return None
+        a_year, error = found[0] * DAYS, 2 * found[1] * DAYS
+        lines.append(f"{name:<18}{series[0][0][1]:>10.1f}{series[-1][-1][1]:>10.1f}{a_year:>12.2f}{error:>12.2f}{bar:>12.2f} {unit}")
+        if a_year - error > bar:
+            grown.append(f"{name} grows by {a_year:.1f} {unit} a year")
+        return a_year
+    for name, unit, bar in FLAT:
+        row(name, unit, bar)
+    bar = disk_bar * readings_a_day * DAYS / 2 ** 20
+    growth = row("store", "MiB", bar, horizon)
+    row("state directory", "MiB", bar, horizon)
+    if growth is not None:
+        lines.append(f"{'':<18}behind the horizon the store grows by {growth * 2 ** 20 / DAYS / readings_a_day:.0f} octets a reading")
+    work = [[(day, {key: after[key] - before[key] for key in ("processor", "switches")})
+             for (_, before), (day, after) in zip(life, life[1:])] for life in behind(lives)]
+    for name, unit in (("processor", "s a day"), ("switches", "a day")):
+        values = [each[name] for life in work for _, each in life]
+        found = slope([[(day, each[name]) for day, each in life] for life in work if life])
+        if not values or found is None:
+            continue
+        mean = sum(values) / len(values)
+        lines.append(f"{name:<18}{values[0]:>10.1f}{values[-1]:>10.1f}{found[0] * DAYS:>12.2f}{2 * found[1] * DAYS:>12.2f}"
+                     f"{mean:>12.1f} {unit} (mean)")
+        if (found[0] - 2 * found[1]) * DAYS > mean:
+            grown.append(f"{name} doubles within a year")
+    return lines, grown
