@@ -62,6 +62,12 @@ struct Circuit {
     /// The failure that is to be waited out, and until when; nil: nothing failed.
     var next: Failure? { server ?? (Array(targets.values) + [retraction].compactMap(\.self)).min { $0.due < $1.due } }
 
+    /// When the first wait that ends after a moment is over; `nil`: none does.
+    func nextDue(after moment: Duration) -> Duration? {
+        if let server { return server.due > moment ? server.due : nil }
+        return (targets.values.map(\.due) + [retraction?.due].compactMap(\.self)).filter { $0 > moment }.min()
+    }
+
     /// Whether taking back has to wait by itself.
     func isRetractionWaiting(at now: Duration) -> Bool { retraction.map { $0.due > now } ?? false }
 

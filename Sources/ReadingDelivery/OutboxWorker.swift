@@ -193,16 +193,19 @@ public actor OutboxWorker: Service {
         // What an earlier process was to wait for is waited for now.
         var isHeldBack = circuit.server.map { $0.due > clock.uptime() } ?? false
         while !Task.isCancelled {
+            let began = clock.uptime()
             if !isHeldBack { _ = await pass() }
             isHeldBack = false
             guard !Task.isCancelled else { return }
             // A server that is down is asked again when its wait is over, however much is stored meanwhile; one target
-            // that fails keeps nothing else waiting.
-            let due = [circuit.next?.due, circuit.server == nil ? receiptDue : nil].compactMap(\.self).min()
+            // that fails keeps nothing else waiting. A wait that was over before the pass is no reason for another one:
+            // the pass had nothing to try, because what waits is held.
+            let isServerDown = circuit.server.map { $0.due > began } ?? false
+            let due = [circuit.nextDue(after: began), isServerDown ? nil : receiptDue].compactMap(\.self).min()
             let wait = due.map { max(.zero, $0 - clock.uptime()) } ?? options.interval
             await signal.wait(
-                atMost: circuit.server == nil ? min(wait, options.interval) : wait,
-                endedBy: circuit.server == nil ? .soft : .firm, sleep: clock.sleep)
+                atMost: isServerDown ? wait : min(wait, options.interval), endedBy: isServerDown ? .firm : .soft,
+                sleep: clock.sleep)
         }
     }
 
