@@ -6,6 +6,7 @@ STATE ?= $(shell mktemp -d -t healthrelay.XXXXXX)
 EPISODES ?= 30
 KILLS ?= 300
 FILES ?= 1000
+DAYS ?= 365
 GATEWAYS ?= 1000
 LISTEN ?= 127.0.0.1:8480
 SIZES ?= 10000 100000 1000000
@@ -16,7 +17,7 @@ TEST_PACKAGES := chromium dbus tshark python3-venv curl influxdb iproute2 mosqui
 	vsmartcard-vpcd udev victoria-metrics
 FLEET_PACKAGES := mosquitto nats-server openssl postgresql rabbitmq-server
 
-.PHONY: help run fleet fleet-engine build docs test deb deb-previous test-deb test-upgrade test-home-assistant test-fleet test-fleet-short test-lab-13 test-arm64 soak test-release fuzz hostile sanitize bench bench-decade format lint fixtures deps test-deps clean
+.PHONY: help run fleet fleet-engine build docs test deb deb-previous test-deb test-upgrade test-home-assistant test-fleet test-fleet-short test-lab-13 test-arm64 soak soak-year test-release fuzz hostile sanitize bench bench-decade format lint fixtures deps test-deps clean
 
 help:
 	@echo "make run      build, replay the recorded meters and deliver to a sandbox server, a file and an MQTT broker"
@@ -27,7 +28,9 @@ help:
 	@echo "make test-upgrade  upgrade version 0.1.0's package to this one, go back and forth again, and kill the gateway at each change of a"
 	@echo "              file while it migrates the store (make deb-previous builds that package once; needs the repository's history)"
 	@echo "make soak     fail every file operation, cut the power at every moment (an hour), then kill the gateway and fail"
-	@echo "              its servers for long (EPISODES=30, ten lives each; KILLS=300 with every kind of destination)"
+	@echo "              its servers for long (EPISODES=30, ten lives each; KILLS=300 with every kind of destination), then play a year"
+	@echo "make soak-year  play a home's year with a fast clock: meters, a sensor, failing servers; count every reading, and measure"
+	@echo "              the growth of memory, descriptors and files (some hours; DAYS=30 takes some minutes, SEED repeats a run)"
 	@echo "make test-home-assistant  show the recorded meters in a real Home Assistant (needs Python 3.12)"
 	@echo "make test-fleet  1,000 simulated gateways at three RabbitMQ nodes, PostgreSQL and two collectors: kill each of them, lose"
 	@echo "              the disks, and count what is stored; then three NATS nodes, and the operator's page, command by command,"
@@ -93,6 +96,11 @@ soak: deps
 	@Tests/Faults/inject all
 	@Tests/Faults/run $(EPISODES)
 	@Tests/Faults/everywhere $(KILLS)
+	@Tests/Year/run $(DAYS) $(SEED)
+
+soak-year: deps
+	@$(SWIFT) build -q --product healthrelay
+	@Tests/Year/run $(DAYS) $(SEED)
 
 test-release: deps
 	@$(SWIFT) test -c release --package-path Tests/ReleaseDecoding --scratch-path .build-release

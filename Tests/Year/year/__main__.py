@@ -7,7 +7,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,13 +18,13 @@ from lab.suite import boot
 from . import Failed, figures
 from .bus import Bus
 from .clock import Clock
-from .gateway import PERSON, Gateway
+from .gateway import Gateway
 from .home import CONTACT, Home, told
 from .places import Place
 from .plan import Plan
 
 # What is kept: days.
-KEEP = 20
+KEEP = 10
 # Of a pruned reading the store keeps what its documentation says, 150 octets, with its place in an index or two.
 DISK_BAR = 300
 # A reading's time may be wrong by so much: a clock that is less than two minutes wrong counts as right, and differences
@@ -341,10 +340,10 @@ async def play(days, seed):
         await year.start()
         await year.play()
         grown = year.tell(await year.check())
-        hours = (time.monotonic() - year.began) / 60
+        minutes = (time.monotonic() - year.began) / 60
         if grown:
             raise Failed("; ".join(grown))
-        say(f"year: {days} days in {hours:.0f} minutes: nothing lost, nothing twice, nothing grows")
+        say(f"year: {days} days in {minutes:.0f} minutes: nothing lost, nothing twice, nothing grows")
         is_good = True
         return 0
     except Failed as failure:
@@ -354,7 +353,10 @@ async def play(days, seed):
         print("year: stopped", file=sys.stderr)
         return 130
     finally:
-        await asyncio.shield(year.stop())
+        # Who is impatient must wait until everything is ended.
+        for each in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(each, lambda: None)
+        await year.stop()
         if is_good and not os.environ.get("HEALTHRELAY_YEAR_KEEP"):
             shutil.rmtree(folder)
         else:

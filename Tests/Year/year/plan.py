@@ -48,13 +48,14 @@ class Plan:
             since = moment(day)
             self.add(since, "disable", "study")
             self.add(since + timedelta(days=self.source.uniform(0.5, 3)), "enable", "study")
-        for day in every(4, 23):
-            self.add(moment(day), "add guest")
-            self.add(moment(min(day + 9, days - 1)), "remove guest")
-        for day in every(9, 31):
-            self.add(moment(day), "restart", "TERM")
-        for day in every(24, 62):
+        # Few restarts, so that a life is long enough for a slope.
+        for day in every(2, 97):
             self.add(moment(day), "restart", "KILL")
+        for day in every(3, 81):
+            self.add(moment(day), "add guest")
+            self.add(moment(min(day + 25, days - 1)), "remove guest")
+        for day in every(55, 81):
+            self.add(moment(day), "restart", "TERM")
         for day in every(3, 13):
             self.add(moment(day), "reload")
         for day in every(7, 19):
