@@ -45,7 +45,7 @@ class Device:
         self.live.name_of = lambda record: [id(each) for each in getattr(record, "records", [record])]
         # What it has measured, as `told` says it, with the true time.
         self.measured = {}
-        self.fresh, self.unread = [], 0
+        self.fresh = []
 
     @property
     def address(self):
@@ -198,7 +198,9 @@ class Home:
         return found
 
     async def come(self, devices, gateway):
-        """Devices that have measured are in reach until the gateway has read them."""
+        """Devices that have measured are in reach until the gateway has read them.
+
+        Returns those that it has not read for too long."""
         began = time.monotonic()
         for each in devices:
             await each.live.press()
@@ -224,6 +226,4 @@ class Home:
         # The kernel and bluetoothd are done with the link, and discovery is on again.
         await asyncio.sleep(0.3)
         self.seconds += time.monotonic() - began
-        for each in waiting:
-            each.unread += 1
-        return not waiting
+        return waiting
