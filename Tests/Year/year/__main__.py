@@ -69,20 +69,23 @@ class Year:
 
     async def pair(self, device):
         """What the meter shows is typed in."""
-        await device.live.press()
+        await device.press()
         words = ["pair", device.address, "--json"]
         typed = f"{self.folder}/digits"
         open(typed, "w").close()
         if device.live.meter.passkey:
             words += ["--passkey-file", typed]
         pairing = asyncio.ensure_future(self.gateway.command(*words))
+        silent = 0
         while not pairing.done():
             if device.live.shown_passkey is not None:
                 with open(typed, "w") as file:
                     file.write(f"{device.live.shown_passkey:06d}")
-            # To be proven it is asked for again, and its owner presses the button.
-            if device.live.connection is None and not device.live.awake:
-                await device.live.press()
+            # To be proven it is looked for again, and its owner presses the button after a while.
+            silent = silent + 1 if device.is_silent() else 0
+            if silent == 10:
+                silent = 0
+                await device.press()
             await asyncio.wait([pairing], timeout=0.1)
         answer = json.loads(pairing.result())
         if not answer["paired"]:

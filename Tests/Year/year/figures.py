@@ -2,8 +2,8 @@
 import math
 
 DAYS = 365
-# How many days of each life of the gateway are left out: caches fill, and the store reaches its horizon.
-WARM_UP = 3
+# How many days of each life of the gateway are left out, while caches fill: fewer in a run of less than three weeks.
+WARM_UP, SHORT_WARM_UP, SHORT = 3, 1, 21
 # What may grow: (name, unit, the most a year that counts as flat).
 FLAT = [("resident", "MiB", 8), ("private dirty", "MiB", 8), ("descriptors", "", 2), ("threads", "", 2)]
 
@@ -30,7 +30,9 @@ def slope(lives):
 
 def behind(lives, first_day=0):
     """What comes after each life's warm-up, and after a day."""
-    return [[(day, sample) for day, sample in life if day >= max(life[0][0] + WARM_UP, first_day)] for life in lives if life]
+    last = max(day for life in lives for day, _ in life)
+    warm_up = SHORT_WARM_UP if last < SHORT else WARM_UP
+    return [[(day, sample) for day, sample in life if day >= max(life[0][0] + warm_up, first_day)] for life in lives if life]
 
 
 def table(lives, horizon, readings_a_day, disk_bar):

@@ -71,6 +71,17 @@ class Device:
     def make(self, shown):
         raise NotImplementedError
 
+    async def press(self):
+        """Its button. bumble fails where its advertising is being stopped already."""
+        for _ in range(5):
+            try:
+                return await self.live.press()
+            except KeyError:
+                await asyncio.sleep(0.3)
+
+    def is_silent(self):
+        return self.live.connection is None and not self.live.awake and not self.live.device.is_advertising
+
     def forget(self):
         """What is long read leaves its memory."""
         held = self.live.meter.records
@@ -203,7 +214,7 @@ class Home:
         Returns those that it has not read for too long."""
         began = time.monotonic()
         for each in devices:
-            await each.live.press()
+            await each.press()
         waiting, idle = list(devices), Counter()
         while waiting:
             await asyncio.sleep(0.02)
@@ -214,13 +225,13 @@ class Home:
                     each.fresh.clear()
                     each.forget()
                     self.contacts += 1
-                elif each.live.connection is None and not each.live.awake and not each.live.device.is_advertising:
+                elif each.is_silent():
                     # The link was lost. Its owner presses the button again after a while.
                     idle[each] += 1
                     if idle[each] == 50:
                         idle[each] = 0
                         self.drops += 1
-                        await each.live.press()
+                        await each.press()
             if time.monotonic() - began > CONTACT:
                 break
         # The kernel and bluetoothd are done with the link, and discovery is on again.
