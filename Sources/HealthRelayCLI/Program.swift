@@ -6,6 +6,7 @@ import HelperProcesses
 enum Program {
     static func main() async {
         ProcessMemory.close()
+        ProcessMemory.share()
         await Healthrelay.perform()
         exit(0)
     }
