@@ -115,8 +115,10 @@ public enum StoreError: Error, Sendable, Hashable {
         }
         guard let error = error as? DatabaseError else { return fileError(error) ?? error }
         let detail = error.message ?? error.resultCode.description
-        // A row read from the file is of another type than its column, and was to be written again.
-        if error.extendedResultCode == .SQLITE_CONSTRAINT_DATATYPE { return StoreError.corrupt(detail: detail) }
+        // A row read from the file is of another type than its column, or lacks a value, and was to be written again.
+        if [.SQLITE_CONSTRAINT_DATATYPE, .SQLITE_CONSTRAINT_NOTNULL].contains(error.extendedResultCode) {
+            return StoreError.corrupt(detail: detail)
+        }
         return switch error.resultCode {
         case .SQLITE_FULL: StoreError.diskFull
         case .SQLITE_CORRUPT, .SQLITE_TOOBIG, .SQLITE_MISMATCH: StoreError.corrupt(detail: detail)

@@ -98,6 +98,19 @@ struct HostileSchemaTests {
         }
     }
 
+    @Test("a NULL that is to be written to another table is damage, not a fault of this program")
+    func missing() async throws {
+        let harness = try await Harness(encryption: .off())
+        try await harness.contact([Build.glucose(1, "2026-11-21T08:00:00")])
+        try harness.store.close()
+        try Self.relax(harness.directory) { db in try db.execute(sql: "UPDATE device SET sequence_epoch = NULL") }
+        let error = await #expect(throws: StoreError.self) {
+            let again = try await Harness(harness.directory, encryption: .off())
+            try await again.contact([Build.glucose(2, "2026-11-21T08:01:00")])
+        }
+        #expect(error?.code == "store_corrupt")
+    }
+
     /// Changes rows while no column has a constraint or a type, and puts the definitions back.
     static func relax(_ directory: String, _ edit: (Database) throws -> Void) throws {
         var definitions: [Row] = []

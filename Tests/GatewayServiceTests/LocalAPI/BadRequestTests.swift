@@ -157,14 +157,20 @@ struct RawSocket: Sendable {
     ///   - waits: whether to wait until it is connected.
     init?(port: Int, to host: String = "127.0.0.1", from source: String? = nil, waits: Bool = true) {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        if !waits { _ = fcntl(descriptor, F_SETFL, O_NONBLOCK) }
+        _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
         guard source.map({ Self.call(bind, descriptor, $0, 0) }) ?? true,
             Self.call(connect, descriptor, host, port) || errno == EINPROGRESS
         else {
             Glibc.close(descriptor)
             return nil
         }
-        _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+        // Not for ever: with as many threads as processors, whoever is to accept it may need this one.
+        var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        if waits { poll(&wanted, 1, 5000) }
+        if waits, Int32(wanted.revents) & (POLLERR | POLLHUP) != 0 {
+            Glibc.close(descriptor)
+            return nil
+        }
     }
 
     private static func call(
