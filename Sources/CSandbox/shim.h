@@ -1,5 +1,5 @@
-// What a process may take away from itself: prctl(2) and landlock(7), which Swift cannot call because they are variadic
-// or have no function in the C library.
+// What a process may take away from itself: prctl(2), landlock(7) and mallopt(3), which Swift cannot call because they are
+// variadic, have no function in the C library, or are missing from Swift's module of it.
 #pragma once
 #include <errno.h>
 #include <fcntl.h>

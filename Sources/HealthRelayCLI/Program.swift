@@ -6,7 +6,7 @@ import HelperProcesses
 enum Program {
     static func main() async {
         ProcessMemory.close()
-        ProcessMemory.share()
+        ProcessMemory.shareArenas()
         await Healthrelay.perform()
         exit(0)
     }

@@ -10,7 +10,7 @@ public enum ProcessMemory {
     ///
     /// It would make up to eight for each processor. The threads that serve tasks and queues change, so that in time each arena
     /// has a megabyte that was freed and is not given back. A gateway is idle mostly, and its threads wait for no arena.
-    public static func share() { _ = csandbox_limit_arenas(2) }
+    public static func shareArenas() { _ = csandbox_limit_arenas(2) }
 
     /// Closes it: the process leaves no core dump, and other processes of its user can neither attach to it nor read its
     /// files in `/proc` that show memory or environment.

@@ -182,7 +182,7 @@ public final class ReadingStore: Sendable {
     private static let longestValue: Int32 = 16 << 20
 
     /// Octets of a page in a file that is made, by a first start or an export. A commit writes every page it touches, most of
-    /// them for a row or two, so that pages of 4 KiB cost a flash card more than twice as much. One that is there keeps its own.
+    /// them for a row or two: with pages of 4 KiB two thirds more are written. A file that is there keeps its own.
     private static let pageSize = 1024
     /// Octets of the log at which it is folded into the file.
     private static let logLength = 16 << 20

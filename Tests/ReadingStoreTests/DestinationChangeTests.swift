@@ -121,6 +121,28 @@ struct DestinationChangeTests {
         #expect(Set(try await waiting(at: place).map(\.timestamp)).count == 1)
     }
 
+    @Test("one whose seconds become unique keeps what it has, and gives none of these seconds again")
+    func uniqueSeconds() async throws {
+        func named(isUnique: Bool) async throws -> DestinationKey {
+            try await store.setDestination(
+                "clinic", kind: "clinic", kinds: [.glucose], hasUniqueSeconds: isUnique, isOneSeries: isUnique,
+                needsSource: false)
+        }
+        let place = try await named(isUnique: false)
+        // One second, of two meters.
+        for number in 1...2 as ClosedRange<UInt64> {
+            try await harness.contact(
+                [Build.glucose(1, "2026-11-01T10:00:00", 90 + UInt16(number))], device: Self.meter(number))
+        }
+        let before = try await waiting(at: place).map(\.timestamp)
+        #expect(before.count == 2 && Set(before).count == 1)
+        #expect(try await named(isUnique: true) == place)
+        try await harness.contact([Build.glucose(1, "2026-11-01T10:00:00", 93)], device: Self.meter(3))
+        let after = try await waiting(at: place).map(\.timestamp)
+        let second = try #require(before.first)
+        #expect(after.sorted() == before + [second.advanced(bySeconds: 1)])
+    }
+
     @Test("a server at another address knows nobody by the former one's ids; what that one has is left behind")
     func accepted() async throws {
         let place = try await name("clinic", kind: "vital", at: "old")

@@ -25,6 +25,8 @@ from .plan import Plan
 
 # What is kept: days.
 KEEP = 5
+# Days from the horizon until the first pruning behind it is done.
+WAIT = 2
 # Of a pruned reading the store keeps what its documentation says, 150 octets, with its place in an index or two.
 DISK_BAR = 300
 # A reading's time may be wrong by so much: a clock that is less than two minutes wrong counts as right, and differences
@@ -326,18 +328,15 @@ class Year:
 
     def tell(self, totals):
         measured, stored, gone = totals
-        lines, grown = figures.table(self.lives, KEEP + WAIT, measured / self.days, DISK_BAR)
+        lines, grown, is_known = figures.table(self.lives, KEEP + WAIT, measured / self.days, DISK_BAR)
         again = sum(each.counts["again"] for each in self.places.values())
         counts = self.counts | Counter({"contacts": self.home.contacts, "links pressed again": self.home.drops})
         say("\n" + "\n".join(lines) + "\n")
         say(", ".join(f"{count} {what}" for what, count in counts.items()))
         say(f"{measured} measurements: {stored} in the store and {gone} pruned, each once, and each once at every destination "
             f"({again} came again after an answer that was lost)")
-        return grown
+        return grown, is_known
 
-
-# Days from the horizon until the first pruning behind it is done.
-WAIT = 2
 
 
 async def play(days, seed):
@@ -349,11 +348,12 @@ async def play(days, seed):
     try:
         await year.start()
         await year.play()
-        grown = year.tell(await year.check())
+        grown, is_known = year.tell(await year.check())
         minutes = (time.monotonic() - year.began) / 60
         if grown:
             raise Failed("; ".join(grown))
-        say(f"year: {days} days in {minutes:.0f} minutes: nothing lost, nothing twice, nothing grows")
+        growth = "nothing grows" if is_known else "too few days to say what grows"
+        say(f"year: {days} days in {minutes:.0f} minutes: nothing lost, nothing twice, {growth}")
         is_good = True
         return 0
     except Failed as failure:

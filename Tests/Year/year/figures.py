@@ -36,7 +36,7 @@ def behind(lives, first_day=0):
 
 
 def table(lives, horizon, readings_a_day, disk_bar):
-    """Lines for people, and what is not flat."""
+    """Lines for people, what is not flat, and whether there were days enough to know."""
     lines, grown = [f"{'':<18}{'first':>10}{'last':>10}{'a year':>12}{'± (2 s.e.)':>12}{'flat up to':>12}"], []
 
     def row(name, unit, bar, first_day=0):
@@ -51,11 +51,10 @@ def table(lives, horizon, readings_a_day, disk_bar):
         if a_year - error > bar:
             grown.append(f"{name} grows by {a_year:.1f} {unit} a year")
         return a_year
-    for name, unit, bar in FLAT:
-        row(name, unit, bar)
+    slopes = [row(name, unit, bar) for name, unit, bar in FLAT]
     bar = disk_bar * readings_a_day * DAYS / 2 ** 20
     growth = row("store", "MiB", bar, horizon)
-    row("state directory", "MiB", bar, horizon)
+    slopes += [growth, row("state directory", "MiB", bar, horizon)]
     if growth is not None:
         lines.append(f"{'':<18}behind the horizon the store grows by {growth * 2 ** 20 / DAYS / readings_a_day:.0f} octets a reading")
     work = [[(day, {key: after[key] - before[key] for key in ("processor", "switches")})
@@ -70,4 +69,4 @@ def table(lives, horizon, readings_a_day, disk_bar):
                      f"{mean:>12.1f} {unit} (mean)")
         if (found[0] - 2 * found[1]) * DAYS > mean:
             grown.append(f"{name} doubles within a year")
-    return lines, grown
+    return lines, grown, None not in slopes
