@@ -70,11 +70,13 @@ public final class Gateway: Sendable {
     ///   - isService: whether it reads meters when they show up, as `run` does.
     ///   - patience: how long to wait for another owner of the store to let go of it: a command takes a moment.
     ///   - logger: what happens.
+    ///   - progress: told how far the tables of an earlier version have been made those of this one.
     /// - Throws: `StoreError`, or `Problem` for settings that cannot be used.
     public static func open(
         _ settings: Settings, state: StateDirectory, sandbox: VitalConnection? = nil, named: [String]? = nil,
         radio: @escaping RadioSource.Factory = RadioSource.system, isService: Bool = false,
-        patience: Duration = .zero, logger: Logger = Logger(label: "healthrelay")
+        patience: Duration = .zero, logger: Logger = Logger(label: "healthrelay"),
+        progress: @escaping StoreProgress.Handler = { _ in }
     ) async throws -> Gateway {
         let names = (sandbox == nil ? [] : [DestinationSetting.sandboxName]) + settings.destinations.map(\.name)
         for name in named ?? [] where !names.contains(name) { throw Problem.noSuchDestination(name, among: names) }
@@ -84,7 +86,8 @@ public final class Gateway: Sendable {
                 let store = try await ReadingStore.open(
                     directory: state.path, decoder: decoder,
                     clientUserID: settings["user.client_user_id"], timeZone: settings["user.time_zone"],
-                    encryption: settings.storeEncryption, finishesErasure: !isService, logger: logger)
+                    encryption: settings.storeEncryption, finishesErasure: !isService, logger: logger,
+                    progress: progress)
                 let (catalogue, live) = (Catalogue(), LiveSettings(settings))
                 let fleet = settings.destinations.first { $0.kind == .fleet }.map {
                     FleetSettingsDesk($0.name, directory: state.path, logger: logger)

@@ -160,9 +160,15 @@ public struct GatewayRunner: Service, CustomStringConvertible {
     private func run(_ life: Life, _ reloads: AsyncStream<Settings>) async throws -> Life? {
         let (settings, captures) = (life.settings, life.captures)
         let sandbox = try await connection()
-        let gateway = try await Gateway.open(
-            settings, state: state, sandbox: sandbox, named: named, radio: radio, isService: true,
-            patience: .seconds(5), logger: logger)
+        let manager = ServiceManager()
+        let narration = StartNarration(manager, logger)
+        let gateway = try await WorkProgress.following { [state, named, radio, logger] progress in
+            try await Gateway.open(
+                settings, state: state, sandbox: sandbox, named: named, radio: radio, isService: true,
+                patience: .seconds(5), logger: logger, progress: progress)
+        } tell: {
+            narration.tell($0)
+        }
         let door = try AccessPoint(
             settings, directory: state.path, port: life.port, logger: logger,
             time: { Date(timeIntervalSince1970: TimeInterval(await gateway.clock.judgingTime().seconds)) })
@@ -174,7 +180,7 @@ public struct GatewayRunner: Service, CustomStringConvertible {
         for message in gateway.destinations.undelivered { announce(.notDelivering(message)) }
 
         let narrator = Narrator(showsValues: showsValues) { announce(.way($0)) }
-        let (hub, counters, manager) = (APIEventHub(), RequestCounters(), ServiceManager())
+        let (hub, counters) = (APIEventHub(), RequestCounters())
         let (isUp, isUpForBackups) = (AsyncStream<Void>.makeStream(), AsyncStream<Void>.makeStream())
         let server = LocalServer(
             gateway: gateway, door: door, hub: hub, counters: counters,

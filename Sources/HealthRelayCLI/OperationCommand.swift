@@ -46,7 +46,7 @@ enum OperationCommand {
     private static func runHere(
         _ request: OperationRequest, _ settings: Settings, _ state: StateDirectory, _ output: any OperationOutput
     ) async throws {
-        let gateway = try await Gateway.open(settings, state: state)
+        let gateway = try await output.following { try await Gateway.open(settings, state: state, progress: $0) }
         do {
             try await gateway.run(request, output: output)
         } catch {

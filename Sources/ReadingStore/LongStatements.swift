@@ -4,38 +4,84 @@ import GRDBSQLite
 import HealthReadings
 import Synchronization
 
-/// Stops SQLite's statements that take as long as the disk does, from any thread, also before they begin.
+/// Stops SQLite's statements that take long, from any thread, also before they begin.
 final class StopSwitch: Sendable {
-    private let isStopped = Atomic(false)
+    /// A connection of SQLite's, which may be interrupted by any thread.
+    private struct Connection: @unchecked Sendable, Equatable {
+        let pointer: OpaquePointer
+    }
+
+    private struct State {
+        var isStopped = false
+        /// The connections that are watched now.
+        var running: [Connection] = []
+    }
+
+    private let state = Mutex(State())
     private let look: @Sendable () -> Void
 
     /// - Parameter look: called every now and then while a statement runs.
     init(look: @escaping @Sendable () -> Void = {}) { self.look = look }
 
-    func stop() { isStopped.store(true, ordering: .relaxed) }
+    func stop() {
+        state.withLock { state in
+            state.isStopped = true
+            // Under the lock: a connection that is given back meanwhile isn't interrupted for the next who has it.
+            for connection in state.running { sqlite3_interrupt(connection.pointer) }
+        }
+    }
+
+    var isStopped: Bool { state.withLock { $0.isStopped } }
 
     /// Runs statements on a connection.
     ///
     /// - Throws: `CancellationError` if they are stopped, and what `body` throws.
     func watching<Value>(_ db: Database, _ body: () throws -> Value) throws -> Value {
         // Without a connection the store was closed before its turn came: the first statement says so.
-        guard let connection = db.sqliteConnection else { return try body() }
-        // SQLite calls it on this thread, and only until the handler is taken away again.
+        guard let connection = db.sqliteConnection.map(Connection.init) else { return try body() }
+        try begin(connection)
+        defer { end(connection) }
+        return try telling(body)
+    }
+
+    /// The same for statements that somebody else runs on the only connection that a pool writes with.
+    func watchingWriter<Value>(of pool: DatabasePool, _ body: () throws -> Value) throws -> Value {
+        try pool.writeWithoutTransaction { db in try db.sqliteConnection.map(Connection.init).map(begin) }
+        defer { pool.writeWithoutTransaction { db in db.sqliteConnection.map(Connection.init).map(end) } }
+        return try telling(body)
+    }
+
+    private func begin(_ connection: Connection) throws {
+        try state.withLock { state in
+            if state.isStopped { throw CancellationError() }
+            state.running.append(connection)
+        }
+        // SQLite calls it on the thread that runs the statement, and only until the handler is taken away again. An
+        // interruption alone would end the statement that runs, and none that is run again after it.
         sqlite3_progress_handler(
-            connection, Self.instructions,
+            connection.pointer, Self.instructions,
             { context in
                 guard let context else { return 0 }
                 let stopSwitch = Unmanaged<StopSwitch>.fromOpaque(context).takeUnretainedValue()
                 stopSwitch.look()
-                return stopSwitch.isStopped.load(ordering: .relaxed) ? 1 : 0
+                return stopSwitch.isStopped ? 1 : 0
             }, Unmanaged.passUnretained(self).toOpaque())
-        defer { sqlite3_progress_handler(connection, 0, nil, nil) }
-        return try withExtendedLifetime(self) {
-            do { return try body() } catch let error as DatabaseError
-                where error.resultCode == .SQLITE_INTERRUPT && isStopped.load(ordering: .relaxed)
-            {
-                throw CancellationError()
-            }
+    }
+
+    private func end(_ connection: Connection) {
+        sqlite3_progress_handler(connection.pointer, 0, nil, nil)
+        let isStopped = state.withLock { state in
+            if let index = state.running.firstIndex(of: connection) { state.running.remove(at: index) }
+            return state.isStopped
+        }
+        // What was interrupted between two statements stays so until the next begins, and a checkpoint is none.
+        if isStopped { sqlite3_exec(connection.pointer, "SELECT 1", nil, nil, nil) }
+    }
+
+    private func telling<Value>(_ body: () throws -> Value) throws -> Value {
+        try withExtendedLifetime(self) {
+            // Whatever an interrupted statement was called on its way.
+            do { return try body() } catch { throw isStopped ? CancellationError() : error }
         }
     }
 

@@ -30,7 +30,7 @@ extension ReadingStore {
     /// sequence numbers go on. A scan's frame goes with the last of its readings.
     ///
     /// Readings go in transactions of some hundred. After the last the files are written anew, as
-    /// ``eraseUser(_:retracts:except:rewritesFiles:)`` does it; where that is cut short, it is done when the store is opened next.
+    /// ``eraseUser(_:retracts:except:rewritesFiles:progress:)`` does it; where that is cut short, it is done when the store is opened next.
     ///
     /// - Parameters:
     ///   - age: counted from now.

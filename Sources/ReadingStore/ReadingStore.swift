@@ -66,6 +66,8 @@ public final class ReadingStore: Sendable {
     let closing = StopSwitch()
 
     private let lock: StoreLock
+    /// About how many octets the migrations write that were due when it was opened.
+    private let migrationOctets: Int64
     let pool: DatabasePool
 
     /// Opens the store of a state directory, making both where they are missing.
@@ -83,15 +85,22 @@ public final class ReadingStore: Sendable {
     ///     calls ``finishErasure(progress:)`` later. The rows are gone either way: what is left are octets in the files.
     ///   - logger: gets what is done; no values and no addresses.
     ///   - now: the gateway's clock.
+    ///   - progress: told how far the tables of an earlier version have been made those of this one: minutes where there are
+    ///     millions of readings. A task that is cancelled stops that, and the store stays as it was.
     /// - Throws: ``StoreError``: ``StoreError/locked(pid:)`` where another owner has it; nothing is overwritten.
+    ///   `CancellationError`.
     public static func open(
         directory: String, decoder: any FrameDecoding, clientUserID: String? = nil, timeZone: String? = nil,
         encryption: StoreEncryption = .on(), finishesErasure: Bool = true,
-        logger: Logger = Logger(label: "healthrelay.store"), now: @escaping @Sendable () -> Instant = { .systemClock }
+        logger: Logger = Logger(label: "healthrelay.store"), now: @escaping @Sendable () -> Instant = { .systemClock },
+        progress: @escaping StoreProgress.Handler = { _ in }
     ) async throws -> ReadingStore {
         let store = try ReadingStore(
             directory: directory, decoder: decoder, encryption: encryption, logger: logger, now: now)
+        try await store.migrate(progress: progress)
+        try await store.openKeys()
         do {
+            try await store.continueErasures(progress: progress)
             if finishesErasure { try await store.finishErasure() }
         } catch is CancellationError {
             // Whoever opens it is about to end: the next opening tries again.
@@ -100,7 +109,6 @@ public final class ReadingStore: Sendable {
             store.logger.warning(
                 "erased octets may still be in the store's files", metadata: ["error": "\(error)"])
         }
-        try await store.openKeys()
         do {
             let last = try await store.lastUser()
             try await store.adoptUser(
@@ -109,6 +117,9 @@ public final class ReadingStore: Sendable {
         } catch let error as StoreError where error.isCorrupt {
             // The store has to open for `store verify` to name the row. Nothing is delivered for that person.
             store.logger.error("\(error)", metadata: ["mend": "\(error.hint)"])
+        } catch StoreError.unknown(let what) {
+            // Whoever it names is being erased, and that could not be ended now: the next opening tries again.
+            store.logger.error("unknown: \(what)")
         }
         return store
     }
@@ -132,8 +143,7 @@ public final class ReadingStore: Sendable {
         do {
             try Self.refuseNewer(path)
             pool = try Self.openPool(path)
-            try Self.prepare(pool, path: path)
-            pool.writeWithoutTransaction(touchedRows.watch)
+            migrationOctets = try Self.prepare(pool, path: path)
         } catch {
             let mapped = StoreError.mapping(error)
             if case StoreError.foreign = mapped { throw StoreError.foreign(path: path) }
@@ -166,6 +176,7 @@ public final class ReadingStore: Sendable {
         configuration.maximumReaderCount = readers
         configuration.persistentReadOnlyConnections = true
         harden(&configuration)
+        configuration.prepareDatabase { db in try db.execute(sql: "PRAGMA cache_size = -\(readerCache)") }
         return try DatabasePool(path: path, configuration: configuration)
     }
 
@@ -184,13 +195,19 @@ public final class ReadingStore: Sendable {
     /// Octets of a page in a file that is made, by a first start or an export. A commit writes every page it touches, most of
     /// them for a row or two: with pages of 4 KiB two thirds more are written. A file that is there keeps its own.
     private static let pageSize = 1024
+    /// KiB of pages that a connection which reads keeps: what a long read touched stays in memory, once for each connection, and
+    /// the system has the file's pages anyway.
+    private static let readerCache = 512
+    /// KiB of pages that the connection which writes keeps.
+    private static let writerCache = 2048
     /// Octets of the log at which it is folded into the file.
     private static let logLength = 16 << 20
 
-    private static func prepare(_ pool: DatabasePool, path: String) throws {
+    /// - Returns: about how many octets the migrations write that are due.
+    private static func prepare(_ pool: DatabasePool, path: String) throws -> Int64 {
         try pool.writeWithoutTransaction { db in
             // GRDB sets NORMAL in WAL mode, under which a power cut can take the last commits.
-            try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA cache_size = -2048")
+            try db.execute(sql: "PRAGMA synchronous = FULL; PRAGMA cache_size = -\(writerCache)")
             let pageSize = try Int.fetchOne(db, sql: "PRAGMA page_size") ?? Self.pageSize
             try db.execute(sql: "PRAGMA wal_autocheckpoint = \(logLength / pageSize)")
             let applicationID = try Int32.fetchOne(db, sql: "PRAGMA application_id") ?? 0
@@ -199,24 +216,61 @@ public final class ReadingStore: Sendable {
             try SchemaCheck.refuseCode(db)
             if isEmpty { try db.execute(sql: "PRAGMA application_id = \(Schema.applicationID)") }
             guard try !Schema.migrator.hasBeenSuperseded(db) else { throw StoreError.newerSchema }
-            try requireSpaceToMigrate(db, path: path)
+            return try octetsOfMigration(db, path: path)
         }
+    }
+
+    /// Brings the tables up to this version.
+    private func migrate(progress: @escaping StoreProgress.Handler) async throws {
+        let course = WritingCourse(.migrating, progress)
+        let stopSwitch = StopSwitch(look: course.look)
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { (continuation: CheckedContinuation<Result<Void, any Error>, Never>) in
+                // It takes as long as the disk does: no thread of the tasks' may wait for that.
+                DispatchQueue.global().async { [self] in
+                    continuation.resume(returning: Result { try migrate(course, stopSwitch) })
+                }
+            }
+        } onCancel: {
+            stopSwitch.stop()
+        }
+        do { try result.get() } catch {
+            let mapped = StoreError.mapping(error)
+            if case StoreError.foreign = mapped {
+                throw StoreError.foreign(path: directory + "/" + StoreFiles.databaseName)
+            }
+            throw mapped
+        }
+    }
+
+    private func migrate(_ course: WritingCourse, _ stopSwitch: StopSwitch) throws {
         CrashPoint.reach("migrate.before-commit")
-        do { try Schema.migrator.migrate(pool) } catch let error as DatabaseError
+        do {
+            try course.run(total: migrationOctets) {
+                try stopSwitch.watchingWriter(of: pool) { try Schema.migrator.migrate(pool) }
+            }
+        } catch let error as DatabaseError
             where [.SQLITE_ERROR, .SQLITE_CONSTRAINT].contains(error.resultCode)
         {
             throw StoreError.corrupt(detail: "it is not what its version makes: \(error.message ?? "")")
         }
         try pool.read(SchemaCheck.check)
+        pool.writeWithoutTransaction(touchedRows.watch)
         CrashPoint.reach("migrate.after-commit")
     }
 
     /// Refuses to open a store of an earlier version where the disk could fill: what a migration writes is in the log until
     /// it has ended, and the tables it replaces stay in the file.
-    private static func requireSpaceToMigrate(_ db: Database, path: String) throws {
+    ///
+    /// - Returns: about how many octets the migrations write that are due.
+    private static func octetsOfMigration(_ db: Database, path: String) throws -> Int64 {
         let applied = try Schema.migrator.appliedIdentifiers(db)
-        guard !applied.isEmpty, !Schema.rewriting.isSubset(of: applied) else { return }
-        try DiskSpace.require(2 * usedBytes(db), at: parentDirectory(of: path))
+        let due = Schema.rewriting.filter { !applied.contains($0.key) }
+        guard !applied.isEmpty, !due.isEmpty else { return 0 }
+        let used = try usedBytes(db)
+        try DiskSpace.require(2 * used, at: parentDirectory(of: path))
+        try StoreFiles.sortBeside(db, in: parentDirectory(of: path))
+        return Int64(due.values.reduce(0, +) * Double(used))
     }
 
     /// Waits for what is being written, closes the files and gives the store up: another may open it.
@@ -242,15 +296,20 @@ public final class ReadingStore: Sendable {
     ///
     /// Cancelling the task that waits does not undo it: a frame that came is kept, whoever has stopped waiting.
     ///
-    /// - Parameter committed: runs after the commit and before the next transaction.
+    /// - Parameters:
+    ///   - checksReferences: whether SQLite checks that no row refers to one that goes. Where not, `body` sees to it.
+    ///   - committed: runs after the commit and before the next transaction.
     func write<T: Sendable>(
-        _ point: CommitPoint, _ body: @escaping @Sendable (Database) throws -> T,
+        _ point: CommitPoint, checksReferences: Bool = true, _ body: @escaping @Sendable (Database) throws -> T,
         committed: @escaping @Sendable (T) -> Void = { _ in }
     ) async throws -> T {
         try await withCheckedThrowingContinuation { continuation in
             pool.asyncWriteWithoutTransaction { [self] db in
                 let result = Result<T, any Error> {
                     var value: T?
+                    // Heeded outside of transactions only.
+                    if !checksReferences { try db.execute(sql: "PRAGMA foreign_keys = OFF") }
+                    defer { if !checksReferences { try? db.execute(sql: "PRAGMA foreign_keys = ON") } }
                     try db.inTransaction(.immediate) {
                         value = try body(db)
                         CrashPoint.reach(point.before)
@@ -296,7 +355,26 @@ public final class ReadingStore: Sendable {
 
     /// Reads from the last commit on the connection that is kept for what must not wait, such as the watchdog.
     func readAtOnce<T: Sendable>(_ body: @escaping @Sendable (Database) throws -> T) async throws -> T {
-        do { return try await pool.read(body) } catch { throw StoreError.mapping(error) }
+        let stopSwitch = StopSwitch()
+        do {
+            return try await withTaskCancellationHandler {
+                try await withCheckedThrowingContinuation { continuation in
+                    // GRDB's read for tasks gives its connection back in the task. Where `close` waits for that on the only
+                    // thread that tasks have, it would wait for ever.
+                    pool.asyncRead { result in
+                        continuation.resume(
+                            with: Result {
+                                let db = try result.get()
+                                return try stopSwitch.watching(db) { try body(db) }
+                            })
+                    }
+                }
+            } onCancel: {
+                stopSwitch.stop()
+            }
+        } catch {
+            throw StoreError.mapping(error)
+        }
     }
 }
 

@@ -347,59 +347,6 @@ struct Retracting {
                 """, arguments: [reading])
     }
 
-    /// Asks for everything of a person, who is about to be erased.
-    ///
-    /// - Parameter done: destinations that have erased the person themselves.
-    /// - Returns: how many readings each destination is to take back, and how many it cannot.
-    func retractAll(of user: Int64, except done: Set<DestinationKey>) throws -> [ErasureAtDestination] {
-        var asked: [Int64: Int] = [:]
-        if sealing.refusal == nil {
-            let select = try PreparedStatement(
-                db,
-                """
-                SELECT \(ReadingRow.columns) FROM reading AS r WHERE r.user = ?
-                    AND EXISTS (SELECT 1 FROM outbox AS o WHERE o.reading = r.key)
-                """)
-            select.bind(1, user)
-            let rows = RowReader(db, sealing)
-            var found: [(Int64, ReadingID)] = []
-            // Nobody can say what a damaged row was delivered as: it counts as left behind.
-            while try select.next() {
-                if let id = try? rows.content(select).0 { found.append((ReadingRow.key(select), id)) }
-            }
-            select.reset()
-            for (key, id) in found { for place in try retract(key, id: id) { asked[place, default: 0] += 1 } }
-        }
-        var results: [ErasureAtDestination] = []
-        for destination in try ReadingStore.destinations(db) {
-            let place = destination.key.rawValue
-            // Whoever has removed the person at the present address has not done so at the former one.
-            let isDone = done.contains(destination.key)
-            let end = isDone ? try ReadingStore.movedAt(db, destination.key) ?? .min : .max
-            let there =
-                try Int.fetchOne(
-                    db,
-                    sql: """
-                        SELECT (SELECT count(*) FROM outbox AS o WHERE destination = ?1 AND user = ?2
-                                AND (delivered_at <= ?3 OR handed_over_at <= ?3) AND NOT EXISTS (
-                                SELECT 1 FROM retraction WHERE reading = o.reading AND destination = o.destination))
-                            + (SELECT count(*) FROM pruned_place AS p JOIN pruned AS r ON r.identity = p.identity
-                                WHERE p.destination = ?1 AND r.user = ?2 AND p.delivered_at <= ?3)
-                        """, arguments: [place, user, end]) ?? 0
-            try db.execute(
-                sql: "UPDATE destination SET left_behind = left_behind + ? WHERE key = ?", arguments: [there, place])
-            let count = asked[place] ?? 0
-            guard there + count > 0 else { continue }
-            // One that the settings no longer name keeps them until they name it again.
-            let isRemoved = destination.state == .removed
-            results.append(
-                ErasureAtDestination(
-                    destination: destination.name, retracting: isRemoved ? 0 : count,
-                    leftBehind: isRemoved ? there + count : there))
-        }
-        return results
-    }
-
     /// Seals what is to be taken back under the newest key.
     static func reseal(_ db: Database, _ sealing: Sealing, _ change: inout KeyChange) throws {
         for row in try Row.fetchAll(db, sql: "SELECT key, content FROM retraction") {

@@ -109,8 +109,14 @@ enum StoreFiles {
     /// Writes a database anew, its intermediate copy in a file of the directory (mode 0600) and not in memory, which it
     /// would fill: `/tmp` may be memory too.
     static func vacuum(_ db: Database, in directory: String) throws {
+        try sortBeside(db, in: directory)
+        try db.execute(sql: "PRAGMA temp_store = FILE; VACUUM")
+    }
+
+    /// Has SQLite put what it sorts into the directory of the database: the system's own for such files may be memory.
+    static func sortBeside(_ db: Database, in directory: String) throws {
         let place = directory.replacingOccurrences(of: "'", with: "''")
-        try db.execute(sql: "PRAGMA temp_store_directory = '\(place)'; PRAGMA temp_store = FILE; VACUUM")
+        try db.execute(sql: "PRAGMA temp_store_directory = '\(place)'")
     }
 
     /// Makes names in a directory durable.

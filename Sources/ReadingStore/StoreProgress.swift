@@ -2,6 +2,8 @@
 public struct StoreProgress: Sendable, Hashable {
     /// What is being done.
     public enum Step: String, Sendable, Hashable, CaseIterable {
+        /// Tables of an earlier version are made those of this one. How much there is to do is an estimate.
+        case migrating
         /// SQLite checks its file.
         case checkingFile = "checking_file"
         /// Places in the outbox are checked.
@@ -18,13 +20,13 @@ public struct StoreProgress: Sendable, Hashable {
         case exporting
         /// An export is opened.
         case opening
-        /// SQLite writes its files anew. It does not say how far it has come.
+        /// SQLite writes its files anew. How much there is to do is an estimate.
         case rewriting
 
         /// What ``StoreProgress/done`` counts.
         public var unit: Unit {
             switch self {
-            case .copying, .exporting, .opening, .rewriting: .bytes
+            case .migrating, .copying, .exporting, .opening, .rewriting: .bytes
             case .checkingFile, .checkingQueue, .checkingReadings, .removing, .sealing: .rows
             }
         }

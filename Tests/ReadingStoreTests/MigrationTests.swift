@@ -192,6 +192,73 @@ struct MigrationTests {
         try store.close()
     }
 
+    /// The store of the version before, with some thousand deliveries more.
+    private static func copyLargeFormer() throws -> String {
+        let directory = try copyFormer("23")
+        try TamperingTests.edit(directory) { db in
+            func columns(of table: String) throws -> [String] { try db.columns(in: table).map(\.name) }
+            func copies(_ table: String, _ replaced: [String: String]) throws -> String {
+                let names = try columns(of: table)
+                let values = names.map { replaced[$0] ?? "o.\($0)" }
+                return """
+                    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
+                    INSERT INTO \(table) (\(names.joined(separator: ", ")))
+                    SELECT \(values.joined(separator: ", ")) FROM n, \(table) AS o
+                    """
+            }
+            try db.execute(
+                sql: copies("reading", ["key": "1000 + i", "id": "randomblob(16)"])
+                    + " WHERE o.key = (SELECT min(reading) FROM outbox)")
+            try db.execute(
+                sql: copies("outbox", ["reading": "1000 + i", "share": "1000 + i"])
+                    + " WHERE o.reading = (SELECT min(reading) FROM outbox)")
+        }
+        return directory
+    }
+
+    @Test("opening a store of the version before tells how far it is, can be stopped, and begins anew the next time")
+    func progress() async throws {
+        let directory = try Self.copyLargeFormer()
+        let told = Mutex<[StoreProgress]>([])
+        let opening = Mutex<Task<ReadingStore, any Error>?>(nil)
+        let (gate, open) = AsyncStream<Void>.makeStream()
+        let task = Task {
+            for await _ in gate {}
+            return try await ReadingStore.open(
+                directory: directory, decoder: TestDecoder(),
+                progress: { progress in
+                    let count = told.withLock { told in
+                        told.append(progress)
+                        return told.count
+                    }
+                    // The first is told before anything is done.
+                    if count == 2 { opening.withLock { $0?.cancel() } }
+                })
+        }
+        opening.withLock { $0 = task }
+        open.finish()
+        await #expect(throws: CancellationError.self) { _ = try await task.value }
+        let first = told.withLock(\.self)
+        #expect(first.count == 2 && first.allSatisfy { $0.step == .migrating && $0.done < $0.total ?? 0 })
+        try TamperingTests.edit(directory) { db in
+            let applied = try Schema.migrator.appliedIdentifiers(db)
+            #expect(applied.count == Schema.migrator.migrations.count - 1)
+            #expect(try Int.fetchOne(db, sql: "SELECT count(*) FROM outbox") ?? 0 > 5000)
+        }
+        told.withLock { $0 = [] }
+        let tell: StoreProgress.Handler = { progress in told.withLock { $0.append(progress) } }
+        let store = try await ReadingStore.open(directory: directory, decoder: TestDecoder(), progress: tell)
+        let course = told.withLock(\.self)
+        #expect(course.first?.done == 0 && course.last.map { $0.done == $0.total } == true && course.count > 2)
+        #expect(zip(course, course.dropFirst()).allSatisfy { $0.done <= $1.done })
+        try store.close()
+        // What is of this version already has nothing to tell.
+        told.withLock { $0 = [] }
+        try await ReadingStore.open(directory: directory, decoder: TestDecoder(), progress: tell).close()
+        let again = told.withLock(\.count)
+        #expect(again == 0)
+    }
+
     @Test("a new store and an export have small pages; an earlier version's file keeps its own")
     func pageSizes() async throws {
         func sizes(_ store: ReadingStore) async throws -> [Int?] {

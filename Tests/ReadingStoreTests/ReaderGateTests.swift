@@ -66,6 +66,64 @@ import Testing
         try harness.store.close()
     }
 
+    @Test("a cancelled read stops where it runs a short statement again and again, and the connection serves the next")
+    func cancelledBetween() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        let read = Task {
+            try await store.read { db in
+                let short = try PreparedStatement(db, "SELECT count(*) FROM sqlite_schema")
+                var sum: Int64 = 0
+                for _ in 0..<100_000_000 { sum += try short.firstInt() ?? 0 }
+                return sum
+            }
+        }
+        try await Task.sleep(for: .milliseconds(300))
+        read.cancel()
+        await #expect(throws: CancellationError.self) { _ = try await read.value }
+        #expect(try await store.query(ReadingQuery()).readings.isEmpty)
+        try store.close()
+    }
+
+    @Test("closing needs no thread of the tasks: it ends while all of them wait, and so on one processor")
+    func closeWithoutTasks() async throws {
+        let harness = try await Harness()
+        let store = harness.store
+        let (inRead, mayEnd) = (Turn(), Turn())
+        let read = Task {
+            try await store.read { db in
+                inRead.pass()
+                mayEnd.wait()
+                return try Int.fetchOne(db, sql: "SELECT 7")
+            }
+        }
+        let threads = ProcessInfo.processInfo.activeProcessorCount
+        let (held, mayGo) = (Turn(), Turn())
+        let isClosed: Bool = await withCheckedContinuation { continuation in
+            Thread {
+                inRead.wait()
+                for _ in 0..<threads {
+                    Task {
+                        held.pass()
+                        mayGo.wait()
+                    }
+                }
+                for _ in 0..<threads { held.wait() }
+                let closed = Turn()
+                Thread {
+                    try? store.close()
+                    closed.pass()
+                }.start()
+                mayEnd.pass()
+                let isClosed = closed.wait(for: 10)
+                for _ in 0..<threads { mayGo.pass() }
+                continuation.resume(returning: isClosed)
+            }.start()
+        }
+        #expect(isClosed)
+        #expect(try await read.value == 7)
+    }
+
     @Test("those who wait go in the order in which they came; who is cancelled meanwhile is passed over")
     func order() async throws {
         let gate = ReaderGate(limit: 1)
@@ -100,4 +158,13 @@ private final class GateCourse: Sendable {
     var order: [Int] { state.withLock(\.order) }
     func begin() { state.withLock { $0.hasBegun = true } }
     func note(_ number: Int) { state.withLock { $0.order.append(number) } }
+}
+
+/// Blocks a thread until it is its turn.
+private final class Turn: Sendable {
+    private let semaphore = DispatchSemaphore(value: 0)
+
+    func pass() { semaphore.signal() }
+    func wait() { semaphore.wait() }
+    func wait(for seconds: Int) -> Bool { semaphore.wait(timeout: .now() + .seconds(seconds)) == .success }
 }

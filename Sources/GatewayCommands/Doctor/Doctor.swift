@@ -71,9 +71,12 @@ extension Doctor {
         var opened: ReadingStore?
         let store = await Result<ReadingStore?, any Error> {
             guard !ReadingStore.databaseFiles(in: state.path).isEmpty else { return nil }
-            opened = try await ReadingStore.open(
-                directory: state.path, decoder: Gateway.decoder, clientUserID: settings["user.client_user_id"],
-                timeZone: settings["user.time_zone"], encryption: settings.storeEncryption, logger: logger)
+            opened = try await output.following { progress in
+                try await ReadingStore.open(
+                    directory: state.path, decoder: Gateway.decoder, clientUserID: settings["user.client_user_id"],
+                    timeZone: settings["user.time_zone"], encryption: settings.storeEncryption, logger: logger,
+                    progress: progress)
+            }
             return opened
         }.mapError(Problem.init(telling:))
         defer { try? opened?.close() }

@@ -68,8 +68,7 @@ struct RemovalRunner {
             // The server first: what it still holds could not be found again once their id is gone here.
             let places = try await removeEverywhere([user], isLocal: isLocal)[0]
             try await revokeClients(of: [user])
-            let erased = try await gateway.store.eraseUser(
-                user.key, retracts: !isLocal, except: try await removedKeys(places), rewritesFiles: false)
+            let erased = try await erase(user, retracts: !isLocal, except: try await removedKeys(places))
             try await forgetAccess(of: [user], everybody: false)
             for link in gateway.destinations.links { await link.open?.vital?.sources.forget() }
             gateway.refreshMeters()
@@ -78,7 +77,7 @@ struct RemovalRunner {
                 user: user, atServer: atServer(places), places: Self.asked(places, erased), erased: erased)
         }
         // A post on its way would arrive for somebody who is gone, and might make them again.
-        let removal = try await gateway.destinations.withoutDelivery(work)
+        let removal = try await untilDone { try await gateway.destinations.withoutDelivery(work) }
         try await tell(removal)
         try await tellOfBackups()
     }
@@ -96,9 +95,8 @@ struct RemovalRunner {
             try await revokeClients(of: people)
             for index in removals.indices {
                 let places = removals[index].places
-                removals[index].erased = try await gateway.store.eraseUser(
-                    removals[index].user.key, retracts: operation.atServer, except: try await removedKeys(places),
-                    rewritesFiles: false)
+                removals[index].erased = try await erase(
+                    removals[index].user, retracts: operation.atServer, except: try await removedKeys(places))
                 removals[index].places = Self.asked(places, removals[index].erased)
             }
             try await forgetAccess(of: people, everybody: operation.user == nil)
@@ -111,7 +109,7 @@ struct RemovalRunner {
             try await rewriteFiles()
             return removals
         }
-        let removals = try await gateway.destinations.withoutDelivery(work)
+        let removals = try await untilDone { try await gateway.destinations.withoutDelivery(work) }
         try await tellOfBackups()
         guard !json else {
             return try await output.data(JSONValue.object(["users": .array(removals.map(\.document))]).text)
@@ -119,6 +117,22 @@ struct RemovalRunner {
         for removal in removals {
             try await output.data(removal.user.clientUserID.isEmpty ? "no name:" : "\(removal.user.clientUserID):")
             try await tell(removal)
+        }
+    }
+
+    /// In a gateway, the removal goes on when nobody waits for it any more: somebody who is half gone would be delivered again.
+    private func untilDone<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value
+    {
+        guard gateway.isService else { return try await work() }
+        return try await Task { try await work() }.value
+    }
+
+    private func erase(_ user: StoreUser, retracts: Bool, except done: Set<DestinationKey>) async throws -> Erasure {
+        try await WorkProgress.following { [gateway] progress in
+            try await gateway.store.eraseUser(
+                user.key, retracts: retracts, except: done, rewritesFiles: false, progress: progress)
+        } tell: { [gateway, output] progress in
+            do { try await output.progress(progress) } catch { if !gateway.isService { throw error } }
         }
     }
 

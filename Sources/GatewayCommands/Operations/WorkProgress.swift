@@ -87,6 +87,20 @@ extension OperationOutput {
     public func following<Value: Sendable>(
         _ work: @escaping @Sendable (@escaping StoreProgress.Handler) async throws -> Value
     ) async throws -> Value {
+        try await WorkProgress.following(work) { try await progress($0) }
+    }
+}
+
+extension WorkProgress {
+    /// Does work on the whole store and tells how far it has come. Where telling fails, the work is cancelled.
+    ///
+    /// - Parameters:
+    ///   - work: is given whom to tell.
+    ///   - tell: takes what is worth telling.
+    package static func following<Value: Sendable>(
+        _ work: @escaping @Sendable (@escaping StoreProgress.Handler) async throws -> Value,
+        tell: @escaping @Sendable (WorkProgress) async throws -> Void
+    ) async throws -> Value {
         let (steps, told) = AsyncStream.makeStream(of: StoreProgress.self, bufferingPolicy: .bufferingNewest(1))
         return try await withThrowingTaskGroup(of: Value?.self) { group in
             group.addTask {
@@ -96,7 +110,7 @@ extension OperationOutput {
             group.addTask {
                 var meter = ProgressMeter()
                 for await step in steps {
-                    if let progress = meter.note(step, at: .now) { try await self.progress(progress) }
+                    if let progress = meter.note(step, at: .now) { try await tell(progress) }
                 }
                 return nil
             }

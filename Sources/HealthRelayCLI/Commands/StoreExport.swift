@@ -121,8 +121,9 @@ private final class ExportFile: OperationOutput {
     func data(_ line: String) throws { try other.data(line) }
     func note(_ line: String) { other.note(line) }
 
-    /// The first tells how large the file will be.
+    /// The first of the copy tells how large the file will be.
     func progress(_ progress: WorkProgress) throws {
+        guard progress.step == StoreProgress.Step.copying.rawValue else { return other.progress(progress) }
         let isChecked = isSpaceChecked.withLock { isChecked in
             defer { isChecked = true }
             return isChecked
